@@ -3,7 +3,7 @@
     python packaging/pins.py           says how old they are; a warning after 60 days
     python packaging/pins.py renew     takes the newest that the ranges of pyproject.toml allow
 
-They stand twice: in `[tool.uv] constraint-dependencies` of pyproject.toml, which `uv run` and `uv sync` honour, and
+They stand twice: in `[tool.uv] constraint-dependencies` of pyproject.toml, which `uv run` and `uv sync` honor, and
 with hashes in requirements.lock, for `pip install --require-hashes -r requirements.lock`.
 """
 

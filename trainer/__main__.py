@@ -41,7 +41,7 @@ from trainer.untrusted.files import guard_downloads, spelled
 GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
 """Headings of the help, in the order a person meets them."""
 
-RUNS_FIRST: Final = {"analyse": 2, "compare": 1, "evaluate": 1, "independent": 1, "report": 1, "saliency": 1}
+RUNS_FIRST: Final = {"analyze": 2, "compare": 1, "evaluate": 1, "independent": 1, "report": 1, "saliency": 1}
 """Commands that take runs as their first words -> words before these. `--runs` is understood there, too."""
 
 
@@ -115,7 +115,7 @@ def _charts(command: str, wanted: str | None) -> dict[str, Any]:
 
     if command == "export":
         return dict(_chart_kinds.export_kinds(wanted))
-    return dict(_chart_kinds.analyse_kinds(wanted)) if command == "analyse" else {}
+    return dict(_chart_kinds.analyze_kinds(wanted)) if command == "analyze" else {}
 
 
 def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, words: Sequence[str]) -> Any:

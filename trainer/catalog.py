@@ -28,14 +28,14 @@ class PromptSuite:
         classes: Plain class names.
         templates: Sentences with one `{}` for the class name.
         source: Where the suite is from.
-        licence: Under which it may be used.
+        license: Under which it may be used.
     """
 
     name: str
     classes: tuple[str, ...]
     templates: tuple[str, ...]
     source: str
-    licence: str
+    license: str
 
 
 def assets_dir() -> Path:
@@ -105,7 +105,7 @@ def _read_suite(path: Path) -> PromptSuite:
             classes=tuple(map(str, document["classes"])),
             templates=tuple(map(str, document["templates"])),
             source=str(document.get("source", "")),
-            licence=str(document.get("licence", "")),
+            license=str(document.get("license", "")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CatalogError(

@@ -98,7 +98,7 @@ class Project:
     ask: ClassVar[str] = "project"
     snapshot: str
     method: str
-    neighbours: int = 15
+    neighbors: int = 15
     min_dist: float = 0.1
     metric: str = "cosine"
     seed: int = 0
@@ -149,7 +149,7 @@ class Evaluate:
 
     `data` is a folder, table, tar or name of a data set (empty: what each run was trained on); `tasks` are names of
     `trainer.evaluation.benchmark.TASKS` (empty: the cheap ones); `most` bounds the pairs that are tried (0: all);
-    with `features` probes and neighbours read features before the projection. `steps` are those of the checkpoints,
+    with `features` probes and neighbors read features before the projection. `steps` are those of the checkpoints,
     one a run, None for the newest; left out, `step` of all.
     Answer: `{"done": [{"run", "step", "dataset", "split", "task"}], "left_out": {"run: task": why}}`.
     """
@@ -173,7 +173,7 @@ class ReadData:
     """What a folder, table or tar holds and what is wrong with it.
 
     `data` are the kind and the options of a data set, as in `config.toml`; if it is empty, what lies at `path` is
-    recognised. Pairs are listed; with `opened` every picture is prepared at `image_size`, as a run would do it.
+    recognized. Pairs are listed; with `opened` every picture is prepared at `image_size`, as a run would do it.
     Answer: what `trainer data show --json` prints, with `not_used` and `odd` (counts) and `report` (a file of JSON
     lines `[item, what, reason]`) in place of the report's lines, and `pictures` (files to classify, captions or not).
     """

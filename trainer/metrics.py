@@ -1,4 +1,4 @@
-"""The catalogue of what a run logs: how each number is called, read and drawn. Imports no torch."""
+"""The catalog of what a run logs: how each number is called, read and drawn. Imports no torch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HEADLINE: Final = "val/image_to_text_R@1"
 def headline(run: config.Run) -> str:
     """The one number by which the table of runs judges `run`.
 
-    Without both towers it is the accuracy of its neighbours: of the class where there surely is one, else the
+    Without both towers it is the accuracy of its neighbors: of the class where there surely is one, else the
     words shared with the nearest caption.
     """
     if run.objective.towers == "both":
         return HEADLINE
-    return "val/knn_acc1" if run.objective.labelled or isinstance(run.data, config.Scenes) else "val/knn_words"
+    return "val/knn_acc1" if run.objective.labeled or isinstance(run.data, config.Scenes) else "val/knn_words"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Metric:
 
 
 def metric(name: str) -> Metric:
-    """What is known about a logged name; a neutral entry for a name that is not in the catalogue."""
+    """What is known about a logged name; a neutral entry for a name that is not in the catalog."""
     known = METRICS.get(name) or _OLDER.get(name) or _TASKS.get(name.rpartition("/")[2])
     if known is not None:
         return replace(known, name=name)

@@ -32,7 +32,7 @@ _log = logging.getLogger("explorer")
 
 
 class Hooks(QObject):
-    """Catches exceptions of the GUI thread, of other threads and of finalisers, and what Qt complains about.
+    """Catches exceptions of the GUI thread, of other threads and of finalizers, and what Qt complains about.
 
     Attributes:
         caught_count: How many errors came, shown or not; journeys assert that it is 0.

@@ -1,4 +1,4 @@
-"""Carries what threads have made to the GUI thread, without an object of Python ever travelling inside an event of Qt.
+"""Carries what threads have made to the GUI thread, without an object of Python ever traveling inside an event of Qt.
 
 Threads lay answers down in a queue of Python's and ring; the ring has no arguments and its only slot belongs to an
 object that lives as long as the process. So nothing that waits in Qt's event queue can refer to what has gone.

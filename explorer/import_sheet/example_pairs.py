@@ -119,11 +119,11 @@ class _Cell(QStyledItemDelegate):
         left = square.right() + theme.INSIDE + theme.SPACE
         room = QRect(left, square.top(), cell.right() - left - theme.SPACE, side - LINE)
         painter.setFont(option.font)
-        painter.setPen(theme.colour("text"))
+        painter.setPen(theme.color("text"))
         draw_lines(painter, room, pair.caption)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         problem = option.widget.pairs.problem(index.row())
-        painter.setPen(theme.colour("bad" if problem else "secondary"))
+        painter.setPen(theme.color("bad" if problem else "secondary"))
         below = QRect(room.left(), square.bottom() - LINE + 1, room.width(), LINE)
         words = problem or " · ".join(part for part in (pair.label, pair.item) if part)
         side = Qt.TextElideMode.ElideRight if problem else Qt.TextElideMode.ElideMiddle
@@ -142,8 +142,8 @@ class _Cell(QStyledItemDelegate):
         hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
         focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
         if selected or hovered or focused:
-            painter.setPen(QPen(theme.colour("focus"), 2) if focused else Qt.PenStyle.NoPen)
-            painter.setBrush(theme.colour("selection" if selected else "hover"))
+            painter.setPen(QPen(theme.color("focus"), 2) if focused else Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("selection" if selected else "hover"))
             painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
 
     def _paint_picture(self, painter: QPainter, square: QRect, index: Index) -> None:
@@ -152,7 +152,7 @@ class _Cell(QStyledItemDelegate):
         clip.addRoundedRect(QRectF(square), 4, 4)
         painter.save()
         painter.setClipPath(clip)
-        painter.fillRect(square, theme.colour("sunken"))
+        painter.fillRect(square, theme.color("sunken"))
         if picture is not None and not picture.isNull():
             side = min(picture.width(), picture.height())
             middle = QRect((picture.width() - side) // 2, (picture.height() - side) // 2, side, side)

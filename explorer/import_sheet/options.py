@@ -100,7 +100,7 @@ class Options(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.INSIDE)
-        self._column.addLayout(row(labelled("Read as", self.kinds), self.kinds, (hint, 1)))
+        self._column.addLayout(row(labeled("Read as", self.kinds), self.kinds, (hint, 1)))
 
     @property
     def kind(self) -> Kind:
@@ -211,7 +211,7 @@ class Cost(QWidget):
         return value if isinstance(value, int) and SMALLEST <= value <= LARGEST else IMAGE_SIZE
 
 
-def labelled(words: str, buddy: QWidget) -> QLabel:
+def labeled(words: str, buddy: QWidget) -> QLabel:
     """A label as wide as those of the forms."""
     label = QLabel(words)
     label.setFixedWidth(LABEL_WIDTH)

@@ -77,7 +77,7 @@ class ReportModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(words)
         if role == Qt.ItemDataRole.ForegroundRole and index.column() == 1:
-            return theme.colour("bad" if words == NOT_USED else "warn")
+            return theme.color("bad" if words == NOT_USED else "warn")
         return None
 
 

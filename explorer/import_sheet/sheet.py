@@ -15,7 +15,7 @@ from explorer.event_loop.background import Background
 from explorer.export import shell_command
 from explorer.import_sheet import dropped_files, summary_text, survey_result
 from explorer.import_sheet.footer import Foot, classify_words
-from explorer.import_sheet.options import Cost, Options, PathLine, labelled, row
+from explorer.import_sheet.options import Cost, Options, PathLine, labeled, row
 from explorer.import_sheet.report import Line
 from explorer.import_sheet.result_tabs import ResultTabs
 from explorer.import_sheet.survey_result import DataSource
@@ -61,7 +61,7 @@ class ImportData(QDialog):
         self.setAcceptDrops(True)
         self._workspace, self._asker, self._background = workspace, asker, background
         self.reading: DataSource | None = None
-        self._recognised: config.Data | None = None
+        self._recognized: config.Data | None = None
         self._question: int | None = None
         self._lines: list[Line] = []
         self._read_path = ""
@@ -91,7 +91,7 @@ class ImportData(QDialog):
     # -- what the person does ----------------------------------------------------------------------------------
 
     def read_path(self) -> None:
-        """Recognises and reads what lies at the path in the field."""
+        """Recognizes and reads what lies at the path in the field."""
         self._changed.stop()
         path = self.path.text().strip()
         self._forget()
@@ -116,8 +116,8 @@ class ImportData(QDialog):
             self._ask(ReadData(data=survey_result.as_options(data), image_size=self.image_size, opened=True))
 
     def chosen(self) -> config.Data | None:
-        """The data as the form describes it; None while nothing was recognised."""
-        return None if self._recognised is None else self.options.form.value()
+        """The data as the form describes it; None while nothing was recognized."""
+        return None if self._recognized is None else self.options.form.value()
 
     @property
     def image_size(self) -> int:
@@ -127,10 +127,10 @@ class ImportData(QDialog):
     def command(self) -> list[str]:
         """What to write after `trainer` to read the same without the window."""
         path = self.path.text().strip()
-        if self._recognised is not None:
+        if self._recognized is not None:
             # Absolute: the command may be given in another folder.
-            path = getattr(self._recognised, survey_result.path_field(type(self._recognised)))
-        return survey_result.show_command(path, self._recognised, self.chosen(), self.image_size, decided=self._decided)
+            path = getattr(self._recognized, survey_result.path_field(type(self._recognized)))
+        return survey_result.show_command(path, self._recognized, self.chosen(), self.image_size, decided=self._decided)
 
     def accept(self) -> None:
         """Trains on what is shown; what was opened so far is not opened again."""
@@ -200,8 +200,8 @@ class ImportData(QDialog):
         self._question = None
         self.working.end()
         reading = survey_result.reading(answer)
-        if self._recognised is None:
-            self._recognised = reading.data
+        if self._recognized is None:
+            self._recognized = reading.data
         if not question.data:
             self.options.show_data(reading.data)
             self._undecided, self._others = reading.question, reading.others
@@ -243,7 +243,7 @@ class ImportData(QDialog):
 
     def _forget(self) -> None:
         self._stop()
-        self.reading, self._recognised, self._lines = None, None, []
+        self.reading, self._recognized, self._lines = None, None, []
         self._undecided, self._decided, self._others = "", False, ()
 
     # -- options -----------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class ImportData(QDialog):
         self.read_again()
 
     def _keep_as_it_is(self) -> None:
-        """Takes the data as they were recognised."""
+        """Takes the data as they were recognized."""
         self._undecided, self._decided = "", True
         self._show()
         if self.reading is not None and not self.reading.opened and self.reading.is_small:
@@ -290,7 +290,7 @@ class ImportData(QDialog):
         reading, asked = self.reading, self._question is not None
         stale = asked or self._changed.isActive()
         opening = asked and reading is not None and not reading.opened and not self._changed.isActive()
-        known = self._recognised is not None
+        known = self._recognized is not None
         self.options.setVisible(known)
         chosen = self.chosen()
         same = bool(reading and chosen and config.absolute(chosen) == reading.data)
@@ -350,7 +350,7 @@ class ImportData(QDialog):
         self.path.chosen.connect(self.read_path)
         self.path.returnPressed.connect(self.read_path)
         self.path.textEdited.connect(lambda _text: self.start.setEnabled(False))
-        column.addLayout(row(labelled("Data", self.path), self.path))
+        column.addLayout(row(labeled("Data", self.path), self.path))
         self.options = Options(self)
         self.options.kind_chosen.connect(self._kind_chosen)
         self.options.changed.connect(self._option_changed)

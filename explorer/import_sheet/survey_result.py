@@ -80,7 +80,7 @@ def reading(answer: Mapping[str, Any]) -> DataSource:
     """The answer to the question `read_data`."""
     plain = {f.name: answer[f.name] for f in dataclasses.fields(DataSource) if f.name in answer}
     plain |= {
-        "data": _data(answer["recognised"]),
+        "data": _data(answer["recognized"]),
         "others": tuple(map(_data, answer.get("others", ()))),
         "examples": tuple(Example(**example) for example in answer["examples"]),
         "notes": tuple(answer["notes"]),
@@ -126,13 +126,13 @@ def path_field(kind: type) -> str:
 
 
 def show_command(
-    path: str, recognised: config.Data | None, chosen: config.Data | None, size: int, *, decided: bool = False
+    path: str, recognized: config.Data | None, chosen: config.Data | None, size: int, *, decided: bool = False
 ) -> list[str]:
     """What to write after `trainer` to read the same; `decided` where a question had to be answered."""
     words = ["data", "show", "--data", path, "--image-size", f"{size}"]
     if chosen is None:
         return words
-    now = recognised
+    now = recognized
     if decided or type(chosen) is not type(now):
         words += ["--set", f"data={chosen.kind}"]
         now = type(chosen)()

@@ -127,7 +127,7 @@ class CurveBook:
 
 
 class _Growing:
-    """Three arrays that grow at the end, in amortised constant time."""
+    """Three arrays that grow at the end, in amortized constant time."""
 
     def __init__(self, arrays: Arrays, *, shared: bool = False) -> None:
         self._size = len(arrays[0])

@@ -53,9 +53,9 @@ SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 SHARE_ROLE: Final = Qt.ItemDataRole.UserRole + 2
 """Of PROGRESS: the share done, 0 to 1, or None while the total is unknown."""
 TONE_ROLE: Final = Qt.ItemDataRole.UserRole + 3
-"""Of PROGRESS: the theme role that colours the bar."""
+"""Of PROGRESS: the theme role that colors the bar."""
 SWATCHES_ROLE: Final = Qt.ItemDataRole.UserRole + 4
-"""Of NAME: colours of the dots beside the name, because the run is A, B, or drawn below."""
+"""Of NAME: colors of the dots beside the name, because the run is A, B, or drawn below."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class RunsModel(QAbstractTableModel):
         return self._keys[run.id, column]
 
     def show_swatches(self, swatches: dict[int, tuple[str, ...]]) -> None:
-        """Puts coloured dots beside the names: run id -> colours."""
+        """Puts colored dots beside the names: run id -> colors."""
         if swatches == self._swatches:
             return
         self._swatches = dict(swatches)

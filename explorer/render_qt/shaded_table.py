@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, Q
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.render_qt.xy_plot import tone_colour
+from explorer.render_qt.xy_plot import tone_color
 from explorer.widgets.elided_label import ElidedLabel
 from trainer.charts.marks import ShadedTable
 
@@ -95,10 +95,10 @@ class _Cells(QWidget):
     def _paint_cell(self, painter: QPainter, row: int, column: int, value: float) -> None:
         table = self._matrix.table
         share = min(abs(value) / table.top, 1.0) if table.top and value == value else 0.0
-        ground = QColor(tone_colour("first"))
+        ground = QColor(tone_color("first"))
         ground.setAlphaF(PALEST + (DEEPEST - PALEST) * share)
         marked = (row, column) in table.marked
-        painter.setPen(QPen(theme.colour("text"), 1.2) if marked else Qt.PenStyle.NoPen)
+        painter.setPen(QPen(theme.color("text"), 1.2) if marked else Qt.PenStyle.NoPen)
         painter.setBrush(ground)
         painter.drawRoundedRect(self._room(row, column).adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
         self._write(painter, self._room(row, column), self._number(value), "text", strong=marked)
@@ -132,15 +132,15 @@ class _Cells(QWidget):
         painter: QPainter,
         room: QRectF,
         words: str,
-        colour: str,
+        color: str,
         *,
         strong: bool = False,
         side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignHCenter,
     ) -> None:
-        small = colour == "secondary"
+        small = color == "secondary"
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
         painter.setFont(theme.pixel_font(theme.SMALL_PX if small else theme.BODY_PX, weight=weight))
-        painter.setPen(theme.colour(colour))
+        painter.setPen(theme.color(color))
         painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), words)
 
 

@@ -28,13 +28,13 @@ FILL_ALPHA, BAND_ALPHA = 0.55, 0.18
 _DASHES = Qt.PenStyle.DashLine
 
 
-def tone_colour(tone: marks.Tone) -> QColor:
+def tone_color(tone: marks.Tone) -> QColor:
     """The color of a series in the theme as it is now."""
     if tone in _CLASSES:
-        return QColor(theme.class_colours(8)[_CLASSES[tone]])
+        return QColor(theme.class_colors(8)[_CLASSES[tone]])
     if tone in ("run_a", "run_b"):
-        return theme.colour(tone)
-    return theme.colour("bad" if tone == "bad" else "outline")
+        return theme.color(tone)
+    return theme.color("bad" if tone == "bad" else "outline")
 
 
 class XYPlotWidget(Plot):
@@ -76,8 +76,8 @@ class XYPlotWidget(Plot):
             self._rebuild(piece)
         self._fill(piece)
 
-    def recolour(self) -> None:
-        super().recolour()
+    def recolor(self) -> None:
+        super().recolor()
         if self.piece is not None:
             self._rebuild(self.piece)
             self._fill(self.piece)
@@ -164,19 +164,19 @@ class XYPlotWidget(Plot):
         self._clouds = [self._new_cloud(cloud) for cloud in piece.points]
         self._bars = [self._new_bars(bars) for bars in piece.bars]
         self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), pg.ErrorBarItem(beam=0.0)
-        self._cursor = pg.InfiniteLine(angle=90, pen=pg.mkPen(theme.colour("text"), width=1, style=_DASHES))
+        self._cursor = pg.InfiniteLine(angle=90, pen=pg.mkPen(theme.color("text"), width=1, style=_DASHES))
         self._cursor.setZValue(-5)
         for item in (self._errors, self._dots, self._cursor):
             self.addItem(item, ignoreBounds=True)
         written = _written(piece) + sum(bool(dot.label) for dot in piece.dots)
-        self._signs = [pg.TextItem(color=theme.colour("secondary"), anchor=(0.5, 0.5)) for _ in range(written)]
+        self._signs = [pg.TextItem(color=theme.color("secondary"), anchor=(0.5, 0.5)) for _ in range(written)]
         for label in self._signs:
             label.setFont(theme.pixel_font(theme.SMALL_PX))
             self.addItem(label, ignoreBounds=True)
 
     def _new_curve(self, curve: marks.Series) -> pg.PlotCurveItem:
         style = _DASHES if curve.dashed else Qt.PenStyle.SolidLine
-        color = tone_colour(curve.tone)
+        color = tone_color(curve.tone)
         item = pg.PlotCurveItem(pen=pg.mkPen(color, width=curve.width, style=style))
         if curve.filled:
             color.setAlphaF(FILL_ALPHA)
@@ -187,7 +187,7 @@ class XYPlotWidget(Plot):
 
     def _new_band(self, curve: marks.Series) -> tuple[pg.PlotCurveItem, pg.PlotCurveItem]:
         ends = (pg.PlotCurveItem(pen=None), pg.PlotCurveItem(pen=None))
-        color = tone_colour(curve.tone)
+        color = tone_color(curve.tone)
         color.setAlphaF(BAND_ALPHA)
         between = pg.FillBetweenItem(*ends, brush=color)
         between.setZValue(-7)
@@ -196,7 +196,7 @@ class XYPlotWidget(Plot):
         return ends
 
     def _new_cloud(self, cloud: marks.Points) -> pg.ScatterPlotItem:
-        color = theme.colour("unselected") if cloud.tone == "quiet" else tone_colour(cloud.tone)
+        color = theme.color("unselected") if cloud.tone == "quiet" else tone_color(cloud.tone)
         item = pg.ScatterPlotItem(pxMode=True, size=cloud.size, pen=None, brush=color, tip=None)
         item.setZValue(-6)
         item.sigClicked.connect(self._choose_point)
@@ -204,8 +204,8 @@ class XYPlotWidget(Plot):
         return item
 
     def _new_bars(self, bars: marks.Bars) -> tuple[pg.BarGraphItem, pg.ErrorBarItem]:
-        item = pg.BarGraphItem(x=[], height=[], width=0.7, brush=tone_colour(bars.tone), pen=None)
-        error = pg.ErrorBarItem(beam=0.0, pen=pg.mkPen(theme.colour("text"), width=1))
+        item = pg.BarGraphItem(x=[], height=[], width=0.7, brush=tone_color(bars.tone), pen=None)
+        error = pg.ErrorBarItem(beam=0.0, pen=pg.mkPen(theme.color("text"), width=1))
         for part in (item, error):
             self.addItem(part, ignoreBounds=True)
         return item, error
@@ -215,11 +215,11 @@ class XYPlotWidget(Plot):
             self.id_chosen.emit(int(spots[0].data()))
 
     def _new_region(self, region: marks.Region) -> tuple[pg.LinearRegionItem, pg.TextItem]:
-        ground = tone_colour("bad")
+        ground = tone_color("bad")
         ground.setAlphaF(0.12)
         item = pg.LinearRegionItem((region.low, region.high), movable=False, brush=ground, pen=pg.mkPen(None))
         item.setZValue(-10)
-        label = pg.TextItem(region.name, color=tone_colour("bad"), anchor=(0.5, 0))
+        label = pg.TextItem(region.name, color=tone_color("bad"), anchor=(0.5, 0))
         label.setFont(theme.pixel_font(theme.SMALL_PX))
         for part in (item, label):
             self.addItem(part, ignoreBounds=True)
@@ -273,7 +273,7 @@ class XYPlotWidget(Plot):
         self._errors.setVisible(bool(barred))
         if barred:
             x, y, low, high = np.array([(dot.x, dot.y, dot.low, dot.high) for dot in barred]).T
-            pen = pg.mkPen(theme.colour("secondary"), width=1)
+            pen = pg.mkPen(theme.color("secondary"), width=1)
             self._errors.setData(x=_on_axis(piece.x, x), y=y, top=high - y, bottom=y - low, pen=pen)
         for dot in piece.dots:
             if dot.label:
@@ -283,7 +283,7 @@ class XYPlotWidget(Plot):
 
 
 class XYPlotCard(QWidget):
-    """A plot under its title, with what its colours mean and what lies under the pointer."""
+    """A plot under its title, with what its colors mean and what lies under the pointer."""
 
     def __init__(self, panel: str, key: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"lab-{panel}-{key}")
@@ -325,15 +325,15 @@ class XYPlotCard(QWidget):
         if piece is None:
             return
         entries = [
-            LegendEntry(c.name, tone_colour(c.tone).name(), "dashes" if c.dashed else "line")
+            LegendEntry(c.name, tone_color(c.tone).name(), "dashes" if c.dashed else "line")
             for c in piece.curves
             if c.name
         ]
-        entries += [LegendEntry(b.name, tone_colour(b.tone).name(), "disc") for b in piece.bars if b.name]
-        entries += [LegendEntry(p.name, tone_colour(p.tone).name(), "disc") for p in piece.points if p.name]
+        entries += [LegendEntry(b.name, tone_color(b.tone).name(), "disc") for b in piece.bars if b.name]
+        entries += [LegendEntry(p.name, tone_color(p.tone).name(), "disc") for p in piece.points if p.name]
         marks = {"disc": "disc", "ring": "disc", "diamond": "diamond"}
         for dot in piece.dots:
-            entry = LegendEntry(dot.name, tone_colour(dot.tone).name(), marks[dot.mark])
+            entry = LegendEntry(dot.name, tone_color(dot.tone).name(), marks[dot.mark])
             if dot.name and entry not in entries:
                 entries.append(entry)
         self.legend.show_entries(entries)
@@ -380,14 +380,14 @@ def _marked(piece: marks.XYPlot) -> list[marks.Marker]:
 
 
 def _spot(piece: marks.XYPlot, dot: marks.Marker) -> dict[str, object]:
-    paint = tone_colour(dot.tone)
+    paint = tone_color(dot.tone)
     ring = dot.mark == "ring"
     return {
         "pos": (_at(piece.x, dot.x), _at(piece.y, dot.y)),
         "size": dot.size,
         "symbol": "d" if dot.mark == "diamond" else "o",
         "brush": None if ring else pg.mkBrush(paint),
-        "pen": pg.mkPen(paint, width=2) if ring else pg.mkPen(theme.colour("surface"), width=1),
+        "pen": pg.mkPen(paint, width=2) if ring else pg.mkPen(theme.color("surface"), width=1),
     }
 
 

@@ -1,4 +1,4 @@
-"""How the window looks: tokens, palette, stylesheet, fonts and icons. Nothing else names a colour or a size.
+"""How the window looks: tokens, palette, stylesheet, fonts and icons. Nothing else names a color or a size.
 
 `theme()` is the application's one theme; widgets that paint themselves read `theme().tokens` when they paint and
 repaint on `theme().changed`. Ordinary widgets need nothing: the stylesheet reaches them. A widget asks for a look by
@@ -52,13 +52,13 @@ __all__ = [
     "TRANSITION_MS",
     "Theme",
     "Tokens",
-    "class_colours",
-    "colour",
+    "class_colors",
+    "color",
     "contrast",
     "icon",
     "keep_icon",
     "pixel_font",
-    "run_colour",
+    "run_color",
     "set_role",
     "theme",
 ]
@@ -183,28 +183,28 @@ def theme() -> Theme:
     return _theme
 
 
-def colour(token: str) -> QColor:
-    """The colour of a token now, e.g. `colour("secondary")`; a `#rrggbb` is taken as it is."""
+def color(token: str) -> QColor:
+    """The color of a token now, e.g. `color("secondary")`; a `#rrggbb` is taken as it is."""
     return QColor(token if token.startswith("#") else getattr(theme().tokens, token))
 
 
-def run_colour(index: int) -> str:
-    """The colour of the run shown in place `index`: 0 is A (blue), 1 is B (orange), then Okabe-Ito."""
-    colours = tokens.run_colours(theme().dark)
-    return colours[index % len(colours)]
+def run_color(index: int) -> str:
+    """The color of the run shown in place `index`: 0 is A (blue), 1 is B (orange), then Okabe-Ito."""
+    colors = tokens.run_colors(theme().dark)
+    return colors[index % len(colors)]
 
 
-def class_colours(n: int) -> list[str]:
-    """`n` colours told apart, also by colour-blind people up to 8."""
-    return list(tokens.class_colours(n, theme().dark))
+def class_colors(n: int) -> list[str]:
+    """`n` colors told apart, also by color-blind people up to 8."""
+    return list(tokens.class_colors(n, theme().dark))
 
 
 def icon(name: str, size: int = 16, role: str = "text", checked: str = "") -> QIcon:
-    """A Lucide icon in the colour of the token `role`, or of `checked` where its button is checked.
+    """A Lucide icon in the color of the token `role`, or of `checked` where its button is checked.
 
-    It keeps its colours when the theme changes; see `keep_icon` for one that follows.
+    It keeps its colors when the theme changes; see `keep_icon` for one that follows.
     """
-    normal, active = colour(role).name(), colour(checked or role).name()
+    normal, active = color(role).name(), color(checked or role).name()
     return icons.tinted(name, size, normal=normal, disabled=theme().tokens.disabled, active=active)
 
 

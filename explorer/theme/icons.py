@@ -1,4 +1,4 @@
-"""Lucide icons as pictures in the colours of the theme."""
+"""Lucide icons as pictures in the colors of the theme."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def assets() -> Path:
 
 
 @lru_cache(maxsize=512)
-def svg(name: str, colour: str, stroke: float = 2.0) -> bytes:
-    """The drawing of an icon with its strokes in `colour`.
+def svg(name: str, color: str, stroke: float = 2.0) -> bytes:
+    """The drawing of an icon with its strokes in `color`.
 
     Raises:
         LookupError: There is no such icon in `assets/icons`.
@@ -28,18 +28,18 @@ def svg(name: str, colour: str, stroke: float = 2.0) -> bytes:
     file = assets() / "icons" / f"{name}.svg"
     if not file.is_file():
         raise LookupError(f"no icon {name!r}: copy {name}.svg of lucide-static into assets/icons")
-    drawing = file.read_text(encoding="utf-8").replace("currentColor", colour)
+    drawing = file.read_text(encoding="utf-8").replace("currentColor", color)
     return drawing.replace('stroke-width="2"', f'stroke-width="{stroke}"').encode()
 
 
 @lru_cache(maxsize=512)
-def pixmap(name: str, colour: str, size: int, ratio: float = 1.0) -> QPixmap:
-    """The icon in `colour`, `size` logical pixels square, sharp at the device's pixel ratio."""
+def pixmap(name: str, color: str, size: int, ratio: float = 1.0) -> QPixmap:
+    """The icon in `color`, `size` logical pixels square, sharp at the device's pixel ratio."""
     image = QPixmap(QSize(size, size) * ratio)
     image.setDevicePixelRatio(ratio)
     image.fill(Qt.GlobalColor.transparent)
     # Small icons get slightly finer strokes: 2 of 24 units looks heavy beside 13 px words.
-    renderer = QSvgRenderer(QByteArray(svg(name, colour, 1.75)))
+    renderer = QSvgRenderer(QByteArray(svg(name, color, 1.75)))
     painter = QPainter(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     renderer.render(painter, QRectF(0, 0, size, size))
@@ -48,7 +48,7 @@ def pixmap(name: str, colour: str, size: int, ratio: float = 1.0) -> QPixmap:
 
 
 def tinted(name: str, size: int, *, normal: str, disabled: str, active: str | None = None) -> QIcon:
-    """An icon that shows `normal`, greys out to `disabled`, and takes `active` where it is checked."""
+    """An icon that shows `normal`, grays out to `disabled`, and takes `active` where it is checked."""
     application = QGuiApplication.instance()
     ratio = application.devicePixelRatio() if isinstance(application, QGuiApplication) else 1.0
     result = QIcon()

@@ -9,7 +9,7 @@ from explorer.theme.tokens import BODY_PX, CONTROL_PX, INSIDE, RADIUS, ROW_PX, S
 
 
 def marks(now: Tokens, *, dark: bool) -> dict[str, tuple[str, str]]:
-    """The little drawings the stylesheet refers to: file name -> (icon, colour). Names differ per theme, for caches."""
+    """The little drawings the stylesheet refers to: file name -> (icon, color). Names differ per theme, for caches."""
     suffix = "dark" if dark else "light"
     return {
         f"down-{suffix}.svg": ("chevron-down", now.secondary),

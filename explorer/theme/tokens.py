@@ -1,4 +1,4 @@
-"""Every colour and every distance of the window; nothing else names one."""
+"""Every color and every distance of the window; nothing else names one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRANSITION_MS: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """The colours of one theme, as `#rrggbb`, named by what they are for.
+    """The colors of one theme, as `#rrggbb`, named by what they are for.
 
     Attributes:
         background: Behind everything: rail, bars, the space around a view.
@@ -37,7 +37,7 @@ class Tokens:
         accent, accent_hover, accent_text: The one primary action, and the words on it.
         focus: The ring around what the keyboard acts on.
         selection, selection_text: Selected rows and words, and what is written there.
-        run_a, run_b: The two runs as marks; `run_a_text`, `run_b_text` where words take their colour.
+        run_a, run_b: The two runs as marks; `run_a_text`, `run_b_text` where words take their color.
         good, warn, bad: States, dark or light enough to write words with.
         good_soft, warn_soft, bad_soft: The ground of a chip or banner in that state.
         unselected: Points that are there but not selected.
@@ -136,7 +136,7 @@ DARK: Final = Tokens(
     shade="#000000",
 )
 
-# Okabe & Ito 2008, https://jfly.uni-koeln.de/color/: told apart by colour-blind people too. A and B come first.
+# Okabe & Ito 2008, https://jfly.uni-koeln.de/color/: told apart by color-blind people too. A and B come first.
 _RUNS_LIGHT: Final = (LIGHT.run_a, LIGHT.run_b, "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a600", "#4d4d4d")
 _RUNS_DARK: Final = (DARK.run_a, DARK.run_b, "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
 _OKABE_ITO_LIGHT: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#d6c500", "#3a3f47")
@@ -144,14 +144,14 @@ _OKABE_ITO_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5",
 
 
 @cache
-def run_colours(dark: bool) -> tuple[str, ...]:
-    """The colours of runs in the order they are shown: A, B, then the further ones."""
+def run_colors(dark: bool) -> tuple[str, ...]:
+    """The colors of runs in the order they are shown: A, B, then the further ones."""
     return _RUNS_DARK if dark else _RUNS_LIGHT
 
 
 @cache
-def class_colours(n: int, dark: bool) -> tuple[str, ...]:
-    """`n` colours told apart: Okabe-Ito up to 8, Glasbey above (256 differ, then they repeat)."""
+def class_colors(n: int, dark: bool) -> tuple[str, ...]:
+    """`n` colors told apart: Okabe-Ito up to 8, Glasbey above (256 differ, then they repeat)."""
     if n <= 8:
         return (_OKABE_ITO_DARK if dark else _OKABE_ITO_LIGHT)[:n]
     import colorcet
@@ -161,19 +161,19 @@ def class_colours(n: int, dark: bool) -> tuple[str, ...]:
 
 
 def contrast(first: str, second: str) -> float:
-    """The contrast of two colours, 1 to 21, as WCAG 2 defines it (relative luminances + 0.05, lighter over darker)."""
+    """The contrast of two colors, 1 to 21, as WCAG 2 defines it (relative luminances + 0.05, lighter over darker)."""
     lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def _luminance(colour: str) -> float:
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def _luminance(color: str) -> float:
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _hex(colour: object) -> str:
+def _hex(color: object) -> str:
     """Colorcet gives some palettes as `#rrggbb` and some as three floats."""
-    if isinstance(colour, str):
-        return colour
-    return "#" + "".join(f"{round(255 * float(c)):02x}" for c in colour)
+    if isinstance(color, str):
+        return color
+    return "#" + "".join(f"{round(255 * float(c)):02x}" for c in color)

@@ -30,13 +30,13 @@ class BarColumn:
     Attributes:
         title: Over the column, beside the swatch.
         note: Under the title, small.
-        colour: `#rrggbb` of the swatch and the bars.
+        color: `#rrggbb` of the swatch and the bars.
         shares: One share in [0, 1] for every row; empty while there is none.
     """
 
     title: str
     note: str
-    colour: str
+    color: str
     shares: tuple[float, ...] = ()
 
     @property
@@ -103,7 +103,7 @@ class BarChart(QWidget):
             self._paint_head(painter, lane, column)
         if not self._columns:
             return
-        painter.setPen(theme.colour("line"))
+        painter.setPen(theme.color("line"))
         painter.drawLine(QPointF(0, HEAD - 4.5), QPointF(self.width(), HEAD - 4.5))
         if self._stale:
             painter.setOpacity(0.5)
@@ -111,7 +111,7 @@ class BarChart(QWidget):
             top = HEAD + row * ROW
             tops = [column for column in self._columns if column.top == row]
             painter.setFont(_font(strong=bool(tops)))
-            painter.setPen(theme.colour("text" if tops else "secondary"))
+            painter.setPen(theme.color("text" if tops else "secondary"))
             room = QRectF(0, top, name_width, ROW)
             _draw_elided(painter, room, self._names[row], Qt.AlignmentFlag.AlignLeft)
             for column, lane in zip(self._columns, lanes, strict=True):
@@ -137,13 +137,13 @@ class BarChart(QWidget):
 
     def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour(column.colour))
+        painter.setBrush(theme.color(column.color))
         painter.drawEllipse(QRectF(lane.left(), 5, DOT, DOT))
-        painter.setPen(theme.colour("text"))
+        painter.setPen(theme.color("text"))
         painter.setFont(_font(strong=True))
         title = QRectF(lane.left() + DOT + theme.INSIDE, 0, lane.width() - DOT - theme.INSIDE, 20)
         _draw_elided(painter, title, column.title, Qt.AlignmentFlag.AlignLeft)
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         _draw_elided(painter, title.translated(0, 20), column.note, Qt.AlignmentFlag.AlignLeft)
 
@@ -152,14 +152,14 @@ class BarChart(QWidget):
         number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %")
         track = QRectF(room.left(), room.center().y() - BAR / 2, room.width() - number - theme.INSIDE, BAR)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("sunken"))
+        painter.setBrush(theme.color("sunken"))
         painter.drawRoundedRect(track, 3, 3)
-        fill = theme.colour(column.colour)
+        fill = theme.color(column.color)
         fill.setAlphaF(1.0 if is_top else PALE)
         painter.setBrush(fill)
         if share * track.width() >= 0.5:
             painter.drawRoundedRect(QRectF(track.left(), track.top(), share * track.width(), BAR), 3, 3)
-        painter.setPen(theme.colour("text" if is_top else "secondary"))
+        painter.setPen(theme.color("text" if is_top else "secondary"))
         painter.setFont(_font(strong=is_top))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), percent(share))
 
@@ -168,7 +168,7 @@ class BarChart(QWidget):
         if hidden <= 0:
             return
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         room = QRectF(0, HEAD + fitting * ROW, name_width, ROW)
         _draw_elided(painter, room, f"{hidden} more", Qt.AlignmentFlag.AlignLeft)
         for column, lane in zip(self._columns, lanes, strict=True):

@@ -45,7 +45,7 @@ class CellMap(QWidget):
         return QRectF(self.rect())
 
     def show_cells(self, values: Float[np.ndarray, "rows columns"], shares: Float[np.ndarray, "rows columns"]) -> None:
-        """Shows these values in the colours of `shares`, 0 the darkest and 1 the brightest; nothing is pointed at."""
+        """Shows these values in the colors of `shares`, 0 the darkest and 1 the brightest; nothing is pointed at."""
         self._cells, self._image, self._at = values, picture(shares), NOWHERE
         self.update()
 
@@ -63,7 +63,7 @@ class CellMap(QWidget):
         wide, high = room.width() / max(columns, 1), room.height() / max(rows, 1)
         return QRectF(room.left() + column * wide, room.top() + row * high, wide, high)
 
-    def centre_of(self, row: int, column: int) -> QPointF:
+    def center_of(self, row: int, column: int) -> QPointF:
         """The middle of a cell."""
         return self.rect_of(row, column).center()
 
@@ -84,7 +84,7 @@ class CellMap(QWidget):
 
 
 def write_on(painter: QPainter, cell: QRectF, value: float, ground: QColor) -> None:
-    """Writes a number into a cell, dark or light, whichever is read better on its colour."""
+    """Writes a number into a cell, dark or light, whichever is read better on its color."""
     inks = (theme.LIGHT.surface, theme.LIGHT.text)
     painter.setPen(QColor(max(inks, key=lambda ink: theme.contrast(ink, ground.name()))))
     painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}".replace("-", "\u2212"))

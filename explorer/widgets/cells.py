@@ -9,7 +9,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QApplication, QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from explorer.theme import INSIDE, SPACE, colour
+from explorer.theme import INSIDE, SPACE, color
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -30,7 +30,7 @@ class ProgressCell(QStyledItemDelegate):
         _paint_ground(self, painter, option, index)
         room = QRectF(option.rect).adjusted(INSIDE, 0, -INSIDE, 0)
         painter.save()
-        painter.setPen(colour("text"))
+        painter.setPen(color("text"))
         painter.setFont(option.font)
         shown = option.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, int(room.width()))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), shown)
@@ -47,20 +47,20 @@ class ProgressCell(QStyledItemDelegate):
     def _paint_bar(self, painter: QPainter, track: QRectF, share: float, tone: str) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colour("sunken"))
+        painter.setBrush(color("sunken"))
         painter.drawRoundedRect(track, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
         if share > 0:
             done = QRectF(track)
             done.setWidth(max(BAR_HEIGHT, track.width() * min(1.0, share)))
-            painter.setBrush(colour(tone))
+            painter.setBrush(color(tone))
             painter.drawRoundedRect(done, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
 
 
 class SwatchCell(QStyledItemDelegate):
-    """The cell's text after one dot per colour of the swatch role; edits with a line without suggestions."""
+    """The cell's text after one dot per color of the swatch role; edits with a line without suggestions."""
 
     def __init__(self, *, swatches_role: int, letters: Callable[[str], str], parent: QWidget | None = None) -> None:
-        """Builds the delegate; `letters` names a colour in one letter (A, B), or gives an empty text."""
+        """Builds the delegate; `letters` names a color in one letter (A, B), or gives an empty text."""
         super().__init__(parent)
         self._swatches_role, self._letters = swatches_role, letters
 
@@ -75,7 +75,7 @@ class SwatchCell(QStyledItemDelegate):
             left += self._paint_swatch(painter, left, room.center().y(), swatch) + SPACE
         # Names line up whether or not a run has a dot.
         room.setLeft(max(left + SPACE, room.left() + LETTERED + INSIDE))
-        painter.setPen(colour("text"))
+        painter.setPen(color("text"))
         painter.setFont(option.font)
         # The middle goes: the runs of a grid differ at the end of their names.
         text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideMiddle, int(room.width()))
@@ -98,14 +98,14 @@ class SwatchCell(QStyledItemDelegate):
         size = LETTERED if letter else DOT
         spot = QRectF(left + (LETTERED - size) / 2, middle - size / 2, size, size)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colour(swatch))
+        painter.setBrush(color(swatch))
         painter.drawEllipse(spot)
         if letter:
             font = painter.font()
             font.setPixelSize(DOT)
             font.setBold(True)
             painter.setFont(font)
-            painter.setPen(colour(_ink(swatch)))
+            painter.setPen(color(_ink(swatch)))
             painter.drawText(spot, int(Qt.AlignmentFlag.AlignCenter), letter)
         return LETTERED
 

@@ -1,4 +1,4 @@
-"""A legend of classes with counts: which colour is what, how many of it are selected, click to isolate."""
+"""A legend of classes with counts: which color is what, how many of it are selected, click to isolate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ClassEntry:
     """
 
     name: str
-    colour: str
+    color: str
     totals: tuple[int, ...]
     selected: int | None = None
     diamond: bool = False
@@ -74,7 +74,7 @@ class ClassLegend(QListView):
         theme.theme().changed.connect(self.viewport().update)
 
     def set_entries(self, entries: Sequence[ClassEntry]) -> None:
-        """Shows these lines. What is isolated stays so if only counts and colours changed."""
+        """Shows these lines. What is isolated stays so if only counts and colors changed."""
         if [e.name for e in entries] != [e.name for e in self._entries.entries]:
             self.clearSelection()
         self._entries.show(tuple(entries))
@@ -159,32 +159,32 @@ class _EntryDelegate(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         _paint_ground(painter, option, chosen)
         mark = "diamond" if entry.diamond else "disc"
-        paint_mark(painter, _mark_place(option.rect), mark, theme.colour("unselected" if others else entry.colour))
+        paint_mark(painter, _mark_place(option.rect), mark, theme.color("unselected" if others else entry.color))
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         numbers = painter.fontMetrics().horizontalAdvance(entry.counts)
         words = option.rect.adjusted(28, 0, -numbers - 2 * theme.INSIDE, 0)
         name = painter.fontMetrics().elidedText(entry.name, Qt.TextElideMode.ElideRight, words.width())
-        painter.setPen(theme.colour("secondary" if others else "text"))
+        painter.setPen(theme.color("secondary" if others else "text"))
         painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, name)
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
         painter.drawText(option.rect.adjusted(0, 0, -theme.INSIDE, 0), right, entry.counts)
         painter.restore()
 
 
 class ScaleLegend(QWidget):
-    """A legend of a continuous scale: its colours from least to greatest, and both values."""
+    """A legend of a continuous scale: its colors from least to greatest, and both values."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(44)
-        self._colours: list[QColor] = []
+        self._colors: list[QColor] = []
         self.ends = ("", "")
         self.letter = ""
 
-    def show_scale(self, colours: Sequence[QColor], low: float, high: float, *, letter: str = "") -> None:
-        """Shows these colours from `low` to `high`; `letter` says whose scale it is, if runs have their own."""
-        self._colours, self.ends, self.letter = list(colours), (f"{low:.4g}", f"{high:.4g}"), letter
+    def show_scale(self, colors: Sequence[QColor], low: float, high: float, *, letter: str = "") -> None:
+        """Shows these colors from `low` to `high`; `letter` says whose scale it is, if runs have their own."""
+        self._colors, self.ends, self.letter = list(colors), (f"{low:.4g}", f"{high:.4g}"), letter
         whose = f" of {letter}" if letter else ""
         self.setAccessibleName(f"Scale{whose} from {self.ends[0]} to {self.ends[1]}")
         self.update()
@@ -195,14 +195,14 @@ class ScaleLegend(QWidget):
         before = theme.BETWEEN if self.letter else 0
         bar = QRectF(theme.INSIDE + before, theme.SPACE, self.width() - 2 * theme.INSIDE - before, 10)
         ramp = QLinearGradient(bar.topLeft(), bar.topRight())
-        last = max(len(self._colours) - 1, 1)
-        for place in range(0, len(self._colours), max(last // 16, 1)):
-            ramp.setColorAt(place / last, self._colours[place])
+        last = max(len(self._colors) - 1, 1)
+        for place in range(0, len(self._colors), max(last // 16, 1)):
+            ramp.setColorAt(place / last, self._colors[place])
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(ramp)
         painter.drawRoundedRect(bar, 3, 3)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         if self.letter:
             name = QRectF(theme.INSIDE, bar.center().y() - 10, before, 20)
             painter.drawText(name, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, self.letter)
@@ -215,9 +215,9 @@ def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, chosen: bool)
     hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
     focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
     if chosen or hovered or focused:
-        painter.setPen(theme.colour("focus") if focused else Qt.PenStyle.NoPen)
+        painter.setPen(theme.color("focus") if focused else Qt.PenStyle.NoPen)
         painter.setBrush(
-            theme.colour("selection" if chosen else "hover") if chosen or hovered else Qt.BrushStyle.NoBrush
+            theme.color("selection" if chosen else "hover") if chosen or hovered else Qt.BrushStyle.NoBrush
         )
         painter.drawRoundedRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from explorer.theme import BODY_PX, CONTROL_PX, RADIUS, SPACE, colour, icon, pixel_font, theme
+from explorer.theme import BODY_PX, CONTROL_PX, RADIUS, SPACE, color, icon, pixel_font, theme
 
 _ARROW = 16
 
@@ -32,10 +32,10 @@ class Fold(QAbstractButton):
         middle = (self.height() - _ARROW) // 2
         sign = icon("chevron-down" if self.isChecked() else "chevron-right", _ARROW, "secondary")
         sign.paint(painter, 0, middle, _ARROW, _ARROW)
-        painter.setPen(colour("text"))
+        painter.setPen(color("text"))
         painter.setFont(self.font())
         words = QRectF(self.rect()).adjusted(_ARROW + SPACE, 0, 0, 0)
         painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), self.text())
         if self.hasFocus():
-            painter.setPen(QPen(colour("focus"), 2))
+            painter.setPen(QPen(color("focus"), 2))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), RADIUS, RADIUS)

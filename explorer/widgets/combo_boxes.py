@@ -45,7 +45,7 @@ class Picker(QComboBox):
         self.activated.connect(self._announce)
 
     def show_choices(self, choices: Sequence[Choice], key: Any) -> None:
-        """Offers exactly these and shows `key` as chosen; a picker with nothing to choose is greyed out."""
+        """Offers exactly these and shows `key` as chosen; a picker with nothing to choose is grayed out."""
         wanted = tuple(choices)  # the same one, if it is a tuple
         if wanted is not self._choices and wanted != self._choices:
             self._choices = wanted
@@ -119,7 +119,7 @@ class Picker(QComboBox):
 
 
 class Badge(QWidget):
-    """A letter on a small square in the colour of a run: A is blue, B is orange, and readable without colour."""
+    """A letter on a small square in the color of a run: A is blue, B is orange, and readable without color."""
 
     def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -131,7 +131,7 @@ class Badge(QWidget):
         return QSize(20, 20)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        ground = theme.run_colour(self._index)
+        ground = theme.run_color(self._index)
         ink = max((theme.LIGHT.surface, theme.LIGHT.text), key=lambda c: theme.contrast(c, ground))
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

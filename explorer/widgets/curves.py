@@ -14,7 +14,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from explorer.theme import BETWEEN, INSIDE, SPACE, colour, set_role, theme
+from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, theme
 from explorer.widgets.plot import Plot
 
 RAW_SHARE = 0.32
@@ -32,7 +32,7 @@ class CurveLine:
     Attributes:
         key: Tells it from the others of the panel and stays while its data grow.
         name: For the crosshair.
-        colour: `#rrggbb`.
+        color: `#rrggbb`.
         x: Ascending.
         raw: As logged.
         smooth: Drawn strongly over `raw`; equal to it where nothing is smoothed.
@@ -40,7 +40,7 @@ class CurveLine:
 
     key: int
     name: str
-    colour: str
+    color: str
     x: Float[np.ndarray, " n"]
     raw: Float[np.ndarray, " n"]
     smooth: Float[np.ndarray, " n"]
@@ -99,8 +99,8 @@ class CurvePlot(QWidget):
         self._cross.hide()
         self.plot.addItem(self._cross, ignoreBounds=True)
         self._build()
-        theme().follow(self._recolour)
-        self._recolour()
+        theme().follow(self._recolor)
+        self._recolor()
 
     def show_panel(self, panel: CurvePlotData) -> None:
         """Draws `panel`; curves that are there already only get their new data."""
@@ -154,7 +154,7 @@ class CurvePlot(QWidget):
         if line.key not in self._curves:
             self._curves[line.key] = (self._new_item(0), self._new_item(1))
         raw, smooth = self._curves[line.key]
-        faint, strong = _mixed(line.colour, RAW_SHARE), colour(line.colour)
+        faint, strong = _mixed(line.color, RAW_SHARE), color(line.color)
         same = line.raw is line.smooth
         raw.setData(line.x, line.raw)
         raw.setPen(pg.mkPen(faint, width=1))
@@ -180,8 +180,8 @@ class CurvePlot(QWidget):
         item.setClipToView(True)
         return item
 
-    def _recolour(self) -> None:
-        self._cross.setPen(pg.mkPen(colour("secondary"), width=1, style=Qt.PenStyle.DashLine))
+    def _recolor(self) -> None:
+        self._cross.setPen(pg.mkPen(color("secondary"), width=1, style=Qt.PenStyle.DashLine))
 
     # -- reading off -------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class CurvePlot(QWidget):
         unit = f" {self.panel.unit}" if self.panel and self.panel.unit else ""
         # Names are a person's words: escaped, because this label does read HTML.
         return (
-            f'<span style="color:{line.colour}">\u25cf</span> {html.escape(line.name)}&nbsp;&nbsp;'
+            f'<span style="color:{line.color}">\u25cf</span> {html.escape(line.name)}&nbsp;&nbsp;'
             f"<b>{point[1]:.{digits}f}{unit}</b>"
         )
 
@@ -227,8 +227,8 @@ class CurvePlot(QWidget):
         set_role(self.waiting, "secondary")
         self.waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.waiting.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        centred = QVBoxLayout(self.plot)
-        centred.addWidget(self.waiting)
+        centerd = QVBoxLayout(self.plot)
+        centerd.addWidget(self.waiting)
         self.readout = QLabel(self)
         self.readout.setTextFormat(Qt.TextFormat.RichText)
         self.readout.setObjectName("curve-readout")
@@ -358,8 +358,8 @@ class CurveGrid(QWidget):
 
 
 def _mixed(line: str, share: float) -> QColor:
-    """The colour over the surface, opaque: Qt draws a translucent line of many points ten times as slowly."""
-    over, under = colour(line), colour("surface")
+    """The color over the surface, opaque: Qt draws a translucent line of many points ten times as slowly."""
+    over, under = color(line), color("surface")
     channels = zip(over.getRgb()[:3], under.getRgb()[:3], strict=True)
     return QColor(*(round(share * a + (1 - share) * b) for a, b in channels))
 

@@ -66,7 +66,7 @@ class InTurn:
         if on_screen and turns().is_full and not self._is_overdue():
             self._times_passed_over += 1
             if self._painted_at != self._place_on_screen():
-                QPainter(self.viewport()).fillRect(event.rect(), theme.colour("surface"))  # type: ignore[attr-defined]
+                QPainter(self.viewport()).fillRect(event.rect(), theme.color("surface"))  # type: ignore[attr-defined]
             turns().later(self, self._paint_now)  # type: ignore[arg-type]
             return
         self._times_passed_over = 0

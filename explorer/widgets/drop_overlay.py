@@ -75,18 +75,18 @@ class DropOverlay(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        veil = QColor(theme.colour("background"))
+        veil = QColor(theme.color("background"))
         veil.setAlpha(225)
         painter.fillRect(self.rect(), veil)
-        painter.setPen(QPen(theme.colour("accent"), 2, Qt.PenStyle.DashLine))
+        painter.setPen(QPen(theme.color("accent"), 2, Qt.PenStyle.DashLine))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(24, 24, -24, -24), 12, 12)
-        centre = self.rect().center()
+        center = self.rect().center()
         sign = theme.icon("image-plus", 48, "accent").pixmap(48, 48)
-        painter.drawPixmap(centre.x() - 24, centre.y() - 56, sign)
+        painter.drawPixmap(center.x() - 24, center.y() - 56, sign)
         font = theme.pixel_font(theme.TITLE_PX)
         font.setWeight(font.Weight.DemiBold)
         painter.setFont(font)
-        painter.setPen(theme.colour("text"))
+        painter.setPen(theme.color("text"))
         painter.drawText(self.rect().translated(0, 24), Qt.AlignmentFlag.AlignCenter, self._words)
 
 

@@ -16,7 +16,7 @@ LEAST_PX = 160
 
 
 class EmptyState(QWidget):
-    """A centred picture, title, sentence, at most one primary button and beside it at most two others."""
+    """A centerd picture, title, sentence, at most one primary button and beside it at most two others."""
 
     def __init__(self, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:
         """Shows nothing yet; `width` is how wide its lines are, in pixels."""

@@ -1,4 +1,4 @@
-"""A heat map in a fixed frame: colours by value, words under the pointer, a row chosen by a click or the arrow keys."""
+"""A heat map in a fixed frame: colors by value, words under the pointer, a row chosen by a click or the arrow keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Heat:
     """What is drawn; row 0 is on top.
 
     Attributes:
-        low, high: Ends of the colours; `log`: they move in equal factors.
+        low, high: Ends of the colors; `log`: they move in equal factors.
         x_ticks: Column and words.
         cursor: Column of a dashed line; NaN for none.
         marked: Row in a frame; -1 for none.
@@ -96,7 +96,7 @@ class GridMap(CellMap):
 
     def _paint_axes(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         columns = heat.values.shape[1]
         for at, words in heat.x_ticks:
             x = frame.left() + (at + 0.5) / columns * frame.width()
@@ -114,7 +114,7 @@ class GridMap(CellMap):
     def _paint_bar(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
         bar = QRectF(frame.right() + 8, frame.top(), BAR, frame.height())
         painter.drawImage(bar, picture(np.linspace(1, 0, 128)[:, None]))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         for value, side in ((heat.high, Qt.AlignmentFlag.AlignTop), (heat.low, Qt.AlignmentFlag.AlignBottom)):
             room = QRectF(bar.right() + 4, frame.top(), RIGHT - BAR - 14, frame.height())
             painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | side), written(value))
@@ -128,7 +128,7 @@ class GridMap(CellMap):
             painter.drawLine(QPointF(x, frame.top()), QPointF(x, frame.bottom()))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if heat.marked >= 0:
-            painter.setPen(QPen(theme.colour("focus"), 2))
+            painter.setPen(QPen(theme.color("focus"), 2))
             painter.drawRect(
                 QRectF(frame.left() - 1, frame.top() + heat.marked * high - 1, frame.width() + 2, high + 2)
             )
@@ -137,7 +137,7 @@ class GridMap(CellMap):
             painter.setPen(QPen(QColor(theme.LIGHT.surface), 1))
             painter.drawRect(self.rect_of(row, column))
         if self.hasFocus():
-            painter.setPen(QPen(theme.colour("focus"), 1))
+            painter.setPen(QPen(theme.color("focus"), 1))
             painter.drawRect(frame.adjusted(-1, -1, 1, 1))
 
 

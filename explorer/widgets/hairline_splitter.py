@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSplitter, QSplitterHandle, QWidget
 
-from explorer.theme import INSIDE, colour
+from explorer.theme import INSIDE, color
 
 
 class HairlineSplitter(QSplitter):
@@ -24,7 +24,7 @@ class HairlineSplitter(QSplitter):
 class _Handle(QSplitterHandle):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.setPen(colour("focus" if self.underMouse() else "line"))
+        painter.setPen(color("focus" if self.underMouse() else "line"))
         middle = self.rect().center()
         if self.orientation() == Qt.Orientation.Vertical:
             painter.drawLine(0, middle.y(), self.width(), middle.y())

@@ -1,4 +1,4 @@
-"""A square matrix of values between 0 and 1 as colours, with names at both sides; cells can be chosen."""
+"""A square matrix of values between 0 and 1 as colors, with names at both sides; cells can be chosen."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ class HeatMapWidget(CellMap):
         self._write_names(painter, room, size)
         if size >= 34:
             self._write_values(painter)
-        painter.setPen(QPen(theme.colour("surface"), 2))
+        painter.setPen(QPen(theme.color("surface"), 2))
         for place in range(1, n):
             if self._groups and self._groups[place] != self._groups[place - 1]:
                 x, y = room.left() + place * size, room.top() + place * size
                 painter.drawLine(QPointF(x, room.top()), QPointF(x, room.bottom()))
                 painter.drawLine(QPointF(room.left(), y), QPointF(room.right(), y))
         if self._at[0] >= 0:
-            painter.setPen(QPen(theme.colour("text"), 2))
+            painter.setPen(QPen(theme.color("text"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect_of(*self._at))
 
@@ -99,7 +99,7 @@ class HeatMapWidget(CellMap):
             return
         for place, name in enumerate(self._names):
             lit = place in self._at
-            painter.setPen(theme.colour("text" if lit else "secondary"))
+            painter.setPen(theme.color("text" if lit else "secondary"))
             middle = (place + 0.5) * size
             words = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, int(room.left()) - theme.INSIDE)
             at = QRectF(0, room.top() + middle - 10, room.left() - theme.INSIDE, 20)

@@ -21,14 +21,14 @@ class HistogramBars:
     """One distribution: counts per bin, drawn as shares of their sum so that unlike numbers compare.
 
     Attributes:
-        colour: A token (`run_a`) or `#rrggbb`; asked again when the theme changes.
-        filled: In full colour, or as an outline over a pale ground.
+        color: A token (`run_a`) or `#rrggbb`; asked again when the theme changes.
+        filled: In full color, or as an outline over a pale ground.
         mean: Where the dashed line stands; NaN for none.
         density: A smooth curve over the bars: places, and share of pairs a bin would hold there, percent.
     """
 
     name: str
-    colour: str
+    color: str
     counts: Int[np.ndarray, " bins"]
     mean: float
     filled: bool = True
@@ -71,7 +71,7 @@ class Histogram(Plot):
         """Shows a brushed range without announcing it."""
         if brush != self._brush:
             self._brush = brush
-            self.recolour()
+            self.recolor()
 
     @property
     def bars(self) -> tuple[HistogramBars, ...]:
@@ -89,7 +89,7 @@ class Histogram(Plot):
             top: Greatest share on the axis, to compare plots; None fits it.
         """
         self._edges, self._bars = np.asarray(edges, np.float64), tuple(bars)
-        self.recolour()
+        self.recolor()
         if len(self._edges):
             highest = top or max((float(b.shares.max(initial=0)) for b in self._bars), default=1.0)
             self.setXRange(self._edges[0], self._edges[-1], padding=0.01)
@@ -106,14 +106,14 @@ class Histogram(Plot):
         parts = [f"{b.name} {int(b.counts[number]):,} ({b.shares[number]:.1f} %)" for b in reversed(self._bars)]
         return f"{self._edges[number]:.3f} to {self._edges[number + 1]:.3f}: {', '.join(parts)}"
 
-    def recolour(self) -> None:
-        super().recolour()
+    def recolor(self) -> None:
+        super().recolor()
         self.clear()
         for bars in self._bars:
             self._draw(bars)
         for bars in self._bars:
             if np.isfinite(bars.mean):
-                ink = theme.colour("text" if bars.filled else "secondary")
+                ink = theme.color("text" if bars.filled else "secondary")
                 style = Qt.PenStyle.DashLine if bars.filled else Qt.PenStyle.DotLine
                 pen = pg.mkPen(ink, width=1.5, style=style)
                 self.addItem(pg.InfiniteLine(bars.mean, angle=90, pen=pen))
@@ -159,7 +159,7 @@ class Histogram(Plot):
     def _point_at(self, number: int) -> None:
         if number != self._bin:
             self._bin = number
-            self.recolour()
+            self.recolor()
             self.pointed.emit(number)
 
     def _x_at(self, ev: QMouseEvent) -> float:
@@ -170,13 +170,13 @@ class Histogram(Plot):
         return max(low, float(self._edges[0])), min(high, float(self._edges[-1]))
 
     def _draw(self, bars: HistogramBars) -> None:
-        fill = QColor(theme.colour(bars.colour))
+        fill = QColor(theme.color(bars.color))
         fill.setAlphaF(0.78 if bars.filled else 0.28)
-        pen = None if bars.filled else pg.mkPen(theme.colour("secondary"), width=1)
+        pen = None if bars.filled else pg.mkPen(theme.color("secondary"), width=1)
         curve = pg.PlotCurveItem(self._edges, bars.shares, stepMode="center", fillLevel=0, brush=fill, pen=pen)
         self.addItem(curve)
         if bars.density is not None:
-            ink = theme.colour(bars.colour if bars.filled else "secondary")
+            ink = theme.color(bars.color if bars.filled else "secondary")
             self.addItem(pg.PlotCurveItem(*bars.density, pen=pg.mkPen(ink, width=2), antialias=True))
 
     def _light(self, number: int) -> None:
@@ -184,7 +184,7 @@ class Histogram(Plot):
             self._shade(*self._edges[number : number + 2], "text", 0.08)
 
     def _shade(self, left: float, right: float, token: str, alpha: float) -> None:
-        ground = QColor(theme.colour(token))
+        ground = QColor(theme.color(token))
         ground.setAlphaF(alpha)
         top = self.getPlotItem().getViewBox().viewRange()[1][1]
         self.addItem(pg.BarGraphItem(x0=[left], x1=[right], y0=[0], y1=[top], brush=ground, pen=None))

@@ -18,10 +18,10 @@ AWAY_PX = 18
 
 @dataclass(frozen=True)
 class HoverRow:
-    """One line of numbers: a coloured name and its values."""
+    """One line of numbers: a colored name and its values."""
 
     name: str
-    colour: str
+    color: str
     values: tuple[str, ...]
 
 
@@ -58,7 +58,7 @@ class HoverCard(QFrame):
             self._grid.addWidget(_label(head, "small", right=column > 0), 0, column)
         for place, row in enumerate(rows, start=1):
             name = _label(f"● {row.name}", "", right=False)
-            name.setStyleSheet(f"color: {row.colour};")
+            name.setStyleSheet(f"color: {row.color};")
             self._grid.addWidget(name, place, 0)
             for column, value in enumerate(row.values, start=1):
                 self._grid.addWidget(_label(value, "", right=True), place, column)

@@ -20,7 +20,7 @@ def paint_square(
     clip.addRoundedRect(QRectF(square), 4, 4)
     painter.save()
     painter.setClipPath(clip)
-    painter.fillRect(square, theme.colour("sunken"))
+    painter.fillRect(square, theme.color("sunken"))
     if pixmap is None or pixmap.isNull():
         theme.icon(sign, 24, role).paint(painter, square)
     else:
@@ -62,7 +62,7 @@ class ImageBox(QWidget):
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         ground = QPainterPath()
         ground.addRoundedRect(QRectF(self.rect()), theme.RADIUS, theme.RADIUS)
-        painter.fillPath(ground, theme.colour("background"))
+        painter.fillPath(ground, theme.color("background"))
         if self._pixmap is None or self._pixmap.isNull():
             theme.icon(self._sign, 40, self._role).paint(painter, self.rect())
             return

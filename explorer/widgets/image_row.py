@@ -58,7 +58,7 @@ class PictureRow(QWidget):
         super().__init__(parent)
         self._picture = picture
         self._shown: tuple[RowPicture, ...] = ()
-        self._colour = "secondary"
+        self._color = "secondary"
         self._current = 0
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -71,9 +71,9 @@ class PictureRow(QWidget):
         """All pictures, also those that do not fit."""
         return self._shown
 
-    def show_pictures(self, shown: Sequence[RowPicture], colour: str) -> None:
-        """Shows these; `colour` (a token or `#rrggbb`) paints the bars."""
-        self._shown, self._colour = tuple(shown), colour
+    def show_pictures(self, shown: Sequence[RowPicture], color: str) -> None:
+        """Shows these; `color` (a token or `#rrggbb`) paints the bars."""
+        self._shown, self._color = tuple(shown), color
         self._current = min(self._current, max(len(self._shown) - 1, 0))
         self.setAccessibleDescription("; ".join(f"{s.words}: {s.caption}" for s in self._shown))
         self.update()
@@ -142,17 +142,17 @@ class PictureRow(QWidget):
         square = QRect(room.left() + 1, WORDS_PX, side, side)
         weight = QFont.Weight.DemiBold if shown.strong else QFont.Weight.Normal
         painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
-        painter.setPen(theme.colour("text"))
+        painter.setPen(theme.color("text"))
         line = QRect(square.left(), 0, room.width() - 6, WORDS_PX - 5)
         words = QFontMetrics(painter.font()).elidedText(shown.words, Qt.TextElideMode.ElideRight, line.width())
         painter.drawText(line, int(Qt.AlignmentFlag.AlignVCenter), words)
         if shown.share == shown.share:
-            painter.fillRect(QRectF(square.left(), WORDS_PX - 4, side, 3), theme.colour("sunken"))
+            painter.fillRect(QRectF(square.left(), WORDS_PX - 4, side, 3), theme.color("sunken"))
             wide = max(1.0, side * min(shown.share, 1.0))
-            painter.fillRect(QRectF(square.left(), WORDS_PX - 4, wide, 3), theme.colour(self._colour))
+            painter.fillRect(QRectF(square.left(), WORDS_PX - 4, wide, 3), theme.color(self._color))
         self._paint_picture(painter, square.adjusted(0, 2, 0, 2), shown, focused)
         painter.setFont(theme.pixel_font(theme.SMALL_PX - 1))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         below = QRect(square.left(), square.bottom() + 4, room.width() - 6, CAPTION_PX - 3)
         painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), shown.caption)
 
@@ -160,8 +160,8 @@ class PictureRow(QWidget):
         paint_square(painter, square, self._picture(shown.path))
         if shown.strong or focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            colour = theme.colour("focus") if focused else QColor(theme.colour(self._colour))
-            painter.setPen(QPen(colour, 2))
+            color = theme.color("focus") if focused else QColor(theme.color(self._color))
+            painter.setPen(QPen(color, 2))
             painter.drawRoundedRect(QRectF(square).adjusted(1, 1, -1, -1), 4, 4)
 
     def resizeEvent(self, event: QResizeEvent) -> None:

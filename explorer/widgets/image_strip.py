@@ -40,7 +40,7 @@ class StripItem:
 
     Attributes:
         path: Of the image file; also its identity.
-        lines: Words under it, each with the colour of its dot (`#rrggbb`).
+        lines: Words under it, each with the color of its dot (`#rrggbb`).
         mark: `good`, `warn`, or nothing: the sign in the corner.
         problem: Why there is no picture or no answer, in three words; shown in place of the lines.
         tip: What hovering tells.
@@ -131,7 +131,7 @@ class ImageStrip(QListView):
         return self._path(self.currentIndex())
 
     def show_items(self, items: Sequence[StripItem]) -> None:
-        """Shows these; the current picture stays current, or its neighbour if it is gone."""
+        """Shows these; the current picture stays current, or its neighbor if it is gone."""
         before, row = self.current, self.currentIndex().row()
         self._model.replace(items)
         if not items or self.current:
@@ -201,7 +201,7 @@ class _Cell(QStyledItemDelegate):
         words = QRect(square.left(), square.bottom() + 5, PICTURE, LINES * LINE)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         if item.problem:
-            painter.setPen(theme.colour("bad"))
+            painter.setPen(theme.color("bad"))
             text = QFontMetrics(painter.font()).elidedText(item.problem, Qt.TextElideMode.ElideRight, PICTURE)
             painter.drawText(words.adjusted(0, 0, 0, -LINE), int(Qt.AlignmentFlag.AlignVCenter), text)
         else:
@@ -214,14 +214,14 @@ class _Cell(QStyledItemDelegate):
         focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
         if not (selected or hovered or focused):
             return
-        painter.setPen(QPen(theme.colour("focus"), 2) if focused else Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("selection" if selected else "hover"))
+        painter.setPen(QPen(theme.color("focus"), 2) if focused else Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("selection" if selected else "hover"))
         painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
 
     def _paint_mark(self, painter: QPainter, square: QRect, mark: str) -> None:
         place = QRectF(square.right() - MARK - 3, square.top() + 4, MARK, MARK)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("surface"))
+        painter.setBrush(theme.color("surface"))
         painter.drawEllipse(place)
         sign = {"good": "check", "warn": "x"}[mark]
         theme.icon(sign, 12, mark).paint(painter, place.adjusted(3, 3, -3, -3).toRect())
@@ -230,9 +230,9 @@ class _Cell(QStyledItemDelegate):
         for place, (text, dot) in enumerate(item.lines[:LINES]):
             line = QRect(room.left(), room.top() + place * LINE, room.width(), LINE)
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.colour(dot))
+            painter.setBrush(theme.color(dot))
             painter.drawEllipse(QRectF(line.left() + 1, line.center().y() - DOT / 2 + 1, DOT, DOT))
-            painter.setPen(theme.colour("text"))
+            painter.setPen(theme.color("text"))
             line.setLeft(line.left() + DOT + 6)
             shown = QFontMetrics(painter.font()).elidedText(text, Qt.TextElideMode.ElideMiddle, line.width())
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)

@@ -1,4 +1,4 @@
-"""Which colour and mark is which series, with selected / total."""
+"""Which color and mark is which series, with selected / total."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Mark = Literal["disc", "diamond", "line", "dashes", "square"]
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """One series: its words, colour (`#rrggbb`), mark, and how many of how many are selected if that is known."""
+    """One series: its words, color (`#rrggbb`), mark, and how many of how many are selected if that is known."""
 
     words: str
-    colour: str
+    color: str
     mark: Mark = "disc"
     total: int | None = None
     selected: int | None = None
@@ -92,8 +92,8 @@ class Legend(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         for entry, room in zip(self._entries, self._places(self.width()), strict=True):
-            paint_mark(painter, QPointF(room.left() + 5, room.center().y()), entry.mark, QColor(entry.colour))
-            painter.setPen(theme.colour("secondary"))
+            paint_mark(painter, QPointF(room.left() + 5, room.center().y()), entry.mark, QColor(entry.color))
+            painter.setPen(theme.color("secondary"))
             words = room.adjusted(16, 0, 0, 0)
             painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, entry.text)
 
@@ -119,13 +119,13 @@ class Legend(QWidget):
         return places
 
 
-def paint_mark(painter: QPainter, centre: QPointF, mark: Mark, paint: QColor) -> None:
-    """Draws one mark, about 9 px wide, around `centre`."""
+def paint_mark(painter: QPainter, center: QPointF, mark: Mark, paint: QColor) -> None:
+    """Draws one mark, about 9 px wide, around `center`."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(paint)
-    x, y = centre.x(), centre.y()
+    x, y = center.x(), center.y()
     if mark == "disc":
-        painter.drawEllipse(centre, 4.5, 4.5)
+        painter.drawEllipse(center, 4.5, 4.5)
     elif mark == "diamond":
         painter.drawPolygon(
             QPolygonF([QPointF(x, y - 5.5), QPointF(x + 5.5, y), QPointF(x, y + 5.5), QPointF(x - 5.5, y)])

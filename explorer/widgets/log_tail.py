@@ -30,7 +30,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.event_loop.background import Background
-from explorer.theme import INSIDE, SMALL_PX, colour, keep_icon, set_role, theme
+from explorer.theme import INSIDE, SMALL_PX, color, keep_icon, set_role, theme
 
 FIRST_BYTES: Final = 256 * 1024
 """How much of a long file is shown at first; older lines stay in the file."""
@@ -153,8 +153,8 @@ class LogTail(QWidget):
         """Puts a ground under every place found, and says how many there are."""
         wanted, marks = self.search.text(), []
         look = QTextCharFormat()
-        look.setBackground(colour("warn_soft"))
-        look.setForeground(colour("text"))
+        look.setBackground(color("warn_soft"))
+        look.setForeground(color("text"))
         cursor = QTextCursor(self.text.document())
         while wanted and len(marks) < MOST_MARKS:
             cursor = self.text.document().find(wanted, cursor)

@@ -84,7 +84,7 @@ class MatrixMap(QWidget):
     def show_values(
         self, values: Float[np.ndarray, "r c"], area: tuple[int, int, int, int], low: float, high: float
     ) -> None:
-        """The picture of a part: `values` fill `area` (top, bottom, left, right) evenly; colours run low to high."""
+        """The picture of a part: `values` fill `area` (top, bottom, left, right) evenly; colors run low to high."""
         self._values = np.asarray(values)
         self._image = picture((self._values - low) / max(high - low, 1e-9))
         self._image_area = Area(*map(float, area))
@@ -217,7 +217,7 @@ class MatrixMap(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         room = self.room
-        painter.fillRect(room, theme.colour("sunken"))
+        painter.fillRect(room, theme.color("sunken"))
         if self._image is not None:
             painter.save()
             painter.setClipRect(room)
@@ -230,7 +230,7 @@ class MatrixMap(QWidget):
             painter.restore()
         self._paint_axes(painter)
         if self.hasFocus():
-            painter.setPen(theme.colour("focus"))
+            painter.setPen(theme.color("focus"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(room)
 
@@ -265,7 +265,7 @@ class MatrixMap(QWidget):
         else:
             self._paint_places(painter)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("accent"))
+        painter.setBrush(theme.color("accent"))
         top, bottom, left, right = self.area.whole
         room = self.room
         painter.setClipRect(QRectF(0, room.top(), room.right(), self.height()))
@@ -295,7 +295,7 @@ class MatrixMap(QWidget):
     def _paint_picture(self, painter: QPainter, place: int, room: QRectF) -> None:
         picture = self.picture_of(place)
         if picture is None:
-            painter.fillRect(room, theme.colour("sunken"))
+            painter.fillRect(room, theme.color("sunken"))
             return
         scale = min(room.width() / max(picture.width(), 1), room.height() / max(picture.height(), 1))
         width, height = picture.width() * scale, picture.height() * scale
@@ -305,24 +305,24 @@ class MatrixMap(QWidget):
     def _paint_places(self, painter: QPainter) -> None:
         room, area = self.room, self.area
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.colour("secondary"))
-        right, centre = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignCenter
+        painter.setPen(theme.color("secondary"))
+        right, center = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignCenter
         for place in ticks(area.top, area.bottom):
             y = min(max(self.place_of(place, 0).y(), room.top() + 8), room.bottom() - 8)
             painter.drawText(QRectF(12, y - 8, MARGIN - 18, 16), right, f"{place:,}")
         for place in ticks(area.left, area.right):
             x = min(max(self.place_of(0, place).x(), room.left() + 8), room.right() - 14)
-            painter.drawText(QRectF(x - 30, room.bottom() + 6, 60, 16), centre, f"{place:,}")
-        painter.drawText(QRectF(room.left(), room.bottom() + 24, room.width(), 18), centre, "texts, in order")
+            painter.drawText(QRectF(x - 30, room.bottom() + 6, 60, 16), center, f"{place:,}")
+        painter.drawText(QRectF(room.left(), room.bottom() + 24, room.width(), 18), center, "texts, in order")
         painter.save()
         painter.translate(8, room.center().y())
         painter.rotate(-90)
-        painter.drawText(QRectF(-100, -8, 200, 16), centre, "images, in order")
+        painter.drawText(QRectF(-100, -8, 200, 16), center, "images, in order")
         painter.restore()
 
 
-class ColourScale(QWidget):
-    """What the colours mean: a thin bar with the values at its ends."""
+class ColorScale(QWidget):
+    """What the colors mean: a thin bar with the values at its ends."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -331,7 +331,7 @@ class ColourScale(QWidget):
         theme.theme().changed.connect(self.update)
 
     def show_range(self, low: float, high: float, words: str) -> None:
-        """Says what the least and the greatest colour are."""
+        """Says what the least and the greatest color are."""
         self.low, self.high, self.words = low, high, words
         self.setAccessibleName(f"{words} from {low:.2f} to {high:.2f}")
         self.update()
@@ -339,7 +339,7 @@ class ColourScale(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         middle = Qt.AlignmentFlag.AlignVCenter
         low, high = (f"{v:.2f}".replace("-", "−") for v in (self.low, self.high))
         painter.drawText(QRectF(0, 0, 96, 18), middle, self.words)

@@ -86,7 +86,7 @@ class Overlay(QWidget):
             self.close_panel()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        shade = theme.colour("shade")
+        shade = theme.color("shade")
         shade.setAlphaF(0.45 if theme.theme().dark else 0.25)
         QPainter(self).fillRect(self.rect(), shade)
 

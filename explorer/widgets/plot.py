@@ -35,14 +35,14 @@ def _shows(item: QGraphicsItem) -> bool:
 class Plot(InTurn, pg.PlotWidget):
     """Axes that follow the theme: Inter with tabular figures, a faint grid, hairlines, no menu of pyqtgraph's own.
 
-    Subclasses paint their curves in `recolour`, which is called again whenever the theme changes.
+    Subclasses paint their curves in `recolor`, which is called again whenever the theme changes.
     """
 
     def __init__(self, parent: QWidget | None = None, *, x_label: str = "", y_label: str = "", **options: Any) -> None:
         axes = {side: _Axis(side) for side in ("bottom", "left")} | options.pop("axisItems", {})
         # Its menu would be 43 widgets that nobody ever sees, and most of the time that a plot takes to be made.
         options = {"enableMenu": False} | options
-        super().__init__(parent, background=theme.colour("surface"), axisItems=axes, **options)
+        super().__init__(parent, background=theme.color("surface"), axisItems=axes, **options)
         self.wait_for_turns()
         # Dropped images belong to the window, whatever they are dropped on.
         self.setAcceptDrops(False)
@@ -58,8 +58,8 @@ class Plot(InTurn, pg.PlotWidget):
             axis.setStyle(tickLength=0, tickTextOffset=6, maxTickLevel=0)
             axis.setTickFont(theme.pixel_font(theme.SMALL_PX))
         item.showGrid(x=True, y=True, alpha=0.14)
-        self.recolour()
-        theme.theme().follow(self.recolour)
+        self.recolor()
+        theme.theme().follow(self.recolor)
 
     def set_labels(self, *, x: str | None = None, y: str | None = None) -> None:
         """Names the axes, units included (`cosine`, `step`); None leaves one as it is."""
@@ -68,18 +68,18 @@ class Plot(InTurn, pg.PlotWidget):
                 self._labels[side] = words
         self._label()
 
-    def recolour(self) -> None:
-        """Takes the colours of the theme as it is now."""
+    def recolor(self) -> None:
+        """Takes the colors of the theme as it is now."""
         self.forget_painted()
-        self.setBackground(theme.colour("surface"))
+        self.setBackground(theme.color("surface"))
         for side in ("bottom", "left"):
             axis = self.getPlotItem().getAxis(side)
-            axis.setPen(pg.mkPen(theme.colour("outline"), width=1))
-            axis.setTextPen(pg.mkPen(theme.colour("secondary")))
+            axis.setPen(pg.mkPen(theme.color("outline"), width=1))
+            axis.setTextPen(pg.mkPen(theme.color("secondary")))
         self._label()
 
     def _label(self) -> None:
-        style = {"color": theme.colour("secondary").name(), "font-size": f"{theme.SMALL_PX}px"}
+        style = {"color": theme.color("secondary").name(), "font-size": f"{theme.SMALL_PX}px"}
         for side, words in self._labels.items():
             axis = self.getPlotItem().getAxis(side)
             if words:

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from explorer.theme import colour, theme
+from explorer.theme import color, theme
 
 _WIDTH, _HEIGHT = 34, 20
 
@@ -32,10 +32,10 @@ class Switch(QAbstractButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         top = (self.height() - _HEIGHT) / 2
         track = QRectF(2, top, _WIDTH, _HEIGHT)
-        painter.setPen(QPen(colour("focus" if self.hasFocus() else "outline"), 2 if self.hasFocus() else 1))
-        painter.setBrush(colour("accent" if self.isChecked() else "sunken"))
+        painter.setPen(QPen(color("focus" if self.hasFocus() else "outline"), 2 if self.hasFocus() else 1))
+        painter.setBrush(color("accent" if self.isChecked() else "sunken"))
         painter.drawRoundedRect(track, _HEIGHT / 2, _HEIGHT / 2)
         left = 2 + (_WIDTH - _HEIGHT if self.isChecked() else 0)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colour("accent_text" if self.isChecked() else "secondary"))
+        painter.setBrush(color("accent_text" if self.isChecked() else "secondary"))
         painter.drawEllipse(QRectF(left, top, _HEIGHT, _HEIGHT).adjusted(4, 4, -4, -4))

@@ -1,4 +1,4 @@
-"""The one colour scale of heat maps: viridis, dark for little and bright for much, readable without colours too."""
+"""The one color scale of heat maps: viridis, dark for little and bright for much, readable without colors too."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from jaxtyping import Float, UInt8
 from PySide6.QtGui import QImage
 
 NOTHING: Final = 140
-"""Grey of a cell without a number."""
+"""Gray of a cell without a number."""
 
 
 def shade(shares: Float[np.ndarray, "r c"]) -> UInt8[np.ndarray, "r c 3"]:
-    """Red, green and blue of shares from 0 to 1; beyond that the end's colour, grey where there is no number."""
+    """Red, green and blue of shares from 0 to 1; beyond that the end's color, gray where there is no number."""
     known = np.isfinite(shares)
-    colours = _table()[(np.where(known, shares, 0.0).clip(0, 1) * 255).astype(np.int64)]
-    colours[~known] = NOTHING
-    return colours
+    colors = _table()[(np.where(known, shares, 0.0).clip(0, 1) * 255).astype(np.int64)]
+    colors[~known] = NOTHING
+    return colors
 
 
 def picture(shares: Float[np.ndarray, "r c"]) -> QImage:
     """The same as an image, a pixel a cell."""
-    colours = np.ascontiguousarray(shade(shares))
-    height, width = colours.shape[:2]
-    return QImage(colours.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+    colors = np.ascontiguousarray(shade(shares))
+    height, width = colors.shape[:2]
+    return QImage(colors.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
 
 
 @cache

@@ -30,7 +30,7 @@ class _Stack(QStackedWidget):
     """Paints its ground itself: it gets no sheet, and under the application's one its palette stays what it was."""
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        QPainter(self).fillRect(event.rect(), theme.colour("surface"))
+        QPainter(self).fillRect(event.rect(), theme.color("surface"))
 
 
 class Pages(HairlineSplitter):
@@ -58,7 +58,7 @@ class Pages(HairlineSplitter):
         self.splitterMoved.connect(self._remember)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        QPainter(self).fillRect(event.rect(), theme.colour("surface"))
+        QPainter(self).fillRect(event.rect(), theme.color("surface"))
 
     def add(self, name: str, view: View) -> None:
         """Takes a view in."""

@@ -176,7 +176,7 @@ class _Job(QWidget):
 
 
 class _Dot(QWidget):
-    """A small disc in the colour of a state."""
+    """A small disc in the color of a state."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -192,7 +192,7 @@ class _Dot(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour(self._role))
+        painter.setBrush(theme.color(self._role))
         painter.drawEllipse(self.rect())
 
 

@@ -12,7 +12,7 @@ CLUSTERS = 60
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points for a map: places, cluster of each, which are texts, and the clusters' colours."""
+    """Points for a map: places, cluster of each, which are texts, and the clusters' colors."""
 
     xy: Float32[np.ndarray, "n 2"]
     cluster: UInt16[np.ndarray, " n"]
@@ -24,7 +24,7 @@ def cloud(n: int, *, seed: int = 0, texts: bool = True) -> Cloud:
     """`n` seeded points: clusters of unequal size and width as UMAP draws them, and one stray in a thousand."""
     rng = np.random.default_rng(seed)
     turn = rng.uniform(0, 2 * np.pi, CLUSTERS)
-    centre = np.stack([np.cos(turn), np.sin(turn)], axis=1) * 12 * np.sqrt(rng.random(CLUSTERS))[:, None]
+    center = np.stack([np.cos(turn), np.sin(turn)], axis=1) * 12 * np.sqrt(rng.random(CLUSTERS))[:, None]
     width = rng.gamma(3, 0.22, (CLUSTERS, 2))
     share = rng.gamma(1.2, 1, CLUSTERS)
     cluster = rng.choice(CLUSTERS, n, p=share / share.sum()).astype(np.uint16)
@@ -32,7 +32,7 @@ def cloud(n: int, *, seed: int = 0, texts: bool = True) -> Cloud:
     # Bent, so that clusters are no ellipses.
     xy[:, 1] += 0.35 * (xy[:, 0] ** 2 - 1)
     xy *= width.astype(np.float32)[cluster]
-    xy += centre.astype(np.float32)[cluster]
+    xy += center.astype(np.float32)[cluster]
     strays = rng.integers(0, n, n // 1000)
     xy[strays] = rng.standard_normal((len(strays), 2)) * 4.5
     text = rng.random(n, dtype=np.float32) < 0.5 if texts else np.zeros(n, bool)
@@ -40,9 +40,9 @@ def cloud(n: int, *, seed: int = 0, texts: bool = True) -> Cloud:
 
 
 def palette() -> UInt8[np.ndarray, "k 3"]:
-    """The clusters' colours in the present theme."""
+    """The clusters' colors in the present theme."""
     from PySide6.QtGui import QColor
 
-    from explorer.theme import class_colours
+    from explorer.theme import class_colors
 
-    return np.array([QColor(name).getRgb()[:3] for name in class_colours(CLUSTERS)], np.uint8)
+    return np.array([QColor(name).getRgb()[:3] for name in class_colors(CLUSTERS)], np.uint8)

@@ -23,7 +23,7 @@ from trainer.data.loader import BatchStream
 from trainer.data.order import batches
 from trainer.data.prepared import Loading
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
-from trainer.format_detection import recognise
+from trainer.format_detection import recognize
 from trainer.images import open_image
 from trainer.store import Workspace
 from trainer.training.session import TrainingSession
@@ -36,7 +36,7 @@ class DataSpeed:
     Attributes:
         pairs: Training pairs.
         prepare_s: Seconds to decode them all into the cache, once.
-        ours: Pairs a second of the loader alone: gathered from the cache, cropped, normalised.
+        ours: Pairs a second of the loader alone: gathered from the cache, cropped, normalized.
         streamed: Pairs a second of our loader where the cache does not fit: decoded by worker processes, then the same.
         theirs: Pairs a second of decoding and transforming each image in worker processes.
         train_ours: Pairs a second of whole training steps from the cache.
@@ -78,7 +78,7 @@ def measure(run: config.Run, workspace_folder: Path, *, workers: int, seconds: f
         Problem: The data cannot be used.
     """
     began = time.perf_counter()
-    size, batch = run.model.image_size, run.optimiser.batch_size
+    size, batch = run.model.image_size, run.optimizer.batch_size
     pairs = _pairs(run, workspace_folder, "prepared")
     prepare_s = time.perf_counter() - began
     tokenizer = train_tokenizer(pairs.captions, run.model.vocabulary)
@@ -115,7 +115,7 @@ def _pairs(run: config.Run, workspace_folder: Path, loading: Loading) -> Pairs:
 
 def _streamed(pairs: Pairs, run: config.Run, workers: int) -> Iterator[Tensor]:
     """Batches as `TrainingSession` makes them of images that are decoded again in every epoch."""
-    size, seed, scale = run.optimiser.batch_size, run.seed, run.optimiser.crop_scale
+    size, seed, scale = run.optimizer.batch_size, run.seed, run.optimizer.crop_scale
 
     def upcoming(step: int) -> Iterator[Any]:
         endless = (rows for epoch in itertools.count() for rows in batches(len(pairs), size, seed, epoch))
@@ -133,9 +133,9 @@ def _streamed(pairs: Pairs, run: config.Run, workers: int) -> Iterator[Tensor]:
 def _cached(pairs: Pairs, run: config.Run) -> Iterator[Tensor]:
     """Batches as `TrainingSession` makes them."""
     for epoch in itertools.count():
-        for rows in batches(len(pairs), run.optimiser.batch_size, run.seed, epoch):
+        for rows in batches(len(pairs), run.optimizer.batch_size, run.seed, epoch):
             rows.sort()
-            yield random_crops(torch.from_numpy(pairs.images[rows]), rows, run.seed, epoch, run.optimiser.crop_scale)
+            yield random_crops(torch.from_numpy(pairs.images[rows]), rows, run.seed, epoch, run.optimizer.crop_scale)
 
 
 class _Decoding(Dataset):
@@ -154,11 +154,11 @@ class _Decoding(Dataset):
 def _loader(pairs: Pairs, tokenizer: Tokenizer, run: config.Run, workers: int) -> DataLoader:
     from open_clip import image_transform
 
-    transform = image_transform(run.model.image_size, is_train=True, aug_cfg={"scale": (run.optimiser.crop_scale, 1.0)})
+    transform = image_transform(run.model.image_size, is_train=True, aug_cfg={"scale": (run.optimizer.crop_scale, 1.0)})
     tokens = tokenizer.encode(pairs.captions, run.model.context_length)
     return DataLoader(
         _Decoding(pairs.paths, tokens, transform),
-        batch_size=run.optimiser.batch_size,
+        batch_size=run.optimizer.batch_size,
         shuffle=True,
         num_workers=workers,
         drop_last=True,
@@ -232,9 +232,9 @@ def run(args: argparse.Namespace) -> int:
         titles = ("pairs", "loader", "open_clip", "ratio", "train", "open_clip", "wait")
         print(f"{'data':<14}" + "".join(f"{title:>{width}}" for title, width in zip(titles, _WIDTHS, strict=True)))
     for path in args.data or [""]:
-        chosen = config.replace(catalog.preset(args.preset), "optimiser.batch_size", str(args.batch_size))
+        chosen = config.replace(catalog.preset(args.preset), "optimizer.batch_size", str(args.batch_size))
         if path:
-            chosen = replace(chosen, data=recognise(path))
+            chosen = replace(chosen, data=recognize(path))
         speed = measure(chosen, workspace.folder, workers=args.workers, seconds=args.seconds)
         rows.append(asdict(speed) | {"ratio": speed.ratio})
         if not args.json:

@@ -106,7 +106,7 @@ def _first_frame(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
     shown.layer.framed.connect(lambda: marks.setdefault("frame", time.perf_counter()))
     began = time.perf_counter()
     with beats:
-        shown.set_points(data.xy, diamond=data.text, colour=data.cluster, palette=data.palette)
+        shown.set_points(data.xy, diamond=data.text, color=data.cluster, palette=data.palette)
         at_once = time.perf_counter() - began
         _until(lambda: "frame" in marks and shown.paints[-1] > marks["frame"])
     first = next(paint for paint in shown.paints if paint > marks["frame"]) - began
@@ -193,13 +193,13 @@ def _asked(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
 
 
 def _changed(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
-    """Grey-out, colours and theme: how long the window is held up, and until they are seen."""
+    """Gray-out, colors and theme: how long the window is held up, and until they are seen."""
     half = np.zeros(len(data.xy), bool)
     half[::2] = True
     dark = {"light": "dark", "dark": "light"}
     changes: dict[str, Callable[[], object]] = {
         "select_half": lambda: shown.set_selected(half),
-        "recolour": lambda: shown.set_colours(data.cluster[::-1].copy(), data.palette),
+        "recolor": lambda: shown.set_colors(data.cluster[::-1].copy(), data.palette),
         "theme": lambda: setattr(theme.theme(), "mode", dark[theme.theme().mode]),
     }
     answer = {}
@@ -257,7 +257,7 @@ def _linked(data: Cloud, seconds: float) -> dict[str, Any]:
     both.resize(1600, 900)
     both.show()
     for shown, xy in ((a, data.xy), (b, data.xy[:, ::-1].copy())):
-        shown.set_points(xy, diamond=data.text, colour=data.cluster, palette=data.palette)
+        shown.set_points(xy, diamond=data.text, color=data.cluster, palette=data.palette)
         _until_still(shown)
     link = lambda: b.box.setRange(rect=a.box.viewRect(), padding=0)  # noqa: E731
     a.view_changed.connect(link)
@@ -292,7 +292,7 @@ def _linked(data: Cloud, seconds: float) -> dict[str, Any]:
 
 
 def _stock(data: Cloud, size: tuple[int, int]) -> dict[str, Any]:
-    """Stock scatter of pyqtgraph of the same points, one colour: what it takes to make, and to paint once moved."""
+    """Stock scatter of pyqtgraph of the same points, one color: what it takes to make, and to paint once moved."""
     began = time.perf_counter()
     plot = pg.PlotWidget()
     plot.resize(*size)
@@ -425,7 +425,7 @@ def _keep_pictures(shown: WatchedMap, data: Cloud, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for mode in ("dark", "light"):
         theme.theme().mode = mode
-        shown.set_colours(data.cluster, palette())
+        shown.set_colors(data.cluster, palette())
         _until_still(shown)
         shown.grab().save(str(folder / f"map-{len(data.xy)}-{mode}.png"))
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from trainer import catalog, config
-from trainer.analysis.neighbors import NEIGHBOURS
-from trainer.data.scenes import COLOURS, GROUNDS, RELATIONS, SHAPES
+from trainer.analysis.neighbors import NEIGHBORS
+from trainer.data.scenes import COLORS, GROUNDS, RELATIONS, SHAPES
 from trainer.store import RunRow, Workspace
 from trainer.training.fit import fit
 
@@ -26,7 +26,7 @@ UNTRAINED: Final = "untrained"
 SPLIT: Final = "renderings"
 RECALLS: Final = {"image_to_text_R@1": "R@1", "image_to_text_R@5": "R@5"}
 ATTRIBUTES: Final = {
-    "knn_subject_colour": "colour",
+    "knn_subject_color": "color",
     "knn_subject_shape": "shape",
     "knn_ground": "ground",
     "knn_relation": "relation",
@@ -82,12 +82,12 @@ def planned(objective: str, seed: int, *, epochs: int = EPOCHS) -> config.Run:
     if not found:
         raise config.ConfigError(f"There is no objective {objective!r}; choose one of {', '.join(kinds())}.")
     run = found[0]
-    steps = run.data.train_pairs // run.optimiser.batch_size * epochs
+    steps = run.data.train_pairs // run.optimizer.batch_size * epochs
     return replace(
         run,
         name=f"{objective} seed {seed}",
         seed=seed,
-        optimiser=replace(run.optimiser, epochs=epochs),
+        optimizer=replace(run.optimizer, epochs=epochs),
         watching=replace(run.watching, evaluate_every=steps, checkpoint_every=steps, snapshots=2),
     )
 
@@ -144,14 +144,14 @@ def markdown(rows: Sequence[Result], *, epochs: int = EPOCHS) -> str:
     """The block of the README: what was done, and the table in percent, mean and standard deviation over the seeds."""
     run = planned(kinds()[0], 0, epochs=epochs)
     heldout = run.data.heldout_pairs
-    chances = [1 / heldout, 5 / heldout, *(1 / len(words) for words in (COLOURS, SHAPES, GROUNDS, RELATIONS))]
+    chances = [1 / heldout, 5 / heldout, *(1 / len(words) for words in (COLORS, SHAPES, GROUNDS, RELATIONS))]
     names = RECALLS | ATTRIBUTES
     lines = [
         f"Every objective after the same {run.data.train_pairs * epochs:,} pairs of Scenes ({epochs} epochs, batches "
-        f"of {run.optimiser.batch_size}), in percent of {heldout:,} new renderings: recall from image to text, and "
-        f"how often a vote of the {NEIGHBOURS} nearest training pairs gets an attribute right. Mean and standard "
-        "deviation over the seeds. Labelled objectives are told the colour. word2vec sees captions only: its "
-        "neighbours are captions, in which the words stand.",
+        f"of {run.optimizer.batch_size}), in percent of {heldout:,} new renderings: recall from image to text, and "
+        f"how often a vote of the {NEIGHBORS} nearest training pairs gets an attribute right. Mean and standard "
+        "deviation over the seeds. Labeled objectives are told the color. word2vec sees captions only: its "
+        "neighbors are captions, in which the words stand.",
         "",
         f"| objective | {' | '.join(names.values())} | seeds |",
         f"|---|{'---:|' * (len(names) + 1)}",

@@ -1,6 +1,6 @@
 """Search among many vectors: the exact answer against the bare product.
 
-The vectors are made up, because nobody ships a million embeddings with a program: unit rows around centres of a
+The vectors are made up, because nobody ships a million embeddings with a program: unit rows around centers of a
 space of 64 directions with falling variance, plus noise, which is about what embeddings of pictures look like.
 """
 
@@ -21,7 +21,7 @@ from trainer.analysis.search import nearest_rows
 
 HELP = "a million vectors: the exact answer against the bare product"
 DIRECTIONS: Final = 64
-CENTRES: Final = 1_000
+CENTERS: Final = 1_000
 K: Final = 10
 
 
@@ -61,16 +61,16 @@ def measure(rows: int, *, dimension: int = 512, questions: int = 100, seed: int 
 
 
 def made_up(n: int, d: int, *, seed: int, draw: int = 0) -> Float[np.ndarray, "n d"]:
-    """Unit rows that have neighbours; another `draw` of one seed gives other rows of the same kind."""
+    """Unit rows that have neighbors; another `draw` of one seed gives other rows of the same kind."""
     rng = np.random.default_rng(seed)
     spread = 1 / np.sqrt(np.arange(1, DIRECTIONS + 1, dtype=np.float32))
     basis = rng.standard_normal((DIRECTIONS, d), dtype=np.float32) * spread[:, None]
-    centres = rng.standard_normal((CENTRES, DIRECTIONS), dtype=np.float32)
+    centers = rng.standard_normal((CENTERS, DIRECTIONS), dtype=np.float32)
     rng = np.random.default_rng((seed, draw))
     vectors = np.empty((n, d), np.float32)
     for start in range(0, n, 50_000):
         piece = vectors[start : start + 50_000]
-        place = centres[rng.integers(CENTRES, size=len(piece))]
+        place = centers[rng.integers(CENTERS, size=len(piece))]
         place = place + 0.7 * rng.standard_normal((len(piece), DIRECTIONS), dtype=np.float32)
         piece[:] = place @ basis + 0.05 * rng.standard_normal(piece.shape, dtype=np.float32)
         piece /= np.linalg.norm(piece, axis=1, keepdims=True)

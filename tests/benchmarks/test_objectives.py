@@ -29,11 +29,11 @@ def fitted(monkeypatch) -> list[str]:
         names.append(plan.name)
         with RunLog.claim(workspace, run) as log:
             for step in (0, 192):
-                values = {"knn_subject_colour": 0.6 if step == 0 else 0.8 + 0.1 * plan.seed, "knn_relation": 0.25}
+                values = {"knn_subject_color": 0.6 if step == 0 else 0.8 + 0.1 * plan.seed, "knn_relation": 0.25}
                 if plan.objective.towers == "both":
                     values["image_to_text_R@1"] = 0.5 + 0.25 * plan.seed
                 log.evaluation(step, "scenes", "renderings", values)
-                log.evaluation(step, "scenes", "combinations", {"knn_subject_colour": 0.0})
+                log.evaluation(step, "scenes", "combinations", {"knn_subject_color": 0.0})
             log.progress(step=192, total_steps=192)
             log.status("stopped" if plan.objective.kind == "byol" else "finished")
 
@@ -50,7 +50,7 @@ def test_every_objective_sees_the_same_pairs(kind):
     assert isinstance(run.data, config.Scenes)
     first = objectives.planned("clip", 3)
     assert (run.data, run.model) == (first.data, first.model)
-    assert (run.optimiser.batch_size, run.optimiser.epochs) == (128, objectives.EPOCHS)
+    assert (run.optimizer.batch_size, run.optimizer.epochs) == (128, objectives.EPOCHS)
 
 
 def test_what_is_there_is_not_trained_again_and_all_of_a_seed_come_before_the_next(workspace, fitted):

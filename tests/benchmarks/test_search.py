@@ -1,4 +1,4 @@
-"""The exact answer is timed beside the bare product, on vectors that have neighbours."""
+"""The exact answer is timed beside the bare product, on vectors that have neighbors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_both_ways_are_timed(capsys):
     assert "times bare" in capsys.readouterr().out
 
 
-def test_made_up_vectors_have_neighbours():
+def test_made_up_vectors_have_neighbors():
     vectors, asked = made_up(3_000, 64, seed=0), made_up(20, 64, seed=0, draw=1)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
     nearest = (asked @ vectors.T).max(axis=1)

@@ -131,17 +131,17 @@ def _two_runs_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tupl
 
     tmp_path, n = tmp_path_factory.mktemp("two-runs"), 48
     workspace = Workspace(tmp_path / "workspace")
-    colours, shapes = ("red", "green", "blue"), ("ring", "star", "heart", "cross")
+    colors, shapes = ("red", "green", "blue"), ("ring", "star", "heart", "cross")
     files = [tmp_path / f"{i}.png" for i in range(n)]
     for i, file in enumerate(files):
-        Image.new("RGB", (40, 20), colours[i % 3]).save(file)
+        Image.new("RGB", (40, 20), colors[i % 3]).save(file)
     items = Items(
         np.array([f"pair {i}" for i in range(n)]),
         [str(file) for file in files],
-        [f"a {colours[i % 3]} {shapes[i % 4]}, {i}" for i in range(n)],
+        [f"a {colors[i % 3]} {shapes[i % 4]}, {i}" for i in range(n)],
         [shapes[i % 4] for i in range(n)],
         ["renderings"] * n,
-        {"colour": [colours[i % 3] for i in range(n)], "brightness": [i / n for i in range(n)]},
+        {"color": [colors[i % 3] for i in range(n)], "brightness": [i / n for i in range(n)]},
     )
     made = []
     for name, noise in (("good", 0.4), ("bad", 1.6)):

@@ -1,4 +1,4 @@
-"""What changed: the table, both neighbourhoods, the brush, mispairs and the matrix, through the real widgets."""
+"""What changed: the table, both neighborhoods, the brush, mispairs and the matrix, through the real widgets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_table_holds_the_charts_numbers(view: ChangesView, two_runs: tuple[i
     keys = [column.key for column in model.columns]
     overlap = found.values["overlap"]
     shown = [model.index(line, FIXED + keys.index("overlap")).data() for line in range(48)]
-    assert shown == [f"{value:.2f}" for value in np.sort(overlap)], "the least shared neighbourhoods come first"
+    assert shown == [f"{value:.2f}" for value in np.sort(overlap)], "the least shared neighborhoods come first"
     line = model.place_of(7)
     assert model.index(line, 0).data() == "a green cross, 7"
     assert model.index(line, FIXED + keys.index("image_rank_b")).data() == f"{found.values['image_rank_b'][7]:.0f}"
@@ -64,15 +64,15 @@ def test_a_clicked_header_sorts_and_a_clicked_line_selects(qtbot, view: ChangesV
     assert view.table.chosen_pairs().tolist() == [order[1]]
 
 
-def test_both_neighbourhoods_stand_side_by_side_and_shared_ones_are_framed(view: ChangesView):
+def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: ChangesView):
     view.context.selection.pairs = [11]
     found = view.reading.changes
-    for row, near in zip(view.neighbourhoods.rows, (found.neighbours_a, found.neighbours_b), strict=True):
+    for row, near in zip(view.neighborhoods.rows, (found.neighbors_a, found.neighbors_b), strict=True):
         assert [tile.pair for tile in row.tiles.tiles] == near[11].tolist()
-    shared = set(found.neighbours_a[11].tolist()) & set(found.neighbours_b[11].tolist())
-    for row in view.neighbourhoods.rows:
+    shared = set(found.neighbors_a[11].tolist()) & set(found.neighbors_b[11].tolist())
+    for row in view.neighborhoods.rows:
         assert {tile.pair for tile in row.tiles.tiles if tile.marked} == shared
-    assert view.neighbourhoods.note.text().startswith(f"{len(shared)} of 10 nearest images shared")
+    assert view.neighborhoods.note.text().startswith(f"{len(shared)} of 10 nearest images shared")
 
 
 def test_a_rectangle_dragged_in_the_scatter_selects_the_pairs_inside(qtbot, view: ChangesView):
@@ -116,13 +116,13 @@ def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, view: ChangesView, two_runs
     names = [space.words for space in view.wholes.likeness.spaces]
     line, column = names.index("bad · 20 · images"), names.index("good · 10 · images")
     heat = view.wholes.map
-    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.centre_of(line, column).toPoint())
+    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.center_of(line, column).toPoint())
     selection = view.context.selection
     assert (selection.run_a, selection.step_of(0)) == (two_runs[0], 10)
     assert (selection.run_b, selection.step_of(1)) == (two_runs[1], 20)
     qtbot.waitUntil(lambda: view.reading is not None and view.reading.changes.a.step == 10, timeout=10_000)
     words = view.wholes.cell.text()
-    QTest.mouseMove(heat, heat.centre_of(0, 1).toPoint())
+    QTest.mouseMove(heat, heat.center_of(0, 1).toPoint())
     qtbot.waitUntil(lambda: view.wholes.cell.text() != words, timeout=2000)
     assert f"{view.wholes.likeness.matrices['cka'][0, 1]:.3f}" in view.wholes.cell.text()
     assert view.command()[:3] == ["export", "likeness", "--runs"]

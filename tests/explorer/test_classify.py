@@ -336,7 +336,7 @@ def test_one_run_at_two_steps_answers_twice(
     view.take([images["disagree-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     assert [column.title for column in view.bars.columns] == ["two, step 10", "two, step 20"]
-    assert len({column.colour for column in view.bars.columns}) == 2
+    assert len({column.color for column in view.bars.columns}) == 2
     assert view.command()[2:8] == ["--runs", "2", "--step", "10", "--step-b", "20"]
     context.selection.select_snapshots((2, 10), (2, 30))
     qtbot.waitUntil(lambda: [column.note for column in view.bars.columns][1:] == ["step 42 (30 not kept)"])
@@ -440,7 +440,7 @@ def _short(name: str, objective: config.Objective) -> config.Run:
         data=config.Scenes(train_pairs=64, heldout_pairs=16),
         objective=objective,
         model=config.TinyTowers(image_size=32, image_width=8, text_width=32, text_heads=2, text_layers=1, embed_dim=16),
-        optimiser=config.Optimiser(batch_size=32, epochs=1, warmup_steps=1),
+        optimizer=config.Optimizer(batch_size=32, epochs=1, warmup_steps=1),
         watching=config.Watching(evaluate_every=8, snapshots=2, checkpoint_every=8),
         device="cpu",
     )

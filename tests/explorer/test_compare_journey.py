@@ -77,7 +77,7 @@ def test_from_a_brush_to_the_maps_and_from_a_search_to_the_map(qtbot, window: Wi
     qtbot.waitUntil(lambda: changes.wholes.likeness is not None, timeout=15_000)
     names, heat = [space.words for space in changes.wholes.likeness.spaces], changes.wholes.map
     line, column = names.index("bad · 10 · images"), names.index("good · 20 · images")
-    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.centre_of(line, column).toPoint())
+    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.center_of(line, column).toPoint())
     assert ((selection.run_a, selection.step_of(0)), (selection.run_b, selection.step_of(1))) == (
         (two_runs[0], 20),
         (two_runs[1], 10),

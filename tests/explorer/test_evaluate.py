@@ -158,7 +158,7 @@ def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtB
     heat = view.confusion.maps[0]
     qtbot.waitUntil(heat.isVisible)
     QApplication.processEvents()
-    place = heat.centre_of(2, 0).toPoint()
+    place = heat.center_of(2, 0).toPoint()
     QTest.mouseMove(heat, place)
     QTest.mouseClick(heat, Qt.MouseButton.LeftButton, pos=QPoint(place))
     assert "Run A: heart taken for ring: 20 of 20" in view.confusion.told.text()

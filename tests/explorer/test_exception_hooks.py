@@ -55,15 +55,15 @@ def test_an_exception_in_a_thread_reaches_the_gui_thread(qtbot, hooks) -> None:
 
 
 @pytest.mark.qt_no_exception_capture
-def test_an_exception_in_a_finaliser_is_caught(qtbot, hooks, caught) -> None:
+def test_an_exception_in_a_finalizer_is_caught(qtbot, hooks, caught) -> None:
     class Bad:
         def __del__(self) -> None:
-            raise RuntimeError("in a finaliser")
+            raise RuntimeError("in a finalizer")
 
     Bad()
     gc.collect()
     qtbot.waitUntil(lambda: bool(caught))
-    assert "in a finaliser" in _log(hooks)
+    assert "in a finalizer" in _log(hooks)
 
 
 @pytest.mark.qt_no_exception_capture

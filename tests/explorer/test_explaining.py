@@ -132,7 +132,7 @@ def test_the_button_queues_the_four_objectives(qtbot, view: ExplainingView, monk
     assert [run.objective for run in ours()] == objectives * 2
     configs = [view.context.workspace.runs.config_of(run.id) for run in ours()]
     assert [run.data.cooccurrence for run in configs] == [0.0] * 4 + [0.8] * 4
-    assert {run.optimiser for run in configs} == {catalog.preset("clip-scenes").optimiser}
+    assert {run.optimizer for run in configs} == {catalog.preset("clip-scenes").optimizer}
     qtbot.waitUntil(lambda: bool(started) and not view.start.isEnabled(), timeout=8000)
     assert set(started) == {ours()[0].id}
     qtbot.waitUntil(lambda: "8 of the ablation to go" in view.state.text(), timeout=8000)
@@ -147,7 +147,7 @@ def tiny(run: config.Run) -> config.Run:
         model=dataclasses.replace(
             run.model, image_size=32, image_width=8, text_width=32, text_layers=1, text_heads=2, embed_dim=16
         ),
-        optimiser=dataclasses.replace(run.optimiser, batch_size=32, epochs=1, warmup_steps=1),
+        optimizer=dataclasses.replace(run.optimizer, batch_size=32, epochs=1, warmup_steps=1),
         watching=dataclasses.replace(run.watching, evaluate_every=100, snapshots=2),
         device="cpu",
     )

@@ -53,7 +53,7 @@ def test_every_section_has_a_form_that_gives_back_its_values(qtbot: QtBot, kind:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_field_has_a_labelled_editor_of_its_type(qtbot: QtBot, kind: type):
+def test_every_field_has_a_labeled_editor_of_its_type(qtbot: QtBot, kind: type):
     form = Form(kind)
     qtbot.addWidget(form)
     for field in dataclasses.fields(kind):
@@ -122,10 +122,10 @@ def problem(sheet: NewRun, section: str, name: str) -> QLabel:
 
 
 def test_a_value_out_of_range_is_told_under_its_field_and_cannot_start(qtbot: QtBot, sheet: NewRun):
-    box = sheet.section("optimiser").form.editor("batch_size")
+    box = sheet.section("optimizer").form.editor("batch_size")
     box.set_value(1)
     assert not sheet.start.isEnabled(), "Enter must not start what is not checked yet"
-    words = problem(sheet, "optimiser", "batch_size")
+    words = problem(sheet, "optimizer", "batch_size")
     qtbot.waitUntil(words.isVisible)
     assert words.text() == "Batch size 1 is too small: choose at least 2."
     assert box.property("invalid")
@@ -135,8 +135,8 @@ def test_a_value_out_of_range_is_told_under_its_field_and_cannot_start(qtbot: Qt
 
 
 def test_an_empty_number_is_told_and_does_not_become_zero(qtbot: QtBot, sheet: NewRun):
-    sheet.section("optimiser").form.editor("epochs").lineEdit().clear()
-    words = problem(sheet, "optimiser", "epochs")
+    sheet.section("optimizer").form.editor("epochs").lineEdit().clear()
+    words = problem(sheet, "optimizer", "epochs")
     qtbot.waitUntil(words.isVisible)
     assert words.text() == "Epochs: type a whole number."
     assert not sheet.start.isEnabled()
@@ -181,7 +181,7 @@ def test_enter_starts_what_the_editors_hold(qtbot: QtBot, sheet: NewRun):
 def test_enter_does_not_start_an_invalid_run_and_escape_closes(qtbot: QtBot, sheet: NewRun):
     chosen: list[object] = []
     sheet.chosen.connect(lambda *words: chosen.append(words))
-    sheet.section("optimiser").form.editor("batch_size").set_value(1)
+    sheet.section("optimizer").form.editor("batch_size").set_value(1)
     sheet.accept()
     assert sheet.isVisible()
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
@@ -210,7 +210,7 @@ def test_another_preset_keeps_a_name_that_was_typed(qtbot: QtBot, sheet: NewRun)
             name="x",
             data=config.Table(path="/data/p.tsv", separator="tab", heldout_share=0.2),
             objective=config.Cloob(scale_hopfield=14.0),
-            optimiser=config.Optimiser(learning_rate=1e-6, batch_size=8),
+            optimizer=config.Optimizer(learning_rate=1e-6, batch_size=8),
             model=config.TinyTowers(image_tower="vit"),
         ),
         config.Run(name="clip", objective=config.Clip(learn_inv_tau=False)),
@@ -235,7 +235,7 @@ def test_copy_as_command_copies_it_quoted(qtbot: QtBot, sheet: NewRun):
 
 
 def test_steps_are_whole_batches_of_every_epoch():
-    run = config.Run(optimiser=config.Optimiser(batch_size=100, epochs=3))
+    run = config.Run(optimizer=config.Optimizer(batch_size=100, epochs=3))
     assert estimated_steps(run, 250) == 6
     assert estimated_steps(run, 99) == 0
 

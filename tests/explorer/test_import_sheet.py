@@ -28,7 +28,7 @@ from trainer import catalog, config
 from trainer.messages import Failure, ReadData
 
 PLACES = tuple(place for place in VIEWS if place.name in ("runs", "classify"))
-CAPTION = "<b>grey</b> & <img src=x>"
+CAPTION = "<b>gray</b> & <img src=x>"
 
 
 @pytest.fixture
@@ -492,7 +492,7 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     assert sheet.about.text() == "12 to train on, 12 held out; 2 classes."
     assert sheet.reading.captions_repeat
     fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
-    assert (fitted.name, fitted.optimiser.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 8, True)
+    assert (fitted.name, fitted.optimizer.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 8, True)
     note = sheet.options.form._rows["heldout_share"].help.text()
     assert "a held-out part of their own" in note
 
@@ -505,7 +505,7 @@ def test_equal_captions_are_masked_in_the_window_as_by_fit(
     from PIL import Image
 
     from trainer.data.fitting_run import fitting_run
-    from trainer.format_detection import recognise
+    from trainer.format_detection import recognize
 
     root = tmp_path / "kept"
     root.mkdir()
@@ -527,7 +527,7 @@ def test_equal_captions_are_masked_in_the_window_as_by_fit(
     begun = catalog.preset("clip-folder")
     made = NewRun({"clip-folder": begun}, sheet._background, data=data, pairs=pairs, captions_repeat=repeat)
     qtbot.addWidget(made)
-    wanted = fitting_run(dataclasses.replace(begun, data=recognise(place)), tmp_path / "w", lambda share, note: None)
+    wanted = fitting_run(dataclasses.replace(begun, data=recognize(place)), tmp_path / "w", lambda share, note: None)
     assert made.run().objective.mask_duplicates == wanted.objective.mask_duplicates == (captions < 24)
 
 
@@ -594,7 +594,7 @@ def test_a_caption_file_beside_the_pictures_comes_first(window: Window, qtbot: Q
     form = window.findChild(NewRun)
     assert form.run().name == "clip-flickr8k"
     pairs = sheet.reading.pairs["train"]
-    assert form.run().optimiser.batch_size == max(size for size in (8, 16, 32) if size <= pairs)
+    assert form.run().optimizer.batch_size == max(size for size in (8, 16, 32) if size <= pairs)
     qtbot.keyClick(form, Qt.Key.Key_Escape)
 
 

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QPushButton, QSlider
 from explorer import theme
 from explorer.export import file_stem
 from explorer.render_qt.controls import Slide, to_place, to_value
-from explorer.render_qt.xy_plot import read_at, tone_colour
+from explorer.render_qt.xy_plot import read_at, tone_color
 from explorer.views.losslab import LossLabView
 from trainer.charts.registry import BUILT_IN, load
 from trainer.charts.settings import options, settings_of
@@ -185,14 +185,14 @@ def test_everything_has_a_name_for_keyboard_and_reader(qtbot, view: LossLabView)
     assert all(action.text() for action in view.actions_for_palette())
 
 
-def test_dark_repaints_in_its_own_colours(qtbot, view: LossLabView):
+def test_dark_repaints_in_its_own_colors(qtbot, view: LossLabView):
     card = open_chart(qtbot, view, "loss-saturation")["pulls"]
-    light = tone_colour("first").name()
+    light = tone_color("first").name()
     theme.theme().mode = "dark"
     pen = card.plot._curves[0].opts["pen"]
-    assert pen.color().name() == tone_colour("first").name() != light
-    runs = {theme.run_colour(0).lower(), theme.run_colour(1).lower()}
-    assert not runs & {tone_colour(tone).name() for tone in ("first", "second", "third", "fourth", "quiet", "bad")}
+    assert pen.color().name() == tone_color("first").name() != light
+    runs = {theme.run_color(0).lower(), theme.run_color(1).lower()}
+    assert not runs & {tone_color(tone).name() for tone in ("first", "second", "third", "fourth", "quiet", "bad")}
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -14,13 +14,13 @@ from PySide6.QtGui import QAction, QColor, QImage
 
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView
-from explorer.views.map.coloring import SHADES, choices, colourings
+from explorer.views.map.coloring import SHADES, choices, colorings
 from explorer.views.map.load import read_numbers, read_side
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import column
-from trainer.charts.pair_colors import ColouredMap
+from trainer.charts.pair_colors import ColoredMap
 from trainer.messages import EmbedImages, Failure, Project
 from trainer.store import Items, SplitKey, read_snapshot
 
@@ -69,7 +69,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int], asker: FakeAsker) -> Ma
 
 
 def states(view: MapView, index: int) -> np.ndarray:
-    """0 for hidden, 1 for grey, 2 for points in colour."""
+    """0 for hidden, 1 for gray, 2 for points in color."""
     layer = view.panels[index].map.layer
     everything = np.ones(len(layer.grid), bool)
     lit, shown = (everything if mask is None else mask for mask in (layer._states.lit, layer._states.shown))
@@ -133,7 +133,7 @@ def test_selection_is_linked_and_can_be_undone(view: MapView):
     for expected in ([1, 2, 9], [1, 2], []):
         selection.undo.undo()
         assert selection.pairs.tolist() == expected
-    assert (states(view, 0) == 2).all(), "nothing selected: all in colour"
+    assert (states(view, 0) == 2).all(), "nothing selected: all in color"
     selection.undo.redo()
     assert np.flatnonzero(states(view, 1) == 2).tolist() == [1, 2, N + 1, N + 2]
 
@@ -171,20 +171,20 @@ def test_clicking_the_legend_isolates_a_class_and_again_all(qtbot, view: MapView
     assert (states(view, 0) == 2).all()
 
 
-def choose_colour(view: MapView, by: str) -> None:
-    place = next(i for i in range(view.toolbar.colour.count()) if view.toolbar.colour.itemText(i).endswith(by))
-    view.toolbar.colour.setCurrentIndex(place)
-    view.toolbar.colour.activated.emit(place)
+def choose_color(view: MapView, by: str) -> None:
+    place = next(i for i in range(view.toolbar.color.count()) if view.toolbar.color.itemText(i).endswith(by))
+    view.toolbar.color.setCurrentIndex(place)
+    view.toolbar.color.activated.emit(place)
 
 
-def test_colour_by_column_scale_and_modality(view: MapView):
-    choose_colour(view, "Colour")
+def test_color_by_column_scale_and_modality(view: MapView):
+    choose_color(view, "Color")
     assert [e.name for e in view.details_pane.legend.entries()] == ["blue", "green", "red"]
-    assert view.command()[-2:] == ["--colour", "colour"]
-    choose_colour(view, "Brightness")
+    assert view.command()[-2:] == ["--color", "color"]
+    choose_color(view, "Brightness")
     assert view.details_pane.scale.ends == ("0", "0.9792")
     assert view.details_pane.legend.isHidden()
-    choose_colour(view, "Modality")
+    choose_color(view, "Modality")
     assert [(e.name, e.totals) for e in view.details_pane.legend.entries()] == [("Images", (N,)), ("Texts", (N,))]
 
 
@@ -208,7 +208,7 @@ def test_the_panel_keeps_and_recalls_selections(qtbot, view: MapView):
     selection, panel = view.context.selection, view.details_pane.selected
     selection.pairs = [3, 4, 9]
     assert panel.table.pairs.columnCount() == 2
-    choose_colour(view, "Rank of caption")
+    choose_color(view, "Rank of caption")
     qtbot.waitUntil(lambda: panel.table.pairs.columnCount() == 4, timeout=5000)
     assert [c.words for c in panel.table.pairs.columns] == ["Rank A", "Rank B"]
     ranks = view.panels[1].numbers.rank[[3, 4, 9]]
@@ -242,9 +242,9 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, asker: F
         answer, points = umap(tmp_path, f"{number}.npy")
         asker.asked[number]["done"](answer)
         qtbot.waitUntil(lambda p=panel, x=points: np.allclose(p.map.layer.grid.xy, x), timeout=3000)
-        assert "UMAP, cosine, 15 neighbours, min. distance 0.1, seed 0" in panel.note.text()
+        assert "UMAP, cosine, 15 neighbors, min. distance 0.1, seed 0" in panel.note.text()
     assert not progress.isVisible()
-    chosen = ["--neighbours", "15", "--min-dist", "0.1", "--metric", "cosine", "--seed", "0"]
+    chosen = ["--neighbors", "15", "--min-dist", "0.1", "--metric", "cosine", "--seed", "0"]
     assert view.command()[-10:-2] == chosen
 
 
@@ -267,7 +267,7 @@ def test_further_methods_and_parameters(qtbot, view: MapView, asker: FakeAsker, 
     form.findChild(QAction, "map-method-tsne").trigger()
     assert [asker.asked[i]["question"].method for i in (1, 2)] == ["tsne", "tsne"]
     assert form.other.text() == "t-SNE"
-    assert form._fields.labelForField(form.neighbours).text() == "Perplexity"
+    assert form._fields.labelForField(form.neighbors).text() == "Perplexity"
     form.metric.setCurrentIndex(1)
     qtbot.waitUntil(lambda: len(asker.asked) == 4, timeout=3000)
     assert asker.asked[3]["question"].metric == "euclidean"
@@ -303,10 +303,10 @@ def test_a_failed_umap_says_why_and_goes_back(qtbot, view: MapView, asker: FakeA
 
 def test_other_parameters_give_up_the_old_question(qtbot, view: MapView, asker: FakeAsker):
     view.toolbar.umap.setChecked(True)
-    view.toolbar.neighbours.setValue(30)
+    view.toolbar.neighbors.setValue(30)
     qtbot.waitUntil(lambda: len(asker.asked) == 4, timeout=3000)
     assert asker.cancelled == [1, 2]
-    assert {asker.asked[i]["question"].neighbours for i in (3, 4)} == {30}
+    assert {asker.asked[i]["question"].neighbors for i in (3, 4)} == {30}
 
 
 def test_step_and_missing_snapshots(qtbot, view: MapView):
@@ -344,12 +344,12 @@ def test_numbers_are_those_of_the_analysis(make_context: Callable[[], Any], two_
     assert len(set(naive)) > 3
 
 
-def coloured(items: Items) -> ColouredMap:
+def colored(items: Items) -> ColoredMap:
     values = {"label": items.label, **items.metadata}
-    return ColouredMap(len(items), {name: one for name, v in values.items() if (one := column(v)) is not None})
+    return ColoredMap(len(items), {name: one for name, v in values.items() if (one := column(v)) is not None})
 
 
-def test_colouring_of_odd_columns():
+def test_coloring_of_odd_columns():
     items = Items(
         np.arange(4),
         [""] * 4,
@@ -359,7 +359,7 @@ def test_colouring_of_odd_columns():
         {"lists": [[1], [2], [1], [2]], "same": ["x"] * 4, "gaps": [None, "a", "a", "b"], "ids": list("wxyz")},
     )
     assert choices(items) == ["modality", "same", "gaps"]
-    shown = colourings("gaps", [(coloured(items), 4, 0)])[0]
+    shown = colorings("gaps", [(colored(items), 4, 0)])[0]
     assert shown.names == ("a", "b", "none")
     assert shown.index.tolist() == [2, 0, 0, 1]
 
@@ -387,18 +387,18 @@ def other_items(n: int, labels: list[str], **metadata: list[Any]) -> Items:
 
 
 @pytest.mark.slow
-def test_a_class_has_one_colour_in_maps_of_different_data():
+def test_a_class_has_one_color_in_maps_of_different_data():
     first, second = other_items(2, ["cat", "dog"]), other_items(3, ["ant", "dog", "dog"])
-    left, right = colourings("label", [(coloured(first), 2, 2), (coloured(second), 3, 0)])
+    left, right = colorings("label", [(colored(first), 2, 2), (colored(second), 3, 0)])
     assert left.names == right.names == ("ant", "cat", "dog")
     assert (left.index.tolist(), right.index.tolist()) == ([1, 2, 1, 2], [0, 2, 2])
     assert np.array_equal(left.palette, right.palette)
 
 
-def test_one_scale_for_both_maps_and_grey_for_missing_numbers():
+def test_one_scale_for_both_maps_and_gray_for_missing_numbers():
     first = other_items(14, [""] * 14, size=[None, *range(13)])
     second = other_items(14, [""] * 14, size=[float(v) for v in range(13, 27)])
-    left, right = colourings("size", [(coloured(first), 14, 0), (coloured(second), 14, 0)])
+    left, right = colorings("size", [(colored(first), 14, 0), (colored(second), 14, 0)])
     assert left.scale == right.scale == (0.0, 26.0)
     assert (left.index[0], left.index[1], left.index[-1], right.index[-1]) == (SHADES, 0, round(12 / 26 * 255), 255)
 
@@ -429,7 +429,7 @@ def test_maps_of_different_pairs_are_told_apart(view: MapView):
 
 
 @pytest.mark.slow
-def test_thumbnail_keeps_16_bit_grey_and_puts_alpha_on_white(tmp_path: Path):
+def test_thumbnail_keeps_16_bit_gray_and_puts_alpha_on_white(tmp_path: Path):
     from PIL import Image
 
     Image.fromarray(np.full((8, 8), 32768, np.uint16)).save(tmp_path / "deep.png")

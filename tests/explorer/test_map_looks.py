@@ -15,11 +15,11 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
-from explorer.theme import class_colours, run_colour
+from explorer.theme import class_colors, run_color
 from explorer.views.map import MapView
 from explorer.views.map.appearance import labels_of
 from explorer.views.map.depth_shading import LEVELS, seen_from, shaded
-from explorer.views.map.load import read_neighbours, read_one
+from explorer.views.map.load import read_neighbors, read_one
 from explorer.views.map.selecting import written_rows
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed, spread_of
@@ -252,17 +252,17 @@ def test_invert_and_grow_by_key(qtbot, view: MapView):
     assert selection.pairs.tolist() == sorted(naive)
     selection.undo.undo()
     assert selection.pairs.tolist() == [3]
-    many = read_neighbours(view.panels[0].side, np.arange(N), 3)
+    many = read_neighbors(view.panels[0].side, np.arange(N), 3)
     assert many.tolist() == list(range(N))
 
 
 def choose(view: MapView, words: str) -> None:
-    place = view.toolbar.colour.findText(f"Colour: {words}")
-    view.toolbar.colour.setCurrentIndex(place)
-    view.toolbar.colour.activated.emit(place)
+    place = view.toolbar.color.findText(f"Color: {words}")
+    view.toolbar.color.setCurrentIndex(place)
+    view.toolbar.color.activated.emit(place)
 
 
-def test_agreement_has_the_runs_colours_and_counts(view: MapView):
+def test_agreement_has_the_runs_colors_and_counts(view: MapView):
     choose(view, "Run agreement")
     ranks = [panel.numbers.rank == 1 for panel in view.panels]
     expected = {
@@ -275,9 +275,9 @@ def test_agreement_has_the_runs_colours_and_counts(view: MapView):
     assert {e.name: e.totals[0] for e in entries} == expected
     assert sum(expected.values()) == N
     assert len([v for v in expected.values() if v]) > 1, "the two runs differ"
-    assert [e.colour for e in entries][1:3] == [run_colour(0).lower(), run_colour(1).lower()]
-    assert len({e.colour for e in entries}) == 4
-    assert view.command()[-2:] == ["--colour", "agreement"]
+    assert [e.color for e in entries][1:3] == [run_color(0).lower(), run_color(1).lower()]
+    assert len({e.color for e in entries}) == 4
+    assert view.command()[-2:] == ["--color", "agreement"]
 
 
 def test_rank_counts_each_map_and_cosine_has_a_scale_each(view: MapView):
@@ -382,15 +382,15 @@ def test_one_of_very_many_pairs_is_ranked_when_it_is_asked_for(view: MapView):
         assert one.among == N
 
 
-def test_modality_is_never_a_runs_colour(view: MapView):
+def test_modality_is_never_a_runs_color(view: MapView):
     choose(view, "Modality")
-    colours = [e.colour for e in view.details_pane.legend.entries()]
-    assert not set(colours) & {run_colour(0).lower(), run_colour(1).lower()}
-    assert colours == [c.lower() for c in class_colours(8)[2:4]]
+    colors = [e.color for e in view.details_pane.legend.entries()]
+    assert not set(colors) & {run_color(0).lower(), run_color(1).lower()}
+    assert colors == [c.lower() for c in class_colors(8)[2:4]]
 
 
-def test_what_changed_colours_both_maps(qtbot, view: MapView):
-    """The colours and their legend are of the numbers that the comparison of the two runs gives."""
+def test_what_changed_colors_both_maps(qtbot, view: MapView):
+    """The colors and their legend are of the numbers that the comparison of the two runs gives."""
     from explorer.views.map.shared_colors import columns_of
     from trainer.charts.changes import changes, map_values
     from trainer.charts.pair_colors import CHANGED
@@ -399,15 +399,15 @@ def test_what_changed_colours_both_maps(qtbot, view: MapView):
     a, b = (panel.side for panel in view.panels)
     values = map_values(changes(view.context.workspace, (a.run, a.row.step), (b.run, b.row.step)))
     for by in ("image_rank_change", "overlap"):
-        view.toolbar.offer_colours(columns_of(view.selecting.sides), by)
+        view.toolbar.offer_colors(columns_of(view.selecting.sides), by)
         view.looks._choose()
         qtbot.waitUntil(lambda by=by: view.panels[0].coloring.by == by and not view.panels[0].coloring.unknown)
         index = view.panels[0].coloring.index[: a.n].astype(float)
-        # The greater the number, the farther along the scale; equal numbers have equal colours.
+        # The greater the number, the farther along the scale; equal numbers have equal colors.
         order = np.argsort(values[by], kind="stable")
         assert (np.diff(index[order]) >= 0).all()
         np.testing.assert_array_equal(view.panels[1].coloring.index, view.panels[0].coloring.index)
-        assert view.command()[-2:] == ["--colour", by]
+        assert view.command()[-2:] == ["--color", by]
     low, high = view.details_pane.scale.ends
     assert float(low) <= float(high)
 

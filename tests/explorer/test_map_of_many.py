@@ -108,7 +108,7 @@ def test_where_all_were_placed_before_the_first_stand_among_them(make_context, t
     assert (sketch.side.images, sketch.side.texts) == (SOME, SOME)
     for name, column in whole_side.values.items():
         mine = sketch.side.values[name]
-        assert mine.names == column.names  # so that colours mean the same
+        assert mine.names == column.names  # so that colors mean the same
         if column.place is not None:
             assert np.array_equal(mine.place, column.place[rows])
 

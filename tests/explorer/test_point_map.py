@@ -178,8 +178,8 @@ def test_picking_in_several_levels_is_brute_force(deep: PointGrid):
 
 
 def pictures_of(deep: PointGrid, *, budget: int | None, **states: np.ndarray) -> raster.RasterImage:
-    colour = (deep.xy[:, 0] > 0).astype(np.uint16)
-    look = raster.PointStyle(colour, np.zeros(len(deep), bool), PALETTE)
+    color = (deep.xy[:, 0] > 0).astype(np.uint16)
+    look = raster.PointStyle(color, np.zeros(len(deep), bool), PALETTE)
     points = raster.arrange(deep, look, raster.States(**states), load_kernels())
     left, bottom, right, top = deep.bounds
     sight = raster.Viewport(left, bottom, right, top, 220, 220)
@@ -227,7 +227,7 @@ def test_nothing_compiles_in_the_window(kernels: None):
         mask.flags.writeable = False
         layer = PointLayer()
         layer.set_points(xy, diamond=mask)
-        layer.set_colours(np.arange(n) % 2, PALETTE)
+        layer.set_colors(np.arange(n) % 2, PALETTE)
         layer.set_states(lit=mask, shown=mask)
         layer.grid.nearest(0.5, 0.5, reach=(1, 1), allowed=mask)
         layer.grid.in_polygon(np.array([[0, 0], [1, 0], [1, 1]]))
@@ -242,7 +242,7 @@ def make_map(dressed: QApplication, qtbot, kernels: None) -> Callable[..., Point
     # Otherwise pyqtgraph drops the moves that a test sends faster than a hand can.
     pg.setConfigOption("mouseRateLimit", -1)
 
-    def make(xy: np.ndarray, colour: np.ndarray | None = None, *, texts: int = 0) -> PointMap:
+    def make(xy: np.ndarray, color: np.ndarray | None = None, *, texts: int = 0) -> PointMap:
         shown = PointMap()
         qtbot.addWidget(shown)
         shown.resize(300, 300)
@@ -252,7 +252,7 @@ def make_map(dressed: QApplication, qtbot, kernels: None) -> Callable[..., Point
             shown.set_points(
                 xy,
                 diamond=np.arange(n) >= n - texts,
-                colour=np.zeros(n, np.int64) if colour is None else colour,
+                color=np.zeros(n, np.int64) if color is None else color,
                 palette=PALETTE,
             )
         return shown
@@ -270,24 +270,24 @@ def pixel(shown: PointMap, point: int, *, right: int = 0) -> QColor:
     return shown.grab().toImage().pixelColor(place)
 
 
-def near(colour: QColor, rgb: tuple[int, int, int] | np.ndarray, within: int = 40) -> bool:
-    return all(abs(int(a) - int(b)) <= within for a, b in zip(colour.getRgb()[:3], rgb, strict=True))
+def near(color: QColor, rgb: tuple[int, int, int] | np.ndarray, within: int = 40) -> bool:
+    return all(abs(int(a) - int(b)) <= within for a, b in zip(color.getRgb()[:3], rgb, strict=True))
 
 
-def test_each_point_has_its_colour(qtbot, make_map):
+def test_each_point_has_its_color(qtbot, make_map):
     shown = make_map(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([0, 1, 2]))
     assert [near(pixel(shown, i), PALETTE[i]) for i in range(3)] == [True] * 3
     assert near(pixel(shown, 0, right=30), QColor(theme.theme().tokens.surface).getRgb()[:3], 2)
 
 
-def test_unselected_points_turn_grey_and_stay(qtbot, make_map):
+def test_unselected_points_turn_gray_and_stay(qtbot, make_map):
     shown = make_map(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([0, 1, 2]))
     settle(qtbot, shown, lambda: shown.set_selected(np.array([False, True, False])))
     surface = QColor(theme.theme().tokens.surface).getRgb()[:3]
     assert near(pixel(shown, 1), PALETTE[1])
     for i in (0, 2):
         red, green, blue = pixel(shown, i).getRgb()[:3]
-        assert max(red, green, blue) - min(red, green, blue) < 20, "not grey"
+        assert max(red, green, blue) - min(red, green, blue) < 20, "not gray"
         assert not near(pixel(shown, i), surface, 5), "vanished"
 
 
@@ -318,9 +318,9 @@ def test_texts_are_diamonds(qtbot, make_map):
     ratio = {}
     picture = shown.grab().toImage()
     for point in (0, 1):
-        centre = shown.position(point).toPoint()
+        center = shown.position(point).toPoint()
         size = [
-            sum(near(picture.pixelColor(centre + QPoint(k * dx, k * dy)), PALETTE[0], 60) for k in range(12))
+            sum(near(picture.pixelColor(center + QPoint(k * dx, k * dy)), PALETTE[0], 60) for k in range(12))
             for dx, dy in ((1, 0), (1, 1))
         ]
         ratio[point] = size[1] / size[0]
@@ -333,13 +333,13 @@ def test_density_keeps_both_classes_visible(qtbot, make_map):
     xy[n // 2 :, 0] += 8
     shown = make_map(xy, np.repeat([0, 1], n // 2))
     picture = shown.grab().toImage()
-    for mean, colour in (((0.0, 0.0), PALETTE[0]), ((8.0, 0.0), PALETTE[1])):
+    for mean, color in (((0.0, 0.0), PALETTE[0]), ((8.0, 0.0), PALETTE[1])):
         place = shown.mapFromScene(shown.box.mapViewToScene(QPointF(*mean)))
-        assert near(picture.pixelColor(place), colour, 60)
+        assert near(picture.pixelColor(place), color, 60)
 
 
 def request_of(n: int, *, most_stamps: int = raster.MOST_STAMPS, edge: int = 240) -> raster.RasterRequest:
-    """Discs and diamonds of three colours, a quarter of them dimmed, some beyond the edge of the picture."""
+    """Discs and diamonds of three colors, a quarter of them dimmed, some beyond the edge of the picture."""
     rng = np.random.default_rng(1)
     grid = PointGrid(rng.uniform(-0.05, 1.05, (n, 2)).astype(np.float32))
     look = raster.PointStyle(rng.integers(0, 3, n).astype(np.uint16), np.arange(n) % 2 == 0, PALETTE)
@@ -357,14 +357,14 @@ def test_numpy_stamps_what_the_kernels_stamp(n: int):
     plain, fast = both_ways(request_of(n))
     off = np.abs(plain.astype(int) - fast.astype(int)).max(axis=2)
     assert (fast[..., 3] > 0).mean() > 0.0005, "there is something to compare"
-    # Centres are rounded to a sixteenth of a pixel, which shows at edges only, and hardly.
+    # Centers are rounded to a sixteenth of a pixel, which shows at edges only, and hardly.
     assert off.mean() <= 6
     assert np.median(off[fast[..., 3] > 0]) <= 8
 
 
 @pytest.mark.parametrize("n", [4000, 60_000])
 def test_numpy_and_kernels_draw_the_same_density(n: int):
-    """Of 4,000 the points in colour are marks over the density of the others, of 60,000 they are another density."""
+    """Of 4,000 the points in color are marks over the density of the others, of 60,000 they are another density."""
     plain, fast = both_ways(request_of(n, most_stamps=0))
     off = np.abs(plain.astype(int) - fast.astype(int)).max(axis=2)
     assert (fast[..., 3] > 0).mean() > 0.3, "there is something to compare"
@@ -385,7 +385,7 @@ shown = PointMap()
 shown.layer.drawn.connect(lambda: drawn.append(n))
 zeros = np.zeros(n, np.int64)
 xy = np.random.default_rng(0).random((n, 2))
-shown.set_points(xy, diamond=zeros > 0, colour=zeros, palette=np.full((1, 3), 9, np.uint8))
+shown.set_points(xy, diamond=zeros > 0, color=zeros, palette=np.full((1, 3), 9, np.uint8))
 shown.show()
 while (not drawn or (n > 20_000 and "numba" not in sys.modules)) and time.monotonic() < end:
     app.processEvents()

@@ -53,8 +53,8 @@ def asker(qapp: QObject, tmp_path: Path) -> Iterator[Asker]:
 def snapshots(folder: Path) -> tuple[list[Path], np.ndarray]:
     """Two steps of one run; the later one's embeddings are the earlier one's, turned in their space, and noise."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(5, 12))
-    image = centres[np.arange(N) % 5] + 0.3 * rng.normal(size=(N, 12))
+    centers = rng.normal(size=(5, 12))
+    image = centers[np.arange(N) % 5] + 0.3 * rng.normal(size=(N, 12))
     turn = np.linalg.qr(rng.normal(size=(12, 12)))[0]
     items = Items(np.arange(N), [""] * N, [""] * N, [""] * N, [""] * N)
     made = []
@@ -82,7 +82,7 @@ def test_pca_series_new_points_umap_and_a_real_cancel(qtbot: QtBot, asker: Asker
     assert np.abs(earlier - layout).mean() < 0.1 * np.abs(layout).mean()
 
     # UMAP compiles or loads for seconds: time enough to change one's mind.
-    given_up = Heard(asker, Project(snapshot=str(early), method="umap", neighbours=10, seed=3))
+    given_up = Heard(asker, Project(snapshot=str(early), method="umap", neighbors=10, seed=3))
     qtbot.waitUntil(lambda: bool(given_up.notes) or given_up.over, timeout=180_000)
     assert not given_up.over
     asker.cancel(given_up.number)
@@ -91,7 +91,7 @@ def test_pca_series_new_points_umap_and_a_real_cancel(qtbot: QtBot, asker: Asker
     assert given_up.failure is not None
     assert given_up.failure.kind == "cancelled"
 
-    umap = Heard(asker, Project(method="umap", neighbours=10, seed=3, **asked))
+    umap = Heard(asker, Project(method="umap", neighbors=10, seed=3, **asked))
     qtbot.waitUntil(lambda: umap.over, timeout=180_000)
     assert umap.failure is None, umap.failure
     layout = np.load(umap.answer["layout"])

@@ -20,7 +20,7 @@ from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
-from explorer.theme import run_colour
+from explorer.theme import run_color
 from explorer.views.runs import RunsView
 from explorer.views.view import Context
 from explorer.widgets.curves import columns_for, read_at
@@ -220,7 +220,7 @@ def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(qtbot: QtBot, conte
         view.actions_of_runs["show-a" if key == Qt.Key.Key_A else "show-b"].trigger()
     assert context.selection.runs == (three[0], three[1])
     index = view.table.runs.index(view.table.runs.row_of(three[0]), RunColumn.NAME)
-    assert index.data(SWATCHES_ROLE) == (run_colour(0),)
+    assert index.data(SWATCHES_ROLE) == (run_color(0),)
     choose(qtbot, view, three[0])
     view.actions_of_runs["show-b"].trigger()
     assert context.selection.runs == (three[1], three[0])
@@ -368,9 +368,9 @@ def test_run_a_is_blue_and_run_b_is_orange(qtbot: QtBot, context: Context, three
     choose(qtbot, view, *three)
     qtbot.waitUntil(lambda: any(len(p.panel.lines) == 3 for p in view.curves.grid.plots.values()))
     plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1")
-    colours = {line.key: line.colour for line in plot.panel.lines}
-    assert colours == {three[1]: run_colour(0), three[0]: run_colour(1), three[2]: run_colour(2)}
-    assert plot.curve(three[1])[1].opts["pen"].color().name() == run_colour(0)
+    colors = {line.key: line.color for line in plot.panel.lines}
+    assert colors == {three[1]: run_color(0), three[0]: run_color(1), three[2]: run_color(2)}
+    assert plot.curve(three[1])[1].opts["pen"].color().name() == run_color(0)
 
 
 def test_live_rows_extend_the_curve_without_reading_it_again(

@@ -74,7 +74,7 @@ def test_histograms_are_the_chart(view: SimilarityView, two_runs: tuple[int, int
 
 def test_axis_shows_cosines_not_thousandths(view: SimilarityView):
     axis = view.panels[0].plot.getPlotItem().getAxis("bottom")
-    view.panels[0].plot.recolour()
+    view.panels[0].plot.recolor()
     assert axis.autoSIPrefixScale == 1
 
 

@@ -92,16 +92,16 @@ def test_all_unmatched_are_counted(qtbot, view: SimilarityView, two_runs):
 
 
 def test_facets_restrict_the_histograms(qtbot, view: SimilarityView, two_runs):
-    view.facet.setCurrentIndex([view.facet.itemText(i) for i in range(view.facet.count())].index("colour"))
+    view.facet.setCurrentIndex([view.facet.itemText(i) for i in range(view.facet.count())].index("color"))
     view.facet.activated.emit(view.facet.currentIndex())
     qtbot.waitUntil(lambda: view.facets.rowCount() == 3, timeout=30_000)
-    chart = similarity(view.context.workspace, two_runs, facet="colour")
+    chart = similarity(view.context.workspace, two_runs, facet="color")
     assert view.facets.item(0, 2).text() == f"{chart.runs[0].facets[0].auc:.3f}"
     value = view.facets.item(1, 0).text()
     cell = view.facets.visualItemRect(view.facets.item(1, 0)).center()
     QTest.mouseClick(view.facets.viewport(), LEFT, NONE, cell)
     qtbot.waitUntil(lambda: view.panels[0].run is not None and view.panels[0].run.n == 16, timeout=30_000)
-    assert view.command()[-4:] == ["--facet", "colour", "--only", value]
+    assert view.command()[-4:] == ["--facet", "color", "--only", value]
     assert view.facets.rowCount() == 3, "all values stay in the table"
 
 
@@ -116,10 +116,10 @@ def test_the_matrix_zooms_down_to_a_cell(qtbot, view: SimilarityView):
     dense = (snapshot.image @ snapshot.text.T)[np.ix_(order, order)]
     assert np.allclose(pane.tiles[0].means, dense, atol=1e-6), "48 x 48 fit: a cell is a cosine"
     pane.tiles.clear()
-    centre = map_a.room.center()
+    center = map_a.room.center()
     for _ in range(9):
         wheel = QWheelEvent(
-            centre, map_a.mapToGlobal(centre), QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton, NONE,
+            center, map_a.mapToGlobal(center), QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton, NONE,
             Qt.ScrollPhase.NoScrollPhase, False,
         )  # fmt: skip
         QApplication.sendEvent(map_a, wheel)
@@ -128,10 +128,10 @@ def test_the_matrix_zooms_down_to_a_cell(qtbot, view: SimilarityView):
     qtbot.waitUntil(lambda: len(pane.tiles) == 2, timeout=30_000)
     window = pane.tiles[0].window
     assert np.allclose(pane.tiles[0].means, dense[window.top : window.bottom, window.left : window.right], atol=1e-6)
-    row, column = map_a.cell_at(centre)
-    QTest.mouseClick(map_a, LEFT, NONE, centre.toPoint())
+    row, column = map_a.cell_at(center)
+    QTest.mouseClick(map_a, LEFT, NONE, center.toPoint())
     assert set(view.context.selection.pairs.tolist()) == {int(order[row]), int(order[column])}
-    QTest.mouseMove(map_a, centre.toPoint())
+    QTest.mouseMove(map_a, center.toPoint())
     map_a.pointed.emit(row, column)
     assert f"A {dense[row, column]:.3f}".replace("-", "−") in pane.cell.text()
     assert "--window" in view.command()

@@ -69,7 +69,7 @@ def clipped(window: Window) -> list[str]:
 
 
 def overlapping(window: Window) -> list[str]:
-    """Neighbours in the bar on top that cover each other."""
+    """Neighbors in the bar on top that cover each other."""
     parts = [child for child in window.bar.children() if child.isWidgetType() and child.isVisible()]
     parts.sort(key=lambda part: part.x())
     return [

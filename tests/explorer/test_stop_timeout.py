@@ -66,7 +66,7 @@ with RunLog.claim(Workspace(folder), run) as log:
                 time.sleep(0.1)
             log.status("stopped")
             break
-        if (log.asked() == "stop" and how == "obeys") or (signals and how == "signalled"):
+        if (log.asked() == "stop" and how == "obeys") or (signals and how == "signaled"):
             log.status("stopped")
             break
         time.sleep(0.02)
@@ -313,7 +313,7 @@ def test_who_obeys_in_time_gets_no_signal(qtbot: QtBot, open_jobs, begin, quick,
 def test_who_cannot_read_the_wish_obeys_a_signal(qtbot: QtBot, open_jobs, begin, quick, sent: list[bool]):
     quick(last_ms=15_000)
     jobs = open_jobs()
-    run = begin("signalled")
+    run = begin("signaled")
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
     wait_for(qtbot, jobs, run, "stopped")

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from explorer import theme
 from explorer.theme import icons, stylesheet
 from explorer.theme.marks import MarkFiles, _replace
-from explorer.theme.tokens import DARK, LIGHT, Tokens, class_colours, contrast, run_colours
+from explorer.theme.tokens import DARK, LIGHT, Tokens, class_colors, contrast, run_colors
 
 WORDS_ON = [
     *[
@@ -54,16 +54,16 @@ def test_contrast_is_wcags() -> None:
 
 
 def test_runs_a_and_b_are_okabe_itos_blue_and_orange() -> None:
-    assert run_colours(False)[:2] == ("#0072b2", "#e69f00")
+    assert run_colors(False)[:2] == ("#0072b2", "#e69f00")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("n", [1, 8, 9, 40, 200])
 def test_classes_differ(n: int, dark: bool) -> None:
-    colours = class_colours(n, dark)
-    assert len(set(colours)) == n
-    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in colours)
+    colors = class_colors(n, dark)
+    assert len(set(colors)) == n
+    assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)
 
 
 def test_the_stylesheet_names_no_token_that_is_not_there() -> None:
@@ -71,7 +71,7 @@ def test_the_stylesheet_names_no_token_that_is_not_there() -> None:
         assert "$" not in stylesheet.stylesheet(tokens, dark=dark)
 
 
-def test_no_other_file_of_the_window_names_a_colour() -> None:
+def test_no_other_file_of_the_window_names_a_color() -> None:
     explorer = Path(theme.__file__).parents[1]
     named = re.compile(r"""["']#[0-9a-fA-F]{3,8}["']|Qt\.GlobalColor\.(?!transparent)|(?<![_a-z])rgba?\(""")
     found = [
@@ -89,7 +89,7 @@ def test_a_missing_icon_says_where_to_get_it(dressed: QApplication) -> None:
         theme.icon("no-such-icon")
 
 
-def test_icons_and_fonts_carry_their_licences() -> None:
+def test_icons_and_fonts_carry_their_licenses() -> None:
     assert "ISC" in (icons.assets() / "icons" / "LICENSE").read_text()
     assert "SIL OPEN FONT LICENSE" in (icons.assets() / "fonts" / "Inter-LICENSE.txt").read_text()
 
@@ -214,13 +214,13 @@ def test_parts_that_nobody_sees_are_dressed_later_and_those_born_later_too(dress
     whole, told = QWidget(), []
 
     class Hidden(QWidget):
-        def recolour(self) -> None:
+        def recolor(self) -> None:
             told.append(theme.theme().dark)
 
     seen, hidden = QLabel("seen", whole), Hidden(whole)
     qtbot.addWidget(whole)
     theme.theme().divide(whole)
-    theme.theme().follow(hidden.recolour)
+    theme.theme().follow(hidden.recolor)
     hidden.hide()
     whole.show()
     qtbot.waitExposed(whole)

@@ -137,28 +137,28 @@ def test_the_handle_of_the_slider_is_dragged_with_the_mouse(view: TimelineView):
     assert view.panels[0].title.text() == "good · step 10"
 
 
-def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: TimelineView):
-    offered = [view.colour.itemText(place) for place in range(view.colour.count())]
+def test_points_are_colored_by_any_column_and_by_what_is_computed(qtbot, view: TimelineView):
+    offered = [view.color.itemText(place) for place in range(view.color.count())]
     assert offered == [
         "Modality",
         "Class",
-        "Colour",
+        "Color",
         "Brightness",
         "Run agreement",
         "Rank of caption",
         "Cosine of pair",
         *map(changed_words, CHANGED),
     ]
-    assert view.colour.currentText() == "Class"
+    assert view.color.currentText() == "Class"
 
     def choose(words: str) -> None:
-        view.colour.setCurrentIndex(offered.index(words))
-        view.colour.activated.emit(offered.index(words))
+        view.color.setCurrentIndex(offered.index(words))
+        view.color.activated.emit(offered.index(words))
 
-    choose("Colour")
+    choose("Color")
     assert {entry.words for entry in view.legend.entries} >= {"red", "green", "blue"}
-    colours = view.colors.index[0]
-    assert [colours[i] == colours[j] for i, j in ((0, 3), (0, 1), (0, N))] == [True, False, True]
+    colors = view.colors.index[0]
+    assert [colors[i] == colors[j] for i, j in ((0, 3), (0, 1), (0, N))] == [True, False, True]
     choose("Brightness")
     assert [entry.words for entry in view.legend.entries][2] == "0"
     choose("Rank of caption")
@@ -166,18 +166,18 @@ def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: 
     assert "at each run's last step" in {entry.words for entry in view.legend.entries}
     assert "not known" not in {entry.words for entry in view.legend.entries}
     view.transport.go(-1)
-    assert view.colour.currentText() == "Rank of caption"
-    assert view.command()[-2:] == ["--colour", "rank"]
+    assert view.color.currentText() == "Rank of caption"
+    assert view.command()[-2:] == ["--color", "rank"]
     choose("Modality")
     assert set(view.colors.index[1].tolist()) == {0, 1}
     for by in CHANGED:
         choose(changed_words(by))
         qtbot.waitUntil(lambda: view._changed is not None and not view.working.busy, timeout=8000)
-        assert view.command()[-2:] == ["--colour", by]
+        assert view.command()[-2:] == ["--color", by]
         said = {entry.words for entry in view.legend.entries}
         assert "not known" not in said
         assert "A at step 20, B at step 20" in said
-        assert np.array_equal(view.colors.index[0], view.colors.index[1]), "a pair has one colour in both maps"
+        assert np.array_equal(view.colors.index[0], view.colors.index[1]), "a pair has one color in both maps"
         # Both runs have the same images here: only what captions do can change.
         assert by not in BETTER_IN_B or len(set(view.colors.index[0].tolist())) > 1
 
@@ -230,7 +230,7 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
         one["done"]({"layouts": files[:1], "layout": files[1]})
     qtbot.waitUntil(lambda: view.chart.placement.method == "umap", timeout=4000)
     assert not view.cancel.isVisible()
-    assert view.note.text().startswith("UMAP, cosine, 15 neighbours")
+    assert view.note.text().startswith("UMAP, cosine, 15 neighbors")
     assert np.allclose(view.panels[1].map.places, np.load(tmp_path / "1-1.npy"), atol=1e-6)
     assert view.panels[0].map.frame_looked_at == view.chart.frame
     assert len(view.chart.runs[0].curves) > 4, "the curves stay"
@@ -281,5 +281,5 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
 def test_the_command_runs_as_the_export_does(view: TimelineView):
     words = view.command()
     assert words[:3] == ["export", "timeline", "--runs"]
-    assert words[-4:] == ["--method", "pca", "--colour", "label"]
+    assert words[-4:] == ["--method", "pca", "--color", "label"]
     assert [suffix for suffix, _ in view.exports[:3]] == ["gif", "apng", "mp4"]

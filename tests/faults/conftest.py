@@ -28,7 +28,7 @@ SMALL = config.Run(
     model=config.TinyTowers(
         image_size=32, image_width=8, text_width=16, text_layers=1, text_heads=2, context_length=16, embed_dim=16
     ),
-    optimiser=config.Optimiser(batch_size=16, epochs=2, learning_rate=5e-3, warmup_steps=2),
+    optimizer=config.Optimizer(batch_size=16, epochs=2, learning_rate=5e-3, warmup_steps=2),
     watching=config.Watching(log_every=1, evaluate_every=5, snapshots=3, checkpoint_every=3),
 )
 """Twelve steps; a checkpoint at least every third."""
@@ -200,17 +200,17 @@ def two_small_runs(tmp_path: Path) -> Path:
     from trainer.store import Items, RunLog, snapshot_name, write_snapshot
 
     n, workspace = 48, Workspace(tmp_path / "workspace")
-    colours, shapes = ("red", "green", "blue"), ("ring", "star", "heart", "cross")
+    colors, shapes = ("red", "green", "blue"), ("ring", "star", "heart", "cross")
     files = [tmp_path / f"{i}.png" for i in range(n)]
     for i, file in enumerate(files):
-        Image.new("RGB", (40, 20), colours[i % 3]).save(file)
+        Image.new("RGB", (40, 20), colors[i % 3]).save(file)
     items = Items(
         np.array([f"pair {i}" for i in range(n)]),
         [str(file) for file in files],
-        [f"a {colours[i % 3]} {shapes[i % 4]}, {i}" for i in range(n)],
+        [f"a {colors[i % 3]} {shapes[i % 4]}, {i}" for i in range(n)],
         [shapes[i % 4] for i in range(n)],
         ["renderings"] * n,
-        {"colour": [colours[i % 3] for i in range(n)], "brightness": [i / n for i in range(n)]},
+        {"color": [colors[i % 3] for i in range(n)], "brightness": [i / n for i in range(n)]},
     )
     for name, objective, noise in (("good", config.Clip(), 0.4), ("bad", config.Cloob(), 1.6)):
         run = workspace.runs.create(replace(SMALL, name=name, objective=objective))

@@ -25,15 +25,15 @@ def kept(tmp_path_factory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("kept")
     torch.manual_seed(0)
     model = torch.nn.Linear(64, 32)
-    optimiser = torch.optim.AdamW(model.parameters())
+    optimizer = torch.optim.AdamW(model.parameters())
     for step in (1, 2):
         model(torch.randn(4, 64)).sum().backward()
-        optimiser.step()
-        state = {"step": step, "best": 0.5, "best_step": 1, "optimiser": optimiser.state_dict()}
+        optimizer.step()
+        state = {"step": step, "best": 0.5, "best_step": 1, "optimizer": optimizer.state_dict()}
         checkpoint.save(folder, modules={"model": model}, training=state, tokenizer='{"words": ["a", "b"]}')
     rows = np.random.default_rng(0).standard_normal((40, 16)).astype(np.float32)
     words = [f"caption {i}" for i in range(40)]
-    items = Items(np.arange(40), words, words, words, ["test"] * 40, {"colour": words})
+    items = Items(np.arange(40), words, words, words, ["test"] * 40, {"color": words})
     snapshot = folder / "scenes@000002"
     write_snapshot(snapshot, image=rows, text=rows, items=items, step=2, dataset="scenes", split="test", model="m")
     return folder, snapshot

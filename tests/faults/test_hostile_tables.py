@@ -13,7 +13,7 @@ from corpus.tables import FAULTS, Faulty, picture
 from trainer import config
 from trainer.__main__ import main
 from trainer.data import DataError, load
-from trainer.format_detection import recognise
+from trainer.format_detection import recognize
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 def wrong(made: Faulty, workspace: Path) -> str:
     """What of it is not as it should be; empty if all is."""
     try:
-        data = replace(recognise(made.path), heldout_share=0.4)
+        data = replace(recognize(made.path), heldout_share=0.4)
         splits = load(data, image_size=16, workspace_folder=workspace, progress=lambda share, note: None)
     except (DataError, config.ConfigError) as error:
         return "" if made.used == 0 and len(str(error)) > 20 else f"refused: {error}"

@@ -78,7 +78,7 @@ def test_memory_that_runs_out(space, small, zygote, faults):
         run = small()
         status = zygote.start(space, run, before=STARVE.format(place=place, step=step)).ended()
         row = space.runs.get(run)
-        size = space.runs.config_of(run).optimiser.batch_size
+        size = space.runs.config_of(run).optimizer.batch_size
         said = f"batches of {size // 2}" in row.reason and "memory" in row.alerts
         good += status == 2 and row.status == "failed" and said and _whole(space, run, step) and not space.is_alive(run)
     words = "batch size to try told, run folder whole, process gone"

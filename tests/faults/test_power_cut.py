@@ -42,18 +42,18 @@ def said(words):
     os.write(1, f"ACK {words}\\n".encode())
 
 model = torch.nn.Linear(8, 8)
-optimiser = torch.optim.AdamW(model.parameters())
+optimizer = torch.optim.AdamW(model.parameters())
 space = Workspace(Path(sys.argv[1]))
 log = RunLog.claim(space, 1)
 said("state running")
 for step in range(1, 41):
     model(torch.randn(2, 8)).sum().backward()
-    optimiser.step()
+    optimizer.step()
     log.scalars(step, {"train/loss": 1 / step})
     log.progress(step=step, total_steps=40, phase=f"step {step % 7}")
     if step % 5 == 0:
         log.sync()
-        state = {"step": step, "best": 0.5, "best_step": 5, "optimiser": optimiser.state_dict()}
+        state = {"step": step, "best": 0.5, "best_step": 5, "optimizer": optimizer.state_dict()}
         folder = checkpoint.save(log.folder / "checkpoints", modules={"m": model}, training=state, tokenizer="{}")
         said(f"checkpoint {step}")
         log.checkpoint(step, folder, best=step == 5)
@@ -241,7 +241,7 @@ class _Reader:
         if old is None or new is None or old not in self.paths:
             return
         self.changes.append(("moved", self.paths[os.path.dirname(old)], os.path.basename(old), new, self.paths[old]))
-        assert os.path.dirname(old) == os.path.dirname(new), "a rename between folders is not modelled"
+        assert os.path.dirname(old) == os.path.dirname(new), "a rename between folders is not modeled"
         for path in [p for p in self.paths if p == old or p.startswith(f"{old}/")]:
             self.paths[new + path[len(old) :]] = self.paths.pop(path)
 
@@ -269,7 +269,7 @@ class _Reader:
     _mkdirat = _mkdir
 
     def _sendfile(self, plain, texts, result) -> None:
-        raise AssertionError("a copy inside the kernel is not modelled")
+        raise AssertionError("a copy inside the kernel is not modeled")
 
     _copy_file_range = _sendfile
 

@@ -35,8 +35,8 @@ TINY = tuple(
     word
     for change in (
         "device=cpu",
-        "optimiser.epochs=1",
-        "optimiser.batch_size=4",
+        "optimizer.epochs=1",
+        "optimizer.batch_size=4",
         "model.image_size=32",
         "model.image_width=8",
     )

@@ -177,10 +177,10 @@ class Origins:
         self.kept += [owner, worker]
         worker.do(lambda: fail("in_the_maps_thread"), lambda _: None)
 
-    def in_a_finaliser(self) -> None:
+    def in_a_finalizer(self) -> None:
         class Failing:
             def __del__(self) -> None:
-                fail("in_a_finaliser")
+                fail("in_a_finalizer")
 
         Failing()
         gc.collect()

@@ -24,11 +24,11 @@ def warm() -> None:
 
     torch.set_num_threads(1)
     assert all((alembic.command, np, psutil, pyarrow.parquet, trainer.training.fit, measure))
-    # The first optimiser loads half of torch's compiler.
+    # The first optimizer loads half of torch's compiler.
     module = torch.nn.Linear(2, 2)
-    optimiser = torch.optim.AdamW(module.parameters())
+    optimizer = torch.optim.AdamW(module.parameters())
     module(torch.ones(1, 2)).sum().backward()
-    optimiser.step()
+    optimizer.step()
 
 
 def train(workspace: str, run: int, environment: dict[str, str], before: str) -> int:

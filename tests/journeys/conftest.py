@@ -22,9 +22,9 @@ SMALL = (
     "model.text_layers=1",
     "model.text_heads=2",
     "model.embed_dim=16",
-    "optimiser.batch_size=8",
-    "optimiser.learning_rate=3e-3",
-    "optimiser.warmup_steps=4",
+    "optimizer.batch_size=8",
+    "optimizer.learning_rate=3e-3",
+    "optimizer.warmup_steps=4",
     "watching.log_every=1",
     "watching.evaluate_every=12",
     "watching.checkpoint_every=12",
@@ -52,7 +52,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     folder = tmp_path_factory.mktemp("walk")
     table = _draw_table(folder / "pictures")
     for preset, epochs in (("clip-folder", 8), ("cloob-folder", 12)):
-        words = [word for change in (*SMALL, f"optimiser.epochs={epochs}") for word in ("--set", change)]
+        words = [word for change in (*SMALL, f"optimizer.epochs={epochs}") for word in ("--set", change)]
         words += ["--preset", preset, "--data", str(table), "--workspace", str(folder / "workspace")]
         # Here, where torch is loaded already: test_first_day.py trains by real processes.
         assert main(["fit", *words]) == 0

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(600)
 SMALL = {
     "data": {"train_pairs": 512, "heldout_pairs": 64},
     "model": {"image_size": 32, "image_width": 8, "text_width": 32, "text_layers": 1, "text_heads": 2},
-    "optimiser": {"batch_size": 64, "epochs": 4000, "warmup_steps": 10},
+    "optimizer": {"batch_size": 64, "epochs": 4000, "warmup_steps": 10},
     "watching": {"log_every": 1, "evaluate_every": 25, "checkpoint_every": 25, "snapshots": 2},
 }
 """What the journeys change in a preset, so that a run goes fast and does not end by itself."""

@@ -1,4 +1,4 @@
-"""Every number of `evaluate`, `compare` and `analyse` against numpy, scipy and scikit-learn on exported embeddings.
+"""Every number of `evaluate`, `compare` and `analyze` against numpy, scipy and scikit-learn on exported embeddings.
 
 A number of the JSON that no oracle computes fails the test, unless `WITHOUT` says why there is none.
 
@@ -64,10 +64,10 @@ TIE = 4 * np.finfo(np.float32).eps
 KINDS = ("similarity", "gap", "hubness", "pairs", "geometry", "diagnosis")
 KINDS += tuple(f"hopfield-{name}" for name in ("retrieval", "pair", "beta", "batch-size", "spectrum"))
 
-CLASSES = ("red kite", "blue tit", "green finch", "grey owl", "lone crow")
+CLASSES = ("red kite", "blue tit", "green finch", "gray owl", "lone crow")
 SMALL = ("model.image_size=32", "model.image_width=8", "model.text_width=32", "model.text_heads=2")
 SMALL += ("model.text_layers=1", "model.context_length=16", "model.embed_dim=16", "device=cpu")
-SHORT = ("optimiser.epochs=12", "optimiser.batch_size=16", "optimiser.warmup_steps=1", "watching.snapshots=2")
+SHORT = ("optimizer.epochs=12", "optimizer.batch_size=16", "optimizer.warmup_steps=1", "watching.snapshots=2")
 
 
 def pictures(folder: Path, names: Sequence[str], seed: int) -> None:
@@ -452,7 +452,7 @@ ORACLES: dict[str, Callable[[Seen], Any]] = {
 @pytest.mark.parametrize("run", [1, 2], ids=["classes", "table"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_number_of_an_analysis(trained: Workspace, capsys: pytest.CaptureFixture[str], kind: str, run: int):
-    told = answer(trained, capsys, "analyse", kind, str(run))
+    told = answer(trained, capsys, "analyze", kind, str(run))
     rows = told["runs"] if "runs" in told else told["columns"]
     wanted = ORACLES[kind](seen(trained, run))
     for row, expected in zip(rows, wanted if isinstance(wanted, list) else [wanted], strict=True):
@@ -461,11 +461,11 @@ def test_every_number_of_an_analysis(trained: Workspace, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("run", [1, 2], ids=["classes", "table"])
 def test_every_number_of_likeness(trained: Workspace, capsys: pytest.CaptureFixture[str], run: int):
-    told = answer(trained, capsys, "analyse", "likeness", str(run))
+    told = answer(trained, capsys, "analyze", "likeness", str(run))
     steps = [row.step for row in seen(trained, run).others]
     spaces = [getattr(seen(trained, run, step), side) for side in ("image", "text") for step in steps]
     assert [(one["run"], one["step"]) for one in told["spaces"]] == [(run, step) for _ in "it" for step in steps]
-    wanted: dict[str, list[list[float]]] = {name: [] for name in ("cka", "rsa", "neighbours")}
+    wanted: dict[str, list[list[float]]] = {name: [] for name in ("cka", "rsa", "neighbors")}
     for first in spaces:
         both = [(first - first.mean(0), second - second.mean(0)) for second in spaces]
         norm = np.linalg.norm
@@ -474,14 +474,14 @@ def test_every_number_of_likeness(trained: Workspace, capsys: pytest.CaptureFixt
         cosines = [[round(float(a @ b), 12) for a, b in itertools.combinations(unit(s), 2)] for s in (first, *spaces)]
         wanted["rsa"].append([stats.spearmanr(cosines[0], other).statistic for other in cosines[1:]])
         near = [near_sets(space) for space in (first, *spaces)]
-        wanted["neighbours"].append([np.mean([len(a & b) / len(a | b) for a, b in zip(near[0], o)]) for o in near[1:]])
+        wanted["neighbors"].append([np.mean([len(a & b) / len(a | b) for a, b in zip(near[0], o)]) for o in near[1:]])
     rest = {name: value for name, value in told.items() if name not in (*wanted, "spaces")}
     check("likeness", rest, {"n": len(first), "pairs": len(first), "k": 10})
     numeric = [dict(numbers(one)) for one in told["spaces"]]
     assert all(set(one) == {"run", "step"} for one in numeric)
     assert np.array(told["cka"]) == pytest.approx(np.array(wanted["cka"]), abs=2e-4)
     assert np.array(told["rsa"]) == pytest.approx(np.array(wanted["rsa"]), abs=2e-4)
-    assert np.array(told["neighbours"]) == pytest.approx(np.array(wanted["neighbours"]), abs=0.02)
+    assert np.array(told["neighbors"]) == pytest.approx(np.array(wanted["neighbors"]), abs=0.02)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -501,7 +501,7 @@ def near_sets(rows: np.ndarray, k: int = 10) -> list[set[int]]:
 def test_every_number_of_changes(trained: Workspace, capsys: pytest.CaptureFixture[str], run: int):
     last = seen(trained, run)
     first = seen(trained, run, last.others[0].step)
-    told = answer(trained, capsys, "analyse", "changes", str(run), "--step-a", str(first.step))["changes"]
+    told = answer(trained, capsys, "analyze", "changes", str(run), "--step-a", str(first.step))["changes"]
     values: dict[str, np.ndarray] = {}
     for side, one in (("a", first), ("b", last)):
         values[f"image_rank_{side}"], values[f"text_rank_{side}"] = caption_ranks(one), image_ranks(one, tie=TIE)
@@ -743,7 +743,7 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
-        main(["analyse", "none of them"])
+        main(["analyze", "none of them"])
     kinds = set(re.findall(r"'([a-z-]+)'", capsys.readouterr().err))
     elsewhere = {
         "data-efficiency": "compares groups of runs: tests/trainer/charts",

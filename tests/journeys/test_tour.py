@@ -57,7 +57,7 @@ OF_THE_WINDOW = (
 pytestmark = pytest.mark.timeout(600)
 
 TRIES = 3
-"""A neighbour on the same core doubles the time that the same computing takes: the quietest try tells what is ours."""
+"""A neighbor on the same core doubles the time that the same computing takes: the quietest try tells what is ours."""
 BESIDE_OTHERS = 2.5
 """How much more the computing of one walk may take beside the other tests, which share its cores and caches."""
 SIZES = ((1100, 700), (1500, 900), (1920, 1080), (1280, 800))
@@ -69,8 +69,8 @@ SMALL = (
     "model.text_width=32",
     "model.text_layers=1",
     "model.text_heads=2",
-    "optimiser.batch_size=64",
-    "optimiser.epochs=3",
+    "optimizer.batch_size=64",
+    "optimizer.epochs=3",
     "watching.evaluate_every=6",
     "watching.checkpoint_every=6",
     "watching.snapshots=3",

@@ -83,12 +83,12 @@ def embedded(two_runs) -> dict[int, tuple[np.ndarray, np.ndarray, Any]]:
 
 def test_no_command_and_no_kind_is_left_out():
     commands = set(_modules_of(trainer.cli))
-    walked = {"analyse", "bundle", "classify", "compare", "data", "doctor", "embed", "evaluate", "export", "project"}
+    walked = {"analyze", "bundle", "classify", "compare", "data", "doctor", "embed", "evaluate", "export", "project"}
     walked |= {"queue", "report", "resume", "runs", "saliency", "search", "selections", "stop"}
     assert commands == walked | set(ELSEWHERE)
     charts = {*registry.names()}
     assert {*_modules_of(trainer.cli.export)} | charts == {*FIGURES, *OF_NO_RUN}
-    assert {*_modules_of(trainer.cli.analyse)} == {*ANALYSES} - charts
+    assert {*_modules_of(trainer.cli.analyze)} == {*ANALYSES} - charts
 
 
 def test_the_runs_stand_at_two_steps(ask: Answer, two_runs):
@@ -100,10 +100,10 @@ def test_the_runs_stand_at_two_steps(ask: Answer, two_runs):
     assert ask("runs", "show", "2")["objective"] == "cloob"
 
 
-def test_compare_and_analyse_give_what_the_embeddings_give(ask: Answer, embedded):
+def test_compare_and_analyze_give_what_the_embeddings_give(ask: Answer, embedded):
     compared = {row["metric"]: row["values"] for row in ask("compare", "1", "2")["rows"]}
-    similar, geometric = (ask("analyse", kind, "1", "2")["runs"] for kind in ("similarity", "geometry"))
-    gaps, hubs, alike = (ask("analyse", kind, "1", "2") for kind in ("gap", "hubness", "pairs"))
+    similar, geometric = (ask("analyze", kind, "1", "2")["runs"] for kind in ("similarity", "geometry"))
+    gaps, hubs, alike = (ask("analyze", kind, "1", "2") for kind in ("gap", "hubness", "pairs"))
     for place, run in enumerate((1, 2)):
         image, text, _ = embedded[run]
         cosines = image @ text.T
@@ -119,12 +119,12 @@ def test_compare_and_analyse_give_what_the_embeddings_give(ask: Answer, embedded
 
 
 def test_changes_and_likeness_compare_the_two_steps(ask: Answer, embedded):
-    changes = ask("analyse", "changes", "1", "2")["changes"]
+    changes = ask("analyze", "changes", "1", "2")["changes"]
     assert (changes["step_a"], changes["step_b"], changes["n"]) == (24, 36, len(embedded[1][0]))
     ranks = [_ranks(image @ text.T) for image, text, _ in (embedded[1], embedded[2])]
     assert changes["image_rank_a_mean"] == pytest.approx(float(ranks[0].mean()))
     assert changes["image_rank_b_median"] == pytest.approx(float(np.median(ranks[1])))
-    alike = ask("analyse", "likeness", "1", "2", "--steps", "1")
+    alike = ask("analyze", "likeness", "1", "2", "--steps", "1")
     spaces = [(space["run"], space["step"], space["modality"]) for space in alike["spaces"]]
     first, second = (spaces.index((run, step, "image")) for run, step in ((1, 24), (2, 36)))
     assert alike["cka"][first][second] == pytest.approx(_cka(embedded[1][0], embedded[2][0]), abs=1e-5)
@@ -132,7 +132,7 @@ def test_changes_and_likeness_compare_the_two_steps(ask: Answer, embedded):
 
 @pytest.mark.parametrize("kind", ["diagnosis", "hopfield-pair", "geometry"])
 def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
-    told = json.dumps(ask("analyse", kind, "1", "2"))
+    told = json.dumps(ask("analyze", kind, "1", "2"))
     assert "clip-pairs" in told
     assert "cloob-pairs" in told
 
@@ -258,7 +258,7 @@ def test_data_and_doctor(ask: Answer, two_runs):
 
 def test_queue_trains_and_stop_and_resume_say_what_is(two_runs, tmp_path: Path):
     """Real processes, in a workspace of its own."""
-    _call(tmp_path, "queue", "add", "--config", str(_config(two_runs)), "--set", "optimiser.epochs=1", "--seeds", "5")
+    _call(tmp_path, "queue", "add", "--config", str(_config(two_runs)), "--set", "optimizer.epochs=1", "--seeds", "5")
     _call(tmp_path, "queue", "run")
     workspace = Workspace(tmp_path)
     while workspace.runs.get(1).status in ("queued", "starting", "running"):  # the test's own time limit ends it

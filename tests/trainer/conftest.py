@@ -19,7 +19,7 @@ from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.store import Items, Question, RunLog, Workspace, snapshot_name, write_snapshot
 
 SHAPES = ("circle", "square", "star", "ring", "heart", "cross", "moon", "drop")
-COLOURS = ("red", "blue", "green", "pink", "grey", "gold")
+COLORS = ("red", "blue", "green", "pink", "gray", "gold")
 STEPS = (0, 80, 160, 240)
 D = 32
 
@@ -89,16 +89,16 @@ def _evaluate(log: RunLog, rng: np.random.Generator, pairs: int, step: int, spli
 
 
 def _items(rng: np.random.Generator, n: int, split: str) -> Items:
-    shape, colour = rng.integers(0, len(SHAPES), n), rng.integers(0, len(COLOURS), n)
+    shape, color = rng.integers(0, len(SHAPES), n), rng.integers(0, len(COLORS), n)
     other = rng.integers(0, len(SHAPES), n)
-    captions = [f"a {COLOURS[c]} {SHAPES[s]} left of a {SHAPES[o]}" for c, s, o in zip(colour, shape, other)]
+    captions = [f"a {COLORS[c]} {SHAPES[s]} left of a {SHAPES[o]}" for c, s, o in zip(color, shape, other)]
     return Items(
         id=np.arange(n),
         path=[f"{i:05d}.jpg" for i in range(n)],
         caption=captions,
         label=[SHAPES[s] for s in shape],
         split=[split] * n,
-        metadata={"subject_colour": [COLOURS[c] for c in colour], "relation": ["left of"] * n},
+        metadata={"subject_color": [COLORS[c] for c in color], "relation": ["left of"] * n},
     )
 
 
@@ -120,7 +120,7 @@ SIZES = ((97, 61), (61, 97), (224, 224), (33, 200), (301, 17), (32, 31), (7, 5),
 
 @pytest.fixture(scope="session")
 def odd_pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """42 JPEGs and PNGs: in colour, grey, for print, turned by the camera, of a palette, transparent."""
+    """42 JPEGs and PNGs: in color, gray, for print, turned by the camera, of a palette, transparent."""
     return write_odd_pictures(tmp_path_factory.mktemp("odd"), SIZES)
 
 
@@ -133,14 +133,14 @@ def write_odd_pictures(folder: Path, sizes: tuple[tuple[int, int], ...]) -> list
         image.save(paths[-1], **how)
 
     for place, (width, height) in enumerate(sizes):
-        colour = Image.fromarray(_blobs(rng, width, height, 3))
+        color = Image.fromarray(_blobs(rng, width, height, 3))
         turned = Image.Exif()
         turned[0x0112] = 2 + place % 7
-        save(colour, "png")
-        save(colour, "jpg", quality=90)
-        save(colour.convert("L"), ("jpg", "png")[place % 2])
+        save(color, "png")
+        save(color, "jpg", quality=90)
+        save(color.convert("L"), ("jpg", "png")[place % 2])
         if place % 2:
-            save(colour, "jpg", exif=turned, quality=80, subsampling=0)
+            save(color, "jpg", exif=turned, quality=80, subsampling=0)
         else:
             save(Image.fromarray(_blobs(rng, width, height, 4), mode="CMYK"), "jpg", quality=95)
     save(Image.fromarray(_blobs(rng, 90, 50, 4), mode="RGBA"), "png")
@@ -186,7 +186,7 @@ def _short_run(name: str, objective: config.Objective) -> config.Run:
         model=config.TinyTowers(
             image_size=32, image_width=8, text_width=32, text_heads=2, text_layers=1, context_length=12, embed_dim=16
         ),
-        optimiser=config.Optimiser(batch_size=16, epochs=2, warmup_steps=1),
+        optimizer=config.Optimizer(batch_size=16, epochs=2, warmup_steps=1),
         watching=config.Watching(evaluate_every=8, snapshots=2, checkpoint_every=4),
         device="cpu",
     )

@@ -32,7 +32,7 @@ def test_presets_come_in_the_order_of_their_objectives():
 
 def test_presets_of_scenes_have_one_budget():
     runs = [run for name, run in catalog.presets().items() if name.endswith("-scenes")]
-    budgets = {(run.model, run.optimiser.batch_size, run.optimiser.epochs, run.data) for run in runs}
+    budgets = {(run.model, run.optimizer.batch_size, run.optimizer.epochs, run.data) for run in runs}
     assert len(budgets) == 1
     assert len(runs) >= 10
 
@@ -52,7 +52,7 @@ def test_an_unknown_preset_names_the_known_ones(assets):
 
 def test_a_suite_is_read_and_a_damaged_one_is_named(assets):
     path = assets / "prompts" / "animals.json"
-    path.write_text(json.dumps({"classes": ["cat"], "templates": ["a {}."], "source": "us", "licence": "MIT"}))
+    path.write_text(json.dumps({"classes": ["cat"], "templates": ["a {}."], "source": "us", "license": "MIT"}))
     assert catalog.prompt_suites() == {
         "animals": catalog.PromptSuite("animals", ("cat",), ("a {}.",), "us", "MIT"),
     }

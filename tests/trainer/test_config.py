@@ -108,12 +108,12 @@ def test_a_value_below_its_bound_is_refused_by_name(section, cls, field):
         ("nome = 'x'", "unknown field 'nome'; known are name, seed"),
         ("[objective]\nkind = 'quadruplet'", "unknown objective 'quadruplet'; choose one of clip, cloob"),
         ("[objective]\nkind = 'clip'\nscale_hopfield = 8.0", "unknown field 'scale_hopfield'"),
-        ("[optimiser]\nbatch_size = 1", "batch_size 1 is too small: choose at least 2"),
-        ("[optimiser]\nbatch_size = 1.5", "a whole number is needed"),
-        ("[optimiser]\nbatch_size = true", "a whole number is needed"),
-        ("[optimiser]\nlearning_rate = nan", "a finite number is needed"),
+        ("[optimizer]\nbatch_size = 1", "batch_size 1 is too small: choose at least 2"),
+        ("[optimizer]\nbatch_size = 1.5", "a whole number is needed"),
+        ("[optimizer]\nbatch_size = true", "a whole number is needed"),
+        ("[optimizer]\nlearning_rate = nan", "a finite number is needed"),
         ("device = 'tpu'", "choose one of auto, cpu, cuda, mps"),
-        ("optimiser = 3", r"\[optimiser\] must be a table"),
+        ("optimizer = 3", r"\[optimizer\] must be a table"),
         ("seed = -1", "seed -1 is too small"),
         ("[objective]\nkind = 'infoloob'\ninv_tau = -1.0", "inv_tau -1.0 is too small"),
         ("[objective]\nkind = 'triplet'\nsampler = 'easy'", "sampler 'easy': choose one of distance-weighted"),
@@ -139,18 +139,18 @@ def test_what_is_wrong_is_said_in_a_sentence(text, said):
         ({"objective": config.Triplet(per_class=5)}, r"objective\.per_class 5 must divide"),
         ({"objective": config.Margin(per_class=128)}, r"objective\.per_class 128 must divide.*at least twice"),
         (
-            {"objective": config.Word2Vec(), "optimiser": config.Optimiser(micro_batch=16)},
-            r"optimiser\.micro_batch 16 is of no use",
+            {"objective": config.Word2Vec(), "optimizer": config.Optimizer(micro_batch=16)},
+            r"optimizer\.micro_batch 16 is of no use",
         ),
         (
-            {"objective": config.Byol(), "optimiser": config.Optimiser(micro_batch=16)},
-            r"optimiser\.micro_batch 16 would change the gradient of BYOL",
+            {"objective": config.Byol(), "optimizer": config.Optimizer(micro_batch=16)},
+            r"optimizer\.micro_batch 16 would change the gradient of BYOL",
         ),
         (
-            {"optimiser": config.Optimiser(batch_size=129, micro_batch=16)},
-            r"optimiser\.micro_batch 16 leaves a part of one row .* choose 17\.",
+            {"optimizer": config.Optimizer(batch_size=129, micro_batch=16)},
+            r"optimizer\.micro_batch 16 leaves a part of one row .* choose 17\.",
         ),
-        ({"optimiser": config.Optimiser(batch_size=3, micro_batch=2)}, r"micro_batch 2 leaves .* choose 0\."),
+        ({"optimizer": config.Optimizer(batch_size=3, micro_batch=2)}, r"micro_batch 2 leaves .* choose 0\."),
     ],
 )
 def test_choices_that_contradict_each_other_are_refused(changes, said):
@@ -169,10 +169,10 @@ def test_whole_numbers_are_taken_where_decimals_are_meant():
 def test_fields_are_replaced_by_their_dotted_name():
     run = config.replace(config.Run(), "objective", "cloob")
     run = config.replace(run, "objective.scale_hopfield", "12")
-    run = config.replace(config.replace(run, "optimiser.batch_size", "64"), "name", "mine")
-    assert (run.objective, run.optimiser.batch_size, run.name) == (config.Cloob(scale_hopfield=12.0), 64, "mine")
+    run = config.replace(config.replace(run, "optimizer.batch_size", "64"), "name", "mine")
+    assert (run.objective, run.optimizer.batch_size, run.name) == (config.Cloob(scale_hopfield=12.0), 64, "mine")
     assert config.replace(config.Run(), "objective.learn_inv_tau", "no").objective.learn_inv_tau is False
-    for dotted, value in {"optimiser.batch_size": "many", "optimiser.nope": "1", "nope": "1"}.items():
+    for dotted, value in {"optimizer.batch_size": "many", "optimizer.nope": "1", "nope": "1"}.items():
         with pytest.raises(config.ConfigError, match=dotted):
             config.replace(run, dotted, value)
 
@@ -222,7 +222,7 @@ def test_set_and_grid_know_the_same_names_and_say_which_fields_there_are():
         assert made.name.endswith("beta 14.3")
     for name in ("tau", "objective.tau"):
         assert config.replace(run, name, "0.05").objective.inv_tau == pytest.approx(20)
-    assert config.replace(run, "batch", "64").optimiser.batch_size == 64
+    assert config.replace(run, "batch", "64").optimizer.batch_size == 64
     # The margin loss has a beta of its own, the boundary.
     margin = config.Run(objective=config.Margin())
     assert config.replace(margin, "beta", "1.1").objective.beta == 1.1
@@ -235,8 +235,8 @@ def test_set_and_grid_know_the_same_names_and_say_which_fields_there_are():
     [
         ("objective.beta", "4", r"objective\.beta: a run of CLIP has no such field.*objective\.inv_tau \(or objective"),
         ("objective.scale_hopfeld", "4", r"There are .*objective\.learn_inv_tau"),
-        ("optimiser.batchsize", "4", r"Did you mean optimiser\.batch_size\?"),
-        ("speed", "4", r"There are name, seed, device, .*such as optimiser\.batch_size\."),
+        ("optimizer.batchsize", "4", r"Did you mean optimizer\.batch_size\?"),
+        ("speed", "4", r"There are name, seed, device, .*such as optimizer\.batch_size\."),
         ("tau", "-1", "above 0"),
         ("tau", "warm", "above 0"),
     ],

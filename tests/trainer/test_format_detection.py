@@ -26,7 +26,7 @@ from trainer.data.fitting_run import fitting_run
 from trainer.data.pairs import captioned
 from trainer.data.survey import answer_read_data, survey
 from trainer.data.tokenizer import train_tokenizer
-from trainer.format_detection import propose, recognise
+from trainer.format_detection import propose, recognize
 from trainer.images import FORMATS
 from trainer.messages import ReadData
 from trainer.store import Workspace
@@ -245,7 +245,7 @@ def test_a_folder_of_parquet_shards(tmp_path: Path) -> None:
     shards = [parquet(root / "data" / f"train-{n:05}-of-00002.parquet", [f"{n}{k}.png" for k in "abc"]) for n in (0, 1)]
     held = parquet(root / "data" / "validation-00000-of-00001.parquet", ["x.png", "y.png"])
     write(root / "README.md", "a data set card")
-    data = recognise(root)
+    data = recognize(root)
     assert (data.image_column, data.caption_column, config.data_name(data)) == ("image", "text", "hub")
     names = [f"train-0000{n}-of-00002.parquet::image[{row}]" for n in (0, 1) for row in range(3)]
     expected = [(f"data/{name}", caption) for name, (_, caption) in zip(names, shards[0] + shards[1], strict=True)]
@@ -255,21 +255,21 @@ def test_a_folder_of_parquet_shards(tmp_path: Path) -> None:
         file.rename(root / file.name.replace("train-", "part-").replace("validation-", "rest-"))
     (root / "data").rmdir()
     every = [caption for told in (*shards, held) for _, caption in told]
-    assert [caption for _, caption in pairs(recognise(root), root)] == every
+    assert [caption for _, caption in pairs(recognize(root), root)] == every
 
 
 @pytest.mark.slow
 def test_words_that_parquet_keeps_once_are_read(tmp_path: Path) -> None:
     names = [f"{number}.png" for number in range(6)]
     told = parquet(tmp_path / "a.parquet", names, categories=True)
-    data = recognise(tmp_path / "a.parquet")
+    data = recognize(tmp_path / "a.parquet")
     assert [caption for _, caption in pairs(data, tmp_path)] == [caption for _, caption in told]
     pictures(tmp_path, names)
     paths = pa.array(names).dictionary_encode()
     pq.write_table(
         pa.table({"image": paths, "text": pa.array(["x", "y", "z"] * 2).dictionary_encode()}), tmp_path / "b.parquet"
     )
-    assert pairs(recognise(tmp_path / "b.parquet"), tmp_path) == list(zip(names, ["x", "y", "z"] * 2, strict=True))
+    assert pairs(recognize(tmp_path / "b.parquet"), tmp_path) == list(zip(names, ["x", "y", "z"] * 2, strict=True))
 
 
 @pytest.mark.slow
@@ -279,7 +279,7 @@ def test_numbers_of_classes_are_told_by_their_names_of_the_hub(tmp_path: Path) -
     images = [{"bytes": png(number), "path": None} for number in range(6)]
     rows = pa.table({"img": images, "label": [0, 1, 0, 1, 1, None]})
     pq.write_table(rows.replace_schema_metadata(about), tmp_path / "a.parquet")
-    found = listing(recognise(tmp_path / "a.parquet"), tmp_path / "workspace", lambda share, note: None)
+    found = listing(recognize(tmp_path / "a.parquet"), tmp_path / "workspace", lambda share, note: None)
     assert [source.caption for source in found.splits["train"]] == ["airplane", "cat", "airplane", "cat", "cat"]
     assert found.problems == [("row 6", "Its caption is empty.")]
 
@@ -291,7 +291,7 @@ def test_what_coco_has_no_image_or_caption_for_is_named(tmp_path: Path) -> None:
     document["images"].append({"id": 77, "file_name": "bare.jpg"})
     document["annotations"] += [{"image_id": 12345, "caption": "of nothing"}, [], {"image_id": 0, "caption": " "}]
     write(file, json.dumps(document))
-    found = listing(recognise(file), tmp_path / "workspace", lambda share, note: None)
+    found = listing(recognize(file), tmp_path / "workspace", lambda share, note: None)
     assert len(found.splits["train"]) == 20
     assert found.problems == [
         ("annotation 21", "It belongs to the image 12345, which the document does not have."),
@@ -309,7 +309,7 @@ def test_any_sign_may_part_the_columns(separator: str, tmp_path: Path) -> None:
     table = write(tmp_path / "pairs.csv", "\n".join([f"image{separator}caption", *rows]))
     data = config.Table(path=str(table), image_column="image", caption_column="caption", separator=separator)
     if separator != "~":
-        data = recognise(table)
+        data = recognize(table)
         assert data.separator == "auto"
     assert pairs(data, tmp_path) == [(name, f"number {number}") for number, name in enumerate(names)]
     with pytest.raises(config.ConfigError, match="one sign"):
@@ -327,10 +327,10 @@ def test_the_column_of_pictures_is_known_by_its_values(form: str, tmp_path: Path
         write(table, "\n".join(json.dumps(row) for row in rows))
     else:
         write(table, "\n".join(["Nr,Wort,Photo", *(",".join(row.values()) for row in rows)]))
-    proposed = recognise(table)
+    proposed = recognize(table)
     assert (proposed.image_column, proposed.caption_column) == ("Photo", config.Table().caption_column)
     few = write(tmp_path / "few.csv", "what,who\n1.png,a\nb,c\nd,e\n")
-    assert recognise(few).image_column == config.Table().image_column, "one of three is no column of pictures"
+    assert recognize(few).image_column == config.Table().image_column, "one of three is no column of pictures"
 
 
 def test_an_image_folder_that_is_chosen_is_the_one(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_what_a_list_names_is_exactly_its_part(tmp_path: Path) -> None:
     classes_with_lists(root)
     write(root / "test.txt", "crab/image_0000.jpg\nwrench/image_0003 7\nimage_0001.jpg\nnowhere.jpg\n")
     write(root / "train.txt", "crab/image_0000.jpg\ncrab/image_0001.jpg\n\ncrab/image_0002.jpg")
-    found = listing(recognise(root), tmp_path / "workspace", lambda share, note: None)
+    found = listing(recognize(root), tmp_path / "workspace", lambda share, note: None)
     splits = {split: [source.relative for source in part] for split, part in found.splits.items()}
     # What both name is held out; image_0001.jpg could be one of three.
     assert splits == {
@@ -360,9 +360,9 @@ def test_what_a_list_names_is_exactly_its_part(tmp_path: Path) -> None:
     ]
     rest = [reason for _, reason in found.problems[2:]]
     assert rest == ["The lists of the split do not name it."] * 8
-    only = replace(recognise(root), train_list="")
+    only = replace(recognize(root), train_list="")
     assert len(pairs(only, root)) == 10
-    only = replace(recognise(root), heldout_list="")
+    only = replace(recognize(root), heldout_list="")
     assert (len(pairs(only, root)), len(pairs(only, root, "heldout"))) == (3, 9)
 
 
@@ -375,7 +375,7 @@ def test_formats_that_are_not_read_are_named_file_by_file(per_class: bool, tmp_p
     if not per_class:
         for file in list(root.rglob("*.*")):
             write(file.with_suffix(".txt"), "a caption")
-    data = recognise(root)
+    data = recognize(root)
     assert isinstance(data, config.ClassFolder if per_class else config.Folder)
     found = survey(data, image_size=16, workspace_folder=tmp_path, opened=False, progress=lambda share, note: None)
     reason = "is a format that is not read. Save it as JPEG or PNG."
@@ -432,7 +432,7 @@ def test_pictures_of_phones_are_read_as_they_were_seen(tmp_path: Path, ending: s
     upright.convert("RGBA").save(root / f"2.{ending}", quality=95)
     for number in range(3):
         write(root / f"{number}.txt", f"number {number}")
-    splits = load(recognise(root), image_size=48, workspace_folder=tmp_path / "w", progress=lambda share, note: None)
+    splits = load(recognize(root), image_size=48, workspace_folder=tmp_path / "w", progress=lambda share, note: None)
     assert splits.report.problems == []
     (heldout,) = splits.heldout.values()
     pictures_of = [*splits.train.images, *heldout.images]
@@ -471,7 +471,7 @@ def test_the_encoding_is_found_and_told(encoding: str, layout: str, tmp_path: Pa
     else:
         for name, caption in told:
             (root / name).with_suffix(".txt").write_bytes(caption.encode(encoding))
-    data = recognise(root)
+    data = recognize(root)
     assert pairs(data, root) == told
     found = survey(data, image_size=16, workspace_folder=tmp_path / "w", opened=True, progress=lambda share, note: None)
     assert (found.used, found.problems) == (9, [])
@@ -551,7 +551,7 @@ def test_what_is_counted_of_captions_is_what_a_double_loop_counts() -> None:
 
 def _fitted(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path, *more: str) -> config.Run:
     where = tmp_path / "workspace"
-    small = ("--set", "optimiser.epochs=1", "--set", "model.image_width=8", "--set", "model.image_size=32")
+    small = ("--set", "optimizer.epochs=1", "--set", "model.image_width=8", "--set", "model.image_size=32")
     assert main(["fit", "--data", str(root), *small, *more, "--workspace", str(where), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["status"] == "finished"
@@ -565,16 +565,16 @@ def test_fit_trains_at_once_on_data_alone(tmp_path: Path, capsys: pytest.Capture
     flickr8k_of_kaggle(tmp_path / "flickr8k")
     run = _fitted(capsys, tmp_path, tmp_path / "flickr8k")
     assert run.name == "clip-flickr8k"
-    assert (run.optimiser.batch_size, run.optimiser.epochs) == (16, 1), "27 of 30 pairs are learned from"
+    assert (run.optimizer.batch_size, run.optimizer.epochs) == (16, 1), "27 of 30 pairs are learned from"
     assert not run.objective.mask_duplicates
     assert run.data == config.Table(
         path=str(tmp_path / "flickr8k" / "captions.txt"), image_column="image", caption_column="caption"
     )
     kinds = tmp_path / "my kinds"
     pictures(kinds, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(10)])
-    more = ("--set", "objective=cloob", "--set", "optimiser.batch_size=4", "--name", "mine")
+    more = ("--set", "objective=cloob", "--set", "optimizer.batch_size=4", "--name", "mine")
     run = _fitted(capsys, tmp_path, kinds, *more)
-    assert (run.name, run.objective.kind, run.optimiser.batch_size) == ("mine", "cloob", 4)
+    assert (run.name, run.objective.kind, run.optimizer.batch_size) == ("mine", "cloob", 4)
     assert run.objective.mask_duplicates
     assert (run.model.text_layers, run.model.context_length) == (1, 16)
 
@@ -585,11 +585,11 @@ def test_a_run_fits_its_captions(tmp_path: Path) -> None:
     pictures(root, names)
     for name in names:
         write((root / name).with_suffix(".txt"), f"{name} " + "word " * 40)
-    begun = replace(catalog.preset("clip-folder"), data=recognise(root))
+    begun = replace(catalog.preset("clip-folder"), data=recognize(root))
     run = fitting_run(begun, tmp_path / "w", lambda share, note: None)
     assert run.model.context_length == 77
-    assert run.optimiser.batch_size == 8
-    assert run.watching.evaluate_every <= run.optimiser.epochs * (10 // 8) / 8
+    assert run.optimizer.batch_size == 8
+    assert run.watching.evaluate_every <= run.optimizer.epochs * (10 // 8) / 8
     assert not run.objective.mask_duplicates
     for number in range(3):
         write(root / f"{number}.txt", "the same")
@@ -600,7 +600,7 @@ def test_a_run_fits_its_captions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (["--set", "optimizer.epochs=3"], "Did you mean optimiser.epochs?"),
+        (["--set", "optimizer.epochs=3"], "Did you mean optimizer.epochs?"),
         (["--set", "data.captoins=names"], "no such field"),
         (["--set", "speed"], "FIELD=VALUE"),
     ],
@@ -668,12 +668,12 @@ def test_classes_are_no_question(kinds: Sequence[str], tmp_path: Path) -> None:
     root = tmp_path / "kinds"
     pictures(root, [f"{kind}/{number:03}.png" for kind in kinds for number in range(4)])
     assert propose(root).question == ""
-    assert isinstance(recognise(root), config.ClassFolder)
+    assert isinstance(recognize(root), config.ClassFolder)
 
 
 def test_file_names_are_offered_and_not_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "sample"
-    pictures(root, ["n01440764_tench.png", "n02102040_english_springer.png", "grey-cat 12.png", "007.png"])
+    pictures(root, ["n01440764_tench.png", "n02102040_english_springer.png", "gray-cat 12.png", "007.png"])
     command = ["data", "show", "--data", str(root), "--quick", "--workspace", str(tmp_path / "workspace")]
     assert main(command) == 2
     offer = "Or choose file names as captions by --set data=folder --set data.captions=names."
@@ -684,7 +684,7 @@ def test_file_names_are_offered_and_not_chosen(tmp_path: Path, capsys: pytest.Ca
     assert found.data == config.Folder(path=str(root))
     (names,) = found.others
     assert pairs(names, root) == [
-        ("grey-cat 12.png", "grey cat"),
+        ("gray-cat 12.png", "gray cat"),
         ("n01440764_tench.png", "tench"),
         ("n02102040_english_springer.png", "english springer"),
     ]
@@ -703,7 +703,7 @@ def test_captions_beside_pictures_stay_the_first_choice(tmp_path: Path) -> None:
     for name in names:
         write((root / name).with_suffix(".txt"), f"beside {name}")
     write(root / "metadata.csv", "file_name,text\n" + "".join(f"{name},in the table\n" for name in names))
-    assert pairs(recognise(root), root) == [(name, f"beside {name}") for name in names]
+    assert pairs(recognize(root), root) == [(name, f"beside {name}") for name in names]
 
 
 def test_a_table_of_other_pictures_is_passed_by(tmp_path: Path) -> None:
@@ -711,4 +711,4 @@ def test_a_table_of_other_pictures_is_passed_by(tmp_path: Path) -> None:
     pictures(root, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)])
     write(root / "captions.csv", "image,caption\nelsewhere.png,a thing\n")
     write(root / "labels.csv", "image,label\ncat/0.png,7\n")
-    assert recognise(root) == config.ClassFolder(path=str(root))
+    assert recognize(root) == config.ClassFolder(path=str(root))

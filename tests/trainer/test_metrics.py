@@ -7,7 +7,7 @@ from trainer import config
 from trainer.metrics import HEADLINE, METRICS, headline, metric
 
 
-def test_the_catalogue_names_every_logged_number_of_both_heldout_splits():
+def test_the_catalog_names_every_logged_number_of_both_heldout_splits():
     held = [
         *(f"{way}_R@{k}" for way in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
         *(f"{way}_median_rank" for way in ("image_to_text", "text_to_image")),
@@ -85,7 +85,7 @@ def test_values_as_people_read_them(name, value, text):
     assert metric(name).text(value) == text
 
 
-def test_the_headline_of_a_run_is_recall_or_what_its_neighbours_know():
+def test_the_headline_of_a_run_is_recall_or_what_its_neighbors_know():
     run = config.Run()
     assert headline(run) == HEADLINE
     assert headline(replace(run, objective=config.SimClr())) == "val/knn_acc1"
@@ -94,6 +94,6 @@ def test_the_headline_of_a_run_is_recall_or_what_its_neighbours_know():
 
 
 def test_every_attribute_has_an_accuracy_of_its_own():
-    found = metric("combinations/knn_subject_colour")
-    assert found.label == "kNN accuracy of subject colour, unseen combinations"
+    found = metric("combinations/knn_subject_color")
+    assert found.label == "kNN accuracy of subject color, unseen combinations"
     assert (found.better, found.percent) == ("up", True)

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.tiles import exact, row_blocks
 
 MOST_FITTED: Final = 20_000
-"""More rows than this are sampled to find the centres; every row is then given to its nearest one."""
+"""More rows than this are sampled to find the centers; every row is then given to its nearest one."""
 MOST_READ: Final = 50_000
 """More captions than this are sampled to weigh their words."""
 
@@ -38,7 +38,7 @@ class ClusterWords:
         words: Most distinctive words of each group's captions, the best first; may be empty. Two groups
             have the same ones only where they have no others.
         counts: Rows in each group.
-        fitted: Rows that the centres were found from.
+        fitted: Rows that the centers were found from.
         read: Captions that the words were weighed by.
     """
 
@@ -65,7 +65,7 @@ def cluster_words(
         captions: One a row, plain text.
         k: Groups; fewer where there are fewer rows.
         most_words: Words a group.
-        seed: Decides samples and first centres.
+        seed: Decides samples and first centers.
         progress: Called with the share done and a note; what it raises ends the computation.
     """
     tell = progress or (lambda _share, _note: None)
@@ -73,10 +73,10 @@ def cluster_words(
     n = len(vectors)
     rows = np.sort(rng.choice(n, MOST_FITTED, replace=False)) if n > MOST_FITTED else np.arange(n)
     tell(0.0, "grouping")
-    centres = kmeans(_finite(exact(vectors[rows])), k, rng)
-    group = nearest_centre(vectors, centres)
+    centers = kmeans(_finite(exact(vectors[rows])), k, rng)
+    group = nearest_center(vectors, centers)
     tell(0.5, "reading captions")
-    counts = np.bincount(group, minlength=len(centres))
+    counts = np.bincount(group, minlength=len(centers))
     order = np.argsort(-counts, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
@@ -88,38 +88,38 @@ def cluster_words(
 
 
 def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
-    """Centres of Lloyd's algorithm begun as k-means++ (Arthur and Vassilvitskii, 2007); fewer if rows coincide.
+    """Centers of Lloyd's algorithm begun as k-means++ (Arthur and Vassilvitskii, 2007); fewer if rows coincide.
 
     Args:
         vectors: Finite rows.
-        k: Most centres.
-        rng: Draws the first centres.
+        k: Most centers.
+        rng: Draws the first centers.
     """
     if not len(vectors):
         return np.zeros((1, vectors.shape[1]))
-    centres = vectors[rng.integers(len(vectors))][None].astype(np.float64)
-    far = _squared(vectors, centres)[:, 0]
-    while len(centres) < min(k, len(vectors)) and far.sum() > 1e-12 * len(vectors):
+    centers = vectors[rng.integers(len(vectors))][None].astype(np.float64)
+    far = _squared(vectors, centers)[:, 0]
+    while len(centers) < min(k, len(vectors)) and far.sum() > 1e-12 * len(vectors):
         chosen = vectors[rng.choice(len(vectors), p=far / far.sum())][None]
-        centres = np.concatenate([centres, chosen])
+        centers = np.concatenate([centers, chosen])
         far = np.minimum(far, _squared(vectors, chosen.astype(np.float64))[:, 0])
     for _ in range(_ROUNDS):
-        nearest = _squared(vectors, centres).argmin(1)
+        nearest = _squared(vectors, centers).argmin(1)
         # A product rather than `np.add.at`, which keeps every other thread waiting.
-        sums = ((nearest[:, None] == np.arange(len(centres))).astype(vectors.dtype).T @ vectors).astype(np.float64)
-        counts = np.bincount(nearest, minlength=len(centres))[:, None]
-        moved = np.where(counts > 0, sums / np.maximum(counts, 1), centres)
-        if np.allclose(moved, centres, atol=1e-9):
+        sums = ((nearest[:, None] == np.arange(len(centers))).astype(vectors.dtype).T @ vectors).astype(np.float64)
+        counts = np.bincount(nearest, minlength=len(centers))[:, None]
+        moved = np.where(counts > 0, sums / np.maximum(counts, 1), centers)
+        if np.allclose(moved, centers, atol=1e-9):
             break
-        centres = moved
-    return centres
+        centers = moved
+    return centers
 
 
-def nearest_centre(vectors: Float[np.ndarray, "n d"], centres: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
-    """Number of the centre nearest to each row; the first of equally near ones, 0 for rows that are not finite."""
+def nearest_center(vectors: Float[np.ndarray, "n d"], centers: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
+    """Number of the center nearest to each row; the first of equally near ones, 0 for rows that are not finite."""
     found = np.zeros(len(vectors), np.int64)
-    for rows in row_blocks(len(vectors), max(len(centres), vectors.shape[1])):
-        found[rows] = _squared(_finite(exact(vectors[rows])), centres).argmin(1)
+    for rows in row_blocks(len(vectors), max(len(centers), vectors.shape[1])):
+        found[rows] = _squared(_finite(exact(vectors[rows])), centers).argmin(1)
     return found
 
 
@@ -166,10 +166,10 @@ def words_of(caption: str) -> list[str]:
     return [word for word in _WORD.findall(caption.lower()) if word not in _STOP]
 
 
-def _squared(vectors: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    product = vectors @ centres.T.astype(vectors.dtype)
+def _squared(vectors: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    product = vectors @ centers.T.astype(vectors.dtype)
     lengths = np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64)[:, None]
-    return np.maximum(lengths - 2.0 * product + (centres**2).sum(1), 0.0)
+    return np.maximum(lengths - 2.0 * product + (centers**2).sum(1), 0.0)
 
 
 def _finite(vectors: np.ndarray) -> np.ndarray:

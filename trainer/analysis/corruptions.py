@@ -2,7 +2,7 @@
 
 Kinds and, where it has them, severities are those of Hendrycks and Dietterich, Benchmarking Neural Network Robustness
 to Common Corruptions and Perturbations, 2019, https://arxiv.org/abs/1903.12261; blur is scaled to the image's side.
-Occlusion (a square of the image's mean colour) is our own.
+Occlusion (a square of the image's mean color) is our own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How alike two embeddings of the same items are: item by item (neighbours, Procrustes) and as wholes (CKA, RSA)."""
+"""How alike two embeddings of the same items are: item by item (neighbors, Procrustes) and as wholes (CKA, RSA)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
 SQUARE: Final = 4_096
-"""Rows and columns of a tile when all rows ask for their neighbours."""
+"""Rows and columns of a tile when all rows ask for their neighbors."""
 
 
-def neighbour_rows(
+def neighbor_rows(
     vectors: Float[np.ndarray, "n d"],
     k: int,
     *,
@@ -23,12 +23,12 @@ def neighbour_rows(
 ) -> Int[np.ndarray, "m k"]:
     """Rows of the `k` other vectors most similar to each, by inner product, nearest first; itself is not its own.
 
-    Equally near vectors come by row number. At most n - 1 columns. Not-a-number vectors are nobody's neighbours
+    Equally near vectors come by row number. At most n - 1 columns. Not-a-number vectors are nobody's neighbors
     before all others. Block by block: memory is O(n k).
 
     Args:
         vectors: Unit embeddings.
-        k: Neighbours of each.
+        k: Neighbors of each.
         rows: The rows that ask; None: all.
         progress: Told after each block.
     """
@@ -36,7 +36,7 @@ def neighbour_rows(
     n = len(vectors)
     kept = max(0, min(k, n - 1))
     if n > 2 * SQUARE and 0 < kept < SQUARE and (rows is None or len(rows) == n):
-        return _all_neighbours(vectors, kept, progress)
+        return _all_neighbors(vectors, kept, progress)
     asked = np.arange(n) if rows is None else rows
     found = np.empty((len(asked), kept), np.int64)
     if not kept:
@@ -51,8 +51,8 @@ def neighbour_rows(
     return found
 
 
-def _all_neighbours(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress | None) -> Int[np.ndarray, "n k"]:
-    """Neighbours of every row, from half of the products: a tile of rows with columns is one of columns with rows too.
+def _all_neighbors(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress | None) -> Int[np.ndarray, "n k"]:
+    """Neighbors of every row, from half of the products: a tile of rows with columns is one of columns with rows too.
 
     Every block of rows meets the tiles of its columns in ascending order, so what comes later must be strictly nearer
     to take a place: equally near rows stay in the order of their numbers.
@@ -137,20 +137,20 @@ def shared_members(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n j"]
 def procrustes_residuals(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> Float[np.ndarray, " n"]:
     """How far each item of `first` stays from its place in `second` after the best rotation, reflection and scale.
 
-    Both are centred and brought to root mean square length 1; then `|s x_i R - y_i|` with the orthogonal R and the
-    scale s of least squares: 0 the same shape, 1 as far as a typical item is from the centre. Unlike widths are
+    Both are centerd and brought to root mean square length 1; then `|s x_i R - y_i|` with the orthogonal R and the
+    scale s of least squares: 0 the same shape, 1 as far as a typical item is from the center. Unlike widths are
     padded with zeros. The mean square is 1 minus the squared correlation of both configurations.
 
     Schönemann, A generalized solution of the orthogonal Procrustes problem, 1966; Gower, 1975. NaN without spread.
     """
-    centre_1, length_1 = _centre(first)
-    centre_2, length_2 = _centre(second)
+    center_1, length_1 = _center(first)
+    center_2, length_2 = _center(second)
     if not (length_1 > 0 and length_2 > 0):
         return np.full(len(first), np.nan)
     n, width = len(first), max(first.shape[1], second.shape[1])
     cross = np.zeros((width, width))
     for rows in row_blocks(n, width):
-        x, y = _padded(first[rows], centre_1, length_1, width), _padded(second[rows], centre_2, length_2, width)
+        x, y = _padded(first[rows], center_1, length_1, width), _padded(second[rows], center_2, length_2, width)
         cross += x.T @ y
     if not np.isfinite(cross).all():
         return np.full(n, np.nan)
@@ -158,22 +158,22 @@ def procrustes_residuals(first: Float[np.ndarray, "n d"], second: Float[np.ndarr
     turn = values.sum() * (left @ right)
     residuals = np.empty(n)
     for rows in row_blocks(n, width):
-        x, y = _padded(first[rows], centre_1, length_1, width), _padded(second[rows], centre_2, length_2, width)
+        x, y = _padded(first[rows], center_1, length_1, width), _padded(second[rows], center_2, length_2, width)
         residuals[rows] = np.linalg.norm(x @ turn - y, axis=1)
     return residuals
 
 
 def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Linear centred kernel alignment, 0 to 1: 1 where both differ by rotation, scale and shift only.
+    """Linear centerd kernel alignment, 0 to 1: 1 where both differ by rotation, scale and shift only.
 
     `|Yc' Xc|² / (|Xc' Xc| |Yc' Yc|)` with Frobenius norms. With fewer items than dimensions it is near 1 for
     anything, so give n with it. Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
     https://arxiv.org/abs/1905.00414, equation 4 onwards. NaN where one side does not vary.
     """
     grams = [np.zeros((a.shape[1], b.shape[1])) for a, b in ((first, second), (first, first), (second, second))]
-    centres = [exact(side).mean(0, dtype=np.float64) for side in (first, second)]
+    centers = [exact(side).mean(0, dtype=np.float64) for side in (first, second)]
     for rows in row_blocks(len(first), max(first.shape[1], second.shape[1])):
-        x, y = first[rows].astype(np.float64) - centres[0], second[rows].astype(np.float64) - centres[1]
+        x, y = first[rows].astype(np.float64) - centers[0], second[rows].astype(np.float64) - centers[1]
         for gram, product in zip(grams, (x.T @ y, x.T @ x, y.T @ y)):
             gram += product
     shared, own_1, own_2 = (float((gram**2).sum()) for gram in grams)
@@ -182,12 +182,12 @@ def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]
 
 
 def cka_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """Centred rows in float32, scaled so that the Frobenius norm of `X' X` is 1; NaN where they do not vary."""
-    centred = exact(vectors) - exact(vectors).mean(0, dtype=np.float64)
-    gram = float(np.linalg.norm(centred.T @ centred))
-    if not gram > 1e-12 * max(len(centred), 1):
-        return np.full(centred.shape, np.nan, np.float32)
-    return (centred / np.sqrt(gram)).astype(np.float32)
+    """Centerd rows in float32, scaled so that the Frobenius norm of `X' X` is 1; NaN where they do not vary."""
+    centerd = exact(vectors) - exact(vectors).mean(0, dtype=np.float64)
+    gram = float(np.linalg.norm(centerd.T @ centerd))
+    if not gram > 1e-12 * max(len(centerd), 1):
+        return np.full(centerd.shape, np.nan, np.float32)
+    return (centerd / np.sqrt(gram)).astype(np.float32)
 
 
 def cka_of_profiles(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
@@ -206,7 +206,7 @@ def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> fl
 
 
 def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
-    """Ranks of all n (n - 1) / 2 cosines, centred and of length 1; NaN where they do not vary. See `rsa`."""
+    """Ranks of all n (n - 1) / 2 cosines, centerd and of length 1; NaN where they do not vary. See `rsa`."""
     # Rows repeat, and with them cosines: those that differ by the order of summing only are ties.
     cosines = _cosines(vectors)[np.triu_indices(len(vectors), 1)].round(12)
     if len(cosines) < 2 or not np.isfinite(cosines).all():
@@ -236,20 +236,20 @@ def _cosines(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:
     return vectors @ vectors.T
 
 
-def _centre(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], float]:
+def _center(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], float]:
     """Mean of the rows, and root mean square distance to it; 0 where rounding is all that there is."""
     if not len(vectors):
         return np.zeros(vectors.shape[1]), 0.0
-    centre = exact(vectors).mean(0, dtype=np.float64)
+    center = exact(vectors).mean(0, dtype=np.float64)
     squares = 0.0
     for rows in row_blocks(len(vectors), vectors.shape[1]):
-        squares += float(((vectors[rows].astype(np.float64) - centre) ** 2).sum())
+        squares += float(((vectors[rows].astype(np.float64) - center) ** 2).sum())
     length = float(np.sqrt(squares / len(vectors)))
-    return centre, length if length > 1e-7 else 0.0
+    return center, length if length > 1e-7 else 0.0
 
 
 def _padded(
-    rows: Float[np.ndarray, "b d"], centre: Float[np.ndarray, " d"], length: float, width: int
+    rows: Float[np.ndarray, "b d"], center: Float[np.ndarray, " d"], length: float, width: int
 ) -> Float[np.ndarray, "b width"]:
-    centred = (rows.astype(np.float64) - centre) / length
-    return np.pad(centred, ((0, 0), (0, width - centred.shape[1])))
+    centerd = (rows.astype(np.float64) - center) / length
+    return np.pad(centerd, ((0, 0), (0, width - centerd.shape[1])))

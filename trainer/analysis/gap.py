@@ -24,12 +24,12 @@ def close_gap(
 ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
     """Both modalities with `share` of the gap closed, as unit rows of the same dtype; 0 leaves all as it is.
 
-    `shift` moves images by -share/2 and texts by +share/2 of the gap, then renormalises: the experiment of Liang et
+    `shift` moves images by -share/2 and texts by +share/2 of the gap, then renormalizes: the experiment of Liang et
     al., Mind the Gap, 2022, https://arxiv.org/abs/2203.02053, section 4.2. Beyond 1 the modalities change sides.
-    `project` takes `share` of each row's own component along the gap away, then renormalises: at 1 nothing tells
+    `project` takes `share` of each row's own component along the gap away, then renormalizes: at 1 nothing tells
     the modalities apart along that direction.
 
-    At 1 the means are equal before the rows are renormalised, not after: each row is stretched by another factor, so
+    At 1 the means are equal before the rows are renormalized, not after: each row is stretched by another factor, so
     that a smaller gap remains, the smaller the more alike the lengths were.
 
     Args:

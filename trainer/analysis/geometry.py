@@ -51,10 +51,10 @@ def effective_eigenvalues(vectors: Float[np.ndarray, "n d"], share: float = 0.99
 
     The measure of the CLOOB blog (Fuerst et al., 2022, https://arxiv.org/abs/2110.11316).
     """
-    centred = exact(vectors).astype(np.float64)
-    centred -= centred.mean(0)
-    eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1].clip(min=0)
-    if eigenvalues.sum() <= np.finfo(np.float64).eps * len(centred):
+    centerd = exact(vectors).astype(np.float64)
+    centerd -= centerd.mean(0)
+    eigenvalues = np.linalg.eigvalsh(centerd.T @ centerd)[::-1].clip(min=0)
+    if eigenvalues.sum() <= np.finfo(np.float64).eps * len(centerd):
         return 0
     # The running sum may end a rounding below 1; the tolerance keeps the answer at most d.
     reached = np.cumsum(eigenvalues) / eigenvalues.sum() >= share - 1e-12

@@ -89,7 +89,7 @@ class Trail:
     """What happens to a state that is updated again and again: `states[0]` is the query itself.
 
     Attributes:
-        states: Before the first and after each update; not normalised.
+        states: Before the first and after each update; not normalized.
         energies: Of each state; never rises (Ramsauer et al., 2020, theorem 1).
         numbers: Effective number of patterns of each state's retrieval.
         converged: Whether the last update moved the state by less than the tolerance.
@@ -125,7 +125,7 @@ def updates(
 ) -> Trail:
     """The states that `xi <- X^T softmax(beta X xi)` runs through, until one stays where it is.
 
-    CLOOB makes one such update and normalises its result; here nothing is normalised, because only then the energy
+    CLOOB makes one such update and normalizes its result; here nothing is normalized, because only then the energy
     falls. Memory is O(n).
     """
     stored, xi = exact(stored), np.asarray(state, np.float64)

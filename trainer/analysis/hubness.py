@@ -1,4 +1,4 @@
-"""Hubs: items that are neighbours of far too many queries, and the correction that takes them down (CSLS)."""
+"""Hubs: items that are neighbors of far too many queries, and the correction that takes them down (CSLS)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def k_occurrence(
 
 
 def skewness(values: Float[np.ndarray, " m"] | Int[np.ndarray, " m"]) -> float:
-    """Third standardised moment: 0 symmetric, large where few items are hubs; NaN where all values are equal."""
-    centred = np.asarray(values, np.float64) - np.mean(values, dtype=np.float64) if len(values) else np.zeros(0)
-    spread = float(np.sqrt(np.mean(centred**2))) if len(centred) else 0.0
-    return float(np.mean(centred**3) / spread**3) if spread > 0 else float("nan")
+    """Third standardized moment: 0 symmetric, large where few items are hubs; NaN where all values are equal."""
+    centerd = np.asarray(values, np.float64) - np.mean(values, dtype=np.float64) if len(values) else np.zeros(0)
+    spread = float(np.sqrt(np.mean(centerd**2))) if len(centerd) else 0.0
+    return float(np.mean(centerd**3) / spread**3) if spread > 0 else float("nan")
 
 
 def mean_of_nearest(

@@ -13,6 +13,6 @@ def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:
     """
     if n < 1 or math.isnan(share):
         return float("nan"), float("nan")
-    centre = (share + z * z / 2 / n) / (1 + z * z / n)
+    center = (share + z * z / 2 / n) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(max(share * (1 - share) / n + z * z / 4 / n / n, 0))
-    return max(centre - half, 0.0), min(centre + half, 1.0)
+    return max(center - half, 0.0), min(center + half, 1.0)

@@ -1,4 +1,4 @@
-"""A share of the labels, class by class: what is left to learn from when few images are labelled."""
+"""A share of the labels, class by class: what is left to learn from when few images are labeled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def labels_of_share(
     """How many labels of each class (0 to the largest) make up `share` of a split, at least one of each that occurs.
 
     Args:
-        targets: Classes of the labelled rows that are there.
+        targets: Classes of the labeled rows that are there.
         share: In (0, 1].
         whole: Rows of the split that these were drawn from, all of them if None: the share is one of the whole.
 

@@ -33,7 +33,7 @@ class ProbeFit:
     weights: Float[np.ndarray, "d1 c"]
 
     def logits(self, rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n c"]:
-        """Unnormalised log-probabilities of the classes."""
+        """Unnormalized log-probabilities of the classes."""
         return ((exact(rows) - self.mean) / self.scale) @ self.weights[:-1] + self.weights[-1]
 
     def predict(self, rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
@@ -133,7 +133,7 @@ def linear_probe(
     """
     order = np.random.default_rng(seed).permutation(len(targets))
     validated, fitted = np.split(order, [round(VALIDATION * len(order))])
-    _tell(progress, 0.1, "Choosing the regularisation of the probe")
+    _tell(progress, 0.1, "Choosing the regularization of the probe")
     train = exact(train)
     decay = chosen_decay((train[fitted], targets[fitted]), (train[validated], targets[validated]), classes)
     _tell(progress, 0.8, "Fitting the probe")

@@ -1,4 +1,4 @@
-"""What the nearest neighbours of an embedding know: accuracy without a text tower and without training."""
+"""What the nearest neighbors of an embedding know: accuracy without a text tower and without training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.tiles import exact, row_blocks
 
-NEIGHBOURS: Final = 20
+NEIGHBORS: Final = 20
 TAU: Final = 0.07
 """Temperature of the votes, as in Wu et al., 2018."""
 
@@ -25,7 +25,7 @@ def nearest(
     cosines = np.empty((len(query), k), dtype=stored.dtype)
     for block in row_blocks(len(query), len(stored)):
         similar = exact(query[block]) @ stored.T
-        # A stable sort: of equal neighbours the first counts, on every machine.
+        # A stable sort: of equal neighbors the first counts, on every machine.
         rows[block] = np.argsort(-similar, axis=1, kind="stable")[:, :k]
         cosines[block] = np.take_along_axis(similar, rows[block], axis=1)
     return rows, cosines
@@ -34,7 +34,7 @@ def nearest(
 def voted(
     classes: Int[np.ndarray, " m"], rows: Int[np.ndarray, "n k"], cosines: Float[np.ndarray, "n k"], *, tau: float = TAU
 ) -> Int[np.ndarray, " n"]:
-    """The class with the largest sum of `exp(cosine / tau)` among each query's neighbours; negative classes abstain.
+    """The class with the largest sum of `exp(cosine / tau)` among each query's neighbors; negative classes abstain.
 
     Wu et al., Unsupervised Feature Learning via Non-Parametric Instance Discrimination, 2018,
     https://arxiv.org/abs/1805.01978, section 3.4.
@@ -50,12 +50,12 @@ def voted(
 def accuracy(
     asked: Sequence[str], known: Sequence[str], rows: Int[np.ndarray, "n k"], cosines: Float[np.ndarray, "n k"]
 ) -> float:
-    """Share of the queries whose own value is the one their neighbours vote for; NaN without any value.
+    """Share of the queries whose own value is the one their neighbors vote for; NaN without any value.
 
     Args:
         asked: Value of each query; those with an empty one are left out.
         known: Value of each stored vector; empty: it does not vote.
-        rows: Neighbours of each query.
+        rows: Neighbors of each query.
         cosines: How near they are.
     """
     place = {value: number for number, value in enumerate(sorted(set(known) - {""}))}

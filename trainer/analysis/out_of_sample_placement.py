@@ -13,12 +13,12 @@ _HALVINGS: Final = 48
 
 
 def memberships(distances: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """UMAP's weights of neighbours: exp(-(d - nearest) / sigma); those after the nearest sum to log2(k).
+    """UMAP's weights of neighbors: exp(-(d - nearest) / sigma); those after the nearest sum to log2(k).
 
     McInnes, Healy, Melville, UMAP, 2018, https://arxiv.org/abs/1802.03426, section 3.1. The nearest has weight 1.
 
     Args:
-        distances: To the neighbours, nearest first, at least 0.
+        distances: To the neighbors, nearest first, at least 0.
     """
     beyond = np.maximum(np.asarray(distances, np.float64) - distances[:, :1], 0)
     target = np.log2(max(distances.shape[1], 2))
@@ -32,14 +32,14 @@ def memberships(distances: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]
 
 
 def place(
-    neighbours: Int[np.ndarray, "m k"], distances: Float[np.ndarray, "m k"], xy: Float[np.ndarray, "n 2"]
+    neighbors: Int[np.ndarray, "m k"], distances: Float[np.ndarray, "m k"], xy: Float[np.ndarray, "n 2"]
 ) -> Float[np.ndarray, "m 2"]:
-    """Where each new point stands among the points `xy`: the mean of its neighbours' places by `memberships`.
+    """Where each new point stands among the points `xy`: the mean of its neighbors' places by `memberships`.
 
-    It is how UMAP's `transform` begins. A point whose nearest neighbour is its twin stands on it.
+    It is how UMAP's `transform` begins. A point whose nearest neighbor is its twin stands on it.
 
     Args:
-        neighbours: Rows of `xy` nearest to each new point in the embedding space, nearest first.
+        neighbors: Rows of `xy` nearest to each new point in the embedding space, nearest first.
         distances: How far they are there.
         xy: Where the known points stand.
     """
@@ -48,4 +48,4 @@ def place(
     weights[twins] = 0
     weights[twins, 0] = 1
     weights /= weights.sum(1, keepdims=True)
-    return np.einsum("mk,mkc->mc", weights, np.asarray(xy, np.float64)[neighbours]).astype(np.float32)
+    return np.einsum("mk,mkc->mc", weights, np.asarray(xy, np.float64)[neighbors]).astype(np.float32)

@@ -49,8 +49,8 @@ def procrustes(
     points, onto = np.asarray(points, np.float64), np.asarray(onto, np.float64)
     before = points.mean(0) if moved and len(points) else np.zeros(points.shape[1])
     after = onto.mean(0) if moved and len(onto) else np.zeros(onto.shape[1])
-    centred, aim = points - before, onto - after
-    left, singular, right = np.linalg.svd(centred.T @ aim, full_matrices=False)
-    size = float((centred**2).sum())
+    centerd, aim = points - before, onto - after
+    left, singular, right = np.linalg.svd(centerd.T @ aim, full_matrices=False)
+    size = float((centerd**2).sum())
     scale = float(singular.sum()) / size if scaled and size > 0 else 1.0
     return ProcrustesTransform(left @ right, scale, before, after)

@@ -22,8 +22,8 @@ def principal_axes(
     d = vectors.shape[1]
     scatter = np.zeros((d, d))
     for rows in row_blocks(len(vectors), d):
-        centred = vectors[rows].astype(np.float64) - mean
-        scatter += centred.T @ centred
+        centerd = vectors[rows].astype(np.float64) - mean
+        scatter += centerd.T @ centerd
     return mean, *largest_axes(scatter, k)
 
 

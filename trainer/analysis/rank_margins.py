@@ -38,7 +38,7 @@ def standing(
     *,
     rows: Int[np.ndarray, " m"] | None = None,
 ) -> Standing:
-    """Rank and standardised margin of every query's right item, by inner product, in one pass over the tiles.
+    """Rank and standardized margin of every query's right item, by inner product, in one pass over the tiles.
 
     The margin is positive exactly where the rank is 1. Dividing by the spread of the wrong cosines makes it the same
     for any run that only stretches or shifts its cosines, which an objective may do at will (DESIGN.md, "Honest

@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 
-def spread_cosines(n: int, centre: float, spread: float) -> Float[np.ndarray, " n"]:
-    """`n` cosines evenly from `centre - spread` to `centre + spread`, none beyond -1 or 1."""
-    return np.clip(np.linspace(centre - spread, centre + spread, n), -1.0, 1.0)
+def spread_cosines(n: int, center: float, spread: float) -> Float[np.ndarray, " n"]:
+    """`n` cosines evenly from `center - spread` to `center + spread`, none beyond -1 or 1."""
+    return np.clip(np.linspace(center - spread, center + spread, n), -1.0, 1.0)
 
 
 def match_factor(
@@ -32,7 +32,7 @@ def match_factor(
 def info_nce_pull(
     matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float
 ) -> Float[np.ndarray, " m"]:
-    """`(1 - p) / tau`: vanishes as the match is recognised, because the match is in its own denominator."""
+    """`(1 - p) / tau`: vanishes as the match is recognized, because the match is in its own denominator."""
     return inv_tau * match_factor(matched, unmatched, inv_tau)
 
 

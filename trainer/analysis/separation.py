@@ -44,7 +44,7 @@ class Bins:
         return (self.high - self.low) / FINE
 
     @property
-    def centres(self) -> Float[np.ndarray, " bins"]:
+    def centers(self) -> Float[np.ndarray, " bins"]:
         """The cosine in the middle of each bin."""
         return self.low + (np.arange(FINE) + 0.5) * self.width
 
@@ -201,9 +201,9 @@ def separation(
         below = np.cumsum(q, -1)
         auc = (p * (below - q / 2)).sum(-1)
         # From the lower end: squares of large numbers would lose a narrow cone's deviation.
-        centres = bins.centres - bins.low
-        means = [(x * centres).sum(-1) for x in (p, q)]
-        spread = np.sqrt(sum((x * centres**2).sum(-1) - m**2 for x, m in zip((p, q), means, strict=True)) / 2)
+        centers = bins.centers - bins.low
+        means = [(x * centers).sum(-1) for x in (p, q)]
+        spread = np.sqrt(sum((x * centers**2).sum(-1) - m**2 for x, m in zip((p, q), means, strict=True)) / 2)
         d_prime = np.where(spread > 0, (means[0] - means[1]) / spread, np.nan)
         shared = np.minimum(*(x @ _coarse(first, second) for x in (p, q))).sum(-1)
         distance = np.abs(np.cumsum(p, -1) - below).max(-1)
@@ -249,14 +249,14 @@ def density(counts: Float[np.ndarray, " bins"], at: Float[np.ndarray, " m"], bin
     n = counts.sum()
     if not n:
         return np.zeros(len(at))
-    share, centres = counts / n, bins.centres
-    mean = (share * centres).sum()
-    deviation = np.sqrt((share * (centres - mean) ** 2).sum())
-    quartiles = centres[np.searchsorted(np.cumsum(share), (0.25, 0.75)).clip(max=FINE - 1)]
+    share, centers = counts / n, bins.centers
+    mean = (share * centers).sum()
+    deviation = np.sqrt((share * (centers - mean) ** 2).sum())
+    quartiles = centers[np.searchsorted(np.cumsum(share), (0.25, 0.75)).clip(max=FINE - 1)]
     spread = min(s for s in (deviation, (quartiles[1] - quartiles[0]) / 1.34, np.inf) if s > 0 or s == np.inf)
     width = max(0.9 * (spread if np.isfinite(spread) else 0) * n**-0.2, bins.width)
     there = counts > 0
-    away = (np.asarray(at, np.float64)[:, None] - centres[there]) / width
+    away = (np.asarray(at, np.float64)[:, None] - centers[there]) / width
     return (np.exp(-(away**2) / 2) @ share[there]) / (width * np.sqrt(2 * np.pi))
 
 

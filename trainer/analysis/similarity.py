@@ -94,7 +94,7 @@ def d_prime(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]
 
 
 def overlap(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"], *, bins: int = 100) -> float:
-    """Area shared by the two normalised histograms over their joint range: 0 apart, 1 the same.
+    """Area shared by the two normalized histograms over their joint range: 0 apart, 1 the same.
 
     Small where matched cosines are larger, and just as small where they are smaller: AUC says which. Of few values it
     is too small: two samples of 50 of one normal distribution give about .4.

@@ -77,7 +77,7 @@ def seriate(
     """An order of the rows in which similar ones stand together: a permutation.
 
     Classes (or, without labels, clusters of spherical k-means) are put in the order of the leaves of an average-linkage
-    tree of the cosines of their means, flipped so that neighbours are as similar as they can be (Bar-Joseph et al.,
+    tree of the cosines of their means, flipped so that neighbors are as similar as they can be (Bar-Joseph et al.,
     Fast optimal leaf ordering for hierarchical clustering, 2001). Inside a class rows are ordered the same way if they
     are few, else along their first principal axis.
     """
@@ -117,30 +117,30 @@ def leaf_order(vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
 def _inside(vectors: np.ndarray) -> np.ndarray:
     if len(vectors) <= LEAVES // 2:
         return leaf_order(vectors)
-    centred = vectors - vectors.mean(0)
+    centerd = vectors - vectors.mean(0)
     # Power iteration: near enough for an order, and a hundred times as quick as all eigenvectors of wide embeddings.
-    axis = centred[np.linalg.norm(centred, axis=1).argmax()]
+    axis = centerd[np.linalg.norm(centerd, axis=1).argmax()]
     for _ in range(_ROUNDS):
-        axis = centred.T @ (centred @ axis)
+        axis = centerd.T @ (centerd @ axis)
         axis = axis / max(float(np.linalg.norm(axis)), 1e-30)
-    return np.argsort(centred @ axis, kind="stable")
+    return np.argsort(centerd @ axis, kind="stable")
 
 
 def _clusters(vectors: np.ndarray, progress: Progress | None) -> np.ndarray:
-    """Spherical k-means with about sqrt(n) centres (256 at most), fitted to a sample of 20,000 rows."""
+    """Spherical k-means with about sqrt(n) centers (256 at most), fitted to a sample of 20,000 rows."""
     n, rng = len(vectors), np.random.default_rng(0)
     k = int(min(256, max(2, round(n**0.5))))
     sample = exact(vectors[np.sort(rng.choice(n, min(n, 20_000), replace=False))])
-    centres = sample[rng.choice(len(sample), k, replace=False)]
+    centers = sample[rng.choice(len(sample), k, replace=False)]
     for turn in range(_ROUNDS):
         if progress:
             progress(0.4 * turn / _ROUNDS, "clustering")
-        nearest = (sample @ centres.T).argmax(1)
+        nearest = (sample @ centers.T).argmax(1)
         sums = np.zeros((k, sample.shape[1]))
         np.add.at(sums, nearest, sample)
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        centres = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), centres).astype(sample.dtype)
+        centers = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), centers).astype(sample.dtype)
     assigned = np.empty(n, np.int64)
     for block in row_blocks(n, max(k, vectors.shape[1])):
-        assigned[block] = (exact(vectors[block]) @ centres.T).argmax(1)
+        assigned[block] = (exact(vectors[block]) @ centers.T).argmax(1)
     return assigned

@@ -28,8 +28,8 @@ def covariance_spectrum(
     mean /= max(n, 1)
     scatter = np.zeros((d, d))
     for rows in row_blocks(n, d):
-        centred = vectors[rows].astype(np.float64) - mean
-        scatter += centred.T @ centred
+        centerd = vectors[rows].astype(np.float64) - mean
+        scatter += centerd.T @ centerd
         if progress:
             progress(rows.stop / n, "Measuring the covariance")
     return np.linalg.eigvalsh(scatter / max(n, 1))[::-1].clip(min=0)

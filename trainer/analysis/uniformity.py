@@ -72,7 +72,7 @@ def mean_resultant_length(vectors: Float[np.ndarray, "n d"]) -> float:
 
 
 def sphere_angle_density(angle: Float[np.ndarray, " m"], d: int) -> Float[np.ndarray, " m"]:
-    """Density, per radian, of the angle between two uniform directions in `d` dimensions: sin^(d-2), normalised.
+    """Density, per radian, of the angle between two uniform directions in `d` dimensions: sin^(d-2), normalized.
 
     Its integral over 0 to pi is 1. Cai, Fan & Jiang, Distributions of angles in random packing on spheres, 2013.
     """

@@ -65,7 +65,7 @@ def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]
         return np.argpartition(cosines, n - k, axis=1)[:, n - k :]
     height = int((n / k) ** 0.5)
     parts = n // height
-    # Part j holds the columns j, j + parts, j + 2 parts ...: so the maxima are of whole vectors of neighbours.
+    # Part j holds the columns j, j + parts, j + 2 parts ...: so the maxima are of whole vectors of neighbors.
     maxima = cosines[:, : parts * height].reshape(rows, height, parts).max(1)
     best = np.argpartition(maxima, parts - k, axis=1)[:, parts - k :]
     within = (best[:, :, None] + parts * np.arange(height)).reshape(rows, -1)

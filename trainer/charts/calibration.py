@@ -49,8 +49,8 @@ class CalibrationRun(SnapshotLabel):
     """One run's zero-shot classifier.
 
     Attributes:
-        index: Place of the run among those asked for; decides its colour.
-        n: Images classified; `labelled` of the snapshot's `pairs` have one of the classes.
+        index: Place of the run among those asked for; decides its color.
+        n: Images classified; `labeled` of the snapshot's `pairs` have one of the classes.
         column: Of the items, that says an image's class.
         cosines: Of each image with each class vector.
         truth: Place of each image's class.
@@ -62,7 +62,7 @@ class CalibrationRun(SnapshotLabel):
 
     index: int
     n: int
-    labelled: int
+    labeled: int
     pairs: int
     column: str
     cosines: Float[np.ndarray, "n c"]
@@ -103,12 +103,12 @@ def calibration(
         split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
 
     Raises:
-        ChartError: No such snapshot, no images, no labelled image, or embeddings that are not numbers.
+        ChartError: No such snapshot, no images, no labeled image, or embeddings that are not numbers.
     """
     runs = tuple(_run(workspace, index, one, dataset, split) for index, one in enumerate(texts))
     wanted = [*inv_taus, *[None] * len(runs)]
     chosen = tuple(run.own if tau is None else at(run, tau) for run, tau in zip(runs, wanted))
-    sampled = " Some images are drawn at random." if any(run.n < run.labelled for run in runs) else ""
+    sampled = " Some images are drawn at random." if any(run.n < run.labeled for run in runs) else ""
     return CalibrationChart(texts[0].labels, texts[0].templates, runs, chosen, NOTE + sampled)
 
 
@@ -139,7 +139,7 @@ def _run(workspace: Workspace, index: int, texts: ClassTexts, dataset: str | Non
         index=index,
         **shown(row, chosen),
         n=len(task.rows),
-        labelled=task.labelled,
+        labeled=task.labeled,
         pairs=task.of,
         column=task.column,
         cosines=cosines,

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer import catalog
-from trainer.analysis.embedding_similarity import jaccard, neighbour_rows, procrustes_residuals
+from trainer.analysis.embedding_similarity import jaccard, neighbor_rows, procrustes_residuals
 from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import both_standings, standing
 from trainer.analysis.sampling import at_most
@@ -72,13 +72,13 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         "Margin B", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in B."
     ),
     "margin_change": PairMeasure(
-        "Margin, B − A", "Change of the standardised margin; positive: clearer in B.", 2, signed=True
+        "Margin, B − A", "Change of the standardized margin; positive: clearer in B.", 2, signed=True
     ),
     "overlap": PairMeasure(
-        "Shared neighbours", "Jaccard overlap of the k nearest neighbours in A and in B: 1 the same, 0 none shared."
+        "Shared neighbors", "Jaccard overlap of the k nearest neighbors in A and in B: 1 the same, 0 none shared."
     ),
     "residual": PairMeasure(
-        "Procrustes residual", "Distance left after B is laid on A; 1 is a typical item's distance to the centre."
+        "Procrustes residual", "Distance left after B is laid on A; 1 is a typical item's distance to the center."
     ),
     "verdict": PairMeasure("Same verdict", "1 where A and B take the image for the same class, 0 where not.", 0),
 }
@@ -91,14 +91,14 @@ class Changes:
     Attributes:
         a: The first snapshot.
         b: The second one; may be of the same run.
-        modality: Whose embeddings gave the neighbours and the residual: `image`, or `text` where there are no images.
-        k: Neighbours of each.
+        modality: Whose embeddings gave the neighbors and the residual: `image`, or `text` where there are no images.
+        k: Neighbors of each.
         items: What the pairs are, as A's snapshot says; all of A's, also those that B lacks.
-        rows: Rows of `items` compared, ascending; what each value, neighbourhood and verdict below is of.
+        rows: Rows of `items` compared, ascending; what each value, neighborhood and verdict below is of.
         pairs: Pairs that both hold; more than `n` where those compared (each with all) were drawn at random.
         values: Measure -> a number of each compared pair; measures that a run without texts lacks are left out.
-        neighbours_a: Rows of `items` of the k nearest neighbours in A, nearest first.
-        neighbours_b: The same in B.
+        neighbors_a: Rows of `items` of the k nearest neighbors in A, nearest first.
+        neighbors_b: The same in B.
         classes: What the verdicts are about; empty without classes or texts.
         verdict_a: Class that A takes each image for, -1 where the classes are not this image's.
         verdict_b: The same of B.
@@ -113,8 +113,8 @@ class Changes:
     items: Items
     rows: Int[np.ndarray, " n"]
     values: dict[str, Float[np.ndarray, " n"]]
-    neighbours_a: Int[np.ndarray, "n k"]
-    neighbours_b: Int[np.ndarray, "n k"]
+    neighbors_a: Int[np.ndarray, "n k"]
+    neighbors_b: Int[np.ndarray, "n k"]
     classes: tuple[str, ...] = ()
     verdict_a: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
     verdict_b: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -139,7 +139,7 @@ class Changes:
             )
         parts += [f"{left:,} of A are not in B"] if left else []
         parts += ["a sample of the split"] if self.sampled else []
-        parts += [f"{self.k} neighbours among {self.modality}s"]
+        parts += [f"{self.k} neighbors among {self.modality}s"]
         parts += [f"verdicts by {self.verdict_by}"] if self.verdict_by else []
         return " · ".join(parts)
 
@@ -166,7 +166,7 @@ def changes(
         b: Run and step.
         dataset: Of both snapshots; None takes A's preferred.
         split: Of both snapshots.
-        k: Neighbours of each item.
+        k: Neighbors of each item.
         texts: Class names in templates, embedded by A's model and by B's: what images are classified by. None takes
             the mean of each class's own captions.
         progress: Told how far it is; raises to cancel.
@@ -176,7 +176,7 @@ def changes(
         StoreError: No such run.
     """
     if k < 1:
-        raise ChartError("The number of neighbours must be at least 1.")
+        raise ChartError("The number of neighbors must be at least 1.")
     row_a, row_b = workspace.runs.get(a[0]), workspace.runs.get(b[0])
     chosen_a = choose_snapshot(workspace, row_a, step=a[1], dataset=dataset, split=split)
     # B on the same data as A, or nothing could be compared.
@@ -193,7 +193,7 @@ def changes(
     drawn = _drawn(len(at_a))
     values = _standings(first, second, at_a, at_b, drawn, told)
     near = [
-        neighbour_rows(side, k, rows=drawn, progress=told.stage(f"neighbours in {x}")) for side, x in zip(sides, "AB")
+        neighbor_rows(side, k, rows=drawn, progress=told.stage(f"neighbors in {x}")) for side, x in zip(sides, "AB")
     ]
     values["overlap"] = jaccard(*near)
     told.stage("Procrustes", 1)(0.0, "")
@@ -254,7 +254,7 @@ def fitting_suites(workspace: Workspace, found: Changes) -> tuple[str, ...]:
 
 
 def map_values(found: Changes) -> dict[str, Float[np.ndarray, " n"]]:
-    """Measure -> one value per pair of A's snapshot, NaN where B lacks the pair: what a map can be coloured by."""
+    """Measure -> one value per pair of A's snapshot, NaN where B lacks the pair: what a map can be colored by."""
     values = {}
     for key, compared in found.values.items():
         values[key] = np.full(len(found.items), np.nan)

@@ -54,20 +54,20 @@ class ClassTask:
         rows: Of the snapshot, ascending.
         truth: Place of each row's class among the labels.
         column: Column of the items that says the class; `label`, or the name of a metadata column.
-        labelled: Rows with a class, before any were drawn.
+        labeled: Rows with a class, before any were drawn.
         of: Rows of the snapshot.
     """
 
     rows: Int[np.ndarray, " n"]
     truth: Int[np.ndarray, " n"]
     column: str
-    labelled: int
+    labeled: int
     of: int
 
     @property
     def sampled(self) -> bool:
-        """Whether only some of the labelled rows are used."""
-        return len(self.rows) < self.labelled
+        """Whether only some of the labeled rows are used."""
+        return len(self.rows) < self.labeled
 
 
 def class_task(snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1) -> ClassTask:
@@ -92,9 +92,9 @@ def class_task(snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1)
             f"None of the labels is a class of {snapshot.dataset}-{snapshot.split}: {', '.join(labels[:4])}. "
             "Choose the suite of this data, or write the class names as the data spells them."
         )
-    labelled, most = len(rows), max(1, int(MOST_WORK / (max(templates, 1) * len(labels) * snapshot.d)))
+    labeled, most = len(rows), max(1, int(MOST_WORK / (max(templates, 1) * len(labels) * snapshot.d)))
     rows = at_most(rows, most)
-    return ClassTask(rows, truth[rows], column, labelled, snapshot.n)
+    return ClassTask(rows, truth[rows], column, labeled, snapshot.n)
 
 
 def _places(labels: Sequence[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Classes that are colours are drawn in their own: a legend that shows `red` as green misleads."""
+"""Classes that are colors are drawn in their own: a legend that shows `red` as green misleads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ON_DARK: Final[dict[str, str]] = _ON_LIGHT | {
 """White and black give way to the ground they stand on."""
 
 
-def own_colours(names: Sequence[str], *, dark: bool = False) -> list[str] | None:
-    """The colour that each name says, as `#rrggbb`, if every name is a colour; None otherwise."""
+def own_colors(names: Sequence[str], *, dark: bool = False) -> list[str] | None:
+    """The color that each name says, as `#rrggbb`, if every name is a color; None otherwise."""
     known = _ON_DARK if dark else _ON_LIGHT
     return [known[name] for name in names] if names and all(name in known for name in names) else None

@@ -23,7 +23,7 @@ class RunCurve:
     """One run's curve of one metric.
 
     Attributes:
-        index: Place of the run among those asked for; decides its colour.
+        index: Place of the run among those asked for; decides its color.
         x: Steps, or seconds since the start.
         raw: As logged; NaN and infinities included.
         smooth: Smoothed, over a tenth of the curve at most; equal to `raw` without smoothing.
@@ -79,7 +79,7 @@ def curves(
 
     Args:
         workspace: Where the runs are.
-        runs: Ids or names; their order decides the colours.
+        runs: Ids or names; their order decides the colors.
         metrics: Logged names.
         axis: Training steps, or seconds since the start.
         smoothing: Weight of the moving average, in [0, 1).

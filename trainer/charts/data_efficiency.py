@@ -73,7 +73,7 @@ class EfficiencyGroup:
     """Runs of one kind.
 
     Attributes:
-        index: Place of the group; decides its colour.
+        index: Place of the group; decides its color.
         objectives: Their labels, those of the group alone.
         band: Mean and deviation over the runs where all of them were measured.
         best: The largest mean; of measures where down is better, the smallest.
@@ -206,7 +206,7 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
 
 def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits) -> dict[Asked, dict[int, float]]:
     """Data and question -> pairs seen -> value."""
-    batch = workspace.runs.config_of(row.id).optimiser.batch_size
+    batch = workspace.runs.config_of(row.id).optimizer.batch_size
     found: dict[Asked, dict[int, float]] = {}
     for one in workspace.results.answers(row.id):
         values = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}

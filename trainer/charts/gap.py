@@ -53,7 +53,7 @@ SOURCE: Final = "Humer et al., Amumo: CLIP RN50 on 100 MS-COCO validation pairs,
 
 @dataclass(frozen=True)
 class Objective:
-    """What a run minimises, as far as it can be computed of a snapshot: `cloob` or the symmetric `info_nce`."""
+    """What a run minimizes, as far as it can be computed of a snapshot: `cloob` or the symmetric `info_nce`."""
 
     kind: str
     inv_tau: float

@@ -18,7 +18,7 @@ class PointPlacement:
 
     Attributes:
         method: One of `METHODS`.
-        neighbours: UMAP's and PaCMAP's size of a neighbourhood, t-SNE's perplexity.
+        neighbors: UMAP's and PaCMAP's size of a neighborhood, t-SNE's perplexity.
         min_dist: UMAP: how close points may lie.
         metric: UMAP and t-SNE: distance of two vectors, one of `METRICS`.
         seed: Makes all but PCA reproducible.
@@ -26,7 +26,7 @@ class PointPlacement:
     """
 
     method: str = "pca"
-    neighbours: int = 15
+    neighbors: int = 15
     min_dist: float = 0.1
     metric: str = "cosine"
     seed: int = 0
@@ -36,9 +36,9 @@ class PointPlacement:
     def parameters(self) -> dict[str, Any]:
         """Those fields that decide where points stand with this method, the method included."""
         names = {
-            "umap": ("neighbours", "min_dist", "metric", "seed"),
-            "tsne": ("neighbours", "metric", "seed"),
-            "pacmap": ("neighbours", "seed"),
+            "umap": ("neighbors", "min_dist", "metric", "seed"),
+            "tsne": ("neighbors", "metric", "seed"),
+            "pacmap": ("neighbors", "seed"),
         }
         return {"method": self.method} | {name: getattr(self, name) for name in names.get(self.method, ())}
 
@@ -48,11 +48,11 @@ class PointPlacement:
         label = LABELS.get(self.method, self.method)
         metric = "cosine" if self.metric == "cosine" else "Euclidean"
         if self.method == "umap":
-            return f"{label}, {metric}, {self.neighbours} neighbours, min. distance {self.min_dist:g}, seed {self.seed}"
+            return f"{label}, {metric}, {self.neighbors} neighbors, min. distance {self.min_dist:g}, seed {self.seed}"
         if self.method == "tsne":
-            return f"{label}, {metric}, perplexity {self.neighbours}, seed {self.seed}"
+            return f"{label}, {metric}, perplexity {self.neighbors}, seed {self.seed}"
         if self.method == "pacmap":
-            return f"{label}, {self.neighbours} neighbours, seed {self.seed}"
+            return f"{label}, {self.neighbors} neighbors, seed {self.seed}"
         return label
 
     @property

@@ -1,4 +1,4 @@
-"""How alike whole snapshots are: linear CKA, RSA and shared neighbours, over runs, steps and modalities."""
+"""How alike whole snapshots are: linear CKA, RSA and shared neighbors, over runs, steps and modalities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.analysis.embedding_similarity import (
     cka_of_profiles,
     cka_profile,
     jaccard,
-    neighbour_rows,
+    neighbor_rows,
     rsa_of_profiles,
     rsa_profile,
 )
@@ -25,9 +25,9 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
-LIKENESSES: Final[dict[str, str]] = {"cka": "Linear CKA", "rsa": "RSA", "neighbours": "Shared neighbours"}
+LIKENESSES: Final[dict[str, str]] = {"cka": "Linear CKA", "rsa": "RSA", "neighbors": "Shared neighbors"}
 MOST_ROWS: Final = 4_000
-"""More pairs are sampled for CKA and neighbours: every cell compares them anew."""
+"""More pairs are sampled for CKA and neighbors: every cell compares them anew."""
 MOST_RSA: Final = 600
 """Pairs of RSA, which ranks all their 180,000 cosines."""
 MOST_SPACES: Final = 40
@@ -54,7 +54,7 @@ class Likeness:
         matrices: Measure -> likeness of every two spaces; NaN where one of them does not vary.
         n: Pairs compared (RSA: at most 600 of them).
         pairs: Pairs that all snapshots hold; more than `n` where these were sampled.
-        k: Neighbours of each pair.
+        k: Neighbors of each pair.
     """
 
     spaces: tuple[Space, ...]
@@ -69,7 +69,7 @@ class Likeness:
         first = self.spaces[0]
         drawn = f" of {self.pairs:,}, drawn at random (seed 0)" if self.n < self.pairs else ""
         rsa_n = f" · RSA of {MOST_RSA:,} of them" if self.n > MOST_RSA else ""
-        return f"{self.n:,} pairs{drawn} of {first.dataset}, {first.split}{rsa_n} · {self.k} neighbours"
+        return f"{self.n:,} pairs{drawn} of {first.dataset}, {first.split}{rsa_n} · {self.k} neighbors"
 
 
 def likeness(
@@ -90,7 +90,7 @@ def likeness(
         dataset: Of the snapshots; None takes the first run's preferred.
         split: Of the snapshots.
         steps: At most so many of each run's, evenly spread, the first and last among them.
-        k: Neighbours of each pair.
+        k: Neighbors of each pair.
         progress: Told after each pair of spaces; raises to cancel.
 
     Raises:
@@ -98,7 +98,7 @@ def likeness(
         StoreError: No such run.
     """
     if k < 1 or steps < 1 or not runs:
-        raise ChartError("At least one run, one step and one neighbour are needed.")
+        raise ChartError("At least one run, one step and one neighbor are needed.")
     rows = {row.id: row for row in (workspace.runs.get(ref) for ref in runs)}
     first = choose_snapshot(workspace, next(iter(rows.values())), dataset=dataset, split=split)
     chosen = []
@@ -132,7 +132,7 @@ def _compare(vectors: list[np.ndarray], k: int, progress: Progress | None) -> di
     done, whole = 0, count + count * (count + 1) // 2
     few = np.sort(np.random.default_rng(1).choice(len(vectors[0]), min(len(vectors[0]), MOST_RSA), replace=False))
     for i in range(count):
-        near.append(neighbour_rows(vectors[i], k))
+        near.append(neighbor_rows(vectors[i], k))
         profiles.append(rsa_profile(vectors[i][few]))
         vectors[i] = cka_profile(vectors[i])
         done += 1
@@ -142,7 +142,7 @@ def _compare(vectors: list[np.ndarray], k: int, progress: Progress | None) -> di
             pair = {
                 "cka": cka_of_profiles(vectors[i], vectors[j]),
                 "rsa": rsa_of_profiles(profiles[i], profiles[j]),
-                "neighbours": float(jaccard(near[i], near[j]).mean()),
+                "neighbors": float(jaccard(near[i], near[j]).mean()),
             }
             for key, value in pair.items():
                 matrices[key][i, j] = matrices[key][j, i] = value

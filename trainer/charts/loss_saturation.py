@@ -29,11 +29,11 @@ because the match is in its own denominator; InfoLOOB leaves it out and pulls wi
 CLOOB, 2022: ∂InfoNCE = (1 − p) ∂InfoLOOB; shown without CLOOB's factor τ). DHN-NCE weighs negative j with W_j = \
 (B − 1) softmax(β S)_j over the negatives (Koleilat et al., MedCLIP-SAM, 2024, equations 1–4) and is computed as \
 −S + ln(B − 1) + lse((1 + β) S_j) − lse(β S_j). Its push on a negative can be below zero: the weights' \
-normaliser then attracts easy negatives; with constant weights it cannot.
+normalizer then attracts easy negatives; with constant weights it cannot.
 
 Why not the merge. Notes set W_ii = −1 to draw the match into the sum of the negatives. That turns ln b − ln a \
 into ln(b − a): another loss, whose pull on the match is a / (b − a) instead of 1, and which is not a number once a \
-> b. It is drawn in red to be recognised, and implemented nowhere else."""
+> b. It is drawn in red to be recognized, and implemented nowhere else."""
 
 SOURCE: Final = (
     "Fürst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022, gradients of both losses: "

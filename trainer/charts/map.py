@@ -21,11 +21,11 @@ from trainer.charts.pair_colors import (
     CHANGED,
     COMPUTED,
     MODALITY,
-    ColouredMap,
-    PairColours,
+    ColoredMap,
+    PairColors,
     PairNumbers,
     changed_columns,
-    pair_colours,
+    pair_colors,
     pair_numbers,
     words,
 )
@@ -46,18 +46,18 @@ class MapChart(SnapshotLabel):
         sampled: The snapshot holds a sample of its split.
         method: How the points were placed: `pca` or `umap`.
         parameters: What else decided their places, for the note under the map.
-        colour: `modality`, `agreement`, `rank`, `cosine`, or the column of the items whose values colour the pairs.
-        classes: What the colours of classes stand for; empty for `modality` and for numbers.
+        color: `modality`, `agreement`, `rank`, `cosine`, or the column of the items whose values color the pairs.
+        classes: What the colors of classes stand for; empty for `modality` and for numbers.
         class_of: Place in `classes` of each pair, -1 where it is not known; zeros without classes.
-        numbers: Each pair's number where it is coloured along a scale, NaN where it has none; else None.
+        numbers: Each pair's number where it is colored along a scale, NaN where it has none; else None.
         ordered: The classes stand in an order.
         own_scale: The scale of the numbers is this map's alone.
-        colour_note: What else must be said about the colours.
-        ends: Least and greatest number of the scale, what is beyond has their colours; None: those there are.
-        better: As in `PairColours`.
+        color_note: What else must be said about the colors.
+        ends: Least and greatest number of the scale, what is beyond has their colors; None: those there are.
+        better: As in `PairColors`.
         side: Azimuth and elevation, in degrees, from which a cloud in space is seen; None for a map in the plane.
         near: How near each point is to the eye, images first; None in the plane.
-        lit: Pairs in colour while the others are grey; None: all.
+        lit: Pairs in color while the others are gray; None: all.
         lit_note: Why only some are, in words.
         shares: Of the variance of all points that each axis shows, in [0, 1]; None where the axes are no components.
     """
@@ -70,13 +70,13 @@ class MapChart(SnapshotLabel):
     texts: Float[np.ndarray, "n 2"] | None
     captions: tuple[str, ...]
     paths: tuple[str, ...]
-    colour: str
+    color: str
     classes: tuple[str, ...]
     class_of: Int[np.ndarray, " n"]
     numbers: Float[np.ndarray, " n"] | None = None
     ordered: bool = False
     own_scale: bool = False
-    colour_note: str = ""
+    color_note: str = ""
     ends: tuple[float, float] | None = None
     better: int = 0
     side: tuple[float, float] | None = None
@@ -87,7 +87,7 @@ class MapChart(SnapshotLabel):
 
     @property
     def lit_n(self) -> int:
-        """Pairs in colour."""
+        """Pairs in color."""
         return self.n if self.lit is None else int(self.lit.sum())
 
 
@@ -119,45 +119,45 @@ def embedding_map(
     *,
     method: str = "pca",
     parameters: str = "",
-    colour: str = MODALITY,
+    color: str = MODALITY,
 ) -> MapChart:
     """The map of one snapshot; see `embedding_maps`."""
-    return embedding_maps(workspace, [Placed(snapshot_folder, layout, method, parameters)], colour=colour)[0]
+    return embedding_maps(workspace, [Placed(snapshot_folder, layout, method, parameters)], color=color)[0]
 
 
 def embedding_maps(
     workspace: Workspace,
     placed: Sequence[Placed],
     *,
-    colour: str = MODALITY,
+    color: str = MODALITY,
     isolate: Sequence[str] = (),
     pairs: Int[np.ndarray, " k"] | None = None,
     progress: Progress | None = None,
 ) -> list[MapChart]:
-    """The maps of some snapshots, coloured alike.
+    """The maps of some snapshots, colored alike.
 
     Args:
         workspace: Where the runs are.
         placed: The snapshots and their points; of the first two, A and B, `agreement` tells.
-        colour: `modality`, `agreement`, `rank`, `cosine`, what changed (`CHANGED`), or a column of the items (see
-            `colour_columns`).
-        isolate: Classes of the colouring that stay in colour; none: all.
-        pairs: Selected pairs, which alone stay in colour where maps show the same pairs as the first; None: all.
+        color: `modality`, `agreement`, `rank`, `cosine`, what changed (`CHANGED`), or a column of the items (see
+            `color_columns`).
+        isolate: Classes of the coloring that stay in color; none: all.
+        pairs: Selected pairs, which alone stay in color where maps show the same pairs as the first; None: all.
         progress: Called with the share done and a note while ranks are computed.
 
     Raises:
         ChartError: A layout is of another snapshot, there is no such column, or the runs cannot be compared.
     """
     snapshots = [read_snapshot(one.folder) for one in placed]
-    if colour in CHANGED:
-        coloured = _changed(colour, workspace, placed, snapshots, progress)
-    elif colour in COMPUTED:
-        coloured = _computed(colour, snapshots, progress)
+    if color in CHANGED:
+        colored = _changed(color, workspace, placed, snapshots, progress)
+    elif color in COMPUTED:
+        colored = _computed(color, snapshots, progress)
     else:
-        coloured = [pair_colours(colour, [ColouredMap(s.n, _columns(s.items, colour))])[0] for s in snapshots]
+        colored = [pair_colors(color, [ColoredMap(s.n, _columns(s.items, color))])[0] for s in snapshots]
     charts = [
-        _chart(workspace, one, snapshot, colours)
-        for one, snapshot, colours in zip(placed, snapshots, coloured, strict=True)
+        _chart(workspace, one, snapshot, colors)
+        for one, snapshot, colors in zip(placed, snapshots, colored, strict=True)
     ]
     charts = [_isolated(chart, isolate) for chart in charts] if isolate else charts
     if pairs is None:
@@ -172,9 +172,9 @@ def _isolated(chart: MapChart, names: Sequence[str]) -> MapChart:
     unknown = [name for name in names if name not in chart.classes]
     if unknown:
         there = ", ".join(chart.classes) or "none"
-        raise ChartError(f"{words(chart.colour)} has no class {unknown[0]!r} to isolate; there are: {there}.")
+        raise ChartError(f"{words(chart.color)} has no class {unknown[0]!r} to isolate; there are: {there}.")
     kept = np.isin(chart.class_of, [chart.classes.index(name) for name in names])
-    return replace(chart, lit=kept, lit_note=f"only {', '.join(names)} in colour")
+    return replace(chart, lit=kept, lit_note=f"only {', '.join(names)} in color")
 
 
 def _selected(chart: MapChart, pairs: Int[np.ndarray, " k"]) -> MapChart:
@@ -183,11 +183,11 @@ def _selected(chart: MapChart, pairs: Int[np.ndarray, " k"]) -> MapChart:
     kept = np.zeros(chart.n, bool)
     kept[pairs] = True
     lit = kept if chart.lit is None else kept & chart.lit
-    said = f"{len(pairs):,} selected pairs in colour"
+    said = f"{len(pairs):,} selected pairs in color"
     return replace(chart, lit=lit, lit_note=f"{chart.lit_note}; {said}" if chart.lit_note else said)
 
 
-def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colours: PairColours) -> MapChart:
+def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colors: PairColors) -> MapChart:
     images, texts = _points(snapshot, placed.layout)
     return MapChart(
         **shown(workspace.runs.get(Path(placed.folder).parent.parent), snapshot),
@@ -199,15 +199,15 @@ def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colours: Pa
         texts=texts,
         captions=tuple(snapshot.items.caption),
         paths=tuple(snapshot.items.path),
-        colour=colours.by,
-        classes=colours.names,
-        class_of=np.zeros(snapshot.n, np.int64) if colours.place is None else colours.place,
-        numbers=colours.numbers,
-        ordered=colours.ordered,
-        own_scale=colours.own_scale,
-        ends=colours.ends,
-        better=colours.better,
-        colour_note=colours.note,
+        color=colors.by,
+        classes=colors.names,
+        class_of=np.zeros(snapshot.n, np.int64) if colors.place is None else colors.place,
+        numbers=colors.numbers,
+        ordered=colors.ordered,
+        own_scale=colors.own_scale,
+        ends=colors.ends,
+        better=colors.better,
+        color_note=colors.note,
         side=placed.side,
         near=placed.near,
         shares=_shares(snapshot, placed) if placed.method == "pca" and placed.side is None else None,
@@ -223,13 +223,13 @@ def _shares(snapshot: Snapshot, placed: Placed) -> tuple[float, float] | None:
     return float(along[0] / whole), float(along[1] / whole)
 
 
-def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairColours]:
+def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairColors]:
     if by == AGREEMENT and (len(snapshots) < 2 or not _same_pairs(*snapshots[:2])):
         raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
     compared = snapshots[:2] if by == AGREEMENT else snapshots
     numbers = _numbers(by, compared, progress)
-    maps = [ColouredMap(s.n, {}, one) for s, one in zip(compared, numbers, strict=True)]
-    return pair_colours(by, maps) + [PairColours(MODALITY) for _ in snapshots[len(compared) :]]
+    maps = [ColoredMap(s.n, {}, one) for s, one in zip(compared, numbers, strict=True)]
+    return pair_colors(by, maps) + [PairColors(MODALITY) for _ in snapshots[len(compared) :]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +255,7 @@ def seen_pairs(
     step_b: int | None = SAME,
     progress: Progress | None = None,
 ) -> list[SeenPairs]:
-    """What maps of these runs are coloured by under `cosine`, `rank` and, for the first two, `agreement`.
+    """What maps of these runs are colored by under `cosine`, `rank` and, for the first two, `agreement`.
 
     `step_b` is the second run's own step; one run alone is then compared with itself.
 
@@ -287,7 +287,7 @@ def _numbers(what: str, snapshots: Sequence[Snapshot], progress: Progress | None
 
 def _changed(
     by: str, workspace: Workspace, placed: Sequence[Placed], snapshots: Sequence[Snapshot], progress: Progress | None
-) -> list[PairColours]:
+) -> list[PairColors]:
     if len(snapshots) < 2 or not _same_pairs(*snapshots[:2]):
         raise ChartError("What changed needs two runs with snapshots of the same pairs: name them, --runs A B.")
     (a, b), first = snapshots[:2], placed[0]
@@ -297,16 +297,16 @@ def _changed(
     columns = changed_columns(found)
     if by not in columns:
         raise ChartError(f"These runs have no {by}: it needs images and texts, and for verdicts classes.")
-    maps = [ColouredMap(one.n, columns) for one in (a, b)]
-    return pair_colours(by, maps) + [PairColours(MODALITY) for _ in snapshots[2:]]
+    maps = [ColoredMap(one.n, columns) for one in (a, b)]
+    return pair_colors(by, maps) + [PairColors(MODALITY) for _ in snapshots[2:]]
 
 
 def _same_pairs(a: Snapshot, b: Snapshot) -> bool:
     return np.array_equal(np.asarray(a.items.id), np.asarray(b.items.id))
 
 
-def colour_columns(items: Items) -> tuple[str, ...]:
-    """Columns that may colour a map: numbers, and those with 2 up to 256 different values; captions last."""
+def color_columns(items: Items) -> tuple[str, ...]:
+    """Columns that may color a map: numbers, and those with 2 up to 256 different values; captions last."""
     columns = dict.fromkeys((*_BUILT_IN[:2], *items.metadata, _BUILT_IN[2]))
     return tuple(name for name in columns if is_scale(values := _column(items, name)) or _tells_apart(values))
 
@@ -326,24 +326,24 @@ def _points(snapshot: Snapshot, layout: np.ndarray) -> tuple[np.ndarray | None, 
     return (images if counts[0] else None), (texts if counts[1] else None)
 
 
-def _columns(items: Items, colour: str) -> dict[str, MetadataColumn]:
-    if colour == MODALITY:
+def _columns(items: Items, color: str) -> dict[str, MetadataColumn]:
+    if color == MODALITY:
         return {}
-    if colour not in (*_BUILT_IN, *items.metadata):
-        raise ChartError(f"There is no column {colour!r} to colour by; choose one of {_choices(items)}.")
-    found = column(_column(items, colour))
+    if color not in (*_BUILT_IN, *items.metadata):
+        raise ChartError(f"There is no column {color!r} to color by; choose one of {_choices(items)}.")
+    found = column(_column(items, color))
     if found is None:
-        raise ChartError(f"Column {colour!r} holds no words and no numbers; choose one of {_choices(items)}.")
+        raise ChartError(f"Column {color!r} holds no words and no numbers; choose one of {_choices(items)}.")
     if len(found.names) > _MOST_CLASSES:
         raise ChartError(
-            f"Column {colour!r} has {len(found.names)} different values, too many for colours; "
+            f"Column {color!r} has {len(found.names)} different values, too many for colors; "
             f"choose one of {_choices(items)}."
         )
-    return {colour: found}
+    return {color: found}
 
 
 def _choices(items: Items) -> str:
-    return ", ".join((MODALITY, *colour_columns(items), *COMPUTED, *CHANGED))
+    return ", ".join((MODALITY, *color_columns(items), *COMPUTED, *CHANGED))
 
 
 def _column(items: Items, name: str) -> list:

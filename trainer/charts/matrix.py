@@ -66,7 +66,7 @@ class MatrixTile:
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixRun(SnapshotLabel):
-    """One run's tile; `low` and `high` are the ends of its colours."""
+    """One run's tile; `low` and `high` are the ends of its colors."""
 
     index: int
     n: int
@@ -127,7 +127,7 @@ def matrix(
         if not same_pairs(first, snapshot):
             raise ChartError(f"Run {facts['name']} was embedded on other pairs; their matrices have no common order.")
         tile = read_tile(snapshot, order, window or whole(snapshot.n), blocks=blocks)
-        low, high = colour_range(tile.means)
+        low, high = color_range(tile.means)
         made.append(MatrixRun(**facts, index=index, n=snapshot.n, tile=tile, low=low, high=high))
     words = (
         "Each cell is one cosine."
@@ -194,8 +194,8 @@ def read_tile(
     return MatrixTile(window, means, tuple(rows), tuple(columns))
 
 
-def colour_range(means: Float[np.ndarray, "r c"]) -> tuple[float, float]:
-    """Between which cosines colours run: all but the most extreme half percent at either end."""
+def color_range(means: Float[np.ndarray, "r c"]) -> tuple[float, float]:
+    """Between which cosines colors run: all but the most extreme half percent at either end."""
     finite = means[np.isfinite(means)]
     if not len(finite):
         return 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Columns of a snapshot's items as numbers that colours can be looked up by, fast at a million pairs."""
+"""Columns of a snapshot's items as numbers that colors can be looked up by, fast at a million pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING: Final = "none"
 """What a missing value of a class is called."""
 
 _MOST_WHOLE_NUMBERS: Final = 12
-"""A column of more different numbers is coloured along a scale."""
+"""A column of more different numbers is colored along a scale."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MetadataColumn:
 
 
 def column(values: Sequence[Any]) -> MetadataColumn | None:
-    """A column read for colours; None if its values cannot be told apart (lists and the like)."""
+    """A column read for colors; None if its values cannot be told apart (lists and the like)."""
     if is_scale(values):
         return MetadataColumn(numbers=as_numbers(values))
     if isinstance(values, StoredColumn):
@@ -75,7 +75,7 @@ def is_class(values: Sequence[Any], most: int) -> bool:
 
 
 def is_scale(values: Sequence[Any]) -> bool:
-    """Whether a column is coloured along a scale: more than a dozen different numbers; None is a missing one."""
+    """Whether a column is colored along a scale: more than a dozen different numbers; None is a missing one."""
     if isinstance(values, StoredColumn):
         return values.is_numeric and values.differs_in_more_than(_MOST_WHOLE_NUMBERS)
     numbers = [value for value in values if value is not None]

@@ -23,7 +23,7 @@ from trainer.charts.metadata_columns import NOTHING, MetadataColumn
 from trainer.store.snapshot_files import Snapshot
 
 MODALITY: Final = "modality"
-"""The colouring by which images have one colour and texts another."""
+"""The coloring by which images have one color and texts another."""
 CLASS: Final = "label"
 AGREEMENT: Final = "agreement"
 COSINE: Final = "cosine"
@@ -45,7 +45,7 @@ _WORDS: Final = {
 BETTER_IN_B: Final = {"image_rank_change": -1, "text_rank_change": -1, "margin_change": 1}
 """Changes that have a sign, and the sign that speaks for B."""
 CHANGED: Final = (*BETTER_IN_B, "overlap", "residual", "verdict")
-"""Measures that colour a map; the others are of one run alone."""
+"""Measures that color a map; the others are of one run alone."""
 
 _VERDICTS: Final = ("same verdict", "other verdict")
 _MOST_SHOWN: Final = 0.98
@@ -75,8 +75,8 @@ class PairNumbers:
 
 
 @dataclass(frozen=True)
-class PairColours:
-    """What the pairs of one map are coloured by; a colour means the same in all maps unless `own_scale`.
+class PairColors:
+    """What the pairs of one map are colored by; a color means the same in all maps unless `own_scale`.
 
     Attributes:
         by: `modality`, `agreement`, `rank`, `cosine` or a column.
@@ -84,7 +84,7 @@ class PairColours:
         place: Place in `names` of each pair, -1 where it is not known; None without classes.
         numbers: Each pair's place on a scale, NaN where it has none; None without a scale.
         ends: Least and greatest number of the scale; None without one.
-        ordered: The classes stand in an order: their colours do too.
+        ordered: The classes stand in an order: their colors do too.
         own_scale: This map's scale is not the other maps' (cosines of two runs are not on one scale).
         note: What else must be said about it; may be empty.
         better: The scale is around zero: 1 where great numbers speak for run B, -1 where small ones do; else 0.
@@ -102,8 +102,8 @@ class PairColours:
 
 
 @dataclass(frozen=True)
-class ColouredMap:
-    """What colours can be made of: the number of pairs, their columns, and how the run sees them if that is known."""
+class ColoredMap:
+    """What colors can be made of: the number of pairs, their columns, and how the run sees them if that is known."""
 
     n: int
     columns: Mapping[str, MetadataColumn]
@@ -111,7 +111,7 @@ class ColouredMap:
 
 
 def words(by: str) -> str:
-    """What a colouring is called: `subject_colour` reads `Subject colour`."""
+    """What a coloring is called: `subject_color` reads `Subject color`."""
     if by in CHANGED:
         return changed_words(by)
     return _WORDS.get(by, by.replace("_", " ").capitalize())
@@ -138,10 +138,10 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
     return PairNumbers(cosine, rank, len(sample), len(texts))
 
 
-def pair_colours(by: str, maps: Sequence[ColouredMap]) -> list[PairColours]:
-    """What colours each map's pairs; what is not computed yet, or missing, is -1 or NaN and drawn grey."""
+def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[PairColors]:
+    """What colors each map's pairs; what is not computed yet, or missing, is -1 or NaN and drawn gray."""
     if by == MODALITY:
-        return [PairColours(by) for _ in maps]
+        return [PairColors(by) for _ in maps]
     if by == AGREEMENT:
         return _agreement(maps)
     if by == RANK:
@@ -149,49 +149,49 @@ def pair_colours(by: str, maps: Sequence[ColouredMap]) -> list[PairColours]:
     if by == COSINE:
         return [_cosine(one) for one in maps]
     if by in CHANGED:
-        return [changed_colours(by, _changes_of(one, by)) for one in maps]
+        return [changed_colors(by, _changes_of(one, by)) for one in maps]
     columns = [one.columns.get(by) or _nothing(one.n) for one in maps]
     if all(column.numbers is not None for column in columns):
         return _on_one_scale(by, [column.numbers for column in columns if column.numbers is not None])
     classes = [column if column.place is not None else _as_classes(column) for column in columns]
     names = tuple(sorted({name for column in classes for name in column.names}))
     where = {name: i for i, name in enumerate(names)}
-    return [PairColours(by, names, _moved(column, where)) for column in classes]
+    return [PairColors(by, names, _moved(column, where)) for column in classes]
 
 
-def _changes_of(one: ColouredMap, by: str) -> Float[np.ndarray, " n"]:
+def _changes_of(one: ColoredMap, by: str) -> Float[np.ndarray, " n"]:
     known = one.columns.get(by)
     return np.full(one.n, np.nan) if known is None or known.numbers is None else known.numbers
 
 
-def _agreement(maps: Sequence[ColouredMap]) -> list[PairColours]:
+def _agreement(maps: Sequence[ColoredMap]) -> list[PairColors]:
     numbers = [one.numbers for one in maps]
     known = [found for found in numbers if found is not None]
     if len(maps) != 2 or len(known) != 2 or maps[0].n != maps[1].n:
-        return [PairColours(AGREEMENT, AGREEMENTS, np.full(one.n, -1)) for one in maps]
+        return [PairColors(AGREEMENT, AGREEMENTS, np.full(one.n, -1)) for one in maps]
     place = agreement(known[0].rank, known[1].rank)
-    return [PairColours(AGREEMENT, AGREEMENTS, place, note=_sampled(known[0])) for _ in maps]
+    return [PairColors(AGREEMENT, AGREEMENTS, place, note=_sampled(known[0])) for _ in maps]
 
 
-def _rank(one: ColouredMap) -> PairColours:
+def _rank(one: ColoredMap) -> PairColors:
     place = np.full(one.n, -1) if one.numbers is None else rank_groups(one.numbers.rank)
     note = "" if one.numbers is None else _sampled(one.numbers)
-    return PairColours(RANK, rank_names(), place, ordered=True, note=note)
+    return PairColors(RANK, rank_names(), place, ordered=True, note=note)
 
 
-def _cosine(one: ColouredMap) -> PairColours:
+def _cosine(one: ColoredMap) -> PairColors:
     numbers = np.full(one.n, np.nan) if one.numbers is None else np.asarray(one.numbers.cosine, np.float64)
     note = "cosines of two runs are not on one scale"
-    return PairColours(COSINE, numbers=numbers, ends=_ends([numbers]), own_scale=True, note=note)
+    return PairColors(COSINE, numbers=numbers, ends=_ends([numbers]), own_scale=True, note=note)
 
 
 def _sampled(numbers: PairNumbers) -> str:
     return f"ranks among {numbers.among:,} captions drawn at random" if numbers.sampled else ""
 
 
-def _on_one_scale(by: str, numbers: Sequence[np.ndarray]) -> list[PairColours]:
+def _on_one_scale(by: str, numbers: Sequence[np.ndarray]) -> list[PairColors]:
     ends = _ends(numbers)
-    return [PairColours(by, numbers=values, ends=ends) for values in numbers]
+    return [PairColors(by, numbers=values, ends=ends) for values in numbers]
 
 
 def _ends(numbers: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -229,18 +229,18 @@ def changed_words(by: str) -> str:
     return MEASURES[by].words
 
 
-def changed_colours(by: str, values: Float[np.ndarray, " n"]) -> PairColours:
-    """The colours of one measure: verdicts as two classes, a change around zero, others from least to greatest."""
+def changed_colors(by: str, values: Float[np.ndarray, " n"]) -> PairColors:
+    """The colors of one measure: verdicts as two classes, a change around zero, others from least to greatest."""
     known = values[np.isfinite(values)]
     missing = len(values) - len(known)
     left = f"{missing:,} pairs not compared" if missing else ""
     if by == "verdict":
         place = np.where(np.isfinite(values), np.where(values > 0.5, 0, 1), -1)
-        return PairColours(by, _VERDICTS, place.astype(np.int64), note=left)
+        return PairColors(by, _VERDICTS, place.astype(np.int64), note=left)
     if by not in BETTER_IN_B:
         ends = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
-        return PairColours(by, numbers=values, ends=ends, note=left)
+        return PairColors(by, numbers=values, ends=ends, note=left)
     far = float(np.quantile(np.abs(known), _MOST_SHOWN)) if len(known) else 0.0
     far = far or (float(np.abs(known).max()) if len(known) else 0.0) or 1.0
-    said = "; ".join(filter(None, ("blue is better in A, orange in B", f"beyond ±{far:,.3g} the colour stays", left)))
-    return PairColours(by, numbers=values, ends=(-far, far), note=said, better=BETTER_IN_B[by])
+    said = "; ".join(filter(None, ("blue is better in A, orange in B", f"beyond ±{far:,.3g} the color stays", left)))
+    return PairColors(by, numbers=values, ends=(-far, far), note=said, better=BETTER_IN_B[by])

@@ -41,8 +41,8 @@ class PromptRun(SnapshotLabel):
     """One run's zero-shot accuracy, template by template.
 
     Attributes:
-        index: Place of the run among those asked for; decides its colour.
-        n: Images classified; `labelled` of the snapshot's `pairs` have one of the classes.
+        index: Place of the run among those asked for; decides its color.
+        n: Images classified; `labeled` of the snapshot's `pairs` have one of the classes.
         column: Of the items, that says an image's class.
         rows: Of the snapshot, that were classified.
         paths: Image file of each of them.
@@ -55,7 +55,7 @@ class PromptRun(SnapshotLabel):
 
     index: int
     n: int
-    labelled: int
+    labeled: int
     pairs: int
     column: str
     rows: Int[np.ndarray, " n"]
@@ -104,7 +104,7 @@ def prompts(
         progress: Told how far it is; may raise to cancel.
 
     Raises:
-        ChartError: No such snapshot, no images, no labelled image, or weights that cannot be used.
+        ChartError: No such snapshot, no images, no labeled image, or weights that cannot be used.
     """
     templates = texts[0].templates
     weights = tuple(weights) or (1.0,) * len(templates)
@@ -142,7 +142,7 @@ def _run(
         index=index,
         **shown(row, chosen),
         n=len(task.rows),
-        labelled=task.labelled,
+        labeled=task.labeled,
         pairs=task.of,
         column=task.column,
         rows=task.rows,

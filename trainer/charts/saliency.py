@@ -13,7 +13,7 @@ class SaliencyRun:
     """One run's map.
 
     Attributes:
-        index: Place of the run among those asked for; decides its colour.
+        index: Place of the run among those asked for; decides its color.
         cells: What each cell adds to the cosine of image and caption.
         cosine: Of the whole image with the caption.
     """

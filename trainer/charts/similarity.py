@@ -61,7 +61,7 @@ class SimilarityRun(SnapshotLabel):
     """One run's cosines.
 
     Attributes:
-        index: Place of the run among those asked for; decides its colour.
+        index: Place of the run among those asked for; decides its color.
         n: Images compared, each with all texts of the split.
         pairs: Pairs of the snapshot; larger than `n` when sampled.
         rows: The pairs of the snapshot that were compared.
@@ -170,7 +170,7 @@ def similarity(
 
     Args:
         workspace: Where the runs are.
-        runs: Ids or names; their order decides the colours.
+        runs: Ids or names; their order decides the colors.
         step: Of the snapshots; None takes each run's last.
         dataset: Of the snapshots; None takes the run's first.
         split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
@@ -246,7 +246,7 @@ def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progr
             image, text, question.k, group_of, texts, rows=rows, progress=progress
         )
         there = np.flatnonzero(counts.sum(0))
-        unmatched, weights = bins.centres[there], counts.sum(0)[there]
+        unmatched, weights = bins.centers[there], counts.sum(0)[there]
     else:
         hardest = hardest_texts(image, text, question.k, texts, rows=rows, progress=progress)
         found = hardest.cosines

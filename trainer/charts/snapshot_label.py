@@ -1,4 +1,4 @@
-"""What a chart is about: one snapshot of one run, named so that a person recognises it."""
+"""What a chart is about: one snapshot of one run, named so that a person recognizes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SnapshotLabel:
     Attributes:
         run: Id of the run.
         name: Its name.
-        objective: What it minimises, `clip` or `cloob` for example.
+        objective: What it minimizes, `clip` or `cloob` for example.
         step: Of the snapshot.
         dataset: Of the snapshot.
         split: Of the snapshot.

@@ -1,4 +1,4 @@
-"""What a chart is: one value that the window, `trainer export`, `trainer analyse` and the tests read."""
+"""What a chart is: one value that the window, `trainer export`, `trainer analyze` and the tests read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Chart(Generic[S, D]):
         needs: What must be chosen for it.
         compute: The slow part. Equal requests with equal settings (but those that only redraw) are computed once.
         draw: The quick and pure part: settings that only redraw run it alone.
-        values: What `trainer analyse NAME` prints, a dictionary a column; None: the tables of the panel.
+        values: What `trainer analyze NAME` prints, a dictionary a column; None: the tables of the panel.
         records: A header and rows of the single items behind the chart, for `--records`; None: there are none.
         quick: Whether computing takes less than a frame, so that the window waits for it.
     """

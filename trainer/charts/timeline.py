@@ -29,9 +29,9 @@ from trainer.charts.pair_colors import (
     CLASS,
     COMPUTED,
     MODALITY,
-    ColouredMap,
+    ColoredMap,
     changed_columns,
-    pair_colours,
+    pair_colors,
     pair_numbers,
     words,
 )
@@ -98,7 +98,7 @@ class TimelineRun:
     """One run's snapshots; of each, point i of the images and point i of the texts are pair i.
 
     Attributes:
-        index: Place among the runs asked for; decides its colour.
+        index: Place among the runs asked for; decides its color.
         folders: Of the snapshots, in the order of their steps.
         steps: Ascending.
         points: Where the points stand at each step: images, then texts.
@@ -131,10 +131,10 @@ class TimelineRun:
 
 
 @dataclass(frozen=True)
-class PointColours:
-    """What the pairs of one run are coloured by, at all steps alike; fields as in `trainer.charts.map.MapChart`."""
+class PointColors:
+    """What the pairs of one run are colored by, at all steps alike; fields as in `trainer.charts.map.MapChart`."""
 
-    colour: str
+    color: str
     classes: tuple[str, ...]
     class_of: Int[np.ndarray, " n"]
     numbers: Float[np.ndarray, " n"] | None
@@ -153,14 +153,14 @@ class TimelineChart:
         frame: Left, bottom, right and top that hold every point of every run and step.
         placement: How points are placed.
         note: What was fixed, turned and sampled.
-        colours: Of each run's pairs; empty: by class where there are some.
+        colors: Of each run's pairs; empty: by class where there are some.
     """
 
     runs: tuple[TimelineRun, ...]
     frame: tuple[float, float, float, float]
     placement: PointPlacement
     note: str
-    colours: tuple[PointColours, ...] = ()
+    colors: tuple[PointColors, ...] = ()
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -183,7 +183,7 @@ def timeline(
 
     Args:
         workspace: Where the runs are.
-        runs: Ids or names; their order decides the colours, and the first one's last step the frame of PCA.
+        runs: Ids or names; their order decides the colors, and the first one's last step the frame of PCA.
         dataset: Of the snapshots; None takes each run's first.
         split: Of the snapshots; None takes the held-out split.
         placement: How points are placed; None is PCA.
@@ -253,14 +253,14 @@ def what_changed(
     return changed_columns(changes(workspace, *pair, dataset=runs[0].dataset, split=runs[0].split, progress=progress))
 
 
-def point_colours(
+def point_colors(
     chart: TimelineChart,
     by: str | None = None,
     *,
     workspace: Workspace | None = None,
     progress: Progress | None = None,
-) -> tuple[PointColours, ...]:
-    """Colours of every run's pairs, one meaning in all; what is computed is so of each run's last step.
+) -> tuple[PointColors, ...]:
+    """Colors of every run's pairs, one meaning in all; what is computed is so of each run's last step.
 
     Args:
         chart: The runs.
@@ -289,10 +289,10 @@ def point_colours(
     if by not in (MODALITY, *COMPUTED) and not any(columns):
         named = ", ".join(dict.fromkeys(name for run in runs for name in run.items.metadata))
         computed = ", ".join((*COMPUTED, *CHANGED))
-        raise ChartError(f"There is no column {by!r} to colour by; choose modality, label, {computed}, {named}.")
-    found = pair_colours(by, [ColouredMap(run.n, *made) for run, *made in zip(runs, columns, numbers, strict=True)])
+        raise ChartError(f"There is no column {by!r} to color by; choose modality, label, {computed}, {named}.")
+    found = pair_colors(by, [ColoredMap(run.n, *made) for run, *made in zip(runs, columns, numbers, strict=True)])
     return tuple(
-        PointColours(
+        PointColors(
             by,
             one.names,
             np.zeros(run.n, np.int64) if one.place is None else one.place,
@@ -396,7 +396,7 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
 
 
 def fixed_tau(workspace: Workspace, run: int) -> float | None:
-    """The temperature that the run's configuration fixes; None where the optimiser moves it or there is none."""
+    """The temperature that the run's configuration fixes; None where the optimizer moves it or there is none."""
     objective = workspace.runs.config_of(run).objective
     inv_tau = getattr(objective, "inv_tau", None)
     # `inv_tau_max` is the clamp of a learned one.

@@ -1,6 +1,6 @@
 """Checkpoints: what training resumes from, whole on disk or not there, and verified before use.
 
-A checkpoint is a folder `step_000123/` with the weights (safetensors), the state of the optimiser and of the random
+A checkpoint is a folder `step_000123/` with the weights (safetensors), the state of the optimizer and of the random
 generators (loadable with `weights_only=True`, so opening one runs no code), the tokenizer, and `manifest.json` with
 the SHA-256 of each: neither torch nor safetensors notices a flipped byte.
 """
@@ -52,7 +52,7 @@ class Checkpoint:
     Attributes:
         step: Updates made when it was saved.
         weights: Towers (`towers.`) and method (`method.`), buffers included.
-        training: State of the optimiser and the generators, and the best value so far; empty if not asked for.
+        training: State of the optimizer and the generators, and the best value so far; empty if not asked for.
         tokenizer: As `Tokenizer.to_json` wrote it.
     """
 
@@ -69,7 +69,7 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
     Args:
         checkpoints: Folder to put it in.
         modules: Prefix of the weights -> module.
-        training: What else to go on from: `step`, the `optimiser`'s state, the best value. Tensors and plain values.
+        training: What else to go on from: `step`, the `optimizer`'s state, the best value. Tensors and plain values.
         tokenizer: JSON of the tokenizer, so that the folder is enough to embed with.
 
     Raises:
@@ -107,7 +107,7 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
 
     Args:
         folder: As `save` returned it.
-        training: Whether to read the optimiser and the generators too.
+        training: Whether to read the optimizer and the generators too.
 
     Raises:
         DamagedCheckpoint: A file is missing, or not what the manifest says.
@@ -164,14 +164,14 @@ def newest(checkpoints: Path, *, training: bool = True) -> tuple[Checkpoint | No
     return None, complaints
 
 
-def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
+def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimizer: torch.optim.Optimizer) -> None:
     """Puts weights, moments and generators back; training goes on as if it had never stopped.
 
     Raises:
         CheckpointError: The weights do not fit the modules.
     """
     load_weights(checkpoint, modules)
-    optimiser.load_state_dict(checkpoint.training["optimiser"])
+    optimizer.load_state_dict(checkpoint.training["optimizer"])
     _restore_generators(checkpoint.training["generators"])
 
 

@@ -1,4 +1,4 @@
-"""`trainer export NAME` and `trainer analyse NAME` of every chart in the registry."""
+"""`trainer export NAME` and `trainer analyze NAME` of every chart in the registry."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ExportChart:
 
 
 @dataclass(frozen=True)
-class AnalyseChart:
+class AnalyzeChart:
     """The command that prints the numbers of one chart."""
 
     chart: Chart[Any, Any]
@@ -56,7 +56,7 @@ class AnalyseChart:
 
     def run(self, args: argparse.Namespace) -> int:
         """Prints one column a run, or with `--json` one object a run."""
-        from trainer.cli.analyse import print_values
+        from trainer.cli.analyze import print_values
 
         settings, data = _compute(self.chart, args)
         print_values(args, self.chart.numbers(data, settings))
@@ -105,9 +105,9 @@ def export_kinds(wanted: str | None) -> dict[str, ExportChart]:
     return {name: ExportChart(*_with_help(name)) for name in _wanted(wanted)}
 
 
-def analyse_kinds(wanted: str | None) -> dict[str, AnalyseChart]:
-    """The charts whose numbers `trainer analyse` prints: all, or only the one that is asked for."""
-    return {name: AnalyseChart(*_with_help(name)) for name in _wanted(wanted)}
+def analyze_kinds(wanted: str | None) -> dict[str, AnalyzeChart]:
+    """The charts whose numbers `trainer analyze` prints: all, or only the one that is asked for."""
+    return {name: AnalyzeChart(*_with_help(name)) for name in _wanted(wanted)}
 
 
 def _with_help(name: str) -> tuple[Chart[Any, Any], str]:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="counts, ten example pairs, and every problem")
     which = show.add_mutually_exclusive_group(required=True)
     which.add_argument("--preset", metavar="NAME", help="the data of a preset")
-    which.add_argument("--data", metavar="PATH", help="a folder, table or tar of whatever layout; it is recognised")
+    which.add_argument("--data", metavar="PATH", help="a folder, table or tar of whatever layout; it is recognized")
     which.add_argument("--folder", metavar="DIR", help="images with .txt captions next to them")
     which.add_argument("--table", metavar="FILE", help="table of images and captions")
     which.add_argument("--config", type=Path, metavar="FILE", help="the data of a run's config.toml")

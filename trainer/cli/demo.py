@@ -65,13 +65,13 @@ def _configured(run: config.Run, args: argparse.Namespace) -> config.Run:
             model=replace(
                 run.model, image_size=32, image_width=16, text_width=64, text_layers=1, text_heads=4, embed_dim=64
             ),
-            optimiser=replace(run.optimiser, batch_size=32, epochs=2, warmup_steps=4),
+            optimizer=replace(run.optimizer, batch_size=32, epochs=2, warmup_steps=4),
             watching=replace(run.watching, evaluate_every=8, snapshots=2),
         )
     if args.seed is not None:
         run = config.replace(run, "seed", str(args.seed))
     if args.epochs is not None:
-        run = config.replace(run, "optimiser.epochs", str(args.epochs))
+        run = config.replace(run, "optimizer.epochs", str(args.epochs))
     return run
 
 

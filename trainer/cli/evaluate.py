@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     tasks.add_argument("--most-train", type=int, default=5_000, metavar="N", help="learn probes from at most (5000)")
     tasks.add_argument(
-        "--features", action="store_true", help="probes and neighbours read features before the projection"
+        "--features", action="store_true", help="probes and neighbors read features before the projection"
     )
     tasks.add_argument(
         "--json-lines", action="store_true", help="print each task as a line of JSON once it is measured"
@@ -182,11 +182,11 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         _refuse_trained(workspace, run, choice, row.name)
     opened = kept.opened
     splits = _loaded(workspace, choice, opened)
-    # Neighbours are sought among what the run was trained on.
+    # Neighbors are sought among what the run was trained on.
     own = splits if choice is run.data else _loaded(workspace, run.data, opened)
     reference = ReferencePairs(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
     stored = reference.embed(opened.model, opened.device)
-    task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbours"
+    task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbors"
     results = []
     for split, pairs in splits.heldout.items():
         heldout = HeldOut(
@@ -197,7 +197,7 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
             context_length=opened.context_length,
         )
         embedded = heldout.embed(opened.model, opened.device)
-        metrics = measure(heldout, embedded, kept.method, batch_size=run.optimiser.batch_size)
+        metrics = measure(heldout, embedded, kept.method, batch_size=run.optimizer.batch_size)
         metrics |= reference.numbers(pairs, embedded, stored)
         facts = {"dataset": pairs.name, "split": split, "model": row.name, "pretrained": f"step {opened.step}"}
         asked = heldout.suite if (heldout.labels >= 0).any() else None
@@ -213,7 +213,7 @@ def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder
     from trainer.data.dataset_index import listing
     from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
 
-    trained = learned_pairs(run.data, workspace.folder, tell) if run.optimiser.epochs else LearnedPairs()
+    trained = learned_pairs(run.data, workspace.folder, tell) if run.optimizer.epochs else LearnedPairs()
     found = listing(choice, workspace.folder, tell).splits["train"] if trained else ()
     if seen := sum(trained.seen(found)):
         raise DataError(

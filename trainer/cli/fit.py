@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions next to them")
     place.add_argument("--table", metavar="FILE", help="train on a table of images and captions")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimiser.batch_size=64; repeatable"
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimizer.batch_size=64; repeatable"
     )
     parser.add_argument("--detach", action="store_true", help="train in the background and return at once")
 
@@ -116,7 +116,7 @@ def _changed(run: config.Run, changes: Sequence[str]) -> config.Run:
     for change in changes:
         field, equals, value = change.partition("=")
         if not equals:
-            raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimiser.batch_size=64.")
+            raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimizer.batch_size=64.")
         run = config.replace(run, field.strip(), value.strip())
     return run
 

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run, or a .safetensors or .pt file (open_clip, or CLOOB as published)",
     )
     data = parser.add_mutually_exclusive_group()
-    data.add_argument("--data", metavar="PATH", help="folder, table or tar to look at; it is recognised")
+    data.add_argument("--data", metavar="PATH", help="folder, table or tar to look at; it is recognized")
     data.add_argument("--preset", metavar="NAME", help="the data of a preset (default: Scenes)")
     data.add_argument("--like", metavar="RUN", help="the data of another run, to compare the two")
     parser.add_argument("--name", default="", help="name of the run (default: the model's)")

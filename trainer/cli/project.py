@@ -36,7 +36,7 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     """Method and parameters."""
     group = parser.add_argument_group("how points are placed")
     group.add_argument("--method", choices=METHODS, default="pca", help="how points are placed (pca)")
-    group.add_argument("--neighbours", type=int, default=15, help="size of a neighbourhood; t-SNE: the perplexity (15)")
+    group.add_argument("--neighbors", type=int, default=15, help="size of a neighborhood; t-SNE: the perplexity (15)")
     group.add_argument("--min-dist", type=float, default=0.1, help="UMAP: how close points may lie (0.1)")
     group.add_argument(
         "--metric", choices=("cosine", "euclidean"), default="cosine", help="UMAP, t-SNE: distance of vectors (cosine)"
@@ -60,7 +60,7 @@ def placement_of(args: argparse.Namespace) -> PointPlacement:
         raise ProjectError("The method file needs --coordinates FILE, a .npy, .csv or .parquet with x and y.")
     return PointPlacement(
         method=args.method,
-        neighbours=args.neighbours,
+        neighbors=args.neighbors,
         min_dist=args.min_dist,
         metric=args.metric,
         seed=args.seed,

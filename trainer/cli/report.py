@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.cli import compare
-from trainer.cli.analyse import similarity
+from trainer.cli.analyze import similarity
 from trainer.cli.export import SnapshotChoice
 from trainer.cli.export import calibration as export_calibration
 from trainer.cli.export import curves as export_curves
@@ -182,29 +182,29 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
     titles = {"pca": "Map, principal components", "umap": "Map, UMAP"}
     texts = {
         "pca": "Images (discs) and texts (diamonds) in one plane; a gap between the modalities stays visible.",
-        "umap": "Neighbourhoods are kept, distances between clusters are not, so they are not evidence.",
+        "umap": "Neighborhoods are kept, distances between clusters are not, so they are not evidence.",
     }
     figures = []
-    colours = ["modality", *_class_column(workspace, rows)]
+    colors = ["modality", *_class_column(workspace, rows)]
     for method in ("pca", "umap"):
-        for colour in colours:
-            stem = f"map-{method}-{colour}".replace("/", "_")
-            placement = export_map.Placement(method=method, colour=colour)
+        for color in colors:
+            stem = f"map-{method}-{color}".replace("/", "_")
+            placement = export_map.Placement(method=method, color=color)
             line = export_map.write(
                 workspace, [row.id for row in rows], _files(folder, stem), view=SnapshotChoice(), placement=placement
             )
-            title = f"{titles[method]}, coloured by {colour.replace('_', ' ')}"
+            title = f"{titles[method]}, colored by {color.replace('_', ' ')}"
             figures.append(ReportFigure(stem, title, texts[method], line))
     return figures
 
 
 def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
     """The column of classes, if every run's items have one that tells them apart."""
-    from trainer.charts.map import colour_columns
+    from trainer.charts.map import color_columns
     from trainer.charts.snapshots import choose_snapshot
     from trainer.store import read_snapshot
 
-    columns = [colour_columns(read_snapshot(choose_snapshot(workspace, row).folder).items) for row in rows]
+    columns = [color_columns(read_snapshot(choose_snapshot(workspace, row).folder).items) for row in rows]
     return ["label"] if all("label" in there for there in columns) else []
 
 
@@ -232,7 +232,7 @@ def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dic
 
 
 def _numbers(workspace: Workspace, kind: str, runs: Sequence[int]) -> list[dict[str, Any]]:
-    """What `trainer analyse KIND` gives of these runs."""
+    """What `trainer analyze KIND` gives of these runs."""
     from trainer.charts.registry import load
     from trainer.charts.spec import Request, targets_of
 

@@ -24,7 +24,7 @@ from trainer.config.model import Model, OpenClip, TinyTowers
 from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
 from trainer.config.objectives import __all__ as _objectives
 from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
-from trainer.config.run import SECTIONS, Optimiser, Run, Watching, choices
+from trainer.config.run import SECTIONS, Optimizer, Run, Watching, choices
 from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
     "Model",
     "Named",
     "OpenClip",
-    "Optimiser",
+    "Optimizer",
     "Run",
     "Scenes",
     "Shards",

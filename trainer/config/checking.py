@@ -8,7 +8,7 @@ from typing import Final
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
 from trainer.config.model import Model, OpenClip
-from trainer.config.objectives import Byol, Labelled, Pcl, SimSiam, Word2Vec
+from trainer.config.objectives import Byol, Labeled, Pcl, SimSiam, Word2Vec
 from trainer.config.run import SECTIONS, Run
 from trainer.config.run_name import name_fault
 
@@ -73,7 +73,7 @@ def _is_encoding(name: str) -> bool:
 
 def _check_objective(run: Run) -> None:
     """Checks the objective against the batches it gets."""
-    objective, size = run.objective, run.optimiser.batch_size
+    objective, size = run.objective, run.optimizer.batch_size
     if isinstance(run.model, OpenClip) and objective.towers == "words":
         raise ConfigError(f"model open_clip has no use in {objective.label}, which learns from captions: choose tiny.")
     frozen = getattr(run.model, "freeze", "none")
@@ -81,37 +81,37 @@ def _check_objective(run: Run) -> None:
         raise ConfigError(f"model.freeze image leaves {objective.label} nothing to train: choose none.")
     if isinstance(objective, Pcl) and objective.queue % size:
         raise ConfigError(
-            f"objective.queue {objective.queue} must be a multiple of optimiser.batch_size {size}, whole batches "
+            f"objective.queue {objective.queue} must be a multiple of optimizer.batch_size {size}, whole batches "
             f"enter and leave it: choose {max(1, round(objective.queue / size)) * size}."
         )
-    if isinstance(objective, Labelled) and (size % objective.per_class or size < 2 * objective.per_class):
+    if isinstance(objective, Labeled) and (size % objective.per_class or size < 2 * objective.per_class):
         raise ConfigError(
-            f"objective.per_class {objective.per_class} must divide optimiser.batch_size {size} at least twice: "
+            f"objective.per_class {objective.per_class} must divide optimizer.batch_size {size} at least twice: "
             "a batch needs positives of two classes. 4 fits most batches."
         )
     _check_micro_batch(run)
-    if isinstance(objective, Word2Vec) and run.optimiser.micro_batch:
+    if isinstance(objective, Word2Vec) and run.optimizer.micro_batch:
         raise ConfigError(
-            f"optimiser.micro_batch {run.optimiser.micro_batch} is of no use to {objective.label}, whose pairs of "
+            f"optimizer.micro_batch {run.optimizer.micro_batch} is of no use to {objective.label}, whose pairs of "
             "words do not depend on each other: choose 0 and a smaller batch."
         )
 
 
 def _check_micro_batch(run: Run) -> None:
     """Checks that parts of a batch have the gradient of the whole, and that none of them is a single row."""
-    objective, size, micro = run.objective, run.optimiser.batch_size, run.optimiser.micro_batch
+    objective, size, micro = run.objective, run.optimizer.batch_size, run.optimizer.micro_batch
     if not micro or micro >= size:
         return
     if isinstance(objective, SimSiam | Byol):
         raise ConfigError(
-            f"optimiser.micro_batch {micro} would change the gradient of {objective.label}, whose projector and "
+            f"optimizer.micro_batch {micro} would change the gradient of {objective.label}, whose projector and "
             "predictor have batch norms that would see the micro-batch only: choose 0 and a smaller batch."
         )
     if micro == 1 or size % micro == 1:
         # Upwards until the parts are even enough: half the batch always is, unless it has three rows or fewer.
         better = next((m for m in range(micro + 1, size) if size % m != 1), 0)
         raise ConfigError(
-            f"optimiser.micro_batch {micro} leaves a part of one row of optimiser.batch_size {size}, which batch norms "
+            f"optimizer.micro_batch {micro} leaves a part of one row of optimizer.batch_size {size}, which batch norms "
             f"cannot do with: choose {better}."
         )
 

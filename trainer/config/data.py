@@ -13,7 +13,7 @@ from trainer.untrusted import files as untrusted_files
 
 @dataclass(frozen=True, kw_only=True)
 class Scenes:
-    """The built-in pairs: two coloured shapes in a spatial relation on a textured ground, drawn from a seed."""
+    """The built-in pairs: two colored shapes in a spatial relation on a textured ground, drawn from a seed."""
 
     kind: ClassVar[str] = "scenes"
     label: ClassVar[str] = "Scenes"
@@ -28,7 +28,7 @@ class Scenes:
     cooccurrence: float = option(
         0.0,
         "Co-occurrence",
-        "0: shapes, colours and grounds are independent. 1: each shape keeps to its favourite colours and grounds.",
+        "0: shapes, colors and grounds are independent. 1: each shape keeps to its favorite colors and grounds.",
         low=0.0,
         high=1.0,
     )

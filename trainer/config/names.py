@@ -11,8 +11,8 @@ from trainer.config.fields import ConfigError
 SHORT: Final = {
     "beta": "objective.beta",
     "tau": "objective.tau",
-    "batch": "optimiser.batch_size",
-    "batch_size": "optimiser.batch_size",
+    "batch": "optimizer.batch_size",
+    "batch_size": "optimizer.batch_size",
 }
 """Names without their section."""
 _OF_PAPERS: Final = {
@@ -25,7 +25,7 @@ WORDS: Final = {
     "objective.scale_hopfield": "beta",
     "objective.tau": "tau",
     "objective.inv_tau": "1/tau",
-    "optimiser.batch_size": "batch",
+    "optimizer.batch_size": "batch",
 }
 """Fields in a word, for the names of runs."""
 
@@ -70,5 +70,5 @@ def unknown(name: str, fields: Iterable[str], *, of: str) -> ConfigError:
     told = ", ".join(f"{field} (or {also[field]})" if field in also else field for field in shown)
     near = difflib.get_close_matches(dotted, shown, n=1, cutoff=0.8)
     guess = f" Did you mean {near[0]}?" if near else ""
-    rest = "" if section else ", and those of a section, such as optimiser.batch_size"
+    rest = "" if section else ", and those of a section, such as optimizer.batch_size"
     return ConfigError(f"{name}: a run of {of} has no such field.{guess} There are {told}{rest}.")

@@ -71,7 +71,7 @@ def read(path: Path) -> Run:
 
 
 def replace(run: Run, name: str, value: str) -> Run:
-    """`run` with one field changed: `optimiser.batch_size`, `objective.beta`, or `objective` for its kind.
+    """`run` with one field changed: `optimizer.batch_size`, `objective.beta`, or `objective` for its kind.
 
     Raises:
         ConfigError: No such field, or the value does not fit it.

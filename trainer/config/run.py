@@ -1,4 +1,4 @@
-"""The whole of a run: its sections, how it is optimised and watched."""
+"""The whole of a run: its sections, how it is optimized and watched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.config.objectives import Clip, Objective
 
 
 @dataclass(frozen=True, kw_only=True)
-class Optimiser:
+class Optimizer:
     """AdamW with linear warm-up and cosine decay; 1-D parameters and scales are not decayed."""
 
     batch_size: int = option(128, "Batch size", "Pairs in a step.", low=2, high=65_536)
@@ -125,7 +125,7 @@ class Run:
     data: Data = field(default_factory=Scenes)
     model: Model = field(default_factory=TinyTowers)
     objective: Objective = field(default_factory=Clip)
-    optimiser: Optimiser = field(default_factory=Optimiser)
+    optimizer: Optimizer = field(default_factory=Optimizer)
     watching: Watching = field(default_factory=Watching)
 
 
@@ -140,7 +140,7 @@ SECTIONS: Final[dict[str, tuple[type, ...]]] = {
     "data": choices(Data),
     "model": choices(Model),
     "objective": choices(Objective),
-    "optimiser": (Optimiser,),
+    "optimizer": (Optimizer,),
     "watching": (Watching,),
 }
 """Section of the TOML file -> the dataclasses it may hold; sections with a `kind` are told apart by it."""

@@ -12,13 +12,13 @@ from torch import Tensor
 
 MEAN: Final = (0.48145466, 0.4578275, 0.40821073)
 DEVIATION: Final = (0.26862954, 0.26130258, 0.27577711)
-"""Of CLIP's training images per channel, as every CLIP model normalises them."""
+"""Of CLIP's training images per channel, as every CLIP model normalizes them."""
 
 _RATIO: Final = 1.05
 """Largest width to height of a crop; more would turn circles to ellipses. Never mirrored: left would become right."""
 
 
-def normalised(images: UInt8[Tensor, "n h w 3"]) -> Float[Tensor, "n 3 h w"]:
+def normalized(images: UInt8[Tensor, "n h w 3"]) -> Float[Tensor, "n 3 h w"]:
     """Whole images as a tower takes them: channels first, zero mean, unit deviation."""
     channels = images.permute(0, 3, 1, 2).contiguous().float()
     # In place on contiguous channels: ten times as fast as broadcasting over an innermost axis of 3.
@@ -34,7 +34,7 @@ def random_crops(
     epoch: int,
     scale: float,
 ) -> Float[Tensor, "n 3 h w"]:
-    """Each image cropped at random and resized back, normalised as by `normalised`.
+    """Each image cropped at random and resized back, normalized as by `normalized`.
 
     The crop of a pair depends on (seed, epoch, its index) only.
 
@@ -45,7 +45,7 @@ def random_crops(
         epoch: Counted from 0.
         scale: Smallest share of the area that a crop keeps, at most 1; 1 keeps the whole image.
     """
-    whole = normalised(images)
+    whole = normalized(images)
     if scale >= 1:
         return whole
     grid = sampling_grid(_crops(np.asarray(indices), seed=seed, epoch=epoch, scale=scale), whole)
@@ -57,12 +57,12 @@ def sampling_grid(crops: Float[np.ndarray, "4 n"], images: Float[Tensor, "n 3 h 
     n, _, height, width = images.shape
     across_size, across_middle, down_size, down_middle = torch.from_numpy(crops).to(images.device)[..., None]
     grid = torch.empty((n, height, width, 2), device=images.device)
-    grid[..., 0] = (_centres(width, images.device) * across_size + across_middle)[:, None, :]
-    grid[..., 1] = (_centres(height, images.device) * down_size + down_middle)[:, :, None]
+    grid[..., 0] = (_centers(width, images.device) * across_size + across_middle)[:, None, :]
+    grid[..., 1] = (_centers(height, images.device) * down_size + down_middle)[:, :, None]
     return grid
 
 
-def _centres(count: int, device: torch.device) -> Float[Tensor, " count"]:
+def _centers(count: int, device: torch.device) -> Float[Tensor, " count"]:
     """Middles of `count` pixels that together span -1 to 1."""
     return (2 * torch.arange(count, device=device) + 1) / count - 1
 

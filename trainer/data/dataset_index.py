@@ -63,8 +63,8 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     if any(lists) and len(splits) == 1:
         splits, more = shared_by_lists(splits["train"], *lists)
         problems = problems + more
-    labelled = [source for sources in splits.values() for source in sources]
-    return Listing(name, splits, problems, _suite(name, labelled), told)
+    labeled = [source for sources in splits.values() for source in sources]
+    return Listing(name, splits, problems, _suite(name, labeled), told)
 
 
 def _found(

@@ -46,13 +46,13 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
         raise DataError(f"{found.name} has too few pairs to train on: {pairs}. Add some; 2 are the least.{first}")
     if captions_repeat(source.caption for source in train) and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
-    batch = next(size for size in _SIZES if size <= min(pairs, run.optimiser.batch_size))
-    steps = max(1, pairs // batch * run.optimiser.epochs)
+    batch = next(size for size in _SIZES if size <= min(pairs, run.optimizer.batch_size))
+    steps = max(1, pairs // batch * run.optimizer.epochs)
     often = max(1, min(run.watching.evaluate_every, steps // 8))
     return replace(
         run,
         model=_towers(run.model, train),
-        optimiser=replace(run.optimiser, batch_size=batch, warmup_steps=max(1, steps // 10)),
+        optimizer=replace(run.optimizer, batch_size=batch, warmup_steps=max(1, steps // 10)),
         watching=replace(run.watching, evaluate_every=often, checkpoint_every=max(often, steps // 4)),
     )
 

@@ -29,8 +29,8 @@ _TROUBLE: Final = (OSError, RuntimeError, ValueError, EOFError, HTTPException, t
 
 _SILENCE_S: Final = 20.0
 
-_COLOURED: Final = ("CIFAR10", "CIFAR100")
-"""Arrays of numpy; those of the grey ones are torch's."""
+_COLORED: Final = ("CIFAR10", "CIFAR100")
+"""Arrays of numpy; those of the gray ones are torch's."""
 
 
 def named_sources(data: config.Named, workspace_folder: Path, progress: Progress) -> dict[str, list[Source]]:
@@ -124,7 +124,7 @@ def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[StoredPair
         if row % 1000 == 0:
             progress(row / len(opened.data), f"Keeping the pictures of {name}: {row:,} of {len(opened.data):,}")
         buffer = io.BytesIO()
-        image = Image.fromarray(pixels if name in _COLOURED else pixels.numpy())
+        image = Image.fromarray(pixels if name in _COLORED else pixels.numpy())
         image.save(buffer, "PNG", compress_level=1)
         yield StoredPair(f"{row:06}.png", buffer.getvalue(), "", names[int(target)])
 

@@ -19,7 +19,7 @@ def steps_per_epoch(n: int, *, batch_size: int) -> int:
     if n < batch_size:
         raise DataError(
             f"A batch of {batch_size:,} needs more than the {n:,} training pairs there are. "
-            f"Set optimiser.batch_size to at most {n:,}, or add pairs."
+            f"Set optimizer.batch_size to at most {n:,}, or add pairs."
         )
     return n // batch_size
 

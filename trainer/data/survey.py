@@ -178,7 +178,7 @@ def as_json(survey: Survey) -> dict[str, Any]:
     for name in ("data", "problems", "remarks", "examples", "pictures"):
         del kept[name]
     return {
-        "recognised": _options(survey.data),
+        "recognized": _options(survey.data),
         "found": survey.found,
         **kept,
         "examples": [dataclasses.asdict(example) for example in survey.examples],

@@ -1,4 +1,4 @@
-"""Augmented views of images: crop, mirror, colour and blur, on the training device and a batch at a time.
+"""Augmented views of images: crop, mirror, color and blur, on the training device and a batch at a time.
 
 Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, appendix A. A view depends on (seed, epoch, the
 image's index, view) only, so a resumed run sees what it would have seen.
@@ -31,15 +31,15 @@ class ViewStrength:
 
     Attributes:
         smallest_crop: Smallest share of the area a crop keeps.
-        colour: Strength of the jitter, 0 to 1; at 1 brightness, contrast and saturation change by up to 80 %.
-        grey: Share of the views without colour.
+        color: Strength of the jitter, 0 to 1; at 1 brightness, contrast and saturation change by up to 80 %.
+        gray: Share of the views without color.
         blur: Share of the views that are blurred.
         flip: Whether half of the views are mirrored.
     """
 
     smallest_crop: float
-    colour: float
-    grey: float
+    color: float
+    gray: float
     blur: float
     flip: bool
 
@@ -53,7 +53,7 @@ def augmented_view(
     epoch: int,
     view: int,
 ) -> Float[Tensor, "n 3 h w"]:
-    """One view of each image, normalised as all images are.
+    """One view of each image, normalized as all images are.
 
     Args:
         images: The batch, on the device that trains.
@@ -71,7 +71,7 @@ def augmented_view(
         crops[0] *= np.where(drawn[4] < 0.5, -1, 1)
     grid = sampling_grid(crops, pixels)
     pixels = F.grid_sample(pixels, grid, mode="bilinear", padding_mode="border", align_corners=False)
-    pixels = _coloured(pixels, numbers[1:6], look)
+    pixels = _colored(pixels, numbers[1:6], look)
     if look.blur > 0:
         low, high = _SIGMA
         sigma = torch.where(numbers[6] < look.blur, low + (high - low) * numbers[7], 1e-2)
@@ -80,24 +80,24 @@ def augmented_view(
     return (pixels - mean) / torch.tensor(DEVIATION, device=pixels.device)[:, None, None]
 
 
-def _coloured(
+def _colored(
     pixels: Float[Tensor, "n 3 h w"], numbers: Float[Tensor, "5 n"], look: ViewStrength
 ) -> Float[Tensor, "n 3 h w"]:
-    """Brightness, contrast, saturation and hue changed by up to `look.colour`, then some without colour."""
-    bright, contrast, saturation = (1 + 0.8 * look.colour * (2 * numbers[:3] - 1))[:, :, None, None, None]
+    """Brightness, contrast, saturation and hue changed by up to `look.color`, then some without color."""
+    bright, contrast, saturation = (1 + 0.8 * look.color * (2 * numbers[:3] - 1))[:, :, None, None, None]
     luma = torch.tensor(_LUMA, device=pixels.device)[:, None, None]
     pixels = (pixels * bright).clamp(0, 1)
     middle = (pixels * luma).sum(dim=1, keepdim=True).mean(dim=(2, 3), keepdim=True)
     pixels = (middle + contrast * (pixels - middle)).clamp(0, 1)
-    grey = (pixels * luma).sum(dim=1, keepdim=True)
-    turned = torch.einsum("nij,njhw->nihw", _hue_turns(0.2 * look.colour * (2 * numbers[3] - 1)), pixels - grey)
-    # A grey view is one of saturation 0.
-    saturation = saturation * (numbers[4] >= look.grey)[:, None, None, None]
-    return (grey + saturation * turned).clamp(0, 1)
+    gray = (pixels * luma).sum(dim=1, keepdim=True)
+    turned = torch.einsum("nij,njhw->nihw", _hue_turns(0.2 * look.color * (2 * numbers[3] - 1)), pixels - gray)
+    # A gray view is one of saturation 0.
+    saturation = saturation * (numbers[4] >= look.gray)[:, None, None, None]
+    return (gray + saturation * turned).clamp(0, 1)
 
 
 def _hue_turns(turns: Float[Tensor, " n"]) -> Float[Tensor, "n 3 3"]:
-    """Rotations of colour about the grey axis by a share of the circle."""
+    """Rotations of color about the gray axis by a share of the circle."""
     angle = 2 * math.pi * turns
     cosine, sine = angle.cos()[:, None, None], angle.sin()[:, None, None]
     axis = torch.full((3,), 1 / math.sqrt(3), device=turns.device)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, UInt8
 
 from trainer.analysis import corruptions
 from trainer.analysis.distinct import Matching, matching, numbered
-from trainer.analysis.neighbors import NEIGHBOURS, nearest, voted
+from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.word_scores import class_words
@@ -56,7 +56,7 @@ class Evaluation:
     """One model on one data set. Embeddings are kept from task to task.
 
     Attributes:
-        of: What probes and neighbours read: `embeddings`, or `features` before the projection.
+        of: What probes and neighbors read: `embeddings`, or `features` before the projection.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Evaluation:
         no_image = "" if towers.visual is not None else "The run has no image tower."
         no_text = "" if towers.text is not None else "The run has no text tower."
         no_class = "" if has_classes else "The data has no classes."
-        no_train = "" if len(set(self._targets.tolist())) > 1 else "There are no labelled pairs to learn from."
+        no_train = "" if len(set(self._targets.tolist())) > 1 else "There are no labeled pairs to learn from."
         learned = no_image or no_class or no_train
         return {
             "zero_shot": no_image or no_class or (self._no_words() if self.subject.words else no_text),
@@ -217,7 +217,7 @@ class Evaluation:
             return predict(image[self._known], weights) == self._label, "zero_shot_acc1"
         if self.subject.towers.text is not None:
             return ranks(image, self._texts(), self._matching().texts) == 1, "image_to_text_R@1"
-        found = voted(self._targets, *nearest(image[self._known], self._train(), NEIGHBOURS))
+        found = voted(self._targets, *nearest(image[self._known], self._train(), NEIGHBORS))
         return found == self._label, "knn_acc1"
 
     def _record(self, task: str, found: tuple, **details: Any) -> TaskRecord:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from trainer.analysis.linear_probe import ProbeFit, chosen_decay, fit_reading
 from trainer.analysis.progress import Progress
-from trainer.data.augment import normalised, random_crops
+from trainer.data.augment import normalized, random_crops
 from trainer.device import autocast, memory_format
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
@@ -76,7 +76,7 @@ class Some:
 
 def fine_tune(
     towers: TwoTowers,
-    labelled: Some,
+    labeled: Some,
     targets: Int[np.ndarray, " n"],
     tried: Some,
     classes: int,
@@ -92,12 +92,12 @@ def fine_tune(
 
     Args:
         towers: The model, whose image tower is copied.
-        labelled: Images with known classes.
+        labeled: Images with known classes.
         targets: Their classes.
         tried: Images to read.
         classes: How many there are.
         where: Device of the towers.
-        epochs: Over the labelled images; 0: the linear probe alone.
+        epochs: Over the labeled images; 0: the linear probe alone.
         seed: Of order and crops.
         progress: Told how far it is; ends it by raising.
     """
@@ -106,11 +106,11 @@ def fine_tune(
         torch.manual_seed(seed)
         tuned = _Tuned(towers, where)
         tell(0.0, "Fitting the head")
-        features = tuned.features(labelled)
+        features = tuned.features(labeled)
         reading = fit_reading(features, targets, classes, decay=_decay(features, targets, classes))
         linear = reading.logits(tuned.features(tried))
         tuned.begin_head(reading)
-        _train(tuned, labelled, targets, where=where, epochs=epochs, seed=seed, tell=tell)
+        _train(tuned, labeled, targets, where=where, epochs=epochs, seed=seed, tell=tell)
         answers = tuned.read(tried)
     return FineTuned(answers, linear, len(targets), epochs)
 
@@ -123,7 +123,7 @@ class _Tuned(nn.Module):
         # What a run had frozen learns here, too.
         copied = copy.deepcopy(towers.visual).requires_grad_(True)
         self.tower = backbone(copied) or copied
-        self.colours = towers.colours
+        self.colors = towers.colors
         self.head: nn.Linear | None = None
         self._where = where
         self.eval()
@@ -138,7 +138,7 @@ class _Tuned(nn.Module):
             self.head.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
 
     def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n c"]:
-        """Logits of normalised images."""
+        """Logits of normalized images."""
         return self.head(self._seen(pixels))
 
     def features(self, images: Some) -> Float[np.ndarray, "n w"]:
@@ -150,7 +150,7 @@ class _Tuned(nn.Module):
         return self._rows(images, self)
 
     def _seen(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n w"]:
-        found = self.tower(pixels if self.colours is None else self.colours(pixels))
+        found = self.tower(pixels if self.colors is None else self.colors(pixels))
         return (found[0] if isinstance(found, tuple) else found).float()
 
     @torch.inference_mode()
@@ -159,13 +159,13 @@ class _Tuned(nn.Module):
         with autocast(self._where):
             for start in range(0, len(images), AT_ONCE):
                 part = torch.from_numpy(images.part(slice(start, start + AT_ONCE))).to(self._where)
-                rows.append(read(normalised(part).contiguous(memory_format=memory_format(self._where))).float().cpu())
+                rows.append(read(normalized(part).contiguous(memory_format=memory_format(self._where))).float().cpu())
         return torch.cat(rows).numpy().astype(np.float64)
 
 
 def _train(
     tuned: _Tuned,
-    labelled: Some,
+    labeled: Some,
     targets: Int[np.ndarray, " n"],
     *,
     where: torch.device,
@@ -178,23 +178,23 @@ def _train(
     steps = max(1, epochs * per_epoch)
     parameters = [p for p in tuned.parameters() if p.requires_grad]
     peak = RATE * batch / 256
-    optimiser = torch.optim.SGD(parameters, lr=peak, momentum=MOMENTUM, nesterov=True)
+    optimizer = torch.optim.SGD(parameters, lr=peak, momentum=MOMENTUM, nesterov=True)
     step = 0
     for epoch in range(epochs):
         order = np.random.default_rng((seed, epoch)).permutation(len(targets))
         for rows in np.array_split(order, per_epoch):
-            for group in optimiser.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = peak * 0.5 * (1 + math.cos(math.pi * step / steps))
             rows = np.sort(rows)
-            pixels = torch.from_numpy(labelled.part(rows)).to(where)
+            pixels = torch.from_numpy(labeled.part(rows)).to(where)
             crops = random_crops(pixels, rows, seed, epoch, CROP).contiguous(memory_format=memory_format(where))
             with autocast(where):
                 logits = tuned(crops)
             loss = F.cross_entropy(logits.float(), torch.from_numpy(targets[rows]).to(where))
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(parameters, CLIP)
-            optimiser.step()
+            optimizer.step()
             step += 1
             tell(step / steps, f"Fine-tuning on {len(targets):,} labels, epoch {epoch + 1} of {epochs}")
 

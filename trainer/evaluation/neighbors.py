@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from trainer.analysis.neighbors import NEIGHBOURS, accuracy, nearest
+from trainer.analysis.neighbors import NEIGHBORS, accuracy, nearest
 from trainer.analysis.sampling import at_most
 from trainer.data import Pairs
 from trainer.data.published_tokenizers import AnyTokenizer
@@ -18,7 +18,7 @@ from trainer.inference.batches import Alive, embed_images, embed_tokens
 from trainer.models import TwoTowers
 
 STORED: Final = 2_048
-"""Training pairs among which neighbours are sought, drawn once and for all."""
+"""Training pairs among which neighbors are sought, drawn once and for all."""
 _IMAGES_AT_ONCE: Final = 256
 _MOST_VALUES: Final = 64
 """Columns with more values than this are no attributes but names."""
@@ -62,7 +62,7 @@ class ReferencePairs:
         """`knn_acc1` of the class, `knn_<attribute>` of every attribute, and `knn_words`.
 
         Captions are compared with other captions only. The last is the mean overlap (Jaccard) of a caption's words
-        with those of its nearest neighbour: it needs no labels.
+        with those of its nearest neighbor: it needs no labels.
 
         Args:
             pairs: A held-out split.
@@ -73,7 +73,7 @@ class ReferencePairs:
             query, kept = embedded.text, self._others(pairs)
         else:
             query, kept = embedded.image, np.arange(len(stored))
-        rows, cosines = nearest(query, stored[kept], NEIGHBOURS)
+        rows, cosines = nearest(query, stored[kept], NEIGHBORS)
         rows = kept[rows]
         asked = {"acc1": pairs.labels, **pairs.metadata}
         found = {
@@ -89,10 +89,10 @@ class ReferencePairs:
         others = [place for place, row in enumerate(self._rows) if self._pairs.captions[row] not in told]
         return np.array(others or range(len(self._rows)))
 
-    def _overlap(self, pairs: Pairs, neighbour: np.ndarray) -> float:
+    def _overlap(self, pairs: Pairs, neighbor: np.ndarray) -> float:
         shared = [
             len(own & self._words[row]) / max(1, len(own | self._words[row]))
-            for own, row in zip(map(words_of, pairs.captions), neighbour, strict=True)
+            for own, row in zip(map(words_of, pairs.captions), neighbor, strict=True)
         ]
         return float(np.mean(shared))
 

@@ -28,7 +28,7 @@ def measure(
 ) -> dict[str, float]:
     """Recall both ways, zero-shot accuracy, cosines, AUC, gap, and the loss in batches as large as in training.
 
-    Nothing for a model of images alone or of texts alone: its number is that of its neighbours.
+    Nothing for a model of images alone or of texts alone: its number is that of its neighbors.
 
     Args:
         heldout: The split.

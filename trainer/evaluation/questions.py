@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainer.analysis.neighbors import NEIGHBOURS
+from trainer.analysis.neighbors import NEIGHBORS
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.evaluation.heldout import HeldOut
@@ -32,7 +32,7 @@ def retrieval(n: int, *, texts: int, images: int) -> Question:
 def learned(
     task: str, n: int, suite: PromptSuite, *, rows: int, source: str, of: str = "embeddings", more: str = ""
 ) -> Question:
-    """A probe or the neighbours: what they learned from, and how.
+    """A probe or the neighbors: what they learned from, and how.
 
     Args:
         task: Which.
@@ -51,7 +51,7 @@ def learned(
 def how(task: str, details: Mapping[str, Any]) -> str:
     """What decides a probe's numbers besides, as its record has it."""
     if task == "knn":
-        return f"{details['neighbours']} nearest"
+        return f"{details['neighbors']} nearest"
     if task == "few_shot":
         return f"means of {details['draws']} draws"
     if task == "fine_tune":
@@ -92,8 +92,8 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by_words: bool
 
 
 def of_reference(reference: ReferencePairs, pairs: Pairs, *, images: bool) -> Question:
-    """The neighbours among the training pairs that are kept for it; with a class, an attribute or words to share."""
+    """The neighbors among the training pairs that are kept for it; with a class, an attribute or words to share."""
     drawn = "" if reference.stored == reference.whole else f" of {reference.whole:,}, drawn"
     what = "" if images else ", by their captions"
-    protocol = f"{NEIGHBOURS} nearest among {reference.stored:,}{drawn} training pairs{what}"
+    protocol = f"{NEIGHBORS} nearest among {reference.stored:,}{drawn} training pairs{what}"
     return Question("knn", len(pairs), protocol=protocol)

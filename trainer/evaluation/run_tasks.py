@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
 
 MOST_TRAIN: Final = 5_000
-"""Labelled pairs that probes and neighbours learn from, where nothing else is said."""
+"""Labeled pairs that probes and neighbors learn from, where nothing else is said."""
 CHEAP: Final = ("zero_shot", "retrieval", "knn")
 """Tasks that are measured where none is named; the others take minutes and are chosen."""
 _LOOKING: Final = 0.1
@@ -44,7 +44,7 @@ class EvaluationRequest:
         most_train: Pairs learned from at most.
         shift: A second data set, whose fall of accuracy is part of robustness.
         step: Of the checkpoint; None: the last.
-        features: Whether probes and neighbours read features before the projection; those of a snapshot are read
+        features: Whether probes and neighbors read features before the projection; those of a snapshot are read
             wherever they were kept.
         choice: The data as one of the runs has chosen them, where `data` names those of a run.
     """
@@ -216,7 +216,7 @@ def _of_images(
     from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
     from trainer.evaluation.task_data import load_task_data, names_data_of
 
-    # Robustness without a text tower is that of the neighbours, which are sought among pairs to learn from.
+    # Robustness without a text tower is that of the neighbors, which are sought among pairs to learn from.
     learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
     learn = bool(learned & set(wanted.tasks or CHEAP))
 
@@ -224,7 +224,7 @@ def _of_images(
     of_run = not wanted.data or names_data_of(wanted.data, own.data)
     trained = LearnedPairs()
     # What a run holds out it has not learned from, and a model that was opened has learned from none of them.
-    if own.optimiser.epochs and not (of_run and wanted.split is None and not wanted.shift):
+    if own.optimizer.epochs and not (of_run and wanted.split is None and not wanted.shift):
         trained = learned_pairs(own.data, workspace.folder, stage)
 
     def load(data: Any) -> TaskData:

@@ -21,7 +21,7 @@ from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import digests_of, prepare
 from trainer.data.splits import fingerprint, parts_of
 from trainer.evaluation.learned_pairs import LearnedPairs
-from trainer.format_detection import recognise
+from trainer.format_detection import recognize
 from trainer.images import Preprocessing
 from trainer.untrusted import files as untrusted_files
 
@@ -66,7 +66,7 @@ class TaskData:
         dataset: Its name, fit for a folder.
         split: Name of the split that is tried.
         tried: The pairs that are tried.
-        train: Pairs that probes and neighbours learn from, none of them tried.
+        train: Pairs that probes and neighbors learn from, none of them tried.
         suite: Classes and templates; None where the pairs have no classes.
         trained_on: How many of the tried pairs the model was trained on.
         source: What the pairs are that probes learn from, in words.
@@ -227,7 +227,7 @@ def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Pro
         place, pointed = place.parent, place.name
     if not folders:
         try:
-            found = listing(recognise(str(place)), workspace_folder, progress)
+            found = listing(recognize(str(place)), workspace_folder, progress)
         except config.ConfigError as error:
             raise DataError(str(error)) from error
         return Listed(found.name, found.splits, found.suite, place if place.is_dir() else place.parent)

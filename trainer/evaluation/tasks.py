@@ -13,7 +13,7 @@ from trainer.analysis.calibration import error_range, fitted_inv_tau, reliabilit
 from trainer.analysis.distinct import Matching
 from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
-from trainer.analysis.neighbors import NEIGHBOURS, nearest, voted
+from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import average_precision, median_rank, ranks, recall_at
 from trainer.analysis.tiles import exact
@@ -25,7 +25,7 @@ from trainer.store.evaluation_files import TaskRecord
 
 RECALLS: Final = (1, 5, 10)
 DRAWS: Final = 3
-"""Draws of the labelled rows of a few-shot probe; their mean is reported."""
+"""Draws of the labeled rows of a few-shot probe; their mean is reported."""
 MOST_CLASSES_CONFUSED: Final = 200
 """Above, the confusion is kept as the answers of the samples alone."""
 
@@ -195,10 +195,10 @@ def fine_tuning(
     """Fine-tuning on a share of each class's labels, and the linear probe on the same labels.
 
     Args:
-        learn: Fine-tunes on rows of the labelled images, for so many epochs.
-        targets: Classes of the labelled images.
+        learn: Fine-tunes on rows of the labeled images, for so many epochs.
+        targets: Classes of the labeled images.
         label: Of the tried images.
-        whole: Images of the labelled split, of which these may be a sample: the share is one of the whole.
+        whole: Images of the labeled split, of which these may be a sample: the share is one of the whole.
         seed: Of the labels drawn.
         shares: Share -> epochs.
     """
@@ -226,10 +226,10 @@ def knn(
     label: Int[np.ndarray, " m"],
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """Weighted votes of the 20 nearest rows to learn from (Wu et al., 2018)."""
-    predicted = voted(targets, *nearest(tried, train, NEIGHBOURS))
+    predicted = voted(targets, *nearest(tried, train, NEIGHBORS))
     right = predicted == label
     arrays = {"label": label, "predicted": predicted, "right": right}
-    return {"knn_acc1": float(right.mean())}, {"neighbours": min(NEIGHBOURS, len(train)), "stored": len(train)}, arrays
+    return {"knn_acc1": float(right.mean())}, {"neighbors": min(NEIGHBORS, len(train)), "stored": len(train)}, arrays
 
 
 def mean_per_class(right: Bool[np.ndarray, " n"], label: Int[np.ndarray, " n"]) -> float:

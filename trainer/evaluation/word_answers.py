@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, UInt8
 
 from trainer.analysis.retrieval import recall_at
 from trainer.analysis.word_scores import class_scores, class_words
-from trainer.data.augment import normalised
+from trainer.data.augment import normalized
 from trainer.device import autocast, memory_format
 from trainer.methods import BagOfWords
 from trainer.models import TwoTowers
@@ -34,7 +34,7 @@ def word_logits(
         with autocast(where):
             for start in range(0, len(images), AT_ONCE):
                 part = torch.from_numpy(np.array(images[start : start + AT_ONCE])).to(where)
-                pixels = normalised(part).contiguous(memory_format=memory_format(where))
+                pixels = normalized(part).contiguous(memory_format=memory_format(where))
                 rows.append(method.scores(towers.features(pixels)).float().cpu())
     finally:
         towers.train(modes[0])

@@ -1,7 +1,7 @@
 """What a path most likely holds: which layout, which files, and what only the person can decide. Imports no torch."""
 
 from trainer.format_detection.encodings import encoding_of, encoding_of_lines
-from trainer.format_detection.paths import Proposal, answered, names_in, open_question, other_ways, propose, recognise
+from trainer.format_detection.paths import Proposal, answered, names_in, open_question, other_ways, propose, recognize
 from trainer.format_detection.tables import columns_of, form_of, image_root, parquet_files, separator_of, token_parts
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "other_ways",
     "parquet_files",
     "propose",
-    "recognise",
+    "recognize",
     "separator_of",
     "token_parts",
 ]

@@ -96,7 +96,7 @@ def propose(path: str | Path) -> Proposal:
         ) from error
 
 
-def recognise(path: str | Path) -> Data:
+def recognize(path: str | Path) -> Data:
     """The likeliest way alone.
 
     Raises:
@@ -207,7 +207,7 @@ class _Look:
 
     @property
     def per_class(self) -> bool:
-        """Whether the folders are classes; a licence or a stray picture beside them changes nothing."""
+        """Whether the folders are classes; a license or a stray picture beside them changes nothing."""
         return self.beside <= self.inside / 10 and 2 * self.texts < self.inside
 
 

@@ -27,7 +27,7 @@ from trainer.images.scratch import scratch_file
 from trainer.untrusted import safe_subprocess
 
 MEMORY: Final = 1_000_000_000
-"""Bytes that a helper may have, with everything: 64 million pixels of any colour mode fit."""
+"""Bytes that a helper may have, with everything: 64 million pixels of any color mode fit."""
 
 LIMIT_S: Final = 5.0
 """Seconds for one picture. A helper that got less than half a core is given up to three times that."""

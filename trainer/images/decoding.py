@@ -117,7 +117,7 @@ def open_image(
         place: Where the picture lies.
         smallest: If given, a JPEG may be decoded at a fraction of its size with both sides at least twice this.
         remarks: Receives a sentence for everything odd that was put right.
-        as_stored: Leave print colours, palettes and grey as they are in the file: somebody converts them later.
+        as_stored: Leave print colors, palettes and gray as they are in the file: somebody converts them later.
 
     Raises:
         UnreadableImage: As `read_image`.
@@ -171,7 +171,7 @@ def _oddities(image: Image.Image) -> list[str]:
         depth = "Floating-point" if image.mode == "F" else "16-bit or deeper"
         found.append(f"{depth} values are scaled to 8 bits.")
     if image.mode == "CMYK":
-        found.append("Print colours (CMYK) are turned into screen colours.")
+        found.append("Print colors (CMYK) are turned into screen colors.")
     if image.has_transparency_data:
         found.append("Transparent parts lie on white.")
     if image.getexif().get(_ORIENTATION, 1) in range(2, 9):

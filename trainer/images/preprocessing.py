@@ -31,7 +31,7 @@ class Preprocessing:
         interpolation: Pillow's filter; with "squash" likewise.
         mean: Of each channel of pixels between 0 and 1, which the tower subtracts.
         std: What it divides by then.
-        fill_color: Grey level around a picture with "longest".
+        fill_color: Gray level around a picture with "longest".
     """
 
     size: int
@@ -43,14 +43,14 @@ class Preprocessing:
 
     @property
     def name(self) -> str:
-        """What its pixels are kept under beside those of another one: colours are subtracted later."""
+        """What its pixels are kept under beside those of another one: colors are subtracted later."""
         fill = f"-{self.fill_color}" if self.resize_mode == "longest" else ""
         return f"{self.resize_mode}-{self.interpolation}{fill}"
 
     def pixels(self, image: Image.Image) -> UInt8[np.ndarray, "size size 3"]:
         """The square of a decoded picture: bit for bit what open_clip's transform makes of it before `ToTensor`.
 
-        Colours become RGB at the end, as there: print colours and palettes are resized as they are. Of a picture so
+        Colors become RGB at the end, as there: print colors and palettes are resized as they are. Of a picture so
         long and thin that it cannot be resized as a whole the middle is resized alone, which differs by rounding.
         """
         side, resample = self.size, Image.Resampling[self.interpolation.upper()]

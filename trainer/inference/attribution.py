@@ -31,7 +31,7 @@ def occlusion(
 ) -> Float[np.ndarray, "grid grid"]:
     """How much the score falls when a part of the image is covered, in the score's unit; positive: the part helps.
 
-    A patch of `COVER` x `COVER` cells, cut at the border, in the image's mean colour is laid over every place; a cell
+    A patch of `COVER` x `COVER` cells, cut at the border, in the image's mean color is laid over every place; a cell
     has the mean fall of all patches that cover it (Zeiler and Fergus, 2014, https://arxiv.org/abs/1311.2901).
     """
     at = edges(len(image), grid)
@@ -69,9 +69,9 @@ def gradient(
     steps: int = 24,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "grid grid"]:
-    """Integrated gradients from the mean colour to the image, summed over each cell, in the score's unit.
+    """Integrated gradients from the mean color to the image, summed over each cell, in the score's unit.
 
-    The cells add up to the score of the image minus that of its mean colour, but for the rule's error (midpoint,
+    The cells add up to the score of the image minus that of its mean color, but for the rule's error (midpoint,
     `steps` points): Sundararajan, Taly, Yan, 2017, https://arxiv.org/abs/1703.01365.
     """
     start = pixels.mean(dim=(1, 2), keepdim=True).expand_as(pixels)

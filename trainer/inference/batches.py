@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from trainer.data.augment import normalised
+from trainer.data.augment import normalized
 from trainer.device import autocast, memory_format
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
@@ -30,7 +30,7 @@ def embed_images(
     rows = []
     with autocast(where):
         for part in _told(_parts(images), alive):
-            pixels = normalised(part.to(where)).contiguous(memory_format=memory_format(where))
+            pixels = normalized(part.to(where)).contiguous(memory_format=memory_format(where))
             rows.append(towers.encode_image(pixels))
     return _joined(rows)
 
@@ -46,8 +46,8 @@ def embed_features(
     rows = []
     with autocast(where):
         for part in _told(_parts(images), alive):
-            pixels = normalised(part.to(where)).contiguous(memory_format=memory_format(where))
-            found = tower(pixels if towers.colours is None else towers.colours(pixels))
+            pixels = normalized(part.to(where)).contiguous(memory_format=memory_format(where))
+            found = tower(pixels if towers.colors is None else towers.colors(pixels))
             rows.append(found[0] if isinstance(found, tuple) else found)
     return _joined(rows)
 

@@ -72,7 +72,7 @@ class KeptModel:
     def class_weights(
         self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None
     ) -> Float[np.ndarray, "labels d"]:
-        """For each label the renormalised mean of its sentences' embeddings; only new labels are embedded.
+        """For each label the renormalized mean of its sentences' embeddings; only new labels are embedded.
 
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, section 3.1.4,
         https://arxiv.org/abs/2103.00020

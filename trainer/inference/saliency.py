@@ -86,7 +86,7 @@ def _map(
 ) -> tuple[np.ndarray, float]:
     import torch
 
-    from trainer.data.augment import normalised
+    from trainer.data.augment import normalized
     from trainer.inference.attribution import gradient, occlusion
 
     _ = kept.inv_tau  # raises for a run that compares no images with texts
@@ -101,7 +101,7 @@ def _map(
         return occlusion(pixels, score, grid=grid, progress=tell), cosine
     where = opened.device
     caption_vector = torch.from_numpy(text).float().to(where)
-    batch = normalised(torch.from_numpy(np.array(pixels[None])).to(where))[0]
+    batch = normalized(torch.from_numpy(np.array(pixels[None])).to(where))[0]
 
     def differentiable(images: Tensor) -> Tensor:
         return opened.model.encode_image(images).float() @ caption_vector

@@ -19,7 +19,7 @@ def byol(
     """The sum over both directions of the mean of `2 - 2 cos(prediction, other view's target)`; in [0, 8].
 
     No gradient reaches the targets. Grill et al., Bootstrap Your Own Latent, 2020,
-    https://arxiv.org/abs/2006.07733, equation 2, symmetrised.
+    https://arxiv.org/abs/2006.07733, equation 2, symmetrized.
 
     Args:
         prediction_a: Online prediction of view a, of any length.

@@ -45,7 +45,7 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.Multiclass: BagOfWords,
     config.Word2Vec: Word2VecTokens,
 }
-"""Objective of the configuration -> the method that minimises it."""
+"""Objective of the configuration -> the method that minimizes it."""
 
 assert set(METHODS) == set(config.choices(config.Objective)), (
     f"objectives without a method, or methods without an objective: "

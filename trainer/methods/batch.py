@@ -14,7 +14,7 @@ class Batch:
     """Pairs on the training device; row k of every member is pair k. A method finds there what it asked for."""
 
     images: Float[Tensor, "n 3 s s"] | None
-    """Cropped and normalised; the first view where there are two."""
+    """Cropped and normalized; the first view where there are two."""
     tokens: Int[Tensor, "n length"] | None
     rows: Int[Tensor, " n"] | None = None
     """Places of the pairs in the training split."""

@@ -151,7 +151,7 @@ class SigLipPairs(ImageText):
         super().__init__(choice, material)
         bias = choice.bias
         if choice.bias_from_batch and material:
-            bias = -math.log(material.run.optimiser.batch_size - 1)
+            bias = -math.log(material.run.optimizer.batch_size - 1)
         self.log_scale = nn.Parameter(torch.tensor(math.log(choice.inv_tau)))
         self.bias = nn.Parameter(torch.tensor(float(bias)))
         self._log_most = math.log(choice.inv_tau_max)

@@ -1,4 +1,4 @@
-"""Labelled images: contrastive, triplet and margin losses on batches with several images of each class."""
+"""Labeled images: contrastive, triplet and margin losses on batches with several images of each class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.methods.method import Material, Method, MethodError, generator_of, 
 from trainer.models import TwoTowers
 
 
-class Labelled(Method):
+class Labeled(Method):
     """An objective of unit image embeddings and their classes."""
 
     def __init__(self, choice: Any, material: Material | None) -> None:
@@ -48,7 +48,7 @@ class Labelled(Method):
         return generator_of(self._seed, batch.step, batch.rows.device)
 
 
-class ContrastiveMarginImages(Labelled):
+class ContrastiveMarginImages(Labeled):
     """Hadsell's contrastive loss over all pairs of the batch."""
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
@@ -56,7 +56,7 @@ class ContrastiveMarginImages(Labelled):
         return contrastive_margin(*embedded, self.labels_of(batch), margin=self._choice.margin)
 
 
-class TripletImages(Labelled):
+class TripletImages(Labeled):
     """FaceNet's triplet loss with the sampler that was chosen."""
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
@@ -68,7 +68,7 @@ class TripletImages(Labelled):
         )  # fmt: skip
 
 
-class MarginImages(Labelled):
+class MarginImages(Labeled):
     """The margin loss, its boundary learned for each class."""
 
     def __init__(self, choice: config.Margin, material: Material | None) -> None:

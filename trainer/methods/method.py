@@ -102,7 +102,7 @@ class Method(nn.Module):
         """What is to be done before the first update of an epoch."""
 
     def after_step(self) -> None:
-        """Puts what the optimiser moved back into bounds."""
+        """Puts what the optimizer moved back into bounds."""
 
     def follow(self, towers: TwoTowers, done: float) -> None:
         """Moves slow copies towards the towers after an update, `done` being the share of the run that is over."""

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from trainer import config
-from trainer.data.augment import normalised
+from trainer.data.augment import normalized
 from trainer.losses import concentration, proto_nce
 from trainer.methods.batch import Batch
 from trainer.methods.clusters import k_means
@@ -26,7 +26,7 @@ class PclViews(TwoViews):
     """PCL; the momentum encoder, the queue, the prototypes and who belongs to them are buffers of the checkpoint.
 
     Where the tower has batch norms, keys pass in shuffled groups: MoCo's shuffling between devices (He et al., 2020,
-    https://arxiv.org/abs/1911.05722, section 3.3) done on one. Otherwise a query and its key, normalised by the
+    https://arxiv.org/abs/1911.05722, section 3.3) done on one. Otherwise a query and its key, normalized by the
     statistics of one and the same batch, could be matched by these statistics alone.
 
     Two things differ from https://github.com/salesforce/PCL. All other prototypes of a clustering are negatives, where
@@ -110,9 +110,9 @@ class PclViews(TwoViews):
         for level in range(self._choice.clusterings):
             prototypes, concentrations, assignments = self._level(level)
             generator = torch.Generator().manual_seed(1_000_003 * self._seed + 1_009 * epoch + level)
-            centres, nearest, distance = k_means(points, len(prototypes), generator=generator)
-            concentrations.copy_(concentration(distance, nearest, len(centres), tau=1 / self._choice.inv_tau))
-            prototypes.copy_(F.normalize(centres, dim=1))
+            centers, nearest, distance = k_means(points, len(prototypes), generator=generator)
+            concentrations.copy_(concentration(distance, nearest, len(centers), tau=1 / self._choice.inv_tau))
+            prototypes.copy_(F.normalize(centers, dim=1))
             assignments.copy_(nearest)
         self.clustered.fill_(True)
 
@@ -129,7 +129,7 @@ class PclViews(TwoViews):
         images, rows = self._pairs.images, []
         for start in range(0, len(images), _IMAGES_AT_ONCE):
             pixels = torch.from_numpy(np.array(images[start : start + _IMAGES_AT_ONCE])).to(self.queue.device)
-            rows.append(F.normalize(slow[1](slow[0](normalised(pixels))).float(), dim=1))
+            rows.append(F.normalize(slow[1](slow[0](normalized(pixels))).float(), dim=1))
         for module in slow:
             module.train()
         return torch.cat(rows)

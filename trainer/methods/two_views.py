@@ -33,7 +33,7 @@ class TwoViews(Method):
         self._choice = choice
         self._seed = material.run.seed
         self._width = material.sizes.embed_dim
-        self._look = ViewStrength(choice.smallest_crop, choice.colour, choice.grey, choice.blur, choice.flip)
+        self._look = ViewStrength(choice.smallest_crop, choice.color, choice.gray, choice.blur, choice.flip)
 
     def augmented(
         self, images: UInt8[Tensor, "n h w 3"], rows: Int[np.ndarray, " n"], *, epoch: int, view: int
@@ -125,7 +125,7 @@ class ByolViews(TwoViews):
 
 
 def slow_copy(module: nn.Module) -> nn.Module:
-    """A copy that no optimiser moves."""
+    """A copy that no optimizer moves."""
     return copy.deepcopy(module).requires_grad_(False)
 
 

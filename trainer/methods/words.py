@@ -88,32 +88,32 @@ class Word2VecTokens(Method):
         self._kept = kept_shares(counts, choice.subsample)
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], ...]:
-        """Input vectors of centres, output vectors of their contexts and negatives (flat), and which do not count."""
+        """Input vectors of centers, output vectors of their contexts and negatives (flat), and which do not count."""
         generator = generator_of(self._seed, batch.step, torch.device("cpu"))
         tokens = batch.tokens.cpu()
         spoken = towers.text.spoken(tokens)
         if self._choice.subsample:
             drawn = torch.rand(tokens.shape, generator=generator, dtype=torch.float64)
             tokens, spoken = closed_up(tokens, spoken & (drawn < self._kept[tokens]))
-        centres, contexts = beside(tokens, spoken, self._choice.window, generator)
-        count = len(centres) * self._choice.negatives
+        centers, contexts = beside(tokens, spoken, self._choice.window, generator)
+        count = len(centers) * self._choice.negatives
         drawn = torch.multinomial(self._chances, max(1, count), True, generator=generator)[:count]
-        drawn = drawn.view(len(centres), self._choice.negatives)
+        drawn = drawn.view(len(centers), self._choice.negatives)
         where = batch.tokens.device
         skipped = (drawn == contexts[:, None]).to(where)
         return (
-            towers.text.vectors(centres.to(where)),
+            towers.text.vectors(centers.to(where)),
             self.context(contexts.to(where)),
             self.context(drawn.to(where)),
             skipped,
         )
 
     def compare(self, embedded: tuple[Tensor, ...], batch: Batch) -> Float[Tensor, ""]:
-        """Every centre with a context against the words drawn."""
-        centre, context, negatives, skipped = embedded
-        if not len(centre):
-            return centre.sum() * 0  # captions of one word have no context
-        return skip_gram(centre, context, negatives, skipped=skipped)
+        """Every center with a context against the words drawn."""
+        center, context, negatives, skipped = embedded
+        if not len(center):
+            return center.sum() * 0  # captions of one word have no context
+        return skip_gram(center, context, negatives, skipped=skipped)
 
 
 def kept_shares(counts: Float[Tensor, " k"], threshold: float) -> Float[Tensor, " k"]:
@@ -131,7 +131,7 @@ def kept_shares(counts: Float[Tensor, " k"], threshold: float) -> Float[Tensor, 
 def closed_up(
     tokens: Int[Tensor, "n length"], kept: Bool[Tensor, "n length"]
 ) -> tuple[Int[Tensor, "n length"], Bool[Tensor, "n length"]]:
-    """Every row with the tokens that are kept first and in their order: neighbours are what is left over."""
+    """Every row with the tokens that are kept first and in their order: neighbors are what is left over."""
     order = (~kept).to(torch.int8).argsort(dim=1, stable=True)
     return tokens.gather(1, order), kept.gather(1, order)
 
@@ -139,14 +139,14 @@ def closed_up(
 def beside(
     tokens: Int[Tensor, "n length"], spoken: Bool[Tensor, "n length"], window: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
-    """Every token with each of its neighbours up to a distance drawn for it, 1 to `window`, as word2vec does."""
+    """Every token with each of its neighbors up to a distance drawn for it, 1 to `window`, as word2vec does."""
     reach = torch.randint(1, window + 1, tokens.shape, generator=generator)
-    centres, contexts = [], []
+    centers, contexts = [], []
     for distance in range(1, min(window, tokens.shape[1] - 1) + 1):
         left, right = slice(None, -distance), slice(distance, None)
         both = spoken[:, left] & spoken[:, right]
-        for centre, context in ((left, right), (right, left)):
-            taken = both & (reach[:, centre] >= distance)
-            centres.append(tokens[:, centre][taken])
+        for center, context in ((left, right), (right, left)):
+            taken = both & (reach[:, center] >= distance)
+            centers.append(tokens[:, center][taken])
             contexts.append(tokens[:, context][taken])
-    return torch.cat(centres), torch.cat(contexts)
+    return torch.cat(centers), torch.cat(contexts)

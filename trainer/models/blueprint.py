@@ -12,7 +12,7 @@ from trainer.errors import UserError
 from trainer.images.preprocessing import INTERPOLATIONS, RESIZE_MODES, Interpolation, Preprocessing, ResizeMode
 
 Layout = Literal["open_clip", "cloob_vit"]
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 
 
 class ModelError(UserError):
@@ -26,7 +26,7 @@ class Blueprint:
     Attributes:
         layout: Whose classes it is built from: `open_clip`, or `cloob_vit` for the CLOOB of crowsonkb and EleutherAI.
         config: Sizes in the layout's own words: open_clip's `model_cfg`; `d_embed`, `image_encoder`, `text_encoder`.
-        mean: Of each colour channel of the images it was trained on; pixels go from 0 to 1.
+        mean: Of each color channel of the images it was trained on; pixels go from 0 to 1.
         deviation: Likewise.
         resize_mode: How its library fits a picture into the square, as in `Preprocessing`; None in the runs of older
             versions, whose pictures were cropped like those for towers of our own, and go on so.
@@ -36,8 +36,8 @@ class Blueprint:
 
     layout: Layout
     config: dict[str, Any]
-    mean: Colour = OPENAI_DATASET_MEAN
-    deviation: Colour = OPENAI_DATASET_STD
+    mean: Color = OPENAI_DATASET_MEAN
+    deviation: Color = OPENAI_DATASET_STD
     resize_mode: ResizeMode | None = None
     interpolation: Interpolation = "bicubic"
     fill_color: int = 0

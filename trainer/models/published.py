@@ -35,8 +35,8 @@ _PROJECTIONS: Final = ("proj", "attnpool.c_proj", "head", "text_projection")
 """Names of the last layer of a tower, into the shared space: of ViTs, ResNets, timm's towers and text transformers."""
 
 
-class OtherColours(nn.Module):
-    """Turns pixels normalised as CLIP's into pixels normalised as a model's own: every room hands out the former."""
+class OtherColors(nn.Module):
+    """Turns pixels normalized as CLIP's into pixels normalized as a model's own: every room hands out the former."""
 
     def __init__(self, blueprint: Blueprint) -> None:
         super().__init__()
@@ -74,10 +74,10 @@ def text_tower(blueprint: Blueprint) -> nn.Module:
     return _made(_build_text_tower, "text_cfg", blueprint)
 
 
-def colours(blueprint: Blueprint) -> OtherColours | None:
+def colors(blueprint: Blueprint) -> OtherColors | None:
     """What turns the pixels into the model's own scale; None where that is CLIP's."""
     own = (*blueprint.mean, *blueprint.deviation)
-    return None if own == (*OPENAI_DATASET_MEAN, *OPENAI_DATASET_STD) else OtherColours(blueprint)
+    return None if own == (*OPENAI_DATASET_MEAN, *OPENAI_DATASET_STD) else OtherColors(blueprint)
 
 
 def froze(visual: nn.Module | None, text: nn.Module | None, freeze: Freeze) -> list[nn.Module]:

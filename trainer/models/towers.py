@@ -25,16 +25,16 @@ class TwoTowers(nn.Module):
     """An image tower and a text tower whose unit embeddings can be compared; objectives may train one alone.
 
     Attributes:
-        visual: Normalised images (n 3 s s) to vectors (n d); None where only captions are learned from.
+        visual: Normalized images (n 3 s s) to vectors (n d); None where only captions are learned from.
         text: Token rows (n length) to vectors (n d); None where only images are learned from.
-        colours: Turns pixels normalised as CLIP's into the model's own scale; None where it is the same.
+        colors: Turns pixels normalized as CLIP's into the model's own scale; None where it is the same.
     """
 
-    def __init__(self, visual: nn.Module | None, text: nn.Module | None, colours: nn.Module | None = None) -> None:
+    def __init__(self, visual: nn.Module | None, text: nn.Module | None, colors: nn.Module | None = None) -> None:
         super().__init__()
         self.visual = visual
         self.text = text
-        self.colours = colours
+        self.colors = colors
         self._frozen: list[nn.Module] = []
 
     def freeze(self, what: published.Freeze) -> None:
@@ -68,7 +68,7 @@ class TwoTowers(nn.Module):
                 "This model has no image tower: its objective learns from captions alone. "
                 "Choose a run that was trained on images."
             )
-        return _pooled(self.visual(images if self.colours is None else self.colours(images)))
+        return _pooled(self.visual(images if self.colors is None else self.colors(images)))
 
     def encode_text(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
         """Unit embeddings, in float32 whatever the towers compute in.
@@ -85,7 +85,7 @@ class TwoTowers(nn.Module):
 
 
 def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> TwoTowers:
-    """Freshly initialised towers; torch's generator decides the weights.
+    """Freshly initialized towers; torch's generator decides the weights.
 
     Args:
         model: Their sizes.
@@ -97,7 +97,7 @@ def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> Tw
     """
     if isinstance(model, Blueprint):
         text = published.text_tower(model) if towers == "both" else None
-        return TwoTowers(published.image_tower(model), text, published.colours(model))
+        return TwoTowers(published.image_tower(model), text, published.colors(model))
     if towers == "words":
         return TwoTowers(None, WordVectors(vocabulary, model.embed_dim))
     visual = _image_tower(model)

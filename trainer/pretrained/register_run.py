@@ -16,7 +16,7 @@ _BETA_CC: Final = 8.0
 _BETA_YFCC: Final = 14.3
 """Inverse temperatures of the published CLOOB models, whose files do not tell them."""
 
-FINE_TUNING: Final = config.Optimiser(
+FINE_TUNING: Final = config.Optimizer(
     batch_size=64, epochs=0, learning_rate=1e-5, weight_decay=0.1, warmup_steps=100, layer_decay=0.75
 )
 """No epochs: the model is only measured. The rest is what suits a copy of the run that goes on from its weights."""
@@ -44,7 +44,7 @@ def run_of(
         data=data,
         model=model,
         objective=_objective(_learned(model, cache, progress), model),
-        optimiser=FINE_TUNING,
+        optimizer=FINE_TUNING,
         watching=config.Watching(snapshots=2),
     )
 

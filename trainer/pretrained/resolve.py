@@ -24,7 +24,7 @@ from trainer.pretrained.state_dict_formats import (
     StateDictFormat,
     fitted_as_told,
     fitting,
-    recognise,
+    recognize,
     same_shapes,
 )
 from trainer.pretrained.text_configs import with_text_sizes
@@ -100,7 +100,7 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
             place = _with_fitting_settings(place, place.file, tensors)
         if place.settings is not None:
             check_settings(place.settings, source=place.words)
-        layout = recognise(tensors, place.settings, source=name)
+        layout = recognize(tensors, place.settings, source=name)
     blueprint = layout.blueprint
     if choice.image_size and choice.image_size != blueprint.image_size:
         blueprint = blueprint.at_size(choice.image_size)
@@ -289,7 +289,7 @@ def _fit(settings: dict[str, Any], tensors: dict[str, Tensor], *, likely: bool) 
     """
     try:
         check_settings(settings, source="it")
-        layout = recognise(tensors, settings, source="it")
+        layout = recognize(tensors, settings, source="it")
         if layout.blueprint.text.get("hf_model_name"):
             return likely
         with torch.device("meta"):

@@ -64,7 +64,7 @@ class StateDictFormat:
     remark: str = ""
 
 
-def recognise(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *, source: str) -> StateDictFormat:
+def recognize(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *, source: str) -> StateDictFormat:
     """The layout of some weights.
 
     Args:
@@ -103,20 +103,20 @@ def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -
     if known and any(known[name].get(key, value) != value for (name, key), value in shapes.items()):
         raise PretrainedError("The settings next to the weights are those of another CLOOB. Put the right ones there.")
     learned = Learned("cloob", 30.0, None, 15.0)  # as both published models were trained
-    colour: dict[str, Any] = {}
+    color: dict[str, Any] = {}
     if known:
         for name in _ENCODERS:
             sizes[name][_HEADS] = int(known[name].get(_HEADS, sizes[name][_HEADS]))
         learned = Learned("cloob", float(known.get("inv_tau", 30.0)), None, float(known.get("scale_hopfield", 15.0)))
         normal = known["image_encoder"].get("normalize", {})
-        colour = {own: tuple(normal[its]) for own, its in (("mean", "mean"), ("deviation", "std")) if its in normal}
+        color = {own: tuple(normal[its]) for own, its in (("mean", "mean"), ("deviation", "std")) if its in normal}
     renamed = {
         re.sub(r"^(image|text)_encoder\.", lambda found: "visual." if found[1] == "image" else "text.", name): value
         for name, value in tensors.items()
         if name.startswith(("image_encoder.", "text_encoder."))
     }
     # As https://github.com/crowsonkb/cloob-training trained them (train.py).
-    blueprint = Blueprint("cloob_vit", sizes, **colour, resize_mode="shortest", interpolation="lanczos")
+    blueprint = Blueprint("cloob_vit", sizes, **color, resize_mode="shortest", interpolation="lanczos")
     return StateDictFormat(blueprint, renamed, learned)
 
 
@@ -212,7 +212,7 @@ def _plain(sizes: dict[str, Any]) -> dict[str, Any]:
 
 
 def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any]:
-    """Colours, and how a picture comes into the square, for a `Blueprint`: open_clip's `preprocess_cfg` and defaults.
+    """Colors, and how a picture comes into the square, for a `Blueprint`: open_clip's `preprocess_cfg` and defaults.
 
     Args:
         settings: JSON with or without `preprocess_cfg`.

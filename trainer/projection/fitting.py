@@ -21,7 +21,7 @@ MOST_FITTED: Final = 200_000
 """Of more points, this many are fitted and the rest are placed among them; the layout's note says so."""
 FEWEST: Final = 4
 PLACED_BY: Final = 15
-"""Neighbours that decide where a point that was not fitted stands."""
+"""Neighbors that decide where a point that was not fitted stands."""
 _REST_SHARE: Final = 0.3
 
 
@@ -83,14 +83,14 @@ def fit(
 def _fit(
     vectors: np.ndarray, placement: PointPlacement, progress: Progress, start: np.ndarray | None
 ) -> Float[np.ndarray, "m 2"]:
-    seed, metric, neighbours = placement.seed, placement.metric, placement.neighbours
+    seed, metric, neighbors = placement.seed, placement.metric, placement.neighbors
     if placement.method == "tsne":
-        return tsne_layout(vectors, perplexity=neighbours, seed=seed, progress=progress, metric=metric, start=start)
+        return tsne_layout(vectors, perplexity=neighbors, seed=seed, progress=progress, metric=metric, start=start)
     if placement.method == "pacmap":
-        return pacmap_layout(vectors, neighbours=neighbours, seed=seed, progress=progress, start=start)
+        return pacmap_layout(vectors, neighbors=neighbors, seed=seed, progress=progress, start=start)
     return umap_layout(
         vectors,
-        neighbours=neighbours,
+        neighbors=neighbors,
         min_dist=placement.min_dist,
         seed=seed,
         progress=progress,

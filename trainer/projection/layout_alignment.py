@@ -2,7 +2,7 @@
 
 UMAP has no orientation of its own. The layout begins at the other one's places (points that are not in both: among
 their nearest common ones), learns slowly, and is turned onto it in the end. Measured on the Scenes demo (CLIP, 5 steps
-of 2,048 points; distances in units of the picture's radius, share of 15 neighbours kept in the picture): independent
+of 2,048 points; distances in units of the picture's radius, share of 15 neighbors kept in the picture): independent
 layouts turned onto each other move the median point by 1.27 a step (kept .543), these by .42 (kept .544), AlignedUMAP
 by .25 (kept .520) in ten times the time. The low rate made the difference: with UMAP's own it was .76.
 """

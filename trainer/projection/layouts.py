@@ -68,7 +68,7 @@ def layout_file(
     snapshot_folder: Path,
     *,
     method: str = "pca",
-    neighbours: int = 15,
+    neighbors: int = 15,
     min_dist: float = 0.1,
     metric: str = "cosine",
     seed: int = 0,
@@ -83,7 +83,7 @@ def layout_file(
         workspace_folder: Layouts are kept in its `layouts`.
         snapshot_folder: Folder of the snapshot.
         method: `pca`, `umap`, `tsne`, `pacmap`, or `file` for coordinates from `file`.
-        neighbours: Size of a neighbourhood, t-SNE's perplexity; capped by the number of points.
+        neighbors: Size of a neighborhood, t-SNE's perplexity; capped by the number of points.
         min_dist: UMAP's `min_dist`, how close points may lie in the picture.
         metric: `cosine` or `euclidean`.
         seed: Makes everything reproducible (and UMAP single-threaded).
@@ -98,7 +98,7 @@ def layout_file(
         MissingExtra: The method's library is not installed.
     """
     placement = PointPlacement(
-        method=method, neighbours=neighbours, min_dist=min_dist, metric=metric, seed=seed, file=file
+        method=method, neighbors=neighbors, min_dist=min_dist, metric=metric, seed=seed, file=file
     )
     return _layout(Path(workspace_folder), Path(snapshot_folder), placement, onto, most, progress or silent)
 

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours, by tiles of matrix products: what umap-learn would search for approximately.
+"""Exact nearest neighbors, by tiles of matrix products: what umap-learn would search for approximately.
 
 Half of numpy's time went into partitioning each line of cosines; torch's `topk` takes a tenth of that, so that what
 remains is the matrix product itself, on all cores or on a GPU.
@@ -33,10 +33,10 @@ def nearest(
 
     Args:
         vectors: Rows of unit length.
-        k: Neighbours of each row; without `among` the row itself is its first one, at distance 0.
+        k: Neighbors of each row; without `among` the row itself is its first one, at distance 0.
         progress: Called with the share of rows done; what it raises ends the search.
-        among: The rows that can be neighbours; None: `vectors` themselves.
-        metric: `cosine` or `euclidean`; rows of unit length have the same neighbours by both.
+        among: The rows that can be neighbors; None: `vectors` themselves.
+        metric: `cosine` or `euclidean`; rows of unit length have the same neighbors by both.
     """
     import torch
 
@@ -64,5 +64,5 @@ def _best(cosine: torch.Tensor, k: int, *, own: int | None) -> tuple[torch.Tenso
     if own is not None:
         # Twins may tie with the row itself; umap takes the first column to be the point.
         cosine.diagonal(offset=own).fill_(2.0)
-    # A row that is not a number is nobody's neighbour before all others.
+    # A row that is not a number is nobody's neighbor before all others.
     return cosine.nan_to_num_(nan=-2.0).topk(k, dim=1)

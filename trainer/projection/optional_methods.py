@@ -15,7 +15,7 @@ from trainer.analysis.projection import pca
 from trainer.errors import UserError
 from trainer.projection.neighbors import nearest
 
-NEIGHBOURS_SHARE: Final = 0.3
+NEIGHBORS_SHARE: Final = 0.3
 EXAGGERATED: Final = 250
 """Iterations of t-SNE with early exaggeration; 500 plain ones follow."""
 ITERATIONS: Final = 750
@@ -35,7 +35,7 @@ def tsne_layout(
     metric: str = "cosine",
     start: Float[np.ndarray, "m 2"] | None = None,
 ) -> Float[np.ndarray, "m 2"]:
-    """t-SNE of unit rows by openTSNE from exact neighbours, begun at the PCA or at an earlier layout.
+    """t-SNE of unit rows by openTSNE from exact neighbors, begun at the PCA or at an earlier layout.
 
     van der Maaten & Hinton, Visualizing Data using t-SNE, JMLR 9, 2008; Policar, Strazar, Zupan, openTSNE, 2024,
     https://doi.org/10.18637/jss.v109.i03
@@ -44,10 +44,10 @@ def tsne_layout(
         MissingExtra: openTSNE is not installed.
     """
     tsne = _library("openTSNE", "t-SNE")
-    # A perplexity needs three times as many neighbours; with few points it is as large as it can be.
+    # A perplexity needs three times as many neighbors; with few points it is as large as it can be.
     perplexity = min(perplexity, (len(vectors) - 1) / 3)
     k = max(2, min(int(3 * perplexity), len(vectors) - 1))
-    tell = lambda share: progress(share * NEIGHBOURS_SHARE, "finding neighbours")  # noqa: E731
+    tell = lambda share: progress(share * NEIGHBORS_SHARE, "finding neighbors")  # noqa: E731
     indices, distances = nearest(vectors, k + 1, tell, metric=metric)
     known = tsne.nearest_neighbors.PrecomputedNeighbors(indices[:, 1:].astype(np.int64), distances[:, 1:])
     affinities = tsne.affinity.PerplexityBasedNN(knn_index=known, perplexity=perplexity, n_jobs=-1)
@@ -56,7 +56,7 @@ def tsne_layout(
     def count(iteration: int, _error: float, _embedding: np.ndarray) -> None:
         nonlocal done
         done += _EVERY
-        share = NEIGHBOURS_SHARE + (1 - NEIGHBOURS_SHARE) * min(done / ITERATIONS, 1)
+        share = NEIGHBORS_SHARE + (1 - NEIGHBORS_SHARE) * min(done / ITERATIONS, 1)
         progress(share, f"iteration {min(done, ITERATIONS)} of {ITERATIONS}")
 
     model = tsne.TSNE(
@@ -78,7 +78,7 @@ def tsne_layout(
 def pacmap_layout(
     vectors: Float[np.ndarray, "m d"],
     *,
-    neighbours: int,
+    neighbors: int,
     seed: int,
     progress: Progress,
     start: Float[np.ndarray, "m 2"] | None = None,
@@ -93,8 +93,8 @@ def pacmap_layout(
     """
     pacmap = _library("pacmap", "PaCMAP")
     progress(0.1, "PaCMAP tells no progress")
-    neighbours = max(1, min(neighbours, len(vectors) - 2))
-    model = pacmap.PaCMAP(n_neighbors=neighbours, random_state=seed, apply_pca=False)
+    neighbors = max(1, min(neighbors, len(vectors) - 2))
+    model = pacmap.PaCMAP(n_neighbors=neighbors, random_state=seed, apply_pca=False)
     with warnings.catch_warnings():
         # pacmap warns of every seed, and of every small set of points.
         warnings.simplefilter("ignore")

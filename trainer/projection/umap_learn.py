@@ -1,6 +1,6 @@
-"""UMAP in seconds instead of half a minute: exact neighbours are given to it, its machine code is kept.
+"""UMAP in seconds instead of half a minute: exact neighbors are given to it, its machine code is kept.
 
-umap-learn spends most of a fresh process compiling its neighbour search. With neighbours from plain matrix products
+umap-learn spends most of a fresh process compiling its neighbor search. With neighbors from plain matrix products
 it is never needed, and its other kernels keep their machine code in the user's cache folder.
 """
 
@@ -20,8 +20,8 @@ from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import pca
 from trainer.projection.neighbors import nearest
 
-NEIGHBOURS_SHARE: Final = 0.3
-"""Share of the progress bar that finding neighbours takes; the rest is arranging the points."""
+NEIGHBORS_SHARE: Final = 0.3
+"""Share of the progress bar that finding neighbors takes; the rest is arranging the points."""
 BEGUN_EPOCHS: Final = 200
 BEGUN_RATE: Final = 0.1
 """Epochs and learning rate where the points begin at another layout, which is to be changed and not found anew."""
@@ -30,28 +30,28 @@ BEGUN_RATE: Final = 0.1
 def umap_layout(
     vectors: Float[np.ndarray, "m d"],
     *,
-    neighbours: int,
+    neighbors: int,
     min_dist: float,
     seed: int,
     progress: Progress,
     metric: str = "cosine",
     start: Float[np.ndarray, "m 2"] | None = None,
 ) -> Float[np.ndarray, "m 2"]:
-    """UMAP of unit rows from exact neighbours; begun at the PCA, or at an earlier layout of the same rows.
+    """UMAP of unit rows from exact neighbors; begun at the PCA, or at an earlier layout of the same rows.
 
     McInnes, Healy, Melville, UMAP: Uniform Manifold Approximation and Projection, 2018,
     https://arxiv.org/abs/1802.03426
     """
-    neighbours = min(neighbours, len(vectors) - 1)
+    neighbors = min(neighbors, len(vectors) - 1)
     indices, distances = nearest(
-        vectors, neighbours, lambda share: progress(share * NEIGHBOURS_SHARE, "finding neighbours"), metric=metric
+        vectors, neighbors, lambda share: progress(share * NEIGHBORS_SHARE, "finding neighbors"), metric=metric
     )
-    progress(NEIGHBOURS_SHARE, "loading UMAP")
+    progress(NEIGHBORS_SHARE, "loading UMAP")
     umap = load_umap()
-    reporter = _EpochReporter(lambda share, note: progress(NEIGHBOURS_SHARE + (1 - NEIGHBOURS_SHARE) * share, note))
+    reporter = _EpochReporter(lambda share, note: progress(NEIGHBORS_SHARE + (1 - NEIGHBORS_SHARE) * share, note))
     bar = {"file": reporter, "disable": False, "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.1}
     model = umap.UMAP(
-        n_neighbors=neighbours,
+        n_neighbors=neighbors,
         min_dist=min_dist,
         metric=metric,
         random_state=seed,
@@ -124,7 +124,7 @@ def warm_up() -> None:
     """Compiles, or loads from the cache, everything a first UMAP needs, by projecting a few points."""
     vectors = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    umap_layout(vectors, neighbours=8, min_dist=0.1, seed=0, progress=silent)
+    umap_layout(vectors, neighbors=8, min_dist=0.1, seed=0, progress=silent)
 
 
 class _EpochReporter:

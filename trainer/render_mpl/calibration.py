@@ -10,7 +10,7 @@ import numpy as np
 from trainer.charts import objective_label
 from trainer.charts.calibration import CURVE, CalibrationAt, CalibrationChart, CalibrationRun
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import HAIRLINE, PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import HAIRLINE, PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,14 +90,14 @@ def _draw_reliability(axes: Axes, chart: CalibrationChart) -> None:
     )
     axes.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     for run, shown in zip(chart.runs, chart.chosen, strict=True):
-        found, colour = shown.reliability, run_colour(run.index)
+        found, color = shown.reliability, run_color(run.index)
         filled = found.counts > 0
-        axes.plot(found.confidence[filled], found.accuracy[filled], color=colour, linewidth=1.1)
+        axes.plot(found.confidence[filled], found.accuracy[filled], color=color, linewidth=1.1)
         areas = 6 + 130 * found.counts[filled] / max(int(found.counts.max()), 1)
         spread = shown.ece_range
         sure = f"[{spread.low:.3f}, {spread.high:.3f}], {spread.calibrated:.3f} by chance"
         label = f"{run.name}: ECE {shown.ece:.3f} {sure}, at τ = {1 / shown.inv_tau:.3g}"
-        axes.scatter(found.confidence[filled], found.accuracy[filled], s=areas, color=colour, alpha=0.75, label=label)
+        axes.scatter(found.confidence[filled], found.accuracy[filled], s=areas, color=color, alpha=0.75, label=label)
     axes.set(xlim=(0, 1.02), ylim=(0, 1.04), xlabel="Confidence (largest probability)", ylabel="Accuracy")
     legend = axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.4)
     for handle in legend.legend_handles:
@@ -112,13 +112,13 @@ def _draw_likelihood(axes: Axes, chart: CalibrationChart) -> None:
         above_pt=2 + 12 * len(chart.runs),
     )
     for run, shown in zip(chart.runs, chart.chosen, strict=True):
-        colour = run_colour(run.index)
+        color = run_color(run.index)
         label = f"{run.name}, {objective_label(run.objective)}, accuracy {100 * run.accuracy:.1f} %"
-        axes.plot(1 / CURVE, run.curve, color=colour, label=label)
-        marks = ((run.own, "o", "white"), (run.fitted, "x", colour), (shown, "o", colour))
+        axes.plot(1 / CURVE, run.curve, color=color, label=label)
+        marks = ((run.own, "o", "white"), (run.fitted, "x", color), (shown, "o", color))
         for one, marker, face in marks:
             if CURVE[0] <= one.inv_tau <= CURVE[-1]:
-                style = {"facecolor": face, "edgecolor": colour} if marker == "o" else {"color": colour}
+                style = {"facecolor": face, "edgecolor": color} if marker == "o" else {"color": color}
                 axes.scatter(1 / one.inv_tau, one.nll, marker=marker, s=26, zorder=3, linewidth=1.1, **style)
     top = max(float(np.min(run.curve)) for run in chart.runs)
     most = max([3 * top, *(1.3 * one.nll for one in chart.chosen), *(1.3 * run.own.nll for run in chart.runs)])

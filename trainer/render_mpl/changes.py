@@ -1,4 +1,4 @@
-"""What changed, on paper: ranks of A against B, and how many neighbours the pairs kept."""
+"""What changed, on paper: ranks of A against B, and how many neighbors the pairs kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.charts.changes import MEASURES, Changes
 from trainer.charts.mispairs import Mispairs
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @in_style
 def draw(chart: Changes, found: Mispairs | None) -> Figure:
-    """Ranks (or nothing, where a run lacks a modality) on the left, shared neighbours on the right."""
+    """Ranks (or nothing, where a run lacks a modality) on the left, shared neighbors on the right."""
     ranked = found is not None
     figure = new_figure(PAGE_IN if ranked else PAGE_IN / 2, 3.5)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.06)
@@ -70,16 +70,16 @@ def _draw_ranks(axes: Axes, chart: Changes, found: Mispairs) -> None:
 
     pairs, counts = np.unique(np.stack([found.badness_a, found.badness_b], axis=1).round(3), axis=0, return_counts=True)
     axes.scatter(*pairs.T, s=5 + 14 * np.log10(counts), color=QUIET, alpha=0.5, linewidths=0)
-    for places, colour, label in (
-        (found.only_a, run_colour(0), "only A"),
-        (found.only_b, run_colour(1), "only B"),
+    for places, color, label in (
+        (found.only_a, run_color(0), "only A"),
+        (found.only_b, run_color(1), "only B"),
         (found.both, INK, "both"),
     ):
         axes.scatter(
             found.badness_a[places],
             found.badness_b[places],
             s=11,
-            color=colour,
+            color=color,
             linewidths=0,
             label=f"{label}, n = {len(places):,}",
         )
@@ -108,4 +108,4 @@ def _draw_overlap(axes: Axes, chart: Changes) -> None:
     axes.axvline(float(np.mean(overlap)), color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     axes.set_xlabel(f"Jaccard overlap of the {chart.k} nearest {chart.modality}s")
     axes.set_ylabel("Pairs")
-    heading(axes, "Neighbours kept", f"mean {np.mean(overlap):.3f}")
+    heading(axes, "Neighbors kept", f"mean {np.mean(overlap):.3f}")

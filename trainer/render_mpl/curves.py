@@ -10,7 +10,7 @@ import numpy as np
 from trainer.analysis.curves import thin
 from trainer.charts.curves import CurvePanel, CurvesChart, RunCurve
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import COLUMN_IN, PAGE_IN, columns_of, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import COLUMN_IN, PAGE_IN, columns_of, footnote, heading, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,16 +73,16 @@ def _draw_panel(axes: Axes, panel: CurvePanel, chart: CurvesChart) -> None:
 
 
 def _draw_series(axes: Axes, series: RunCurve, *, scale: int, smoothed: bool) -> None:
-    colour = run_colour(series.index)
+    color = run_color(series.index)
     raw = np.where(np.isfinite(series.raw), series.raw, np.nan) * scale
     kept = thin(raw, _POINTS)
     few = len(raw) <= 40 and not smoothed
     faint: dict[str, Any] = {"alpha": 0.28, "linewidth": 0.7} if smoothed else {"marker": "o" if few else None}
-    axes.plot(series.x[kept], raw[kept], color=colour, markersize=2.6, **faint)
+    axes.plot(series.x[kept], raw[kept], color=color, markersize=2.6, **faint)
     if smoothed:
         smooth = np.where(np.isfinite(series.smooth), series.smooth, np.nan) * scale
         kept = thin(smooth, _POINTS)
-        axes.plot(series.x[kept], smooth[kept], color=colour)
+        axes.plot(series.x[kept], smooth[kept], color=color)
 
 
 def _time_axis(axes: Axes, longest_s: float) -> None:
@@ -101,6 +101,6 @@ def _legend(figure: Figure, chart: CurvesChart) -> None:
 
     runs = {series.index: series.name for panel in chart.panels for series in panel.series}
     order = sorted(runs)
-    handles = [Line2D([], [], color=run_colour(index), linewidth=1.6) for index in order]
+    handles = [Line2D([], [], color=run_color(index), linewidth=1.6) for index in order]
     names = [runs[index] for index in order]
     figure.legend(handles, names, loc="outside upper left", ncols=columns_of(names), borderaxespad=0.7)

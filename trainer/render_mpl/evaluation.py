@@ -11,7 +11,7 @@ import numpy as np
 from trainer.charts import ChartError, objective_label
 from trainer.charts.evaluation import CONFUSED, EvaluationChart, confusion_of, curves, diagrams
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import INK, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import INK, footnote, heading, in_style, new_figure, run_color
 from trainer.store.question import told
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _draw_bars(chart: EvaluationChart) -> Figure:
                 height = place + apart * ((runs - 1) / 2 - run.index)
                 points.append((100 * value, height, 100 * (value - interval[0]), 100 * (interval[1] - value)))
         x, y, below, above = np.array(points).reshape(-1, 4).T
-        style: dict[str, Any] = {"fmt": "o", "color": run_colour(run.index), "markersize": 3.5}
+        style: dict[str, Any] = {"fmt": "o", "color": run_color(run.index), "markersize": 3.5}
         axes.errorbar(x, y, xerr=(below, above), label=run.label, **style)
     often = Counter(line.metric.label for line in shown)
     names = [
@@ -138,7 +138,7 @@ def _draw_confusions(chart: EvaluationChart, task: str) -> Figure:
                 )
         accuracy = np.trace(found.counts) / found.counts.sum()
         words = f"{task.replace('_', ' ')}, n = {found.counts.sum():,}, {100 * accuracy:.1f} % right"
-        heading(axes, run.label, words, swatch=run_colour(run.index))
+        heading(axes, run.label, words, swatch=run_color(run.index))
     return figure
 
 

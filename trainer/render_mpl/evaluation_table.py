@@ -17,7 +17,7 @@ TASK_WORDS: Final = {
     "linear_probe": "Linear probe",
     "few_shot": "Few-shot",
     "fine_tune": "Fine-tuning",
-    "knn": "Neighbours",
+    "knn": "Neighbors",
     "robustness": "Robustness",
 }
 NOTE: Final = (

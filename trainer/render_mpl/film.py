@@ -97,7 +97,7 @@ def write_frames(folder: Path, frames: Iterable[FilmFrame]) -> list[Path]:
 
 
 def _gif(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:
-    # One palette for all: with one a frame, colours that do not change would flicker.
+    # One palette for all: with one a frame, colors that do not change would flicker.
     chosen = frames[:: max(1, len(frames) // 4)]
     sheet = np.concatenate([frame.pixels[::2, ::2] for frame in (*chosen, frames[-1])])
     palette = Image.fromarray(sheet).quantize(colors=255, method=Image.Quantize.FASTOCTREE)

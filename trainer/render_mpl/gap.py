@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trainer.charts.gap import PUBLISHED, SOURCE, GapChart
 from trainer.charts.snapshot_label import labels
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import PAGE_IN, QUIET, columns_of, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import PAGE_IN, QUIET, columns_of, footnote, heading, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +80,7 @@ def _legend(figure: Figure, chart: GapChart) -> None:
     from matplotlib.lines import Line2D
 
     names = labels(chart.runs)
-    handles = [Line2D([], [], color=run_colour(run.index)) for run in chart.runs]
+    handles = [Line2D([], [], color=run_color(run.index)) for run in chart.runs]
     figure.legend(handles, names, loc="outside upper left", ncols=columns_of(names), borderaxespad=0.7)
 
 
@@ -88,7 +88,7 @@ def _draw_size(axes: Axes, chart: GapChart) -> None:
     # The course of a run that is shown at two steps is one.
     once = {run.run: run for run in reversed(chart.runs)}
     for run in sorted(once.values(), key=lambda run: run.index):
-        axes.plot(run.steps, run.sizes, color=run_colour(run.index), marker="o", markersize=3)
+        axes.plot(run.steps, run.sizes, color=run_color(run.index), marker="o", markersize=3)
     heading(axes, "Size of the gap over training")
     axes.set_xlabel("Step")
     axes.set_ylabel("Length of mean image − mean text")
@@ -101,9 +101,9 @@ def _draw_recall(axes: Axes, chart: GapChart) -> None:
 
     for run in chart.runs:
         shares = [100 * p.share for p in run.points]
-        colour = run_colour(run.index)
-        axes.plot(shares, [p.image_to_text for p in run.points], color=colour)
-        axes.plot(shares, [p.text_to_image for p in run.points], color=colour, linestyle="--")
+        color = run_color(run.index)
+        axes.plot(shares, [p.image_to_text for p in run.points], color=color)
+        axes.plot(shares, [p.text_to_image for p in run.points], color=color, linestyle="--")
     _closed(axes, "R@1", "Recall at 1 while the gap is closed", above_pt=14)
     ways = [Line2D([], [], color=QUIET), Line2D([], [], color=QUIET, linestyle="--")]
     axes.legend(ways, ["image to text", "text to image"], loc="lower left", bbox_to_anchor=(0, 1.02), ncols=2)
@@ -111,7 +111,7 @@ def _draw_recall(axes: Axes, chart: GapChart) -> None:
 
 def _draw_loss(axes: Axes, chart: GapChart, index: int) -> None:
     run = chart.runs[index]
-    axes.plot([100 * p.share for p in run.points], [p.loss for p in run.points], color=run_colour(run.index))
+    axes.plot([100 * p.share for p in run.points], [p.loss for p in run.points], color=run_color(run.index))
     _closed(axes, "Loss", labels(chart.runs)[index], f"{run.objective_words}, n = {run.n:,}")
 
 

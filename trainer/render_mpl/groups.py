@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.charts.groups import GroupLine, GroupTable
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import columns_of, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import columns_of, footnote, heading, in_style, new_figure, run_color
 from trainer.store.question import told
 from trainer.untrusted.escaping import markdown
 
@@ -92,21 +92,21 @@ def draw(table: GroupTable) -> Figure:
     for place, line in enumerate(reversed(shown)):
         for number, values in enumerate(line.values):
             y = place + gap * ((len(table.groups) - 1) / 2 - number)
-            numbers, colour = 100 * np.array(values), run_colour(number)
+            numbers, color = 100 * np.array(values), run_color(number)
             if not len(numbers):
                 continue
-            axes.plot(numbers, [y] * len(numbers), "o", color=colour, alpha=0.35, markersize=2.4, markeredgewidth=0)
+            axes.plot(numbers, [y] * len(numbers), "o", color=color, alpha=0.35, markersize=2.4, markeredgewidth=0)
             spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
-            axes.errorbar(numbers.mean(), y, xerr=spread, fmt="D", color=colour, markersize=3.2, linewidth=1)
+            axes.errorbar(numbers.mean(), y, xerr=spread, fmt="D", color=color, markersize=3.2, linewidth=1)
             if number in line.better:
-                axes.annotate("*", (numbers.mean() + spread, y), (5, -4), textcoords="offset points", color=colour)
+                axes.annotate("*", (numbers.mean() + spread, y), (5, -4), textcoords="offset points", color=color)
     several = len({(line.dataset, line.split) for line in shown}) > 1
     axes.set_yticks(range(len(shown)), _names(shown, several)[::-1])
     axes.set_xlabel("%")
     axes.grid(axis="x")
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=run_colour(i), marker="D", markersize=3.2) for i in range(len(table.groups))]
+    handles = [Line2D([], [], color=run_color(i), marker="D", markersize=3.2) for i in range(len(table.groups))]
     figure.legend(handles, names, loc="outside upper left", ncols=columns, borderaxespad=0.7)
     if shown and not several:
         heading(axes, f"{shown[0].dataset} {shown[0].split}", "mean ± deviation over runs, dots: runs")

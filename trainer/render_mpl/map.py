@@ -12,19 +12,19 @@ from trainer.charts import objective_label
 from trainer.charts.map import MapChart
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.point_colors import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
+from trainer.render_mpl.point_colors import color_map_of, colors_of_classes, colors_of_pairs, scales_of
 from trainer.render_mpl.style import (
     COLUMN_IN,
     HAIRLINE,
-    IMAGE_COLOUR,
+    IMAGE_COLOR,
     PAGE_IN,
     QUIET,
-    TEXT_COLOUR,
+    TEXT_COLOR,
     footnote,
     heading,
     in_style,
     new_figure,
-    run_colour,
+    run_color,
 )
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def draw(charts: Sequence[MapChart]) -> Figure:
     points = sum(_count(chart) for chart in charts)
     norms = scales_of(charts)
     for index, (axes, chart, norm) in enumerate(zip(grid.flat, charts, norms)):
-        _draw_map(axes, chart, index, norm=norm, rasterised=points > MOST_VECTOR_POINTS)
+        _draw_map(axes, chart, index, norm=norm, rasterized=points > MOST_VECTOR_POINTS)
     for axes in list(grid.flat)[len(charts) :]:
         axes.set_axis_off()
-    _colour_bars(figure, list(grid.flat), norms, charts)
+    _color_bars(figure, list(grid.flat), norms, charts)
     _legend(figure, charts)
     footnote(figure, _in_lines(_note(charts), 130 if columns == 2 else 70))
     return figure
@@ -69,7 +69,7 @@ def draw(charts: Sequence[MapChart]) -> Figure:
 def rows(charts: Sequence[MapChart]) -> NumberRows:
     """Every point: run, pair, modality, class or number, coordinates, caption and path."""
     header = ("run", "name", "step", "dataset", "split", "method", "pair", "modality", "class", "x", "y")
-    lit = ("in colour",) if any(chart.lit is not None for chart in charts) else ()
+    lit = ("in color",) if any(chart.lit is not None for chart in charts) else ()
     return NumberRows((*header, *lit, "caption", "path"), _rows(charts, with_lit=bool(lit)))
 
 
@@ -89,7 +89,7 @@ def _value(chart: MapChart, pair: int) -> str | float:
 
 
 def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
-    """The charts with the classes of all, so that a class has one colour in maps of different data too."""
+    """The charts with the classes of all, so that a class has one color in maps of different data too."""
     names = sorted({name for chart in charts for name in chart.classes})
     place = {name: i for i, name in enumerate(names)}
     if len({chart.classes for chart in charts}) == 1:
@@ -102,7 +102,7 @@ def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
     return joined
 
 
-def _colour_bars(
+def _color_bars(
     figure: Figure, axes: Sequence[Axes], norms: Sequence[Normalize | None], charts: Sequence[MapChart]
 ) -> None:
     """One bar for all maps, or one beside each whose scale is its own."""
@@ -113,30 +113,30 @@ def _colour_bars(
         if norm is None or (place > 0 and not own):
             continue
         beside = axes[place] if own else list(axes)
-        bar = figure.colorbar(ScalarMappable(norm, colour_map_of(chart)), ax=beside, shrink=0.6, aspect=24, pad=0.02)
-        bar.set_label(words(chart.colour))
+        bar = figure.colorbar(ScalarMappable(norm, color_map_of(chart)), ax=beside, shrink=0.6, aspect=24, pad=0.02)
+        bar.set_label(words(chart.color))
         bar.outline.set_visible(False)
 
 
-def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None, rasterised: bool) -> None:
+def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None, rasterized: bool) -> None:
     # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
     size = float(np.clip(9000 / max(_count(chart), 1), 1.2, 16))
     clear = _clearness(chart)
     for points, marker, plain, scale, alpha in (
-        (chart.images, "o", IMAGE_COLOUR, 1.0, clear[0]),
-        (chart.texts, "D", TEXT_COLOUR, 0.8, clear[1]),
+        (chart.images, "o", IMAGE_COLOR, 1.0, clear[0]),
+        (chart.texts, "D", TEXT_COLOR, 0.8, clear[1]),
     ):
         if points is not None:
-            colour = colours_of_pairs(chart, norm, plain)
-            style: dict[str, Any] = {"linewidths": 0, "rasterized": rasterised, "marker": marker, "s": size * scale}
+            color = colors_of_pairs(chart, norm, plain)
+            style: dict[str, Any] = {"linewidths": 0, "rasterized": rasterized, "marker": marker, "s": size * scale}
             if chart.lit is None:
-                axes.scatter(points[:, 0], points[:, 1], c=colour, alpha=alpha, **style)
+                axes.scatter(points[:, 0], points[:, 1], c=color, alpha=alpha, **style)
                 continue
             lit = chart.lit[: len(points)]
             axes.scatter(points[~lit, 0], points[~lit, 1], c=HAIRLINE, alpha=0.7, zorder=1, **style)
-            colour = colour[lit] if isinstance(colour, np.ndarray) else colour
+            color = color[lit] if isinstance(color, np.ndarray) else color
             alpha = alpha[lit] if isinstance(alpha, np.ndarray) else alpha
-            axes.scatter(points[lit, 0], points[lit, 1], c=colour, alpha=alpha, zorder=2, **style)
+            axes.scatter(points[lit, 0], points[lit, 1], c=color, alpha=alpha, zorder=2, **style)
     axes.set(xticks=[], yticks=[])
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_box_aspect(1)
@@ -148,7 +148,7 @@ def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None
         axes.set_ylabel(named[1], color=QUIET, fontsize=7.5)
     sampled = " (sampled)" if chart.sampled else ""
     detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {chart.dataset} {chart.split}, n = {chart.n:,}"
-    heading(axes, chart.name, f"{detail} pairs{sampled}", swatch=run_colour(index))
+    heading(axes, chart.name, f"{detail} pairs{sampled}", swatch=run_color(index))
 
 
 def _of_variance(chart: MapChart, axis: int) -> str:
@@ -168,19 +168,19 @@ def _clearness(chart: MapChart) -> tuple[Any, Any]:
 def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
     from matplotlib.lines import Line2D
 
-    def mark(marker: str, colour: str, label: str) -> Line2D:
-        return Line2D([], [], marker=marker, color=colour, linestyle="", markersize=4.2, label=label)
+    def mark(marker: str, color: str, label: str) -> Line2D:
+        return Line2D([], [], marker=marker, color=color, linestyle="", markersize=4.2, label=label)
 
-    modality = charts[0].colour == MODALITY
+    modality = charts[0].color == MODALITY
     handles = []
     if any(chart.images is not None for chart in charts):
-        handles.append(mark("o", IMAGE_COLOUR if modality else QUIET, "Images"))
+        handles.append(mark("o", IMAGE_COLOR if modality else QUIET, "Images"))
     if any(chart.texts is not None for chart in charts):
-        handles.append(mark("D", TEXT_COLOUR if modality else QUIET, "Texts"))
+        handles.append(mark("D", TEXT_COLOR if modality else QUIET, "Texts"))
     classed = next((chart for chart in charts if chart.classes), charts[0])
     classes = classed.classes
-    colours = colours_of_classes(classed)
-    handles += [mark("s", colours[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
+    colors = colors_of_classes(classed)
+    handles += [mark("s", colors[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
     if len(classes) > _MOST_LEGEND:
         handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))
     a_page = 10 if len(classes) <= 8 else 7
@@ -199,12 +199,12 @@ def _note(charts: Sequence[MapChart]) -> str:
         notes.append("Maps of the same pairs are turned to face the first")
     shown = next((chart for chart in charts if chart.lit is not None), None)
     if shown is not None:
-        notes.append(f"{shown.lit_note[0].upper()}{shown.lit_note[1:]}, n = {shown.lit_n:,}; the others grey")
-    if first.colour != MODALITY:
+        notes.append(f"{shown.lit_note[0].upper()}{shown.lit_note[1:]}, n = {shown.lit_n:,}; the others gray")
+    if first.color != MODALITY:
         missing = any(_missing(chart) for chart in charts)
-        said = words(first.colour)
-        notes.append(f"Coloured by {said[0].lower() + said[1:]}" + ("; grey where it is missing" if missing else ""))
-        notes += [f"{first.colour_note[0].upper()}{first.colour_note[1:]}"] if first.colour_note else []
+        said = words(first.color)
+        notes.append(f"Colored by {said[0].lower() + said[1:]}" + ("; gray where it is missing" if missing else ""))
+        notes += [f"{first.color_note[0].upper()}{first.color_note[1:]}"] if first.color_note else []
     return ". ".join(notes) + "."
 
 

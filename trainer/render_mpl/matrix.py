@@ -1,4 +1,4 @@
-"""The similarity matrix on paper: a heat map a run, each with its own scale of colours."""
+"""The similarity matrix on paper: a heat map a run, each with its own scale of colors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.charts.matrix import MatrixChart
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import COLUMN_IN, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import COLUMN_IN, PAGE_IN, footnote, heading, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def draw(chart: MatrixChart) -> Figure:
             interpolation="nearest",
         )
         figure.colorbar(picture, ax=axes, label="Cosine" if run.tile.single else "Mean cosine", shrink=0.8)
-        heading(axes, run.name, f"step {run.step:,}, n = {run.n:,}", swatch=run_colour(run.index))
+        heading(axes, run.name, f"step {run.step:,}, n = {run.n:,}", swatch=run_color(run.index))
         axes.set_xlabel("Texts, in order")
         axes.set_ylabel("Images, in order")
         if named:

@@ -246,16 +246,16 @@ def draw_table(axes: Axes, table: ShadedTable) -> None:
             _write(axes, lines - 1, column, _number(value, table.digits), INK)
 
 
-def _cell(row: int, column: int, colour: str, alpha: float, frame: str) -> Any:
+def _cell(row: int, column: int, color: str, alpha: float, frame: str) -> Any:
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 
     place = (column - 0.47, row - 0.46)
-    return Rectangle(place, 0.94, 0.92, facecolor=to_rgba(colour, alpha), edgecolor=frame, linewidth=0.8)
+    return Rectangle(place, 0.94, 0.92, facecolor=to_rgba(color, alpha), edgecolor=frame, linewidth=0.8)
 
 
-def _write(axes: Axes, row: float, column: float, text: str, colour: str, *, side: str = "center") -> None:
-    axes.text(column, row, text, ha=side, va="center", fontsize=7.5, color=colour)
+def _write(axes: Axes, row: float, column: float, text: str, color: str, *, side: str = "center") -> None:
+    axes.text(column, row, text, ha=side, va="center", fontsize=7.5, color=color)
 
 
 def _number(value: float, digits: int) -> str:

@@ -1,4 +1,4 @@
-"""The colours of points on paper: classes, places on a scale, or towards the run that a number speaks for."""
+"""The colors of points on paper: classes, places on a scale, or towards the run that a number speaks for."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from trainer.charts.color_words import own_colours
+from trainer.charts.color_words import own_colors
 from trainer.charts.pair_colors import AGREEMENT
-from trainer.render_mpl.style import HAIRLINE, QUIET, class_colours, run_colour
+from trainer.render_mpl.style import HAIRLINE, QUIET, class_colors, run_color
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _SCALE: Final = "viridis"
 
 
-class Coloured(Protocol):
-    """What pairs are coloured by; as in `trainer.charts.map.MapChart`."""
+class Colored(Protocol):
+    """What pairs are colored by; as in `trainer.charts.map.MapChart`."""
 
-    colour: str
+    color: str
     classes: tuple[str, ...]
     class_of: np.ndarray
     numbers: np.ndarray | None
@@ -30,11 +30,11 @@ class Coloured(Protocol):
     better: int
 
 
-def scales_of(charts: Sequence[Coloured]) -> list[Normalize | None]:
-    """The scale of each map: one for all, so that a colour means the same number, unless each has its own."""
+def scales_of(charts: Sequence[Colored]) -> list[Normalize | None]:
+    """The scale of each map: one for all, so that a color means the same number, unless each has its own."""
     from matplotlib.colors import Normalize
 
-    def scale(of: Sequence[Coloured]) -> Normalize | None:
+    def scale(of: Sequence[Colored]) -> Normalize | None:
         if of[0].ends is not None and of[0].better:
             return Normalize(*of[0].ends, clip=True)
         numbers = [chart.numbers for chart in of if chart.numbers is not None]
@@ -47,36 +47,36 @@ def scales_of(charts: Sequence[Coloured]) -> list[Normalize | None]:
     return [scale(charts)] * len(charts)
 
 
-def colours_of_pairs(chart: Coloured, norm: Normalize | None, plain: str) -> Any:
-    """What colours each pair: a place on the scale (grey for a missing number), a class, or the modality."""
+def colors_of_pairs(chart: Colored, norm: Normalize | None, plain: str) -> Any:
+    """What colors each pair: a place on the scale (gray for a missing number), a class, or the modality."""
     if chart.numbers is not None and norm is not None:
-        scale = colour_map_of(chart).with_extremes(bad=QUIET if not chart.better else HAIRLINE)
+        scale = color_map_of(chart).with_extremes(bad=QUIET if not chart.better else HAIRLINE)
         missing = ~np.isfinite(chart.numbers)
         return scale(np.ma.array(norm(np.where(missing, 0, chart.numbers)), mask=missing))
     if chart.classes:
         # The last one is -1's: a pair of which it is not known.
-        return np.asarray([*colours_of_classes(chart), QUIET])[chart.class_of]
+        return np.asarray([*colors_of_classes(chart), QUIET])[chart.class_of]
     return plain
 
 
-def colour_map_of(chart: Coloured) -> Colormap:
-    """From least to greatest; or around zero, towards the colour of the run that the numbers speak for."""
+def color_map_of(chart: Colored) -> Colormap:
+    """From least to greatest; or around zero, towards the color of the run that the numbers speak for."""
     import matplotlib
     from matplotlib.colors import LinearSegmentedColormap
 
     if not chart.better:
         return matplotlib.colormaps[_SCALE]
-    ends = (run_colour(0), QUIET, run_colour(1))[:: chart.better]
+    ends = (run_color(0), QUIET, run_color(1))[:: chart.better]
     return LinearSegmentedColormap.from_list("a-b", ends)
 
 
-def colours_of_classes(chart: Coloured) -> list[str]:
-    """Of each class: a run's colour where only that run is right, along a scale where they have an order."""
-    if chart.colour == AGREEMENT:
-        return [class_colours(4)[i] for i in (2, 0, 1, 3)]
+def colors_of_classes(chart: Colored) -> list[str]:
+    """Of each class: a run's color where only that run is right, along a scale where they have an order."""
+    if chart.color == AGREEMENT:
+        return [class_colors(4)[i] for i in (2, 0, 1, 3)]
     if chart.ordered:
         import matplotlib
         from matplotlib.colors import to_hex
 
-        return [to_hex(colour) for colour in matplotlib.colormaps[_SCALE](np.linspace(0, 0.9, len(chart.classes)))]
-    return own_colours(chart.classes) or class_colours(max(len(chart.classes), 1))
+        return [to_hex(color) for color in matplotlib.colormaps[_SCALE](np.linspace(0, 0.9, len(chart.classes)))]
+    return own_colors(chart.classes) or class_colors(max(len(chart.classes), 1))

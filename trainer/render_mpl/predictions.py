@@ -12,7 +12,7 @@ from jaxtyping import Float, UInt8
 
 from trainer.charts import objective_label
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import HAIRLINE, PAGE_IN, QUIET, footnote, in_style, new_figure, run_colour
+from trainer.render_mpl.style import HAIRLINE, PAGE_IN, QUIET, footnote, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ class RunPredictions:
     """What one run says of every image.
 
     Attributes:
-        index: Place of the run among those asked for; decides its colour.
+        index: Place of the run among those asked for; decides its color.
         step: Updates its model had seen.
         inv_tau: Inverse temperature of the softmax.
         milliseconds: For all images together.
@@ -134,11 +134,11 @@ def _draw_bars(
     shares = 100 * run.probabilities[line, order]
     places = np.arange(len(order))
     top = int(np.argmax(run.probabilities[line]))
-    colour = run_colour(run.index)
+    color = run_color(run.index)
     alphas = [1.0 if label == top else 0.4 for label in order]
     axes.barh(places, np.full(len(order), 100.0), height=0.5, color=HAIRLINE, alpha=0.45, linewidth=0)
     for place, share, alpha in zip(places, shares, alphas):
-        axes.barh(place, share, height=0.5, color=colour, alpha=alpha, linewidth=0)
+        axes.barh(place, share, height=0.5, color=color, alpha=alpha, linewidth=0)
         weight = 600 if alpha == 1.0 else 400
         axes.annotate(f"{share:.1f} %", (100, place), (34, 0), textcoords="offset points", ha="right", va="center",
                       fontsize=7.5, fontweight=weight, annotation_clip=False)  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from trainer.charts import objective_label
 from trainer.charts.prompts import Mixture, PromptChart, PromptRun
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import COLUMN_IN, INK, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import COLUMN_IN, INK, footnote, heading, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +87,7 @@ def _draw_run(axes: Axes, run: PromptRun, weighted: Mixture, chart: PromptChart)
     axes.spines[:].set_visible(False)
     data = f"{objective_label(run.objective)}, step {run.step:,}, {run.dataset} {run.split}, n = {run.n:,} images"
     scores = f"mean {100 * run.mean.accuracy:.1f} %, weighted {100 * weighted.accuracy:.1f} %, best template"
-    heading(axes, run.name, data, f"{scores} {100 * float(run.overall.max()):.1f} %", swatch=run_colour(run.index))
+    heading(axes, run.name, data, f"{scores} {100 * float(run.overall.max()):.1f} %", swatch=run_color(run.index))
 
 
 def _signed(value: float) -> str:
@@ -97,7 +97,7 @@ def _signed(value: float) -> str:
 def _diverging() -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("blue-orange", [run_colour(0), "#FFFFFF", run_colour(1)])
+    return LinearSegmentedColormap.from_list("blue-orange", [run_color(0), "#FFFFFF", run_color(1)])
 
 
 def _cut(text: str, most: int = 48) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from trainer.charts import objective_label
 from trainer.charts.comparison import Comparison, ComparisonRow
 from trainer.render_mpl.comparison import INTERVAL_NOTE, sections, value_text
-from trainer.render_mpl.style import HAIRLINE, INK, QUIET, run_colour
+from trainer.render_mpl.style import HAIRLINE, INK, QUIET, run_color
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _facts(facts: Sequence[dict[str, str]]) -> str:
     rows = []
     for index, row in enumerate(facts):
         first, *cells = [_text(row.get(name, "")) for name in headings]
-        swatch = f'<span class="swatch" style="background:{run_colour(index)}"></span>'
+        swatch = f'<span class="swatch" style="background:{run_color(index)}"></span>'
         rows.append(_heading_cell(f"{swatch}{first}") + "".join(f"<td>{cell}</td>" for cell in cells))
     return _table("Runs", [_text(name) for name in headings], rows)
 

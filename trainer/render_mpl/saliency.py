@@ -11,7 +11,7 @@ import numpy as np
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import footnote, heading, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,13 +36,11 @@ def draw(chart: SaliencyChart) -> Figure:
     heading(axes[0], "Image", _cut(Path(chart.path).name, 26))
     for place, run in enumerate(chart.runs, 1):
         facts = f"{objective_label(run.objective)}, step {run.step:,}, cosine {run.cosine:.3f}"
-        _draw_map(
-            figure, axes[place], chart.image, run.cells, ("#6A6A6A", run_colour(run.index)), "Share of the cosine"
-        )
-        heading(axes[place], run.name, facts, swatch=run_colour(run.index))
+        _draw_map(figure, axes[place], chart.image, run.cells, ("#6A6A6A", run_color(run.index)), "Share of the cosine")
+        heading(axes[place], run.name, facts, swatch=run_color(run.index))
     if difference is not None:
-        colours = (run_colour(chart.runs[0].index), run_colour(chart.runs[1].index))
-        _draw_map(figure, axes[-1], chart.image, difference, colours, "← A more, B more →")
+        colors = (run_color(chart.runs[0].index), run_color(chart.runs[1].index))
+        _draw_map(figure, axes[-1], chart.image, difference, colors, "← A more, B more →")
         agreement = chart.agreement
         heading(axes[-1], "Difference", "" if agreement is None else f"B − A; correlation {agreement:.2f}")
     grid = chart.runs[0].cells.shape[0]
@@ -86,14 +84,14 @@ def _rows(chart: SaliencyChart) -> Iterator[tuple[Any, ...]]:
 
 
 def _draw_map(
-    figure: Figure, axes: Axes, image: np.ndarray, cells: np.ndarray, colours: tuple[str, str], words: str
+    figure: Figure, axes: Axes, image: np.ndarray, cells: np.ndarray, colors: tuple[str, str], words: str
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    grey = np.repeat(image.mean(axis=2, keepdims=True), 3, axis=2) / 255
-    axes.imshow(0.55 + 0.45 * grey, extent=(0, 1, 1, 0))
+    gray = np.repeat(image.mean(axis=2, keepdims=True), 3, axis=2) / 255
+    axes.imshow(0.55 + 0.45 * gray, extent=(0, 1, 1, 0))
     reach = max(float(np.abs(cells).max()), 1e-9)
-    palette = LinearSegmentedColormap.from_list("two-sided", [colours[0], "#FFFFFF", colours[1]])
+    palette = LinearSegmentedColormap.from_list("two-sided", [colors[0], "#FFFFFF", colors[1]])
     strength = np.clip(np.abs(cells) / reach, 0, 1)
     drawn = axes.imshow(
         cells, cmap=palette, vmin=-reach, vmax=reach, alpha=0.15 + 0.75 * strength, extent=(0, 1, 1, 0),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.search import Hits
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def draw(charts: Sequence[Hits], question: str) -> Figure:
         facts = (
             f"step {chart.step:,}, {chart.dataset} {chart.split}, {way}, first {DRAWN} of {chart.n:,} {chart.target}s"
         )
-        heading(head, chart.name, facts, f"“{question}”", swatch=run_colour(place), above_pt=2)
+        heading(head, chart.name, facts, f"“{question}”", swatch=run_color(place), above_pt=2)
     footnote(figure, "Cosines of two runs are not on one scale: compare the order of the hits.")
     return figure
 

@@ -11,7 +11,7 @@ from trainer.charts import objective_label
 from trainer.charts.similarity import Facet, SimilarityChart, SimilarityRun
 from trainer.charts.snapshot_label import labels
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.style import COLUMN_IN, INK, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import COLUMN_IN, INK, PAGE_IN, footnote, heading, in_style, new_figure, run_color
 
 MOST_FACETS: Final = 40
 """Values drawn; the data beside the figure have all."""
@@ -98,15 +98,15 @@ def _rows(chart: SimilarityChart) -> Iterator[tuple[Any, ...]]:
 def _draw_run(axes: Axes, run: SimilarityRun, chart: SimilarityChart) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    colour = run_colour(run.index)
+    color = run_color(run.index)
     matched, unmatched = _percent(run.matched_counts), _percent(run.unmatched_counts)
     label = f"Matched, n = {run.n:,}, mean {_signed(run.mean_matched, 3)}"
-    axes.stairs(matched, chart.edges, fill=True, color=colour, alpha=0.85, linewidth=0, label=label)
+    axes.stairs(matched, chart.edges, fill=True, color=color, alpha=0.85, linewidth=0, label=label)
     label = f"{chart.unmatched_words}, n = {run.n_unmatched:,}, mean {_signed(run.mean_unmatched, 3)}"
     axes.stairs(unmatched, chart.edges, color=INK, linewidth=0.9, label=label)
-    for mean, mean_colour in ((run.mean_matched, colour), (run.mean_unmatched, INK)):
+    for mean, mean_color in ((run.mean_matched, color), (run.mean_unmatched, INK)):
         if np.isfinite(mean):
-            axes.axvline(mean, color=mean_colour, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
+            axes.axvline(mean, color=mean_color, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
     axes.set_xlabel("Cosine")
     axes.tick_params(labelbottom=True, labelleft=True)
     axes.xaxis.set_major_locator(MaxNLocator(6))
@@ -135,7 +135,7 @@ def _draw_facets(axes: Axes, chart: SimilarityChart, values: list[str]) -> None:
             linestyle="none",
             marker="o",
             markersize=3.5,
-            color=run_colour(run.index),
+            color=run_color(run.index),
             label=label,
         )
         if not number:
@@ -159,7 +159,7 @@ def _head(axes: Axes, run: SimilarityRun) -> None:
     none = run.shuffled
     level = f"shuffled pairs: {none['auc']:.4f} · {_signed(none['d_prime'], 2)} · {100 * none['overlap']:.1f} %"
     level += f" · {none['ks']:.3f}"
-    heading(axes, run.name, data, separation, level, swatch=run_colour(run.index), above_pt=24)
+    heading(axes, run.name, data, separation, level, swatch=run_color(run.index), above_pt=24)
 
 
 def _signed(value: float, digits: int) -> str:

@@ -1,4 +1,4 @@
-"""How figures look: one place for colours, fonts and line widths."""
+"""How figures look: one place for colors, fonts and line widths."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ R = TypeVar("R")
 OKABE_ITO: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A600", "#4D4D4D")
 """Okabe & Ito, Color Universal Design, 2008, its yellow darkened to be seen on white; runs A and B come first."""
 
-IMAGE_COLOUR: Final = OKABE_ITO[2]
-TEXT_COLOUR: Final = OKABE_ITO[3]
+IMAGE_COLOR: Final = OKABE_ITO[2]
+TEXT_COLOR: Final = OKABE_ITO[3]
 """Modalities: neither blue nor orange, which mean run A and run B."""
 
 INK: Final = "#1F2328"
@@ -86,13 +86,13 @@ _STYLE: Final[dict[str, Any]] = {
 }
 
 
-def run_colour(index: int) -> str:
-    """The colour of the run in place `index`: A is blue, B is orange, further ones follow Okabe and Ito."""
+def run_color(index: int) -> str:
+    """The color of the run in place `index`: A is blue, B is orange, further ones follow Okabe and Ito."""
     return OKABE_ITO[index % len(OKABE_ITO)]
 
 
-def class_colours(n: int) -> list[str]:
-    """`n` colours told apart: Okabe and Ito up to 8, Glasbey above (256 differ, then they repeat)."""
+def class_colors(n: int) -> list[str]:
+    """`n` colors told apart: Okabe and Ito up to 8, Glasbey above (256 differ, then they repeat)."""
     if n <= len(OKABE_ITO):
         return list(OKABE_ITO[:n])
     import colorcet
@@ -139,13 +139,13 @@ def columns_of(names: Sequence[str], most: int = 4) -> int:
 
 
 def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, above_pt: float = 0) -> None:
-    """A bold title and quiet lines under it, above `axes` at its left; `swatch` colours a small square before it.
+    """A bold title and quiet lines under it, above `axes` at its left; `swatch` colors a small square before it.
 
     Args:
         axes: What is headed.
         title: Bold.
         details: Lines under the title; empty ones are left out.
-        swatch: Colour of the run, if it is one run's panel.
+        swatch: Color of the run, if it is one run's panel.
         above_pt: Room left between the axes and the heading, for a legend.
     """
     lines = [line for line in details if line]

@@ -12,28 +12,28 @@ from trainer.charts.pair_colors import CHANGED, COMPUTED, MODALITY
 from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import (
     MEASURES,
-    PointColours,
+    PointColors,
     TimelineChart,
     TimelineMeasure,
     TimelineRun,
     compared_words,
-    point_colours,
+    point_colors,
 )
 from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.film import FilmFrame
-from trainer.render_mpl.point_colors import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
+from trainer.render_mpl.point_colors import color_map_of, colors_of_classes, colors_of_pairs, scales_of
 from trainer.render_mpl.style import (
     HAIRLINE,
-    IMAGE_COLOUR,
+    IMAGE_COLOR,
     INK,
     PAGE_IN,
     QUIET,
-    TEXT_COLOUR,
+    TEXT_COLOR,
     footnote,
     heading,
     in_style,
     new_figure,
-    run_colour,
+    run_color,
 )
 
 if TYPE_CHECKING:
@@ -64,13 +64,13 @@ def draw(chart: TimelineChart) -> Figure:
     figure.get_layout_engine().set(w_pad=0.05, h_pad=0.05, hspace=0.04, wspace=0.02)
     maps, below = figure.subfigures(2, 1, height_ratios=((PAGE_IN / len(shown)) * lines + 0.5, 2.9))
     grid = maps.subplots(lines, len(shown), squeeze=False)
-    colours = _colours(chart)
+    colors = _colors(chart)
     for axes_row, run in zip(grid, chart.runs, strict=True):
         for place, (axes, step) in enumerate(zip(axes_row, shown, strict=True)):
-            _scatter(axes, run, run.points[run.at(step)], chart, colours, size=0.45)
+            _scatter(axes, run, run.points[run.at(step)], chart, colors, size=0.45)
             axes.set_title(f"step {run.steps[run.at(step)]:,}", fontsize=7.5, color=QUIET, fontweight=400)
             if place == 0:
-                axes.set_ylabel(run.name, fontsize=8, color=run_colour(run.index), fontweight=600)
+                axes.set_ylabel(run.name, fontsize=8, color=run_color(run.index), fontweight=600)
     panels = below.subplots(2, 4, squeeze=False)
     for axes, measure in zip(panels.flat, MEASURES):
         _curve(axes, measure, chart)
@@ -112,13 +112,13 @@ class _Film:
         figure.get_layout_engine().set(w_pad=0.05, h_pad=0.04, hspace=0.02, wspace=0.02)
         left, right = figure.subfigures(1, 2, width_ratios=(3.1, 1))
         grid = left.subplots(1, len(chart.runs), squeeze=False)[0]
-        colours = _colours(chart)
+        colors = _colors(chart)
         self._marks: list[list[Any]] = []
         self._titles: list[Any] = []
         for axes, run in zip(grid, chart.runs, strict=True):
-            self._marks.append(_scatter(axes, run, run.points[0], chart, colours, size=1.0))
+            self._marks.append(_scatter(axes, run, run.points[0], chart, colors, size=1.0))
             detail = f"{objective_label(run.objective)}, {run.dataset} {run.split}, n = {run.n:,} pairs"
-            heading(axes, run.name, detail + (" (sampled)" if run.sampled else ""), swatch=run_colour(run.index))
+            heading(axes, run.name, detail + (" (sampled)" if run.sampled else ""), swatch=run_color(run.index))
             box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
             self._titles.append(axes.text(0.02, 0.02, "", transform=axes.transAxes, fontsize=9, bbox=box))
         named = _handles(chart)[len(chart.runs) :]
@@ -168,17 +168,17 @@ def _chosen(steps: Sequence[int]) -> list[int]:
 
 
 def _scatter(
-    axes: Axes, run: TimelineRun, xy: np.ndarray, chart: TimelineChart, colours: list[Any], *, size: float
+    axes: Axes, run: TimelineRun, xy: np.ndarray, chart: TimelineChart, colors: list[Any], *, size: float
 ) -> list[Any]:
     """Images and texts; both are there even if one is empty, so that a film can move them."""
     area = size * float(np.clip(9000 / max(len(xy), 1), 1.2, 16))
     raster = sum(len(points) for one in chart.runs for points in one.points) > MOST_VECTOR_POINTS
     marks = []
-    known = colours[chart.runs.index(run)]
-    for part, marker, plain in ((xy[: run.images], "o", IMAGE_COLOUR), (xy[run.images :], "D", TEXT_COLOUR)):
-        colour = plain if known is None else known[: len(part)]
+    known = colors[chart.runs.index(run)]
+    for part, marker, plain in ((xy[: run.images], "o", IMAGE_COLOR), (xy[run.images :], "D", TEXT_COLOR)):
+        color = plain if known is None else known[: len(part)]
         style: dict[str, Any] = {"linewidths": 0, "alpha": 0.75, "rasterized": raster}
-        marks.append(axes.scatter(part[:, 0], part[:, 1], s=area, c=colour, marker=marker, **style))
+        marks.append(axes.scatter(part[:, 0], part[:, 1], s=area, c=color, marker=marker, **style))
     left, bottom, right, top = chart.frame
     half = 0.54 * max(right - left, top - bottom, 1e-9)
     x, y = (left + right) / 2, (bottom + top) / 2
@@ -188,16 +188,16 @@ def _scatter(
     return marks
 
 
-def _coloured(chart: TimelineChart) -> tuple[PointColours, ...]:
-    return chart.colours or point_colours(chart)
+def _colored(chart: TimelineChart) -> tuple[PointColors, ...]:
+    return chart.colors or point_colors(chart)
 
 
-def _colours(chart: TimelineChart) -> list[Any]:
-    """The colours of each run's pairs; None where it is modality that is told apart."""
-    coloured = _coloured(chart)
-    if coloured[0].colour == MODALITY:
-        return [None] * len(coloured)
-    return [colours_of_pairs(one, norm, QUIET) for one, norm in zip(coloured, scales_of(coloured), strict=True)]
+def _colors(chart: TimelineChart) -> list[Any]:
+    """The colors of each run's pairs; None where it is modality that is told apart."""
+    colored = _colored(chart)
+    if colored[0].color == MODALITY:
+        return [None] * len(colored)
+    return [colors_of_pairs(one, norm, QUIET) for one, norm in zip(colored, scales_of(colored), strict=True)]
 
 
 def _curve(
@@ -209,7 +209,7 @@ def _curve(
         if (curve := run.curves.get(measure.key)) is not None:
             few = len(curve.x) <= 20
             style: dict[str, Any] = {"marker": "o" if few else None, "markersize": 2.2, "linewidth": 1.1}
-            axes.plot(curve.x, curve.y, color=run_colour(run.index), **style)
+            axes.plot(curve.x, curve.y, color=run_color(run.index), **style)
     title = f"{measure.label} ({measure.unit})" if measure.unit else measure.label
     axes.set_title(title, fontsize=7 if small else 7.5, fontweight=400, pad=3, color=QUIET)
     axes.tick_params(labelsize=6.5, labelbottom=bottom)
@@ -224,31 +224,31 @@ def _curve(
 def _handles(chart: TimelineChart) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=run_colour(run.index), label=run.name) for run in chart.runs]
-    coloured = _coloured(chart)
-    plain = (IMAGE_COLOUR, TEXT_COLOUR) if coloured[0].colour == MODALITY else (QUIET, QUIET)
-    for marker, label, colour in zip("oD", ("Images", "Texts"), plain, strict=True):
-        handles.append(Line2D([], [], marker=marker, color=colour, linestyle="", markersize=3.5, label=label))
-    named = _named(chart, coloured)
-    for name, colour in named[:MOST_NAMED]:
-        mark = {"marker": "s", "color": colour, "linestyle": "", "markersize": 3.5}
+    handles = [Line2D([], [], color=run_color(run.index), label=run.name) for run in chart.runs]
+    colored = _colored(chart)
+    plain = (IMAGE_COLOR, TEXT_COLOR) if colored[0].color == MODALITY else (QUIET, QUIET)
+    for marker, label, color in zip("oD", ("Images", "Texts"), plain, strict=True):
+        handles.append(Line2D([], [], marker=marker, color=color, linestyle="", markersize=3.5, label=label))
+    named = _named(chart, colored)
+    for name, color in named[:MOST_NAMED]:
+        mark = {"marker": "s", "color": color, "linestyle": "", "markersize": 3.5}
         handles.append(Line2D([], [], label=name[:18], **mark))
     if len(named) > MOST_NAMED:
         handles.append(Line2D([], [], linestyle="", label=f"and {len(named) - MOST_NAMED} more"))
     return handles
 
 
-def _named(chart: TimelineChart, coloured: Sequence[PointColours]) -> list[tuple[str, Any]]:
-    """What the colours stand for: classes, or some numbers of a scale; of each run where each has its own."""
-    first = coloured[0]
+def _named(chart: TimelineChart, colored: Sequence[PointColors]) -> list[tuple[str, Any]]:
+    """What the colors stand for: classes, or some numbers of a scale; of each run where each has its own."""
+    first = colored[0]
     if first.numbers is None:
-        return list(zip(first.classes, colours_of_classes(first), strict=False))
-    own = first.own_scale and len(coloured) > 1
+        return list(zip(first.classes, colors_of_classes(first), strict=False))
+    own = first.own_scale and len(colored) > 1
     found = []
-    for run, one, norm in list(zip(chart.runs, coloured, scales_of(coloured), strict=True))[: None if own else 1]:
+    for run, one, norm in list(zip(chart.runs, colored, scales_of(colored), strict=True))[: None if own else 1]:
         if norm is not None:
             letter = f"{'AB'[run.index] if run.index < 2 else run.index + 1} " if own else ""
-            ink, stops = colour_map_of(one), np.linspace(norm.vmin, norm.vmax, STOPS)
+            ink, stops = color_map_of(one), np.linspace(norm.vmin, norm.vmax, STOPS)
             found += [(f"{letter}{value:.3g}".replace("-", "\u2212"), ink(norm(value))) for value in stops]
     return found
 
@@ -262,11 +262,11 @@ def _legend(axes: Axes, chart: TimelineChart) -> None:
 def _note(chart: TimelineChart, shown: Sequence[int]) -> str:
     sizes = ", ".join(f"{run.n:,} ({run.name})" for run in chart.runs)
     words = [chart.note, f"Pairs: {sizes}"]
-    by = _coloured(chart)[0]
-    if by.colour != MODALITY:
-        told = ", of the last step" if by.colour in COMPUTED else ""
-        told = f" from A to B: {compared_words(chart.runs)}" if by.colour in CHANGED else told
-        words.append(f"Coloured by {words_of(by.colour)[0].lower()}{words_of(by.colour)[1:]}{told}")
+    by = _colored(chart)[0]
+    if by.color != MODALITY:
+        told = ", of the last step" if by.color in COMPUTED else ""
+        told = f" from A to B: {compared_words(chart.runs)}" if by.color in CHANGED else told
+        words.append(f"Colored by {words_of(by.color)[0].lower()}{words_of(by.color)[1:]}{told}")
     if by.note:
         words.append(by.note[0].upper() + by.note[1:])
     if len(shown) < len(chart.steps):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trainer.charts.color_words import own_colours
+from trainer.charts.color_words import own_colors
 from trainer.charts.snapshot_label import labels
 from trainer.charts.words import AxesChart, WordsChart
 from trainer.render_mpl.files import NumberRows
@@ -15,11 +15,11 @@ from trainer.render_mpl.style import (
     COLUMN_IN,
     INK,
     PAGE_IN,
-    class_colours,
+    class_colors,
     footnote,
     in_style,
     new_figure,
-    run_colour,
+    run_color,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def draw(chart: WordsChart) -> Figure:
     for run, name in zip(chart.runs, labels(chart.runs), strict=True):
         at = places + (run.index - (runs - 1) / 2) * height
         label = f"{name}: cosine {run.cosine:.3f}, rank {run.rank:,} of {run.n:,}"
-        axes.barh(at, run.drops, height * 0.92, color=run_colour(run.index), label=label)
+        axes.barh(at, run.drops, height * 0.92, color=run_color(run.index), label=label)
         for y, drop, rank in zip(at, run.drops, run.ranks):
             axes.annotate(
                 f"rank {rank:,}",
@@ -75,7 +75,7 @@ def _word_rows(chart: WordsChart) -> Iterator[tuple[Any, ...]]:
 
 @in_style
 def draw_axes(chart: AxesChart) -> Figure:
-    """A scatter a run: images as discs, texts as diamonds, coloured by class where there are few."""
+    """A scatter a run: images as discs, texts as diamonds, colored by class where there are few."""
     columns = min(2, len(chart.runs))
     lines = -(-len(chart.runs) // columns)
     figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.3, 0.3 + 3.4 * lines)
@@ -83,16 +83,16 @@ def draw_axes(chart: AxesChart) -> Figure:
     for axes, run in zip(grid.flat, chart.runs):
         classes = sorted(set(run.labels))
         few = 1 < len(classes) <= MOST_CLASSES
-        colours = own_colours(classes) or class_colours(len(classes)) if few else [run_colour(run.index)]
-        shades = [colours[classes.index(label)] if few else colours[0] for label in run.labels]
+        colors = own_colors(classes) or class_colors(len(classes)) if few else [run_color(run.index)]
+        shades = [colors[classes.index(label)] if few else colors[0] for label in run.labels]
         for points, mark, size in ((run.images, "o", 5), (run.texts, "D", 5)):
             if points is not None:
                 axes.scatter(
                     points[:, 0], points[:, 1], s=size, c=shades, marker=mark, linewidths=0, alpha=0.7, rasterized=True
                 )
         if few:
-            for name, colour in zip(classes, colours):
-                axes.scatter([], [], s=12, color=colour, label=name)
+            for name, color in zip(classes, colors):
+                axes.scatter([], [], s=12, color=color, label=name)
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1.09), ncols=4)
         axes.set_title(f"{run.name}, step {run.step:,}, n = {run.n:,}")
         axes.set_xlabel(chart.x.words)

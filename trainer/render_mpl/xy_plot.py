@@ -119,15 +119,15 @@ def _legend(axes: Axes, columns: int) -> None:
 def _draw_dots(axes: Axes, plot: XYPlot) -> None:
     named: set[str] = set()
     for dot in plot.dots:
-        colour = TONES[dot.tone]
-        style: dict[str, Any] = {"facecolor": "none" if dot.mark == "ring" else colour, "edgecolor": colour}
+        color = TONES[dot.tone]
+        style: dict[str, Any] = {"facecolor": "none" if dot.mark == "ring" else color, "edgecolor": color}
         label = None if dot.name in named else dot.name
         named.add(dot.name)
         marker = "D" if dot.mark == "diamond" else "o"
         axes.scatter([dot.x], [dot.y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, **style)
         if dot.low == dot.low:
             ends = [[dot.y - dot.low], [dot.high - dot.y]]
-            axes.errorbar([dot.x], [dot.y], yerr=ends, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
+            axes.errorbar([dot.x], [dot.y], yerr=ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
         if dot.label:
             axes.annotate(dot.label, (1.25 * dot.x, 1.25 * dot.y), ha="center", va="center", fontsize=7, color=QUIET)
 

@@ -21,7 +21,7 @@ def answer_project(workspace_folder: Path, question: Project, progress: Callable
     Raises:
         ProjectError: A folder that is no snapshot, or as `layout_file`.
     """
-    names = ("method", "neighbours", "min_dist", "metric", "seed", "file")
+    names = ("method", "neighbors", "min_dist", "metric", "seed", "file")
     chosen = {name: getattr(question, name) for name in names}
     others = [Path(folder) for folder in question.series]
     for folder in (Path(question.snapshot), *others, *([Path(question.onto)] if question.onto else [])):

@@ -100,7 +100,7 @@ class ResultsTable:
         return found
 
     def best_values(self, run: int) -> dict[str, float]:
-        """Name -> best finite value, for the names of which the catalogue says which way is good."""
+        """Name -> best finite value, for the names of which the catalog says which way is good."""
         with self._database.read() as connection:
             found = {}
             for name in _names(connection, run):

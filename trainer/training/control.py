@@ -23,7 +23,7 @@ class ControlFlags:
 
     def __init__(self, log: RunLog) -> None:
         self._log = log
-        self._signalled = False
+        self._signaled = False
         self._before: dict[signal.Signals, signal.Handlers] = {}
         self._me = identity()
         self._looked_at = float("-inf")
@@ -31,7 +31,7 @@ class ControlFlags:
     def now(self) -> str:
         """`stop`, `stop-epoch`, `pause`, `save`, `evaluate`, or nothing; `save` and `evaluate` are told once."""
         self._look_for_flag()
-        return "stop" if self._signalled else self._log.asked()
+        return "stop" if self._signaled else self._log.asked()
 
     def __enter__(self) -> ControlFlags:
         # Python allows signal handlers in the main thread only; elsewhere the flags alone must do.
@@ -50,9 +50,9 @@ class ControlFlags:
         now = time.monotonic()
         if now - self._looked_at >= _LOOK_EVERY_S:
             self._looked_at = now
-            self._signalled |= stop_flag.is_for(self._log.folder, self._me)
+            self._signaled |= stop_flag.is_for(self._log.folder, self._me)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        if self._signalled and number == signal.SIGINT:
+        if self._signaled and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self._signalled = True
+        self._signaled = True

@@ -108,7 +108,7 @@ def _train(
 
     while training.step < training.total_steps:
         wish = wishes.now()
-        if wish == "stop-epoch" and training.step % (training.total_steps // run.optimiser.epochs) == 0:
+        if wish == "stop-epoch" and training.step % (training.total_steps // run.optimizer.epochs) == 0:
             wish = "stop"
         if wish in ("stop", "pause", "save"):
             watch.save()
@@ -235,8 +235,8 @@ def _as_problem(error: Exception, run: config.Run) -> Exception:
     starved = isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
     if not starved:
         return error
-    size = run.optimiser.batch_size
+    size = run.optimizer.batch_size
     return FitError(
         f"Memory ran out with batches of {size} pairs. Duplicate the run with batches of {max(2, size // 2)}, or keep "
-        f"the batch and its gradient and set Micro-batch to {max(2, (run.optimiser.micro_batch or size) // 2)}."
+        f"the batch and its gradient and set Micro-batch to {max(2, (run.optimizer.micro_batch or size) // 2)}."
     )

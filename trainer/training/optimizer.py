@@ -57,20 +57,20 @@ def _depth(name: str) -> tuple[int, int, int]:
     return (2, 0, 0) if above else (0, 0, 0)
 
 
-def adamw(module: nn.Module, choice: config.Optimiser) -> torch.optim.AdamW:
+def adamw(module: nn.Module, choice: config.Optimizer) -> torch.optim.AdamW:
     """AdamW over the trainable parameters of `module`, in one fused kernel a device.
 
     Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019, https://arxiv.org/abs/1711.05101
     """
     found = parameter_groups(module, choice.weight_decay, layer_decay=choice.layer_decay)
     groups = [group for group in found if group["params"]]
-    if not groups:  # everything is frozen; the optimiser has nothing to do, and torch knows no empty one
+    if not groups:  # everything is frozen; the optimizer has nothing to do, and torch knows no empty one
         groups = [{"params": [nn.Parameter(torch.zeros(()))], "weight_decay": 0.0}]
     betas = (choice.beta1, choice.beta2)
     return torch.optim.AdamW(groups, lr=choice.learning_rate, betas=betas, eps=choice.epsilon, fused=True)
 
 
-def learning_rate(step: int, *, total_steps: int, choice: config.Optimiser) -> float:
+def learning_rate(step: int, *, total_steps: int, choice: config.Optimizer) -> float:
     """Rate of the update that leads from `step` to `step + 1`: linear warm-up to the peak, then half a cosine to 0.
 
     With several cycles the cosine starts anew at the peak; only the first has a warm-up, as published with CLOOB.
@@ -83,9 +83,9 @@ def learning_rate(step: int, *, total_steps: int, choice: config.Optimiser) -> f
     return choice.learning_rate * 0.5 * (1 + math.cos(math.pi * turn))
 
 
-def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Every group updates with its share of `rate` from now on."""
-    for group in optimiser.param_groups:
+    for group in optimizer.param_groups:
         group["lr"] = rate * group.get("share", 1.0)
 
 

@@ -115,7 +115,7 @@ class Recorder:
         for complaint in complaints:
             self._speech.say(f"{complaint} Going back to {f'step {found.step}' if found else 'the start'}.")
         if found:
-            checkpoint.restore(found, modules=self._training.modules, optimiser=self._training.optimiser)
+            checkpoint.restore(found, modules=self._training.modules, optimizer=self._training.optimizer)
             self._training.step = self._saved_step = found.step
             self._best, self._best_step = found.training["best"], found.training["best_step"]
             self._speech.say(f"going on from the checkpoint of step {found.step}")
@@ -172,7 +172,7 @@ class Recorder:
             "step": step,
             "best": self._best,
             "best_step": self._best_step,
-            "optimiser": self._training.optimiser.state_dict(),
+            "optimizer": self._training.optimizer.state_dict(),
         }
         self._written(self._log.sync)
         folder = self._written(
@@ -229,7 +229,7 @@ class Recorder:
 
     def _log_curves(self, update: Update, step: int) -> None:
         pace, self._pace = self._pace, _Pace()
-        pairs = pace.updates * self._run.optimiser.batch_size
+        pairs = pace.updates * self._run.optimizer.batch_size
         values = {
             "train/loss": update.loss,
             "train/learning_rate": update.learning_rate,
@@ -247,7 +247,7 @@ class Recorder:
         kept = "No checkpoint was made yet"
         if self._saved_step is not None:
             kept = f"The checkpoint of step {self._saved_step} is still good"
-        rate = self._run.optimiser.learning_rate
+        rate = self._run.optimizer.learning_rate
         return FitError(
             f"{what} became {update.loss if what == 'The loss' else update.gradient_norm} in the update after step "
             f"{self._training.step}. {kept}; duplicate the run with a lower learning rate ({rate / 3:.0e}, say) or a "
@@ -261,14 +261,12 @@ class Recorder:
         found: dict[str, float] = {}
         alone = self._run.objective.towers != "both"
         # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
-        neighbours = alone or step == self._training.total_steps
-        stored = (
-            self._reference.embed(self._training.towers, self._training.device, alive=alive) if neighbours else None
-        )
+        neighbors = alone or step == self._training.total_steps
+        stored = self._reference.embed(self._training.towers, self._training.device, alive=alive) if neighbors else None
         keeps = step in self._snapshot_steps and self._run.watching.features
         for heldout in self._heldout:
             embedded = heldout.embed(self._training.towers, self._training.device, features=keeps, alive=alive)
-            size = self._run.optimiser.batch_size
+            size = self._run.optimizer.batch_size
             numbers = measure(heldout, embedded, self._training.method, batch_size=size, alive=alive)
             by_words = isinstance(self._training.method, BagOfWords)
             if isinstance(self._training.method, BagOfWords):

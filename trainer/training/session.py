@@ -1,4 +1,4 @@
-"""What a sitting trains: towers, method and optimiser over one training split, an update at a time."""
+"""What a sitting trains: towers, method and optimizer over one training split, an update at a time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TrainingSession:
     Attributes:
         towers: The model.
         method: How a batch becomes a loss.
-        optimiser: AdamW over both.
+        optimizer: AdamW over both.
         step: Updates made.
         total_steps: Updates in the whole run.
         micro_batch: Pairs embedded at a time; 0: all at once.
@@ -98,14 +98,14 @@ class TrainingSession:
         self.method = methods.build(run.objective, material).to(where)
         if found is not None:
             self.method.adopt(inv_tau=found.learned.inv_tau, bias=found.learned.bias)
-        self.optimiser = optimizer.adamw(nn.ModuleDict(self.modules), run.optimiser)
+        self.optimizer = optimizer.adamw(nn.ModuleDict(self.modules), run.optimizer)
         self.device = where
         self.step = 0
-        epochs = run.optimiser.epochs
+        epochs = run.optimizer.epochs
         # A model that is only opened and measured needs no whole batch.
-        self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimiser.batch_size) if epochs else 0
+        self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimizer.batch_size) if epochs else 0
         self.total_steps = self._per_epoch * epochs
-        self.micro_batch = run.optimiser.micro_batch
+        self.micro_batch = run.optimizer.micro_batch
         self._run = run
         self._pairs = pairs
         sample = getattr(self.method, "samples_sentences", False)
@@ -131,23 +131,23 @@ class TrainingSession:
     def update(self) -> Update:
         """Makes the next update; one whose loss or gradient is no finite number is not made."""
         began = time.perf_counter()
-        choice = self._run.optimiser
+        choice = self._run.optimizer
         rate = optimizer.learning_rate(self.step, total_steps=self.total_steps, choice=choice)
-        optimizer.set_learning_rate(self.optimiser, rate)
+        optimizer.set_learning_rate(self.optimizer, rate)
         batch = self._batch()
         data_s = time.perf_counter() - began
 
         self.towers.train()
         self.method.train()
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         autocast = functools.partial(device.autocast, self.device)
         loss = methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=self.micro_batch)
-        parameters = (p for group in self.optimiser.param_groups for p in group["params"])
+        parameters = (p for group in self.optimizer.param_groups for p in group["params"])
         norm = optimizer.clip_gradients(parameters, choice.clip_norm)
         # One wait for the device a step: a NaN must not reach the weights.
         loss_value, norm_value = torch.stack((loss.float(), norm.float())).tolist()
         if math.isfinite(loss_value) and math.isfinite(norm_value):
-            self.optimiser.step()
+            self.optimizer.step()
             self.method.after_step()
             self.step += 1
             self.method.follow(self.towers, self.step / self.total_steps)
@@ -158,9 +158,9 @@ class TrainingSession:
 
         Of a model that is only measured, and of fewer pairs than a batch has, all of them.
         """
-        if not self._per_epoch and len(self._pairs) < self._run.optimiser.batch_size:
+        if not self._per_epoch and len(self._pairs) < self._run.optimizer.batch_size:
             return self._pairs.part(np.arange(len(self._pairs)), split=BATCH)
-        drawn = self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, 0)
+        drawn = self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, 0)
         return self._pairs.part(np.sort(next(iter(drawn))), split=BATCH)
 
     def _batch(self) -> methods.Batch:
@@ -168,7 +168,7 @@ class TrainingSession:
         if place == 0:
             self.method.begin_epoch(epoch)
         if self._order[0] != epoch:
-            drawn = self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, epoch)
+            drawn = self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, epoch)
             self._order = (epoch, list(drawn))
         # Sorted, a memory map is read front to back; which pairs meet in a batch stays the same.
         rows = np.sort(self._order[1][place])
@@ -183,7 +183,7 @@ class TrainingSession:
         """Rows of every batch from a step on, sorted."""
         while step < self.total_steps:
             epoch, place = divmod(step, self._per_epoch)
-            drawn = list(self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, epoch))
+            drawn = list(self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, epoch))
             yield from map(np.sort, drawn[place:])
             step += self._per_epoch - place
 
@@ -193,7 +193,7 @@ class TrainingSession:
         images = torch.from_numpy(pixels).to(self.device)
         seed, layout = self._run.seed, device.memory_format(self.device)
         if self.method.views == 1:
-            crops = random_crops(images, rows, seed, epoch, self._run.optimiser.crop_scale)
+            crops = random_crops(images, rows, seed, epoch, self._run.optimizer.crop_scale)
             return crops.contiguous(memory_format=layout), None
         first, second = (self.method.augmented(images, rows, epoch=epoch, view=view) for view in (0, 1))
         return first.contiguous(memory_format=layout), second.contiguous(memory_format=layout)

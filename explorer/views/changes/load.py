@@ -39,7 +39,7 @@ SHORT = {
 
 @dataclass(frozen=True)
 class ChangesQuestion:
-    """What is compared: run and step of both, the data, the size of a neighbourhood."""
+    """What is compared: run and step of both, the data, the size of a neighborhood."""
 
     a: tuple[int, int | None]
     b: tuple[int, int | None]

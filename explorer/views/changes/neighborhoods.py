@@ -14,11 +14,11 @@ from explorer.widgets.elided_label import ElidedLabel
 from trainer.charts.changes import MEASURES, Changes
 
 
-class Neighbourhoods(QWidget):
+class Neighborhoods(QWidget):
     """Two rows of pictures; those in both rows are framed."""
 
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="changes-neighbourhoods")
+        super().__init__(parent, objectName="changes-neighborhoods")
         self.title, self.note = ElidedLabel(), QLabel()
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.title, "strong")
@@ -44,14 +44,14 @@ class Neighbourhoods(QWidget):
         self.show_pair(None, -1)
 
     def show_pair(self, found: Changes | None, place: int) -> None:
-        """Shows the neighbours of the pair at `place` of the comparison."""
+        """Shows the neighbors of the pair at `place` of the comparison."""
         if found is None or not 0 <= place < found.n:
-            self.title.setText("Choose a pair: its nearest neighbours in A and in B appear here")
+            self.title.setText("Choose a pair: its nearest neighbors in A and in B appear here")
             self.note.setText("")
             for row in self.rows:
                 row.show_tiles([])
             return
-        near = (found.neighbours_a[place], found.neighbours_b[place])
+        near = (found.neighbors_a[place], found.neighbors_b[place])
         shared = np.intersect1d(*near)
         pair = int(found.rows[place])
         self.title.setText(found.items.caption[pair] or found.items.path[pair])

@@ -64,23 +64,23 @@ class Scatter(Plot):
         for side in ("bottom", "left"):
             ticks = _rank_ticks(high) if log else None
             self.getPlotItem().getAxis(side).setTicks([ticks] if ticks else None)
-        self.recolour()
+        self.recolor()
 
     def set_selected(self, places: Int[np.ndarray, " k"]) -> None:
-        """Lifts these pairs out; the others turn grey."""
+        """Lifts these pairs out; the others turn gray."""
         self._selected = np.zeros(len(self._xy), bool)
         self._selected[places] = True
-        self.recolour()
+        self.recolor()
 
-    def recolour(self) -> None:
-        super().recolour()
+    def recolor(self) -> None:
+        super().recolor()
         low, high = self._ends
         self._equal.setData([low, high], [low, high])
-        self._equal.setPen(pg.mkPen(theme.colour("outline"), style=Qt.PenStyle.DashLine))
-        self._outline.setPen(pg.mkPen(theme.colour("text"), style=Qt.PenStyle.DashLine))
+        self._equal.setPen(pg.mkPen(theme.color("outline"), style=Qt.PenStyle.DashLine))
+        self._outline.setPen(pg.mkPen(theme.color("text"), style=Qt.PenStyle.DashLine))
         quiet = "unselected" if self._selected.any() else "accent"
-        self._drawn = self._fill(self._others, self._xy[~self._selected], theme.colour(quiet), 0.75)
-        self._drawn += self._fill(self._lit, self._xy[self._selected], theme.colour("accent"), 0.95)
+        self._drawn = self._fill(self._others, self._xy[~self._selected], theme.color(quiet), 0.75)
+        self._drawn += self._fill(self._lit, self._xy[self._selected], theme.color("accent"), 0.95)
 
     def inside(self, box: QRectF) -> Int[np.ndarray, " k"]:
         """Places of the pairs in a rectangle of the axes."""

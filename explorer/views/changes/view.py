@@ -23,7 +23,7 @@ from explorer.views.changes.load import (
 )
 from explorer.views.changes.method import METHOD, NO_RUN, ONE_STEP
 from explorer.views.changes.mispair_lists import MispairLists
-from explorer.views.changes.neighborhoods import Neighbourhoods
+from explorer.views.changes.neighborhoods import Neighborhoods
 from explorer.views.changes.scatter import Scatter
 from explorer.views.changes.verdicts import AskingClasses
 from explorer.views.changes.wholes import Wholes
@@ -42,13 +42,13 @@ K: Final = 10
 AXES: Final = {
     "image_rank": ("Caption rank", True),
     "text_rank": ("Image rank", True),
-    "margin": ("Standardised margin", False),
+    "margin": ("Standardized margin", False),
 }
 TABS: Final = ("pairs", "scatter", "mispairs", "wholes")
 
 
 class ChangesView(View):
-    """A against B, pair by pair: a table with both neighbourhoods, a scatter, mispairs, and whole snapshots."""
+    """A against B, pair by pair: a table with both neighborhoods, a scatter, mispairs, and whole snapshots."""
 
     title = "What changed"
     question = "Which pairs do A and B see differently, and how alike are whole snapshots?"
@@ -71,7 +71,7 @@ class ChangesView(View):
         self._asking = AskingClasses(context.asker, self)
         yield
         self.table = PairTable(self.pictures, name="changes-table", words="What changed, pair by pair")
-        self.neighbourhoods = Neighbourhoods(self.pictures)
+        self.neighborhoods = Neighborhoods(self.pictures)
         yield
         self.scatter = Scatter()
         self.axes = Picker(name="changes-axes", words="What the scatter compares", width=180)
@@ -301,7 +301,7 @@ class ChangesView(View):
         self.context.selection.hovered = pair if pair >= 0 else None
 
     def _mark(self) -> None:
-        """Shows the selection in table, scatter and lists, and the neighbourhoods of its first pair."""
+        """Shows the selection in table, scatter and lists, and the neighborhoods of its first pair."""
         if self.reading is None:
             return
         found, pairs = self.reading.changes, self.context.selection.pairs
@@ -309,14 +309,14 @@ class ChangesView(View):
         self.table.mark(pairs)
         self.scatter.set_selected(places)
         self.mispairs.mark(pairs)
-        self._show_neighbours(places)
+        self._show_neighbors(places)
 
-    def _show_neighbours(self, places: np.ndarray) -> None:
+    def _show_neighbors(self, places: np.ndarray) -> None:
         current = self.table.currentIndex()
         place = int(places[0]) if len(places) else -1
         if current.isValid() and self.table.pairs.place_at(current.row()) in places:
             place = self.table.pairs.place_at(current.row())
-        self.neighbourhoods.show_pair(self.reading.changes if self.reading else None, place)
+        self.neighborhoods.show_pair(self.reading.changes if self.reading else None, place)
 
     def _on_snapshots(self, run: int) -> None:
         if self.isVisible() and run in self.context.selection.runs:
@@ -361,7 +361,7 @@ class ChangesView(View):
         self.mispairs.chosen.connect(self._choose)
         for part in (self.table, self.mispairs):
             part.hovered.connect(self._hover)
-        for row in self.neighbourhoods.rows:
+        for row in self.neighborhoods.rows:
             row.hovered.connect(self._hover)
             row.doubleClicked.connect(lambda index: self._choose([index.data(Qt.ItemDataRole.UserRole).pair]))
         for picker in self.pickers:
@@ -393,7 +393,7 @@ class ChangesView(View):
         bar.addWidget(self.suite)
         pairs = HairlineSplitter(Qt.Orientation.Vertical)
         pairs.addWidget(self.table)
-        pairs.addWidget(self.neighbourhoods)
+        pairs.addWidget(self.neighborhoods)
         pairs.setStretchFactor(0, 1)
         plot = QWidget()
         column = QVBoxLayout(plot)

@@ -40,7 +40,7 @@ class Wholes(QWidget):
 
     @property
     def measure(self) -> str:
-        """`cka`, `rsa` or `neighbours`."""
+        """`cka`, `rsa` or `neighbors`."""
         return self.measures.checkedButton().objectName().rpartition("-")[2]
 
     def show_likeness(self, found: Likeness) -> None:

@@ -187,7 +187,7 @@ class ClassifyView(View):
         problem = self.asking.problem(path)
         sides, said = self.context.selection.sides, self._said(path)
         lines = tuple(
-            (f"{prediction.label} {100 * prediction.share:.0f} %", theme.run_colour(side.place))
+            (f"{prediction.label} {100 * prediction.share:.0f} %", theme.run_color(side.place))
             for side, prediction in zip(sides, said, strict=True)
             if prediction is not None
         )
@@ -233,7 +233,7 @@ class ClassifyView(View):
             gone = side.step not in (None, prediction.step)
             more = f"({side.step:,} not kept)" if gone else f"· {prediction.milliseconds:,.0f} ms"
             note = f"step {prediction.step:,} {more}"
-        return BarColumn(self._name(side), note, theme.run_colour(side.place), shares)
+        return BarColumn(self._name(side), note, theme.run_color(side.place), shares)
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides
@@ -330,7 +330,7 @@ class ClassifyView(View):
         asker.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
         jobs.runs_changed.connect(self._runs_changed)
         jobs.run_ended.connect(self._run_ended)
-        theme.theme().follow(self._recolour)
+        theme.theme().follow(self._recolor)
 
     def _current_changed(self, path: str) -> None:
         if path and path in self._paths:
@@ -352,7 +352,7 @@ class ClassifyView(View):
         if getattr(row, "id", None) in {run for run, _ in self.asking.wanted.models}:
             self.asking.ask_again()
 
-    def _recolour(self) -> None:
+    def _recolor(self) -> None:
         self._tell(*self._sign_now, self._verdict.text())
         self._show_strip()
         self._show_bars(self.strip.current)

@@ -18,9 +18,9 @@ from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, conf
 
 MOST_IMAGES: Final = 60
 POINT: Final = "Point at a cell; click it to see its images."
-NOTHING: Final = "There is no confusion yet: measure zero-shot, linear probe or neighbours on data with classes."
+NOTHING: Final = "There is no confusion yet: measure zero-shot, linear probe or neighbors on data with classes."
 MOST_CLASSES: Final = 200
-TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbours"}
+TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbors"}
 
 
 class ConfusionPane(QWidget):
@@ -75,7 +75,7 @@ class ConfusionPane(QWidget):
         mark = "good" if row == column else "warn"
         words = f"{found.classes[row]} → {found.classes[column]}"
         items = [
-            StripItem(path, ((words, theme.run_colour(index)),), mark, "", f"{path}\n{words}")
+            StripItem(path, ((words, theme.run_color(index)),), mark, "", f"{path}\n{words}")
             for path in paths[:MOST_IMAGES]
         ]
         self.strip.show_items(items)

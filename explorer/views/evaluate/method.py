@@ -16,9 +16,9 @@ and only then may they be compared.
 Calibration: expected calibration error over 15 bins (Guo et al. 2017), at the run's own temperature, and at one \
 fitted on a half of the images and measured on the other half.
 
-Linear probe: logistic regression (L-BFGS) on image embeddings, directions scaled alike; the regularisation is \
-chosen on a fifth of the labelled images, then it is fitted on all of them. Few-shot: 1 to 16 labels a class, mean \
-of 3 draws, the regularisation chosen on up to 4 further labels a class. kNN: votes of 20 neighbours (Wu et al. \
+Linear probe: logistic regression (L-BFGS) on image embeddings, directions scaled alike; the regularization is \
+chosen on a fifth of the labeled images, then it is fitted on all of them. Few-shot: 1 to 16 labels a class, mean \
+of 3 draws, the regularization chosen on up to 4 further labels a class. kNN: votes of 20 neighbors (Wu et al. \
 2018). Probes read the unit embeddings, or, if asked, the features before the last layer of the image tower, as most \
 papers do; the table says which.
 

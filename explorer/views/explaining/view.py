@@ -39,7 +39,7 @@ BATCHES: Final = (
 )
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
-    Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colours and grounds: four runs."),
+    Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colors and grounds: four runs."),
     Choice((0.0, 0.8), "both: 0 and 0.8", "Eight runs, one after the other."),
 )
 
@@ -62,7 +62,7 @@ class ExplainingView(BoardView):
     prefix = "explaining"
     panels: ClassVar[dict[str, tuple[str, str]]] = {
         "spectrum": ("Spectrum", "In how many directions do the embeddings vary?"),
-        "saturation": ("Saturation", "How much of the gradient is left once matches are recognised?"),
+        "saturation": ("Saturation", "How much of the gradient is left once matches are recognized?"),
         "batch": ("Batch", "Which negatives push an anchor, and which of them may be right?"),
         "attributes": ("Attributes", "Which attributes can be read off each run, and which are explained away?"),
     }

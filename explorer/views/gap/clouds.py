@@ -13,7 +13,7 @@ PAD = 10
 
 
 class Clouds(QWidget):
-    """Images are discs in the run's colour, texts are diamonds in grey; rings mark the two means."""
+    """Images are discs in the run's color, texts are diamonds in gray; rings mark the two means."""
 
     def __init__(self, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"gap-clouds-{'ab'[index]}")
@@ -39,14 +39,14 @@ class Clouds(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("background"))
+        painter.setBrush(theme.color("background"))
         painter.drawRoundedRect(QRectF(self.rect()), theme.RADIUS, theme.RADIUS)
         if not len(self.image):
             return
         painter.setClipRect(self.rect())
-        run = QColor(theme.run_colour(self.index))
-        grey = theme.colour("secondary")
-        for points, ink, diamond in ((self.text, grey, True), (self.image, run, False)):
+        run = QColor(theme.run_color(self.index))
+        gray = theme.color("secondary")
+        for points, ink, diamond in ((self.text, gray, True), (self.image, run, False)):
             fill = QColor(ink)
             fill.setAlphaF(0.55)
             painter.setBrush(fill)
@@ -58,10 +58,10 @@ class Clouds(QWidget):
                 else:
                     painter.drawEllipse(QPointF(x, y), 2.4, 2.4)
         means = self._placed(np.stack([self.image.mean(0), self.text.mean(0)]))
-        painter.setPen(QPen(theme.colour("text"), 2))
+        painter.setPen(QPen(theme.color("text"), 2))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawLine(QPointF(*means[0]), QPointF(*means[1]))
-        for (x, y), ink in zip(means, (run, grey), strict=True):
+        for (x, y), ink in zip(means, (run, gray), strict=True):
             painter.setBrush(ink)
             painter.drawEllipse(QPointF(x, y), 5, 5)
 

@@ -25,11 +25,11 @@ from trainer.errors import UserError
 
 METHOD = """\
 The gap is the mean image embedding minus the mean text embedding; its size is the length of that vector (Liang et \
-al., Mind the Gap, 2022). 0: the modalities have one centre; √2: two points at right angles; 2 at most.
+al., Mind the Gap, 2022). 0: the modalities have one center; √2: two points at right angles; 2 at most.
 
 Shift moves every image by −s/2 and every text by +s/2 of the gap, then makes them unit rows again; beyond 100 % \
 they have changed sides. Project out takes a share of each row's own component along the gap away. At 100 % the \
-centres meet before the rows are unit rows again; that parts them a little, so a small gap remains. Neither trains \
+centers meet before the rows are unit rows again; that parts them a little, so a small gap remains. Neither trains \
 anything: it asks whether the gap carries what the model knows.
 
 The loss is the run's own objective: CLOOB with its fixed temperature and beta for CLOOB, else symmetric InfoNCE at \
@@ -51,8 +51,8 @@ RANGE = 150
 REST_MS = 350
 NUMBERS_PX = 424
 WAYS = (
-    Choice("shift", "shift", "Move both modalities by half the gap, then renormalise"),
-    Choice("project", "project out", "Take the component along the gap away, then renormalise"),
+    Choice("shift", "shift", "Move both modalities by half the gap, then renormalize"),
+    Choice("project", "project out", "Take the component along the gap away, then renormalize"),
 )
 
 
@@ -265,7 +265,7 @@ class GapView(View):
     def _draw_sizes(self) -> None:
         self.size_plot.clear()
         for index, side in (self.reading.sides if self.reading else {}).items():
-            ink = theme.colour(theme.run_colour(index))
+            ink = theme.color(theme.run_color(index))
             self.size_plot.plot(
                 np.array(side.run.steps, float),
                 np.array(side.run.sizes),
@@ -283,25 +283,25 @@ class GapView(View):
                 symbol="o",
                 symbolSize=11,
                 symbolBrush=None,
-                symbolPen=pg.mkPen(theme.colour("text"), width=1.5),
+                symbolPen=pg.mkPen(theme.color("text"), width=1.5),
             )
         self.size_plot.setYRange(0, max([1e-3, *(max(s.run.sizes) for s in self._sides())]) * 1.06, padding=0)
 
     def _draw_recall(self) -> None:
         self.recall_plot.clear()
         for index, points in self._curve.items():
-            ink = theme.colour(theme.run_colour(index))
+            ink = theme.color(theme.run_color(index))
             shares = np.array([100 * p.share for p in points])
             for field, style in (("image_to_text", Qt.PenStyle.SolidLine), ("text_to_image", Qt.PenStyle.DashLine)):
                 values = np.array([getattr(p, field) for p in points])
                 self.recall_plot.plot(shares, values, pen=pg.mkPen(ink, width=2, style=style))
-        pen = pg.mkPen(theme.colour("text"), width=1, style=Qt.PenStyle.DotLine)
+        pen = pg.mkPen(theme.color("text"), width=1, style=Qt.PenStyle.DotLine)
         self.recall_plot.addItem(pg.InfiniteLine(self.slider.value(), angle=90, pen=pen))
 
     def _sides(self) -> list:
         return list(self.reading.sides.values()) if self.reading else []
 
-    def _recolour(self) -> None:
+    def _recolor(self) -> None:
         self._draw_sizes()
         self._draw_recall()
 
@@ -341,7 +341,7 @@ class GapView(View):
         self.whole.clicked.connect(self._measure_whole)
         self._rest.timeout.connect(self._measure_exactly)
         self.working.cancelled.connect(self._on_cancel)
-        theme.theme().follow(self._recolour)
+        theme.theme().follow(self._recolor)
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()

@@ -160,7 +160,7 @@ class _Picture(QWidget):
         clip = QPainterPath()
         clip.addRoundedRect(0, 0, PICTURE, PICTURE, 4, 4)
         painter.setClipPath(clip)
-        painter.fillRect(self.rect(), theme.colour("sunken"))
+        painter.fillRect(self.rect(), theme.color("sunken"))
         if self._pixmap is None or self._pixmap.isNull():
             theme.icon("type", 20, "disabled").paint(painter, self.rect())
         else:

@@ -23,27 +23,27 @@ class SaliencyOverlay:
     """What is laid over the image.
 
     Attributes:
-        cells: NaN never; positive cells take the second colour, negative ones the first.
-        reach: The value that has the full colour.
-        colours: Tokens or `#rrggbb` of both ends.
+        cells: NaN never; positive cells take the second color, negative ones the first.
+        reach: The value that has the full color.
+        colors: Tokens or `#rrggbb` of both ends.
         ends: Words at both ends of the scale.
         digits: Of the numbers on the scale.
     """
 
     cells: Float[np.ndarray, "g g"]
     reach: float
-    colours: tuple[str, str]
+    colors: tuple[str, str]
     ends: tuple[str, str]
     digits: int = 3
 
 
 class SaliencyMap(QWidget):
-    """A square image, quiet and grey under the cells, with its scale below; without cells the image as it is."""
+    """A square image, quiet and gray under the cells, with its scale below; without cells the image as it is."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self._image: QImage | None = None
-        self._grey: QImage | None = None
+        self._gray: QImage | None = None
         self.overlay: SaliencyOverlay | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(LEAST_PX, LEAST_PX + SCALE_PX)
@@ -52,7 +52,7 @@ class SaliencyMap(QWidget):
     def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: SaliencyOverlay | None, words: str) -> None:
         """Shows an image and its cells; `words` say the same to a screen reader."""
         self._image = None if image is None else _picture(image)
-        self._grey = None if image is None else _picture(_greyed(image))
+        self._gray = None if image is None else _picture(_grayed(image))
         self.overlay = overlay
         self.setAccessibleName(words)
         self.update()
@@ -92,8 +92,8 @@ class SaliencyMap(QWidget):
         room = self._room()
         clip = QPainterPath()
         clip.addRoundedRect(room, theme.RADIUS, theme.RADIUS)
-        painter.fillPath(clip, theme.colour("sunken"))
-        shown = self._image if self.overlay is None else self._grey
+        painter.fillPath(clip, theme.color("sunken"))
+        shown = self._image if self.overlay is None else self._gray
         if shown is None:
             theme.icon("image", 32, "disabled").paint(painter, room.toRect())
             return
@@ -121,26 +121,26 @@ class SaliencyMap(QWidget):
             strength = min(abs(float(value)) / overlay.reach, 1.0) if overlay.reach else 0.0
             if strength < 0.02:
                 continue
-            colour = QColor(theme.colour(overlay.colours[1] if value > 0 else overlay.colours[0]))
-            colour.setAlphaF(FAINT + (STRONG - FAINT) * strength)
+            color = QColor(theme.color(overlay.colors[1] if value > 0 else overlay.colors[0]))
+            color.setAlphaF(FAINT + (STRONG - FAINT) * strength)
             painter.fillRect(
-                QRectF(at[column], down[row], at[column + 1] - at[column], down[row + 1] - down[row]), colour
+                QRectF(at[column], down[row], at[column + 1] - at[column], down[row + 1] - down[row]), color
             )
 
     def _paint_scale(self, painter: QPainter, room: QRectF, overlay: SaliencyOverlay) -> None:
         bar = QRectF(room.left(), room.bottom() + 6, room.width(), BAR_PX)
         shade = QLinearGradient(bar.topLeft(), bar.topRight())
         for place, token, alpha in ((0.0, 0, STRONG), (0.5, 0, 0.0), (0.5001, 1, 0.0), (1.0, 1, STRONG)):
-            colour = QColor(theme.colour(overlay.colours[token]))
-            colour.setAlphaF(alpha)
-            shade.setColorAt(place, colour)
+            color = QColor(theme.color(overlay.colors[token]))
+            color.setAlphaF(alpha)
+            shade.setColorAt(place, color)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("sunken"))
+        painter.setBrush(theme.color("sunken"))
         painter.drawRoundedRect(bar, 3, 3)
         painter.setBrush(shade)
         painter.drawRoundedRect(bar, 3, 3)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         words = QRectF(room.left(), bar.bottom() + 1, room.width(), 17)
         for side, text in (
             (Qt.AlignmentFlag.AlignLeft, f"{overlay.ends[0]} −{overlay.reach:.{overlay.digits}f}"),
@@ -155,7 +155,7 @@ def _picture(pixels: np.ndarray) -> QImage:
     return QImage(data.data, data.shape[1], data.shape[0], 3 * data.shape[1], QImage.Format.Format_RGB888).copy()
 
 
-def _greyed(image: np.ndarray) -> np.ndarray:
-    """Half grey and paler, so that the cells' colours are not mixed with the picture's."""
-    grey = image.mean(axis=2, keepdims=True).repeat(3, axis=2)
-    return (140 + 0.45 * grey).clip(0, 255).astype(np.uint8)
+def _grayed(image: np.ndarray) -> np.ndarray:
+    """Half gray and paler, so that the cells' colors are not mixed with the picture's."""
+    gray = image.mean(axis=2, keepdims=True).repeat(3, axis=2)
+    return (140 + 0.45 * gray).clip(0, 255).astype(np.uint8)

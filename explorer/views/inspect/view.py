@@ -40,12 +40,12 @@ from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
-Occlusion (Zeiler and Fergus 2014): a patch of 2 x 2 cells in the image's mean colour is laid over every place, and \
+Occlusion (Zeiler and Fergus 2014): a patch of 2 x 2 cells in the image's mean color is laid over every place, and \
 the image is embedded again. A cell has the mean fall of the cosine with the caption over all patches that cover it: \
 positive, the cell helps the caption; negative, it speaks against it.
 
-Gradient: integrated gradients (Sundararajan, Taly and Yan 2017) from the image's mean colour to the image in 24 \
-steps, summed over each cell. The cells add up to the cosine of the image minus that of the plain colour.
+Gradient: integrated gradients (Sundararajan, Taly and Yan 2017) from the image's mean color to the image in 24 \
+steps, summed over each cell. The cells add up to the cosine of the image minus that of the plain color.
 
 Each run's map is in its own cosines, which are not on one scale. The difference is B minus A after each map is \
 divided by its root mean square: blue, A looks there more; orange, B does. The correlation is that of the cells.
@@ -276,7 +276,7 @@ class InspectView(View):
                 continue
             self._head(1 + place, name, f"step {found.step:,}, cosine {found.cosine:.3f}", place)
             reach = max(float(abs(found.cells).max()), 1e-9)
-            overlay = SaliencyOverlay(found.cells, reach, ("outline", theme.run_colour(place)), ("against", "for"))
+            overlay = SaliencyOverlay(found.cells, reach, ("outline", theme.run_color(place)), ("against", "for"))
             self.maps[1 + place].show_map(image, overlay, f"{name}: {_strongest(found.cells)}")
         difference = chart.difference if chart else None
         for widget in (self.maps[3], *self._heads[3]):

@@ -31,7 +31,7 @@ def make_actions(
         ("Smaller brush", "[", "brush", lambda: resize_brush(-1)),
         ("Select all pairs", "Ctrl+A", "list-checks", selecting.select_all),
         ("Invert the selection", "Ctrl+I", "list-checks", selecting.invert),
-        ("Grow to nearest neighbours", "G", "waypoints", selecting.grow),
+        ("Grow to nearest neighbors", "G", "waypoints", selecting.grow),
         ("Show all points", "F", "maximize", fit),
         ("3-D", "D", "box", tools.space.toggle),
         ("Move both maps together", "K", "link", tools.lock.toggle),

@@ -1,4 +1,4 @@
-"""How the maps look: colours and their legend, contours, thumbnails, words of clusters, what is shown at all."""
+"""How the maps look: colors and their legend, contours, thumbnails, words of clusters, what is shown at all."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jaxtyping import Float, Int
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from explorer.theme import theme
-from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Colouring
+from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Coloring
 from explorer.views.map.details import MapDetails
 from explorer.views.map.load import MapSide, Sketch, read_changes, read_numbers, read_words
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.selecting import Selecting
-from explorer.views.map.shared_colors import ColorRequest, SharedColours, columns_of, found
+from explorer.views.map.shared_colors import ColorRequest, SharedColors, columns_of, found
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
@@ -71,63 +71,63 @@ class Looks(QObject):
         super().__init__(parent)
         self._panels, self._toolbar, self._details = panels, toolbar, details
         self._selecting, self._context = selecting, context
-        self._by = context.settings.value("map/colour", CLASS)
-        self._colours = SharedColours()
+        self._by = context.settings.value("map/color", CLASS)
+        self._colors = SharedColors()
         self._clusters: dict[int, tuple[MapSide, ClusterWords, list[Int[np.ndarray, " m"]]]] = {}
         self._watches: dict[int, StopFlag] = {}
         self._changes: tuple[tuple[MapSide, MapSide], Mapping[str, MetadataColumn]] | None = None
         self._poll = QTimer(self, interval=POLL_MS)
         self._poll.timeout.connect(self._tell_work)
         self._restore()
-        toolbar.colour_changed.connect(self._choose)
+        toolbar.color_changed.connect(self._choose)
         toolbar.tools.shown_changed.connect(self._switch)
         details.isolated.connect(self._isolate)
         details.cancel_asked.connect(self._cancel)
         selecting.marked.connect(self.show_legend)
-        theme().follow(self.recolour)
+        theme().follow(self.recolor)
         for index, panel in enumerate(panels):
             panel.map.layer.indexed.connect(partial(self._place_words, index))
 
-    # Colours ----------------------------------------------------------------------------------------------------
+    # Colors ----------------------------------------------------------------------------------------------------
 
     def show_side(self, index: int, side: MapSide, projection: str, then: Callable[[], None]) -> None:
-        """Shows a snapshot in one map, coloured as chosen, and does `then`; the colours of very many come first."""
+        """Shows a snapshot in one map, colored as chosen, and does `then`; the colors of very many come first."""
         sides = {p.index: p.side for p in self._panels if p.side is not None} | {index: side}
         numbers = {p.index: p.numbers for p in self._panels if p.index != index}
         order = sorted(sides)
         shown = [sides[i] for i in order]
         choices = columns_of(shown)
-        self._toolbar.offer_colours(choices, self._by if self._by in choices else MODALITY)
+        self._toolbar.offer_colors(choices, self._by if self._by in choices else MODALITY)
         self._stop(index)
         self._stop(BETWEEN)
         asked = self._wanted(shown, [numbers.get(i) for i in order])
 
-        def enter(made: list[Colouring]) -> None:
-            self._colours.keep(asked, made)
+        def enter(made: list[Coloring]) -> None:
+            self._colors.keep(asked, made)
             self._panels[index].show_side(side, made[order.index(index)], projection)
             if side.n <= MOST_RANKED:
                 self._compute(index, side)
             then()
 
-        if self._colours.known(asked):
-            enter(self._colours.of(asked))
+        if self._colors.known(asked):
+            enter(self._colors.of(asked))
         else:
             self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
 
     def show_sketch(self, index: int, sketch: Sketch, then: Callable[[], None]) -> None:
-        """Shows a part of a snapshot, coloured as chosen, until the whole comes; then does `then`."""
+        """Shows a part of a snapshot, colored as chosen, until the whole comes; then does `then`."""
         asked = ColorRequest(self._by, (sketch.side,), (None,), dark=theme().dark)
 
-        def enter(made: list[Colouring]) -> None:
+        def enter(made: list[Coloring]) -> None:
             self._panels[index].show_sketch(sketch, made[0])
             then()
 
-        # On the thread though they are few: the first colours of a process load what names of colours mean.
+        # On the thread though they are few: the first colors of a process load what names of colors mean.
         self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
 
-    def recolour(self) -> None:
-        """Colours the points by what is chosen, and says what the colours mean."""
-        if self._toolbar.colour_by in COMPUTED:
+    def recolor(self) -> None:
+        """Colors the points by what is chosen, and says what the colors mean."""
+        if self._toolbar.color_by in COMPUTED:
             for index, panel in enumerate(self._panels):
                 if panel.side is not None and panel.numbers is None and index not in self._watches:
                     self._compute(index, panel.side)
@@ -135,33 +135,33 @@ class Looks(QObject):
         asked = self._wanted([p.side for p in shown if p.side is not None], [p.numbers for p in shown])
         if asked.by in CHANGED and not any(asked.more) and BETWEEN not in self._watches:
             self._compare(asked.sides)
-        if self._colours.known(asked):
-            self._take_colours(asked, self._colours.of(asked))
+        if self._colors.known(asked):
+            self._take_colors(asked, self._colors.of(asked))
         else:
-            take = partial(self._take_colours, asked)
-            self._context.background.run(self, found, asked, done=take, key="colours")
+            take = partial(self._take_colors, asked)
+            self._context.background.run(self, found, asked, done=take, key="colors")
 
-    def _take_colours(self, asked: ColorRequest, made: list[Colouring]) -> None:
+    def _take_colors(self, asked: ColorRequest, made: list[Coloring]) -> None:
         shown = self._shown_panels
         if [panel.side for panel in shown] != [*asked.sides]:
             return
-        self._colours.keep(asked, made)
-        for panel, colours in zip(shown, made, strict=True):
-            panel.colour(colours)
+        self._colors.keep(asked, made)
+        for panel, colors in zip(shown, made, strict=True):
+            panel.color(colors)
         self.show_legend()
         self._isolate(self._details.legend.chosen())
 
     def _wanted(self, sides: Sequence[MapSide], numbers: Sequence[PairNumbers | None]) -> ColorRequest:
         known = self._changes is not None and all(map(is_, self._changes[0], sides)) and len(sides) == 2
         more = (self._changes[1],) * 2 if known and self._changes is not None else ()
-        return ColorRequest(self._toolbar.colour_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
+        return ColorRequest(self._toolbar.color_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
 
     def show_legend(self) -> None:
-        """Says what the colours mean, how many pairs have each, and how many of them are selected."""
-        sides, colours = self._selecting.sides, self._colourings()
-        if self._selecting.linked and not any(one.own_scale for one in colours) and _equal(colours):
-            sides, colours = sides[:1], colours[:1]
-        self._details.show_colours(colours, sides, self._selecting.rows, owner=self._selecting.owner)
+        """Says what the colors mean, how many pairs have each, and how many of them are selected."""
+        sides, colors = self._selecting.sides, self._colorings()
+        if self._selecting.linked and not any(one.own_scale for one in colors) and _equal(colors):
+            sides, colors = sides[:1], colors[:1]
+        self._details.show_colors(colors, sides, self._selecting.rows, owner=self._selecting.owner)
 
     def show_points(self) -> None:
         """Leaves away images or texts, if that is chosen."""
@@ -176,30 +176,30 @@ class Looks(QObject):
     def _shown_panels(self) -> list[MapPanel]:
         return [panel for panel in self._panels if panel.side is not None]
 
-    def _colourings(self) -> list[Colouring]:
-        """The colours that the maps have; those that were chosen may still be on their way."""
+    def _colorings(self) -> list[Coloring]:
+        """The colors that the maps have; those that were chosen may still be on their way."""
         shown = self._shown_panels
         sides = [panel.side for panel in shown if panel.side is not None]
-        known = self._colours.last(sides)
-        return known if known is not None else self._colours.of(self._wanted(sides, [p.numbers for p in shown]))
+        known = self._colors.last(sides)
+        return known if known is not None else self._colors.of(self._wanted(sides, [p.numbers for p in shown]))
 
     def _choose(self) -> None:
-        self._by = self._toolbar.colour_by
-        self._context.settings.set("map/colour", self._by)
+        self._by = self._toolbar.color_by
+        self._context.settings.set("map/color", self._by)
         if self._by not in COMPUTED:
             self._cancel_large()
         if self._by not in CHANGED:
             self._stop(BETWEEN)
-        self.recolour()
+        self.recolor()
 
     def _isolate(self, classes: list[int]) -> None:
-        for panel, colours in zip(self._shown_panels, self._colourings(), strict=True):
+        for panel, colors in zip(self._shown_panels, self._colorings(), strict=True):
             if not classes:
                 panel.map.set_isolated(None)
                 continue
-            lit = np.zeros(len(colours.palette), bool)
+            lit = np.zeros(len(colors.palette), bool)
             lit[classes] = True
-            panel.map.set_isolated(lit[colours.index])
+            panel.map.set_isolated(lit[colors.index])
 
     # How a run sees its pairs -----------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class Looks(QObject):
         self._poll.start()
 
     def _compare(self, sides: Sequence[MapSide]) -> None:
-        """What changed from A to B, pair by pair: for the colours, on a thread, with a way to cancel it."""
+        """What changed from A to B, pair by pair: for the colors, on a thread, with a way to cancel it."""
         if len(sides) != 2:
             return
         both = (sides[0], sides[1])
@@ -238,8 +238,8 @@ class Looks(QObject):
         self._watches.pop(BETWEEN, None)
         self._tell_work()
         self._changes = (sides, found)
-        if self._toolbar.colour_by in CHANGED:
-            self.recolour()
+        if self._toolbar.color_by in CHANGED:
+            self.recolor()
 
     def _take_numbers(self, index: int, side: MapSide, numbers: PairNumbers | None) -> None:
         self._watches.pop(index, None)
@@ -248,8 +248,8 @@ class Looks(QObject):
             return
         self._panels[index].numbers = numbers
         self.numbers_changed.emit()
-        if self._toolbar.colour_by in COMPUTED:
-            self.recolour()
+        if self._toolbar.color_by in COMPUTED:
+            self.recolor()
 
     def _fail(self, index: int, watch: StopFlag, error: Exception) -> None:
         if self._watches.get(index) is watch:
@@ -273,10 +273,10 @@ class Looks(QObject):
         self._tell_work()
 
     def _cancel(self) -> None:
-        """Gives up the ranks that are being computed, and colours by modality."""
+        """Gives up the ranks that are being computed, and colors by modality."""
         self._cancel_large()
         self._stop(BETWEEN)
-        self._toolbar.offer_colours(columns_of(self._selecting.sides), MODALITY)
+        self._toolbar.offer_colors(columns_of(self._selecting.sides), MODALITY)
         self._choose()
 
     def _tell_work(self) -> None:
@@ -370,9 +370,9 @@ def labels_of(
     return labels
 
 
-def _equal(colours: Sequence[Colouring]) -> bool:
-    """Whether the same pairs have the same colours in all maps, so that one count is true of each."""
-    first = colours[0] if colours else None
+def _equal(colors: Sequence[Coloring]) -> bool:
+    """Whether the same pairs have the same colors in all maps, so that one count is true of each."""
+    first = colors[0] if colors else None
     return first is not None and all(
-        one.index is first.index or np.array_equal(one.index, first.index) for one in colours
+        one.index is first.index or np.array_equal(one.index, first.index) for one in colors
     )

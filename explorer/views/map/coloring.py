@@ -1,4 +1,4 @@
-"""What the colours of the points are: palettes for what `trainer.charts.pair_colors` tells apart."""
+"""What the colors of the points are: palettes for what `trainer.charts.pair_colors` tells apart."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import pyqtgraph as pg
 from jaxtyping import Int, UInt8
 from PySide6.QtGui import QColor
 
-from explorer.theme import class_colours, colour, run_colour, theme
-from trainer.charts.color_words import own_colours
+from explorer.theme import class_colors, color, run_color, theme
+from trainer.charts.color_words import own_colors
 from trainer.charts.metadata_columns import is_class, is_scale
 from trainer.charts.pair_colors import (
     AGREEMENT,
     CLASS,
     COMPUTED,
     MODALITY,
-    ColouredMap,
-    PairColours,
-    pair_colours,
+    ColoredMap,
+    PairColors,
+    pair_colors,
     words,
 )
 from trainer.store.snapshot_files import Items
 
-__all__ = ["CLASS", "COMPUTED", "MODALITY", "SHADES", "Colouring", "choices", "colourings", "words"]
+__all__ = ["CLASS", "COMPUTED", "MODALITY", "SHADES", "Coloring", "choices", "colorings", "words"]
 
 MOST_CLASSES: Final = 256
-"""Past it colours repeat, and a column of words is an identity, not a class."""
+"""Past it colors repeat, and a column of words is an identity, not a class."""
 SHADES: Final = 256
 
 
 @dataclass(frozen=True)
-class Colouring:
-    """Colour of every point.
+class Coloring:
+    """Color of every point.
 
     Attributes:
         by: `modality`, `label`, what is computed, or a column.
         index: Row of `palette` for every point, images first, then texts.
-        palette: Red, green, blue; the last row is the grey of what is not known. Of a scale, `SHADES` before it.
+        palette: Red, green, blue; the last row is the gray of what is not known. Of a scale, `SHADES` before it.
         names: What each row of the palette but the last stands for; empty for a scale.
         scale: Least and greatest value of a scale; None for classes.
         own_scale: The scale is this map's alone.
@@ -59,61 +59,61 @@ class Colouring:
 
 
 def choices(items: Items) -> list[str]:
-    """What these items can be coloured by, modality and class first; what is computed is not among them."""
+    """What these items can be colored by, modality and class first; what is computed is not among them."""
     columns = [name for name, values in items.metadata.items() if is_scale(values) or is_class(values, MOST_CLASSES)]
     columns = [name for name in columns if name not in COMPUTED]
     return [MODALITY, *([CLASS] if is_class(items.label, MOST_CLASSES) else []), *columns]
 
 
-def colourings(by: str, maps: Sequence[tuple[ColouredMap, int, int]]) -> list[Colouring]:
-    """The colours of each map's points; every colour means the same in all of them, whatever data they show.
+def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]]) -> list[Coloring]:
+    """The colors of each map's points; every color means the same in all of them, whatever data they show.
 
-    An image and its text have one colour unless modality is asked. Items without such a column are `none`.
+    An image and its text have one color unless modality is asked. Items without such a column are `none`.
 
     Args:
         by: `modality`, `agreement`, `rank`, `cosine`, `label` or a column.
         maps: What is known of the pairs, number of images and number of texts of each map.
     """
-    grey = _rgb([colour("unselected").name()])
+    gray = _rgb([color("unselected").name()])
     if by == MODALITY:
-        # Not the first two colours: blue is run A and orange is run B, everywhere.
-        palette = np.vstack([_rgb(class_colours(8)[2:4]), grey])
+        # Not the first two colors: blue is run A and orange is run B, everywhere.
+        palette = np.vstack([_rgb(class_colors(8)[2:4]), gray])
         names = ("Images", "Texts")
         return [
-            Colouring(by, np.repeat(np.arange(2, dtype=np.int32), [images, texts]), palette, names)
+            Coloring(by, np.repeat(np.arange(2, dtype=np.int32), [images, texts]), palette, names)
             for _, images, texts in maps
         ]
     made = []
-    found = pair_colours(by, [one for one, _, _ in maps])
+    found = pair_colors(by, [one for one, _, _ in maps])
     for pairs, (_, images, texts) in zip(found, maps, strict=True):
-        palette = np.vstack([_palette(pairs), grey])
+        palette = np.vstack([_palette(pairs), gray])
         index = _index(pairs, len(palette) - 1)
         unknown = int((index == len(palette) - 1).sum())
         both = np.concatenate([index[:images], index[:texts]])
-        made.append(Colouring(by, both, palette, pairs.names, pairs.ends, pairs.own_scale, pairs.note, unknown))
+        made.append(Coloring(by, both, palette, pairs.names, pairs.ends, pairs.own_scale, pairs.note, unknown))
     return made
 
 
-def _palette(pairs: PairColours) -> UInt8[np.ndarray, "k 3"]:
+def _palette(pairs: PairColors) -> UInt8[np.ndarray, "k 3"]:
     if pairs.numbers is not None and pairs.better:
-        ends = (run_colour(0), colour("unselected").name(), run_colour(1))
+        ends = (run_color(0), color("unselected").name(), run_color(1))
         return _between(_rgb(ends)[:: pairs.better], SHADES)
     if pairs.numbers is not None:
         return _ramp(SHADES)
     if pairs.by == AGREEMENT:
-        # Only A is right in A's colour, only B in B's; both and neither are neither's.
-        both, neither = class_colours(8)[2:4]
-        return _rgb([both, run_colour(0), run_colour(1), neither])
+        # Only A is right in A's color, only B in B's; both and neither are neither's.
+        both, neither = class_colors(8)[2:4]
+        return _rgb([both, run_color(0), run_color(1), neither])
     if pairs.ordered:
         # The ends that come too near to the ground are left away: black on dark, yellow on white.
         low, high = (0.3, 1.0) if theme().dark else (0.0, 0.88)
         # The dark end changes slowly: the first steps are longer.
         steps = low + (high - low) * np.linspace(0, 1, len(pairs.names)) ** 0.75
         return _ramp(SHADES)[(steps * (SHADES - 1)).astype(int)]
-    return _rgb(own_colours(pairs.names, dark=theme().dark) or class_colours(max(len(pairs.names), 1)))
+    return _rgb(own_colors(pairs.names, dark=theme().dark) or class_colors(max(len(pairs.names), 1)))
 
 
-def _index(pairs: PairColours, unknown: int) -> Int[np.ndarray, " n"]:
+def _index(pairs: PairColors, unknown: int) -> Int[np.ndarray, " n"]:
     """Row of the palette of every pair."""
     if pairs.place is not None:
         return np.where(pairs.place < 0, unknown, pairs.place).astype(np.int32)
@@ -134,5 +134,5 @@ def _between(stops: UInt8[np.ndarray, "k 3"], shades: int) -> UInt8[np.ndarray, 
     return np.rint(np.stack(found, axis=1)).astype(np.uint8)
 
 
-def _rgb(colours: Sequence[str]) -> UInt8[np.ndarray, "k 3"]:
-    return np.array([QColor(name).getRgb()[:3] for name in colours], np.uint8).reshape(-1, 3)
+def _rgb(colors: Sequence[str]) -> UInt8[np.ndarray, "k 3"]:
+    return np.array([QColor(name).getRgb()[:3] for name in colors], np.uint8).reshape(-1, 3)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from explorer.theme import colour
+from explorer.theme import color
 from trainer.analysis.camera_3d import turned
 
 LEVELS: Final = 6
@@ -47,8 +47,8 @@ def sample_of(points: int, seed: int = 0) -> Int[np.ndarray, " k"]:
 def shaded(
     index: Int[np.ndarray, " m"], palette: UInt8[np.ndarray, "k 3"], level: Int[np.ndarray, " m"]
 ) -> tuple[Int[np.ndarray, " m"], UInt8[np.ndarray, "j 3"]]:
-    """Colours for every step of depth, the farther the more like the ground, and which one each point has."""
-    ground = np.array(colour("surface").getRgb()[:3], np.float32)
+    """Colors for every step of depth, the farther the more like the ground, and which one each point has."""
+    ground = np.array(color("surface").getRgb()[:3], np.float32)
     share = np.linspace(0, PALEST, LEVELS, dtype=np.float32)[None, :, None]
     mixed = palette[:, None, :] * (1 - share) + ground * share
     return index * LEVELS + level, np.rint(mixed).astype(np.uint8).reshape(-1, 3)

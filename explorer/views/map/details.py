@@ -1,4 +1,4 @@
-"""Beside the maps: what the colours mean, and which pairs are selected."""
+"""Beside the maps: what the colors mean, and which pairs are selected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVB
 from explorer import theme
 from explorer.models.pair_table import Numbers
 from explorer.models.thumbnails import Pictures
-from explorer.views.map.coloring import MODALITY, SHADES, Colouring, words
+from explorer.views.map.coloring import MODALITY, SHADES, Coloring, words
 from explorer.views.map.load import MapSide
 from explorer.views.selected import SelectedPanel
 from explorer.views.view import Context
@@ -30,7 +30,7 @@ class MapDetails(QWidget):
     Signals:
         isolated: Numbers of the isolated classes; empty for none.
         remove_asked: The images that were placed among the points are not wanted any more.
-        cancel_asked: What is being computed for the colours is not wanted any more.
+        cancel_asked: What is being computed for the colors is not wanted any more.
     """
 
     isolated = Signal(list)
@@ -41,7 +41,7 @@ class MapDetails(QWidget):
         super().__init__(parent)
         self.setObjectName("map-details")
         self._by = MODALITY
-        self.legend_title = _heading("Colours")
+        self.legend_title = _heading("Colors")
         self.legend, self.scale, self.scale_b = ClassLegend(), ScaleLegend(), ScaleLegend()
         self.legend.setObjectName("map-legend")
         self.legend.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
@@ -49,7 +49,7 @@ class MapDetails(QWidget):
         theme.set_role(self.note, "small")
         self.work = QLabel(textFormat=Qt.TextFormat.PlainText)
         theme.set_role(self.work, "small")
-        self.cancel = QPushButton("Cancel", objectName="map-cancel-colours", accessibleName="Cancel the computation")
+        self.cancel = QPushButton("Cancel", objectName="map-cancel-colors", accessibleName="Cancel the computation")
         theme.set_role(self.cancel, "quiet")
         self.cancel.clicked.connect(self.cancel_asked)
         self.placed = QLabel(textFormat=Qt.TextFormat.PlainText)
@@ -64,41 +64,41 @@ class MapDetails(QWidget):
         self.legend.isolated.connect(self.isolated)
         self.show_pairs(None, np.empty(0, np.int64))
 
-    def show_colours(
+    def show_colors(
         self,
-        colours: Sequence[Colouring],
+        colors: Sequence[Coloring],
         sides: Sequence[MapSide],
         rows: Int[np.ndarray, " k"],
         *,
         owner: MapSide | None,
     ) -> None:
-        """Explains the colours, with the selected and the total number of pairs of each.
+        """Explains the colors, with the selected and the total number of pairs of each.
 
         Args:
-            colours: Of each side; they share their palette.
+            colors: Of each side; they share their palette.
             sides: One where both maps show the same pairs, else both: each line then counts A's and B's.
             rows: Selected pairs of `owner`.
             owner: The side whose pairs are selected.
         """
-        first = colours[0] if colours else None
+        first = colors[0] if colors else None
         self._by = first.by if first is not None else MODALITY
         own = first is not None and first.own_scale
         two = " · A · B" if len(sides) > 1 and not own else ""
-        self.legend_title.setText((words(first.by) if first else "Colours") + two)
-        self.scale_b.setVisible(own and len(colours) > 1)
-        self._tell_note(colours)
+        self.legend_title.setText((words(first.by) if first else "Colors") + two)
+        self.scale_b.setVisible(own and len(colors) > 1)
+        self._tell_note(colors)
         self.legend.setVisible(first is not None and first.scale is None)
         self.scale.setVisible(first is not None and first.scale is not None)
         if first is None:
             return
         if first.scale is not None:
             ramp = [QColor(*map(int, rgb)) for rgb in first.palette[:SHADES]]
-            letters = ("A", "B") if own and len(colours) > 1 else ("", "")
-            for bar, one, letter in zip((self.scale, self.scale_b), colours, letters, strict=False):
+            letters = ("A", "B") if own and len(colors) > 1 else ("", "")
+            for bar, one, letter in zip((self.scale, self.scale_b), colors, letters, strict=False):
                 bar.show_scale(ramp, *(one.scale or (0.0, 0.0)), letter=letter)
             self.legend.set_entries([])
             return
-        self.legend.set_entries(legend_entries(colours, sides, rows, owner=owner))
+        self.legend.set_entries(legend_entries(colors, sides, rows, owner=owner))
         self.legend.setMaximumHeight(self.legend.sizeHint().height())
 
     def isolated_names(self) -> list[str]:
@@ -109,7 +109,7 @@ class MapDetails(QWidget):
         return [names[i] for i in self.legend.chosen() if i < len(names)]
 
     def tell_work(self, words: str) -> None:
-        """Says what is being computed for the colours, with a way to cancel it; empty when nothing is."""
+        """Says what is being computed for the colors, with a way to cancel it; empty when nothing is."""
         self.work.setText(words)
         self.work.setVisible(bool(words))
         self.cancel.setVisible(bool(words))
@@ -124,10 +124,10 @@ class MapDetails(QWidget):
         """Says what growing the selection did."""
         self.selected.tell(words)
 
-    def _tell_note(self, colours: Sequence[Colouring]) -> None:
-        first = colours[0] if colours else None
-        unknown = sum(one.unknown for one in colours)
-        parts = [first.note if first is not None else "", f"{unknown:,} points grey: not known" if unknown else ""]
+    def _tell_note(self, colors: Sequence[Coloring]) -> None:
+        first = colors[0] if colors else None
+        unknown = sum(one.unknown for one in colors)
+        parts = [first.note if first is not None else "", f"{unknown:,} points gray: not known" if unknown else ""]
         said = "; ".join(part for part in parts if part)
         self.note.setText(said[:1].upper() + said[1:] + "." if said else "")
         self.note.setVisible(bool(said))
@@ -179,15 +179,15 @@ class MapDetails(QWidget):
 
 
 def legend_entries(
-    colours: Sequence[Colouring], sides: Sequence[MapSide], rows: Int[np.ndarray, " k"], *, owner: MapSide | None
+    colors: Sequence[Coloring], sides: Sequence[MapSide], rows: Int[np.ndarray, " k"], *, owner: MapSide | None
 ) -> list[ClassEntry]:
     """One line for every class: how many of its pairs are selected, and how many there are on each side.
 
     Under `modality` it is images and texts that are counted. Without a selection there are totals only.
     """
-    totals = [_counts(c, side, slice(None)) for c, side in zip(colours, sides, strict=True)]
-    chosen = next((_counts(c, side, rows) for c, side in zip(colours, sides, strict=True) if side is owner), None)
-    first = colours[0]
+    totals = [_counts(c, side, slice(None)) for c, side in zip(colors, sides, strict=True)]
+    chosen = next((_counts(c, side, rows) for c, side in zip(colors, sides, strict=True) if side is owner), None)
+    first = colors[0]
     return [
         ClassEntry(
             name,
@@ -200,14 +200,14 @@ def legend_entries(
     ]
 
 
-def _counts(colours: Colouring, side: MapSide, rows: Int[np.ndarray, " k"] | slice) -> list[int]:
+def _counts(colors: Coloring, side: MapSide, rows: Int[np.ndarray, " k"] | slice) -> list[int]:
     """How many of the pairs `rows` are of each class."""
-    if colours.by == MODALITY:
+    if colors.by == MODALITY:
         if isinstance(rows, slice):
             return [side.images, side.texts]
         return [int((rows < count).sum()) for count in (side.images, side.texts)]
-    # The last row of the palette is the grey of what is not known: no class.
-    return np.bincount(colours.index[: side.n][rows], minlength=len(colours.palette)).tolist()[:-1]
+    # The last row of the palette is the gray of what is not known: no class.
+    return np.bincount(colors.index[: side.n][rows], minlength=len(colors.palette)).tolist()[:-1]
 
 
 def _heading(words_: str) -> QLabel:

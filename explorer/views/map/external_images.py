@@ -143,7 +143,7 @@ class Newcomers(QObject):
         question = Project(
             snapshot=str(layout.side.row.folder),
             method=how.method,
-            neighbours=how.neighbours,
+            neighbors=how.neighbors,
             min_dist=how.min_dist,
             metric=how.metric,
             seed=how.seed,

@@ -45,8 +45,8 @@ class MapSide:
         texts: How many points are texts; text i belongs to image i.
         space: Where the points stand along three principal components.
         xy: Where they stand in the plane.
-        columns: What the points can be coloured by, besides what is computed.
-        values: Those columns, ready for colours.
+        columns: What the points can be colored by, besides what is computed.
+        values: Those columns, ready for colors.
         identity: Equal exactly where row i is the same pair.
         sampled: Whether the snapshot holds only a part of its split.
         turned: Whether the points were turned to face the other map.
@@ -214,7 +214,7 @@ def read_numbers(side: MapSide, progress: Progress | None = None) -> PairNumbers
 
 
 def read_changes(workspace: Workspace, a: MapSide, b: MapSide, progress: Progress) -> dict[str, MetadataColumn]:
-    """What changed from A to B, pair by pair, as colours; see `trainer.charts.changes`.
+    """What changed from A to B, pair by pair, as colors; see `trainer.charts.changes`.
 
     Raises:
         ChartError: They cannot be compared.
@@ -248,16 +248,16 @@ def read_words(side: MapSide, progress: Progress | None = None) -> ClusterWords:
 
 
 MOST_ASKING = 1_000
-"""Selected pairs that ask for their neighbours; of more, a sample asks."""
+"""Selected pairs that ask for their neighbors; of more, a sample asks."""
 
 
-def read_neighbours(side: MapSide, rows: Int[np.ndarray, " k"], k: int) -> Int[np.ndarray, " m"]:
+def read_neighbors(side: MapSide, rows: Int[np.ndarray, " k"], k: int) -> Int[np.ndarray, " m"]:
     """Pairs whose image (or text, in a map of texts) is among the `k` nearest of a row's, by cosine in the run's space.
 
     Args:
         side: The map that is looked at.
         rows: The pairs that ask; a thousand of them, drawn at random, where there are more.
-        k: Neighbours of each, itself left out.
+        k: Neighbors of each, itself left out.
     """
     snapshot = read_snapshot(side.row.folder, side.items)
     vectors = snapshot.image if snapshot.image is not None else snapshot.text

@@ -51,7 +51,7 @@ class MethodForm(QWidget):
         self._group = QButtonGroup(self)
         for button in (self.pca, self.umap, self.other):
             self._group.addButton(button)
-        self.neighbours = _Count(objectName="map-neighbours", accessibleName="Neighbours", minimum=2, maximum=200)
+        self.neighbors = _Count(objectName="map-neighbors", accessibleName="Neighbors", minimum=2, maximum=200)
         self.min_dist = _Share(objectName="map-min-dist", accessibleName="Minimal distance of UMAP", maximum=0.99)
         self.min_dist.setSingleStep(0.05)
         self.metric = QComboBox(objectName="map-metric", accessibleName="Distance of two vectors")
@@ -73,7 +73,7 @@ class MethodForm(QWidget):
         """What is chosen."""
         return PointPlacement(
             method=self._method,
-            neighbours=self.neighbours.value(),
+            neighbors=self.neighbors.value(),
             min_dist=round(self.min_dist.value(), 2),
             metric=self.metric.currentData(),
             seed=self.seed.value(),
@@ -82,9 +82,9 @@ class MethodForm(QWidget):
 
     def set_placement(self, placement: PointPlacement) -> None:
         """Chooses this without telling anybody."""
-        boxes = (self.neighbours, self.min_dist, self.metric, self.seed)
+        boxes = (self.neighbors, self.min_dist, self.metric, self.seed)
         blocked = [QSignalBlocker(widget) for widget in (*boxes, self._group, self.pca, self.umap, self.other)]
-        self.neighbours.setValue(placement.neighbours)
+        self.neighbors.setValue(placement.neighbors)
         self.min_dist.setValue(placement.min_dist)
         self.metric.setCurrentIndex(METRICS.index(placement.metric))
         self.seed.setValue(placement.seed)
@@ -120,7 +120,7 @@ class MethodForm(QWidget):
         self.form.setVisible(self._method not in ("pca", "file"))
         self._fields.setRowVisible(self.min_dist, self._method == "umap")
         self._fields.setRowVisible(self.metric, self._method in ("umap", "tsne"))
-        self._fields.labelForField(self.neighbours).setText("Perplexity" if self._method == "tsne" else "Neighbours")
+        self._fields.labelForField(self.neighbors).setText("Perplexity" if self._method == "tsne" else "Neighbors")
 
     def _methods_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -140,7 +140,7 @@ class MethodForm(QWidget):
         form.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
         form.setSpacing(theme.INSIDE)
         fields = {
-            "Neighbours": self.neighbours,
+            "Neighbors": self.neighbors,
             "Minimal distance": self.min_dist,
             "Distance": self.metric,
             "Seed": self.seed,
@@ -149,7 +149,7 @@ class MethodForm(QWidget):
             if box is not self.metric:
                 box.setAlignment(Qt.AlignmentFlag.AlignRight)
             form.addRow(words, box)
-        note = QLabel("More neighbours show the whole,\nfewer show the small groups.")
+        note = QLabel("More neighbors show the whole,\nfewer show the small groups.")
         theme.set_role(note, "small")
         form.addRow(note)
         menu = QMenu(self)
@@ -169,7 +169,7 @@ class MethodForm(QWidget):
         self._typing.timeout.connect(self.changed)
         for button, method in ((self.pca, "pca"), (self.umap, "umap")):
             button.toggled.connect(lambda on, method=method: on and self.choose(method))
-        for box in (self.neighbours, self.min_dist, self.seed):
+        for box in (self.neighbors, self.min_dist, self.seed):
             box.valueChanged.connect(lambda _value: self._typing.start())
         self.metric.currentIndexChanged.connect(lambda _place: self._typing.start())
 

@@ -1,4 +1,4 @@
-"""One of the two maps: a title in the run's colour, the points, or what to do while there are none."""
+"""One of the two maps: a title in the run's color, the points, or what to do while there are none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, 
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.views.map.coloring import Colouring
+from explorer.views.map.coloring import Coloring
 from explorer.views.map.depth_shading import DepthView, shaded
 from explorer.views.map.load import MapSide, Sketch
 from explorer.widgets.combo_boxes import Badge
@@ -45,7 +45,7 @@ class MapPanel(QFrame):
         self.numbers: PairNumbers | None = None
         self.one: tuple[int, PairNumbers] | None = None
         self._pictures = pictures
-        self.coloring: Colouring | None = None
+        self.coloring: Coloring | None = None
         self._level: Int[np.ndarray, " m"] | None = None
         self._sketched = False
         self.setObjectName(f"map-panel-{'ab'[index]}")
@@ -60,55 +60,55 @@ class MapPanel(QFrame):
         self.contours = Contours(self.map.layer, self)
         self.sprites = Sprites(self.map.layer, self._picture, self._ink, self)
         self.labels = Labels(self.map.layer, self)
-        self.pins = Pins(self.map.layer, pictures.get, lambda: theme.colour(theme.run_colour(index)), self)
+        self.pins = Pins(self.map.layer, pictures.get, lambda: theme.color(theme.run_color(index)), self)
         self.empty = EmptyState(width=EMPTY_PX)
         self._lay_out()
         theme.theme().changed.connect(self.update)
 
-    def show_side(self, side: MapSide, colours: Colouring, projection: str) -> None:
+    def show_side(self, side: MapSide, colors: Coloring, projection: str) -> None:
         """Shows a snapshot. The same items at another step move to their new places; others are set afresh."""
         before, self.side, self.numbers, self.one = self.side, side, None, None
-        self.coloring, self._level = colours, None
+        self.coloring, self._level = colors, None
         self.labels.show(())
         self.tell_projection(projection)
         if before is not None and (before.images, before.texts) == (side.images, side.texts) and before.run == side.run:
             self.map.move_points(side.xy)
-            self.map.set_colours(colours.index, colours.palette)
+            self.map.set_colors(colors.index, colors.palette)
         else:
             diamond = np.arange(side.images + side.texts) >= side.images
             # What was sketched is seen until all points are sorted and drawn.
             self.map.set_points(
-                side.xy, diamond=diamond, colour=colours.index, palette=colours.palette, instead=self._sketched
+                side.xy, diamond=diamond, color=colors.index, palette=colors.palette, instead=self._sketched
             )
             self.sprites.set_points(~diamond)
         self._sketched = False
         self._pages.setCurrentWidget(self.map)
 
-    def show_sketch(self, sketch: Sketch, colours: Colouring) -> None:
+    def show_sketch(self, sketch: Sketch, colors: Coloring) -> None:
         """Shows some of the points until all are placed; as long, none can be pointed at or selected."""
         some = sketch.side
         self._sketched = True
         diamond = np.arange(some.images + some.texts) >= some.images
-        self.map.set_points(some.xy, diamond=diamond, colour=colours.index, palette=colours.palette)
+        self.map.set_points(some.xy, diamond=diamond, color=colors.index, palette=colors.palette)
         self.sprites.set_points(np.zeros(len(diamond), bool))
         self.title.setText(f"{some.name} · step {some.row.step:,}")
         self.note.setText(f"{len(diamond):,} of {sketch.points:,} points, the others are being placed")
         self._pages.setCurrentWidget(self.map)
 
-    def colour(self, colours: Colouring) -> None:
-        """Colours the points, paler with their distance if they are in space."""
-        self.coloring = colours
-        index, palette = colours.index, colours.palette
+    def color(self, colors: Coloring) -> None:
+        """Colors the points, paler with their distance if they are in space."""
+        self.coloring = colors
+        index, palette = colors.index, colors.palette
         if self._level is not None and len(self._level) == len(index):
             index, palette = shaded(index, palette, self._level)
-        self.map.set_colours(index, palette)
+        self.map.set_colors(index, palette)
 
     def shade(self, level: Int[np.ndarray, " m"] | None) -> None:
         """Points are so many steps back in space; None: they are in the plane."""
         if self._level is not level:
             self._level = level
             if self.coloring is not None and self.side is not None:
-                self.colour(self.coloring)
+                self.color(self.coloring)
 
     def preview(self, seen: DepthView, of: Int[np.ndarray, " k"]) -> None:
         """Draws some points as they are seen from a side, until they are all drawn again."""
@@ -161,17 +161,17 @@ class MapPanel(QFrame):
         return self._pictures.get(path)
 
     def _ink(self, point: int) -> QColor:
-        colours = self.coloring
-        if colours is None or point >= len(colours.index):
-            return theme.colour("unselected")
-        return QColor(*map(int, colours.palette[colours.index[point]]))
+        colors = self.coloring
+        if colors is None or point >= len(colors.index):
+            return theme.color("unselected")
+        return QColor(*map(int, colors.palette[colors.index[point]]))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour(theme.run_colour(self.index)))
+        painter.setBrush(theme.color(theme.run_color(self.index)))
         painter.setClipRect(0, 0, self.width(), STRIPE_PX)
         painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
 

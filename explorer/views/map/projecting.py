@@ -79,7 +79,7 @@ class Projecting(QObject):
         question = Project(
             snapshot=str(side.row.folder),
             method=projection.method,
-            neighbours=projection.neighbours,
+            neighbors=projection.neighbors,
             min_dist=projection.min_dist,
             metric=projection.metric,
             seed=projection.seed,

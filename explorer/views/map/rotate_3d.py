@@ -1,4 +1,4 @@
-"""The maps in space: three principal components, turned by dragging, drawn by the same rasteriser."""
+"""The maps in space: three principal components, turned by dragging, drawn by the same rasterizer."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.event_loop.background import Background
 from explorer.state.selection import Selection
-from explorer.views.map.load import MOST_ASKING, MapSide, read_neighbours, same_items
+from explorer.views.map.load import MOST_ASKING, MapSide, read_neighbors, same_items
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.tools import Tools
 from trainer.untrusted import confined
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 """Nearest pairs that each selected pair takes in when the selection grows."""
 
 
@@ -100,10 +100,10 @@ class Selecting(QObject):
             self._select(np.flatnonzero(left))
 
     def grow(self) -> None:
-        """Adds to the selection the nearest neighbours of each pair, in the embeddings of the map with the focus."""
+        """Adds to the selection the nearest neighbors of each pair, in the embeddings of the map with the focus."""
         rows, owner = self.rows, self.owner
         if owner is None or not len(rows):
-            self.told.emit("Select pairs first: their nearest neighbours are then added.")
+            self.told.emit("Select pairs first: their nearest neighbors are then added.")
             return
         index = self._focused()
         side = self._panels[index].side or owner
@@ -111,21 +111,21 @@ class Selecting(QObject):
             side = owner
         self._background.run(
             self,
-            read_neighbours,
+            read_neighbors,
             side,
             rows,
-            NEIGHBOURS,
-            done=partial(self._take_neighbours, side, rows),
+            NEIGHBORS,
+            done=partial(self._take_neighbors, side, rows),
             key="grow",
         )
 
-    def _take_neighbours(self, side: MapSide, rows: np.ndarray, found: np.ndarray) -> None:
+    def _take_neighbors(self, side: MapSide, rows: np.ndarray, found: np.ndarray) -> None:
         grown = np.union1d(rows, found)
         if side not in self.sides or not np.array_equal(rows, self.rows):
             return
         asked = f" of {MOST_ASKING:,} of them" if len(rows) > MOST_ASKING else ""
         self.told.emit(
-            f"{len(grown) - len(rows):,} pairs added: the {NEIGHBOURS} nearest neighbours{asked} in {side.name}."
+            f"{len(grown) - len(rows):,} pairs added: the {NEIGHBORS} nearest neighbors{asked} in {side.name}."
         )
         self._select(grown)
 

@@ -1,4 +1,4 @@
-"""The colours of both maps together, kept until what is shown, the choice or the theme are others."""
+"""The colors of both maps together, kept until what is shown, the choice or the theme are others."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Final
 
-from explorer.views.map.coloring import COMPUTED, MODALITY, Colouring, colourings
+from explorer.views.map.coloring import COMPUTED, MODALITY, Coloring, colorings
 from explorer.views.map.load import MapSide, same_items
 from trainer.charts.metadata_columns import MetadataColumn
-from trainer.charts.pair_colors import AGREEMENT, CHANGED, ColouredMap, PairNumbers
+from trainer.charts.pair_colors import AGREEMENT, CHANGED, ColoredMap, PairNumbers
 
 AT_ONCE: Final = 100_000
-"""Points whose colours are found where they are wanted; those of more are found on a thread."""
+"""Points whose colors are found where they are wanted; those of more are found on a thread."""
 
 
 @dataclass(frozen=True)
 class ColorRequest:
-    """What colours are wanted.
+    """What colors are wanted.
 
     Attributes:
-        by: What is chosen; a side that has no such column is coloured by modality with the others.
+        by: What is chosen; a side that has no such column is colored by modality with the others.
         sides: What is shown.
         numbers: How each run sees its pairs, as far as that is known.
         more: Further columns of each side, by their name.
@@ -40,7 +40,7 @@ class ColorRequest:
         return sum(side.images + side.texts for side in self.sides) <= AT_ONCE
 
     def same(self, other: ColorRequest | None) -> bool:
-        """Whether the same colours are wanted."""
+        """Whether the same colors are wanted."""
         if other is None or (self.by, self.dark) != (other.by, other.dark) or len(self.sides) != len(other.sides):
             return False
         used = self.by in COMPUTED
@@ -50,47 +50,47 @@ class ColorRequest:
         return all(a is b for a, b in pairs) and len(mine) == len(theirs) and all(map(is_, mine, theirs))
 
 
-def found(asked: ColorRequest) -> list[Colouring]:
-    """The colours of each side, meaning the same in all."""
+def found(asked: ColorRequest) -> list[Coloring]:
+    """The colors of each side, meaning the same in all."""
     more = asked.more or ({},) * len(asked.sides)
     there = columns_of(asked.sides) + [name for columns in more for name in columns]
     by = asked.by if asked.by in there else MODALITY
     maps = [
-        (ColouredMap(side.n, {**side.values, **columns}, known), side.images, side.texts)
+        (ColoredMap(side.n, {**side.values, **columns}, known), side.images, side.texts)
         for side, known, columns in zip(asked.sides, asked.numbers, more, strict=True)
     ]
-    return colourings(by, maps) if maps else []
+    return colorings(by, maps) if maps else []
 
 
-class SharedColours:
-    """One colouring for all maps that are shown, so that one legend is true of each; kept until another is wanted."""
+class SharedColors:
+    """One coloring for all maps that are shown, so that one legend is true of each; kept until another is wanted."""
 
     def __init__(self) -> None:
         self._asked: ColorRequest | None = None
-        self._made: list[Colouring] = []
+        self._made: list[Coloring] = []
 
     def known(self, asked: ColorRequest) -> bool:
         """Whether `of` answers at once."""
         return asked.few or asked.same(self._asked)
 
-    def of(self, asked: ColorRequest) -> list[Colouring]:
-        """The colours that are wanted."""
+    def of(self, asked: ColorRequest) -> list[Coloring]:
+        """The colors that are wanted."""
         if not asked.same(self._asked):
             self.keep(asked, found(asked))
         return self._made
 
-    def last(self, sides: Sequence[MapSide]) -> list[Colouring] | None:
-        """The colours that these sides have for the present; None if they have none yet."""
+    def last(self, sides: Sequence[MapSide]) -> list[Coloring] | None:
+        """The colors that these sides have for the present; None if they have none yet."""
         shown = self._asked.sides if self._asked is not None else ()
         return self._made if len(shown) == len(sides) and all(map(is_, shown, sides)) else None
 
-    def keep(self, asked: ColorRequest, made: list[Colouring]) -> None:
+    def keep(self, asked: ColorRequest, made: list[Coloring]) -> None:
         """These were found on a thread."""
         self._asked, self._made = asked, made
 
 
 def columns_of(sides: Sequence[MapSide]) -> list[str]:
-    """What any of the sides can be coloured by, modality first; agreement needs two sides of the same pairs."""
+    """What any of the sides can be colored by, modality first; agreement needs two sides of the same pairs."""
     columns = dict.fromkeys([MODALITY, *(column for side in sides for column in side.columns)])
     pairs = [side for side in sides if side.images and side.texts]
     computed = list(COMPUTED) if pairs else []

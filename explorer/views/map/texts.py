@@ -8,7 +8,7 @@ together, so the gap between the modalities stays in the picture.
 
 PCA: the two directions in which the embeddings vary most. Straight, fast, the same every time.
 
-UMAP (McInnes, Healy, Melville 2018, arXiv 1802.03426): keeps neighbours by cosine together, begun at the PCA and \
+UMAP (McInnes, Healy, Melville 2018, arXiv 1802.03426): keeps neighbors by cosine together, begun at the PCA and \
 seeded. Distances between clusters in UMAP are not evidence, nor are the sizes of clusters: only who is near whom \
 says something, and even that is approximate.
 

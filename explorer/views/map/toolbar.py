@@ -1,4 +1,4 @@
-"""What can be chosen about both maps: the projection, the colours, what is shown, how the mouse selects."""
+"""What can be chosen about both maps: the projection, the colors, what is shown, how the mouse selects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from trainer.charts.layout_method import PointPlacement
 
-COLOUR_PX: Final = 192
+COLOR_PX: Final = 192
 
 
 class MapToolbar(WrappingRow):
@@ -30,20 +30,20 @@ class MapToolbar(WrappingRow):
 
     Signals:
         projection_changed: `projection` is another.
-        colour_changed: `colour_by` is another.
+        color_changed: `color_by` is another.
         cancel_asked: The projection that is under way is not wanted any more.
     """
 
     projection_changed = Signal()
-    colour_changed = Signal()
+    color_changed = Signal()
     cancel_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.methods = MethodForm()
         self.pca, self.umap, self.form = self.methods.pca, self.methods.umap, self.methods.form
-        self.neighbours, self.min_dist = self.methods.neighbours, self.methods.min_dist
-        self.colour = Picker(name="map-colour", words="Colour by", width=112)
+        self.neighbors, self.min_dist = self.methods.neighbors, self.methods.min_dist
+        self.color = Picker(name="map-color", words="Color by", width=112)
         self.tools = Tools()
         self.progress = _Progress()
         self._lay_out()
@@ -59,26 +59,24 @@ class MapToolbar(WrappingRow):
         self.methods.set_placement(projection)
 
     @property
-    def colour_by(self) -> str:
+    def color_by(self) -> str:
         """`modality`, `label` or a column of the items."""
-        return self.colour.key or MODALITY
+        return self.color.key or MODALITY
 
-    def offer_colours(self, choices: Sequence[str], by: str) -> None:
-        """Offers these colourings and chooses `by`, or the first if it is none of them."""
-        self.colour.show_choices(
-            [Choice(c, f"Colour: {words(c)}") for c in choices], by if by in choices else choices[0]
-        )
+    def offer_colors(self, choices: Sequence[str], by: str) -> None:
+        """Offers these colorings and chooses `by`, or the first if it is none of them."""
+        self.color.show_choices([Choice(c, f"Color: {words(c)}") for c in choices], by if by in choices else choices[0])
 
     def _lay_out(self) -> None:
         self.add(self.methods)
         self.add(self.progress, gap=theme.SPACE + theme.INSIDE, stretch=True)
         self.add(self.tools, right=True)
-        self.add(self.colour, stretch=True, right=True)
-        self.colour.setMaximumWidth(COLOUR_PX)
+        self.add(self.color, stretch=True, right=True)
+        self.color.setMaximumWidth(COLOR_PX)
 
     def _connect(self) -> None:
         self.methods.changed.connect(self.projection_changed)
-        self.colour.picked.connect(lambda _key: self.colour_changed.emit())
+        self.color.picked.connect(lambda _key: self.color_changed.emit())
         self.progress.cancel.clicked.connect(self.cancel_asked)
 
 

@@ -39,7 +39,7 @@ class Tools(QWidget):
 
     Signals:
         tool_changed: `tool` is another.
-        grow_asked: The selection is to take its neighbours in.
+        grow_asked: The selection is to take its neighbors in.
         space_changed: Whether the maps are turned in space.
         lock_changed: Whether both maps move together.
         shown_changed: The name of what was switched on or off.
@@ -64,7 +64,7 @@ class Tools(QWidget):
             button.toggled.connect(lambda on, tool=tool: on and self.tool_changed.emit(tool))
         self.buttons["pan"].setChecked(True)
         self.grow = _button(
-            "map-grow", "waypoints", "Grow the selection to its nearest neighbours in the embedding space (G)"
+            "map-grow", "waypoints", "Grow the selection to its nearest neighbors in the embedding space (G)"
         )
         self.space = _button("map-space", "box", "3-D: three principal components, drag to turn (D)", checkable=True)
         self.lock = _button("map-lock", "link", "Move, zoom and turn both maps together (K)", checkable=True)

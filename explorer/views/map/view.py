@@ -98,13 +98,13 @@ class MapView(View):
         return [*words, *self._lit_words()]
 
     def _lit_words(self) -> list[str]:
-        """What is in colour, and by what."""
+        """What is in color, and by what."""
         isolated = self.details_pane.isolated_names()
         words = ["--isolate", *isolated] if isolated else []
         rows = self.selecting.rows
         if len(rows) and (self.selecting.linked or self.selecting.owner is self.panels[0].side):
             words += ["--pairs", written_rows(rows, self.context.workspace.folder / "scratch")]
-        return [*words, "--colour", self.toolbar.colour_by]
+        return [*words, "--color", self.toolbar.color_by]
 
     @property
     def takes_images(self) -> bool:
@@ -224,7 +224,7 @@ class MapView(View):
         self._after_side()
 
     def _after_side(self) -> None:
-        self.looks.recolour()
+        self.looks.recolor()
         self.looks.show_points()
         self.looks.show_words()
         self._mark_pairs()
@@ -233,7 +233,7 @@ class MapView(View):
 
     def _project(self) -> None:
         projection = self.toolbar.projection
-        self.context.settings.set("map/projection", [projection.method, projection.neighbours, projection.min_dist])
+        self.context.settings.set("map/projection", [projection.method, projection.neighbors, projection.min_dist])
         self.context.settings.set("map/metric", [projection.metric, projection.seed])
         if projection.method == "pca":
             self._projecting.cancel()
@@ -334,7 +334,7 @@ class MapView(View):
     @property
     def _tells_ranks(self) -> bool:
         """Whether the list has the ranks: there is no room for them beside captions, so only where they are asked."""
-        return self.toolbar.colour_by in COMPUTED
+        return self.toolbar.color_by in COMPUTED
 
     def _show_card(self, index: int, point: int, place: QPoint) -> None:
         panel = self.panels[index]
@@ -397,8 +397,8 @@ class MapView(View):
         remembered = self.context.settings.value("map/projection", [])
         metric, seed = self.context.settings.value("map/metric", ["cosine", 0])
         if isinstance(remembered, list) and len(remembered) == 3 and remembered[0] in METHODS[:-1]:
-            method, neighbours, min_dist = remembered
-            numbers = {"neighbours": int(neighbours), "min_dist": float(min_dist), "seed": int(seed)}
+            method, neighbors, min_dist = remembered
+            numbers = {"neighbors": int(neighbors), "min_dist": float(min_dist), "seed": int(seed)}
             self.toolbar.set_projection(PointPlacement(method=method, metric=metric, **numbers))
 
     def _connect(self) -> None:
@@ -413,7 +413,7 @@ class MapView(View):
             # A card that stays would cover what is being outlined.
             panel.map.box.outlining.connect(self._on_outline)
             panel.map.box.brush_at.connect(self._on_outline)
-        toolbar.colour_changed.connect(self._list_pairs)
+        toolbar.color_changed.connect(self._list_pairs)
         toolbar.projection_changed.connect(self._project)
         toolbar.cancel_asked.connect(self._stop_projecting)
         self._projecting.placed.connect(self._place)

@@ -153,11 +153,11 @@ class CalibrationPane(QWidget):
             if run is None:
                 continue
             row = () if cosines is None else tuple(probabilities(cosines, 1 / self.taus[index].tau).tolist())
-            shares.append(BarColumn(run.name, f"tau {self.taus[index].tau:.3g}", theme.run_colour(index), row))
+            shares.append(BarColumn(run.name, f"tau {self.taus[index].tau:.3g}", theme.run_color(index), row))
         first = next((column.shares for column in shares if column.shares), ())
         order = sorted(range(len(first)), key=lambda place: -first[place])
         ordered = [
-            BarColumn(c.title, c.note, c.colour, tuple(c.shares[place] for place in order) if c.shares else ())
+            BarColumn(c.title, c.note, c.color, tuple(c.shares[place] for place in order) if c.shares else ())
             for c in shares
         ]
         self.bars.show_bars([self._labels[place] for place in order], ordered)
@@ -247,7 +247,7 @@ def _note(chart: CalibrationChart | None, runs: Sequence[CalibrationRun | None])
     if chart is None:
         return ""
     shown = [run for run in runs if run is not None]
-    counts = {f"n = {r.n:,} of {r.pairs:,} images{' (sampled)' if r.n < r.labelled else ''}" for r in shown}
+    counts = {f"n = {r.n:,} of {r.pairs:,} images{' (sampled)' if r.n < r.labeled else ''}" for r in shown}
     column = " and ".join(sorted({run.column for run in shown}))
     right = ", ".join(f"{run.name} {100 * run.accuracy:.1f} %" for run in shown)
     words = f"Accuracy at any tau: {right}; {', '.join(sorted(counts))}; "

@@ -31,8 +31,8 @@ class HeatData:
         rows: Names of the rows.
         columns: Names of the columns.
         values: NaN where there is nothing.
-        shade: -1..1; below zero in the first colour, above in the second.
-        colours: `#rrggbb` or tokens of the two ends.
+        shade: -1..1; below zero in the first color, above in the second.
+        colors: `#rrggbb` or tokens of the two ends.
         editable: Columns that can be edited.
         strong: Rows set apart by weight.
     """
@@ -42,7 +42,7 @@ class HeatData:
     values: Float[np.ndarray, "r c"]
     shade: Float[np.ndarray, "r c"]
     text: Callable[[int, int, float], str]
-    colours: tuple[str, str] = ("run_a", "run_b")
+    colors: tuple[str, str] = ("run_a", "run_b")
     editable: frozenset[int] = frozenset()
     strong: frozenset[int] = frozenset()
     tip: Callable[[int, int], str] = lambda _row, _column: ""
@@ -190,21 +190,21 @@ class _Cell(QStyledItemDelegate):
         data = self.parent().data_shown
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground = QColor(theme.colour(data.colours[1] if shade >= 0 else data.colours[0]))
+        ground = QColor(theme.color(data.colors[1] if shade >= 0 else data.colors[0]))
         ground.setAlphaF(PALEST + (DEEPEST - PALEST) * min(abs(shade), 1.0))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(ground)
         painter.drawRoundedRect(room, 3, 3)
         if editable and not strong:
-            painter.setPen(QPen(theme.colour("outline"), 1))
+            painter.setPen(QPen(theme.color("outline"), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(room.adjusted(1, 1, -1, -1), 3, 3)
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.setPen(QPen(theme.colour("focus"), 2))
+            painter.setPen(QPen(theme.color("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(room.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
         painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
-        painter.setPen(theme.colour("text"))
+        painter.setPen(theme.color("text"))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter), str(index.data() or ""))
         painter.restore()

@@ -165,14 +165,14 @@ class Playground(QWidget):
             unit = "points to the mean ensemble" if difference and row >= FIRST_TEMPLATE else "percent right"
             return f"{100 * values[row, place]:.1f} {unit}"
 
-        colours = ("run_a", "run_b") if difference else (theme.run_colour(self._index),) * 2
+        colors = ("run_a", "run_b") if difference else (theme.run_color(self._index),) * 2
         return HeatData(
             ("Mean ensemble", "Weighted ensemble", *chart.templates),
             ("Weight", "All", *chart.labels),
             values,
             np.nan_to_num(shade),
             text,
-            colours,
+            colors,
             editable=frozenset({WEIGHT}),
             strong=frozenset({MEAN, WEIGHTED}),
             tip=tip,
@@ -186,14 +186,14 @@ class Playground(QWidget):
         self.confusion_title.setText(f"{name}: {100 * shown.accuracy:.1f} % right")
         counts = shown.confusion.astype(float)
         shade = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        colour = theme.run_colour(self._index)
+        color = theme.run_color(self._index)
         data = HeatData(
             chart.labels,
             chart.labels,
             counts,
             shade,
             lambda _row, _column, value: f"{value:.0f}" if value else "·",
-            (colour, colour),
+            (color, color),
             tip=lambda row, column: f"{100 * shade[row, column]:.1f} % of {counts[row].sum():.0f} images of this class",
         )
         self.confusion.show_data(data)
@@ -207,10 +207,10 @@ class Playground(QWidget):
             return
         places = np.flatnonzero((run.truth == row) & (shown.predicted == column))
         of = int(np.sum(run.truth == row))
-        what = "recognised" if row == column else f"taken for {chart.labels[column]}"
+        what = "recognized" if row == column else f"taken for {chart.labels[column]}"
         more = f", the first {MOST_IMAGES} shown" if len(places) > MOST_IMAGES else ""
         self.images_title.setText(f"{chart.labels[row]} {what}: {len(places):,} of {of:,} images{more}")
-        said = ((chart.labels[column], theme.run_colour(self._index)),)
+        said = ((chart.labels[column], theme.run_color(self._index)),)
         items = [StripItem(run.paths[place], said, "", "", run.paths[place]) for place in places[:MOST_IMAGES].tolist()]
         self.strip.show_items(items)
 

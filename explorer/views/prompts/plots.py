@@ -35,7 +35,7 @@ class ReliabilityPlot(Plot):
             dots = pg.ScatterPlotItem()
             item.addItem(dots)
             self._dots.append(dots)
-        self.recolour()
+        self.recolor()
 
     @property
     def shown(self) -> list[CalibrationAt | None]:
@@ -49,11 +49,11 @@ class ReliabilityPlot(Plot):
         said = [f"run {'AB'[i]} {ece_words(one)}" for i, one in enumerate(self._shown) if one]
         self.setAccessibleDescription("; ".join(said))
 
-    def recolour(self) -> None:
-        super().recolour()
+    def recolor(self) -> None:
+        super().recolor()
         if self._diagonal is None:
             return
-        self._diagonal.setPen(pg.mkPen(theme.colour("secondary"), width=1, style=Qt.PenStyle.DashLine))
+        self._diagonal.setPen(pg.mkPen(theme.color("secondary"), width=1, style=Qt.PenStyle.DashLine))
         for index in range(len(self._lines)):
             self._draw(index)
 
@@ -63,13 +63,13 @@ class ReliabilityPlot(Plot):
             self._lines[index].setData([], [])
             self._dots[index].setData([], [])
             return
-        bins, colour = found.reliability, QColor(theme.run_colour(index))
+        bins, color = found.reliability, QColor(theme.run_color(index))
         filled = bins.counts > 0
         x, y = bins.confidence[filled], bins.accuracy[filled]
         self._lines[index].setData(x, y)
-        self._lines[index].setPen(pg.mkPen(colour, width=1.5))
+        self._lines[index].setPen(pg.mkPen(color, width=1.5))
         share = np.sqrt(bins.counts[filled] / max(int(bins.counts.max()), 1))
-        ground = QColor(colour)
+        ground = QColor(color)
         ground.setAlphaF(0.75)
         self._dots[index].setData(
             x, y, size=LEAST_DOT + (MOST_DOT - LEAST_DOT) * share, brush=pg.mkBrush(ground), pen=pg.mkPen(None)
@@ -95,7 +95,7 @@ class LikelihoodPlot(Plot):
             marks = pg.ScatterPlotItem()
             item.addItem(marks)
             self._marks.append(marks)
-        self.recolour()
+        self.recolor()
 
     def show_run(self, index: int, run: CalibrationRun | None, found: CalibrationAt | None) -> None:
         """Draws one run's curve and marks: ring trained, cross best, dot shown."""
@@ -103,8 +103,8 @@ class LikelihoodPlot(Plot):
         self._draw(index)
         self._fit()
 
-    def recolour(self) -> None:
-        super().recolour()
+    def recolor(self) -> None:
+        super().recolor()
         for index in range(len(self._curves)):
             self._draw(index)
 
@@ -114,13 +114,13 @@ class LikelihoodPlot(Plot):
             self._curves[index].setData([], [])
             self._marks[index].setData([], [])
             return
-        colour = QColor(theme.run_colour(index))
+        color = QColor(theme.run_color(index))
         self._curves[index].setData(-np.log10(CURVE), run.curve)
-        self._curves[index].setPen(pg.mkPen(colour, width=2))
+        self._curves[index].setPen(pg.mkPen(color, width=2))
         spots = [
-            self._spot(run.own, "o", theme.colour("surface"), colour),
-            self._spot(run.fitted, "x", colour, colour),
-            self._spot(found, "o", colour, colour),
+            self._spot(run.own, "o", theme.color("surface"), color),
+            self._spot(run.fitted, "x", color, color),
+            self._spot(found, "o", color, color),
         ]
         self._marks[index].setData([spot for spot in spots if CURVE[0] <= spot["data"] <= CURVE[-1]])
 

@@ -157,7 +157,7 @@ def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], di
 
 
 def read(workspace: Workspace, wish: Wish, files: dict[int, str], problems: dict[int, str]) -> PromptResult:
-    """Both charts of the places with class vectors; a run without labelled images is named and left out. Pure."""
+    """Both charts of the places with class vectors; a run without labeled images is named and left out. Pure."""
     texts = {}
     for place, file in files.items():
         try:

@@ -51,8 +51,8 @@ class TauControl(QWidget):
         self.box.edited.connect(self._typed)
         self.to_trained.clicked.connect(lambda: self._jump(self._trained))
         self.to_best.clicked.connect(lambda: self._jump(self._best))
-        theme.theme().follow(self._recolour)
-        self._recolour()
+        theme.theme().follow(self._recolor)
+        self._recolor()
 
     @property
     def tau(self) -> float:
@@ -96,8 +96,8 @@ class TauControl(QWidget):
             self.slider.setValue(to_place(tau))
             self.box.set_value(float(f"{tau:.4g}"))
 
-    def _recolour(self) -> None:
-        self._swatch.setStyleSheet(f"color: {theme.run_colour(self.index)}")
+    def _recolor(self) -> None:
+        self._swatch.setStyleSheet(f"color: {theme.run_color(self.index)}")
 
     def _lay_out(self) -> None:
         grid = QGridLayout(self)

@@ -98,7 +98,7 @@ class ConfigPane(QWidget):
                 item = QTableWidgetItem(words)
                 item.setToolTip(words)
                 if column and words == _MISSING:
-                    item.setForeground(theme.colour("secondary"))
+                    item.setForeground(theme.color("secondary"))
                 self.table.setItem(row, column, item)
 
     def _say_what_to_choose(self) -> None:

@@ -54,7 +54,7 @@ class CurvesPane(QWidget):
         self._context = context
         self._book = CurveBook()
         self._runs: tuple[RunRow, ...] = ()
-        self._colours: dict[int, str] = {}
+        self._colors: dict[int, str] = {}
         self._waiting_rows: list[ScalarRow] = []
         self._reading = False
         self._drawing = self._draw_again = False
@@ -67,7 +67,7 @@ class CurvesPane(QWidget):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics drawn: those chosen, in catalogue order, and what a run without recall is judged by."""
+        """The metrics drawn: those chosen, in catalog order, and what a run without recall is judged by."""
         own = {run.metric for run in self._runs} - {HEADLINE, "", *self.menu.chosen}
         return (*self.menu.chosen, *sorted(own))
 
@@ -81,16 +81,16 @@ class CurvesPane(QWidget):
         """Weight of the moving average, 0 to 0.99."""
         return self.slider.value() / 100
 
-    def show_runs(self, runs: Sequence[RunRow], colours: dict[int, str]) -> None:
-        """Draws these runs in these colours (run id -> `#rrggbb`); reads only those that the book lacks."""
+    def show_runs(self, runs: Sequence[RunRow], colors: dict[int, str]) -> None:
+        """Draws these runs in these colors (run id -> `#rrggbb`); reads only those that the book lacks."""
         before = {run.id: run for run in self._runs}
-        self._runs, self._colours = tuple(runs), dict(colours)
+        self._runs, self._colors = tuple(runs), dict(colors)
         for run in runs:
             self._book.update(run)
             # A resumed run goes back to its checkpoint: what lies past it is drawn no more.
             if run.id in before and run.step < before[run.id].step:
                 self._book.forget(run.id)
-        self.legend.show_entries([LegendEntry(run.name, colours[run.id], "line") for run in runs])
+        self.legend.show_entries([LegendEntry(run.name, colors[run.id], "line") for run in runs])
         self._read_missing()
         self._draw_later.start()
 
@@ -211,7 +211,7 @@ class CurvesPane(QWidget):
         for series in panel.series:
             raw = series.raw * factor
             smooth = series.smooth * factor if self.smoothing > 0 else raw
-            lines.append(CurveLine(series.run, series.name, self._colours[series.run], series.x, raw, smooth))
+            lines.append(CurveLine(series.run, series.name, self._colors[series.run], series.x, raw, smooth))
         unit = panel.unit + (f"  n = {panel.n:,}" if panel.n else "")
         digits = max(0, known.digits - 2) if panel.percent else known.digits
         return CurvePlotData(f"{panel.metric} {panel.label}", panel.label, unit.strip(), digits, tuple(lines))

@@ -12,7 +12,7 @@ from trainer.metrics import METRICS, metric
 
 
 class MetricMenu(QMenu):
-    """Checkable metrics, one submenu per group of the catalogue.
+    """Checkable metrics, one submenu per group of the catalog.
 
     Signals:
         changed: Other metrics are chosen.
@@ -28,7 +28,7 @@ class MetricMenu(QMenu):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """Names of the metrics chosen: those of validation first, then in catalogue order, unknown ones last."""
+        """Names of the metrics chosen: those of validation first, then in catalog order, unknown ones last."""
         order = {name: place for place, name in enumerate(METRICS)}
         names = [name for name, action in self._actions.items() if action.isChecked()]
         return tuple(sorted(names, key=lambda n: (not n.startswith("val/"), order.get(n, len(order)), n)))

@@ -39,7 +39,7 @@ TITLES: Final[dict[str, str]] = {
     "data": "Data",
     "model": "Model",
     "objective": "Objective",
-    "optimiser": "Optimiser",
+    "optimizer": "Optimizer",
     "watching": "Watching",
 }
 assert list(TITLES) == list(config.SECTIONS), "a section of the configuration without a title"
@@ -195,12 +195,12 @@ class NewRun(QDialog):
         steps = None if invalid or self._pairs is None else estimated_steps(run, self._pairs)
         if steps is None:
             self.estimate.setText("")
-        elif not run.optimiser.epochs:
+        elif not run.optimizer.epochs:
             self.estimate.setText("Opened and measured, not trained: 0 epochs")
         elif steps == 0:
             self.estimate.setText(f"{self._pairs:,} pairs are fewer than a batch: choose a smaller batch size.")
         else:
-            epoch = steps // run.optimiser.epochs
+            epoch = steps // run.optimizer.epochs
             self.estimate.setText(f"About {steps:,} steps, {epoch:,} an epoch, from {self._pairs:,} pairs")
 
     # -- parts -------------------------------------------------------------------------------------------------
@@ -448,20 +448,20 @@ def on_data(
     """
     if data is None:
         return run
-    model, optimiser = run.model, run.optimiser
+    model, optimizer = run.model, run.optimizer
     if image_size and isinstance(model, config.TinyTowers):
         model = dataclasses.replace(model, image_size=image_size)
-    if pairs and 2 <= pairs < optimiser.batch_size:
-        optimiser = dataclasses.replace(optimiser, batch_size=1 << (pairs.bit_length() - 1))
+    if pairs and 2 <= pairs < optimizer.batch_size:
+        optimizer = dataclasses.replace(optimizer, batch_size=1 << (pairs.bit_length() - 1))
     if captions_repeat and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
     name = re.sub(r"[/\\:\s]+", "-", f"{run.objective.kind}-{config.data_name(data)}")
-    return dataclasses.replace(run, data=data, model=model, optimiser=optimiser, name=name)
+    return dataclasses.replace(run, data=data, model=model, optimizer=optimizer, name=name)
 
 
 def estimated_steps(run: config.Run, pairs: int) -> int:
     """Steps of training on `pairs` pairs: whole batches only, every epoch."""
-    return pairs // run.optimiser.batch_size * run.optimiser.epochs
+    return pairs // run.optimizer.batch_size * run.optimizer.epochs
 
 
 def _first_ready(presets: dict[str, config.Run]) -> str:

@@ -183,7 +183,7 @@ class RunsTable(QTableView):
         if self._drop_row is None:
             return
         painter = QPainter(self.viewport())
-        painter.setPen(QPen(theme.colour("accent"), 2))
+        painter.setPen(QPen(theme.color("accent"), 2))
         height = self.verticalHeader().defaultSectionSize()
         y = max(1, self.rowViewportPosition(0) + self._drop_row * height)
         painter.drawLine(0, y, self.viewport().width(), y)
@@ -252,6 +252,6 @@ def _ids(data: QMimeData) -> list[int]:
     return [int(run) for run in json.loads(bytes(data.data(QUEUED).data()))]
 
 
-def _letter(colour: str) -> str:
-    """A and B carry their letter, so that colour is not the only sign."""
-    return {theme.run_colour(0): "A", theme.run_colour(1): "B"}.get(colour, "")
+def _letter(color: str) -> str:
+    """A and B carry their letter, so that color is not the only sign."""
+    return {theme.run_color(0): "A", theme.run_color(1): "B"}.get(color, "")

@@ -221,34 +221,34 @@ class RunsView(View):
         self.actions_of_runs.show_chosen(chosen)
         self.actions_of_runs.offer_end(any(self.context.jobs.is_deaf(run.id) for run in chosen))
         drawn = self.drawn()
-        colours = self._colours(drawn)
+        colors = self._colors(drawn)
         selection = self.context.selection
-        swatches = {run.id: (colours[run.id],) for run in drawn}
+        swatches = {run.id: (colors[run.id],) for run in drawn}
         for place, run in ((1, selection.run_b), (0, selection.run_a)):
             if run is not None:
                 swatches[run] = (
-                    theme.run_colour(place),
+                    theme.run_color(place),
                     *(swatches.get(run, ()) if selection.run_a == selection.run_b else ()),
                 )
         self.table.runs.show_swatches(swatches)
-        self.curves.show_runs(drawn, colours)
+        self.curves.show_runs(drawn, colors)
         self.log.show_file(drawn[0].folder / "log.txt" if drawn else None)
         self.tabs.setTabText(1, f"Log of {drawn[0].name}" if len(drawn) > 1 else "Log")
         self.config.show_runs(drawn)
 
-    def _colours(self, runs: Sequence[RunRow]) -> dict[int, str]:
-        """A blue, B orange, every other run the next colour."""
+    def _colors(self, runs: Sequence[RunRow]) -> dict[int, str]:
+        """A blue, B orange, every other run the next color."""
         selection = self.context.selection
-        colours, place = {}, 2
+        colors, place = {}, 2
         for run in sorted(runs, key=lambda run: run.id):
             if run.id == selection.run_a:
-                colours[run.id] = theme.run_colour(0)
+                colors[run.id] = theme.run_color(0)
             elif run.id == selection.run_b:
-                colours[run.id] = theme.run_colour(1)
+                colors[run.id] = theme.run_color(1)
             else:
-                colours[run.id] = theme.run_colour(place)
+                colors[run.id] = theme.run_color(place)
                 place += 1
-        return colours
+        return colors
 
     def _count(self) -> None:
         total, shown = self.table.runs.rowCount(), self.table.shown.rowCount()

@@ -163,14 +163,14 @@ class PictureCell(QStyledItemDelegate):
         room.moveTop(option.rect.top() + (option.rect.height() - PICTURE_PX) // 2)
         picture = index.data(Qt.ItemDataRole.DecorationRole)
         if picture is None:
-            painter.fillRect(room, theme.colour("sunken"))
+            painter.fillRect(room, theme.color("sunken"))
         else:
             size = picture.size().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
             place = QRect(0, 0, size.width(), size.height())
             place.moveCenter(room.center())
             painter.drawPixmap(place, picture)
         selected = option.state & QStyle.StateFlag.State_Selected
-        painter.setPen(theme.colour("selection_text" if selected else "text"))
+        painter.setPen(theme.color("selection_text" if selected else "text"))
         painter.setFont(option.font)
         words = option.rect.adjusted(PICTURE_PX + 2 * theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
         text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, words.width())

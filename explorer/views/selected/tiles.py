@@ -38,7 +38,7 @@ class PairTile:
         path: Of its image; empty if there is none.
         caption: Its text.
         words: Numbers under it.
-        marked: Drawn with a frame in the accent, a shared neighbour or hit for example.
+        marked: Drawn with a frame in the accent, a shared neighbor or hit for example.
     """
 
     pair: int
@@ -177,11 +177,11 @@ class _Cell(QStyledItemDelegate):
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         if selected or option.state & QStyle.StateFlag.State_MouseOver:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.colour("selection" if selected else "hover"))
+            painter.setBrush(theme.color("selection" if selected else "hover"))
             painter.drawRoundedRect(ground, theme.RADIUS, theme.RADIUS)
         if option.state & QStyle.StateFlag.State_HasFocus:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(theme.colour("focus"), 2))
+            painter.setPen(QPen(theme.color("focus"), 2))
             painter.drawRoundedRect(ground, theme.RADIUS, theme.RADIUS)
         room = QRect(option.rect.left() + theme.INSIDE, option.rect.top() + theme.INSIDE, self._edge, self._edge)
         self._paint_picture(painter, room, tile, index.data(Qt.ItemDataRole.DecorationRole))
@@ -190,7 +190,7 @@ class _Cell(QStyledItemDelegate):
         ink = "selection_text" if selected else "secondary"
         texts = [tile.caption, tile.words] if self._lines > 1 else [tile.words or tile.caption]
         for number, text in enumerate(texts):
-            painter.setPen(theme.colour("text" if number == 0 and self._lines > 1 and not selected else ink))
+            painter.setPen(theme.color("text" if number == 0 and self._lines > 1 and not selected else ink))
             line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._edge, LINE_PX)
             shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, self._edge)
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
@@ -198,9 +198,9 @@ class _Cell(QStyledItemDelegate):
 
     def _paint_picture(self, painter: QPainter, room: QRect, tile: PairTile, picture: Any) -> None:
         if picture is None:
-            painter.fillRect(room, theme.colour("sunken"))
+            painter.fillRect(room, theme.color("sunken"))
             if not tile.path:
-                painter.setPen(theme.colour("secondary"))
+                painter.setPen(theme.color("secondary"))
                 painter.setFont(theme.pixel_font(theme.SMALL_PX))
                 inside = room.adjusted(theme.SPACE, theme.SPACE, -theme.SPACE, -theme.SPACE)
                 painter.drawText(inside, int(Qt.TextFlag.TextWordWrap), tile.caption)
@@ -211,5 +211,5 @@ class _Cell(QStyledItemDelegate):
             painter.drawPixmap(place, picture)
         if tile.marked:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.colour("accent")), 2))
+            painter.setPen(QPen(QColor(theme.color("accent")), 2))
             painter.drawRect(room.adjusted(0, 0, -1, -1))

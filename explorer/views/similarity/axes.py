@@ -21,7 +21,7 @@ from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.point_map import PointMap
 from trainer.charts import ChartError
-from trainer.charts.color_words import own_colours
+from trainer.charts.color_words import own_colors
 from trainer.charts.words import AxesRun, AxisText, axes_run
 from trainer.store import SplitKey, Workspace, of_split
 
@@ -100,7 +100,7 @@ class AxesPane(Pane):
             self.context.selection.dataset,
             done=partial(self._show, side, axes),
             failed=lambda error: self._fail(side.place, str(error)),
-            # Never skipped in favour of a newer one: reading takes the answer's file away.
+            # Never skipped in favor of a newer one: reading takes the answer's file away.
             key=f"axes {file}",
         )
 
@@ -110,10 +110,10 @@ class AxesPane(Pane):
             return
         classes = sorted(set(run.labels))
         few = 1 < len(classes) <= MOST_CLASSES
-        own = own_colours(classes, dark=theme.theme().dark) if few else None
-        colours = own or (theme.class_colours(len(classes)) if few else [theme.run_colour(index)])
-        self.sides[index].show_run(run, axes, classes if few else [], colours)
-        self.legend.show_entries([LegendEntry(c, colour) for c, colour in zip(classes, colours)] if few else [])
+        own = own_colors(classes, dark=theme.theme().dark) if few else None
+        colors = own or (theme.class_colors(len(classes)) if few else [theme.run_color(index)])
+        self.sides[index].show_run(run, axes, classes if few else [], colors)
+        self.legend.show_entries([LegendEntry(c, color) for c, color in zip(classes, colors)] if few else [])
         self.note.setText(f"{run.n:,} pairs · images are discs, texts are diamonds · {run.dataset}, {run.split}")
         self._mark_pairs()
 
@@ -134,7 +134,7 @@ class AxesPane(Pane):
         for side in self.sides:
             side.mark(rows)
 
-    def _recolour(self) -> None:
+    def _recolor(self) -> None:
         self.forget()
         if self.isVisible():
             self.refresh()
@@ -146,7 +146,7 @@ class AxesPane(Pane):
         self._typing.timeout.connect(self.refresh)
         self.lasso.toggled.connect(self._on_lasso)
         self.context.selection.pairs_changed.connect(self._mark_pairs)
-        theme.theme().follow(self._recolour)
+        theme.theme().follow(self._recolor)
         for side in self.sides:
             side.map.outlined.connect(partial(self._select, side.index))
             side.map.clicked.connect(
@@ -220,16 +220,16 @@ class AxesSide(QWidget):
         column.addLayout(self._pages, 1)
         self.show_nothing("The texts are being embedded.")
 
-    def show_run(self, run: AxesRun, axes: tuple[AxisText, AxisText], classes: list[str], colours: list[str]) -> None:
-        """Shows all pairs; colours are of the classes, or one for all."""
+    def show_run(self, run: AxesRun, axes: tuple[AxisText, AxisText], classes: list[str], colors: list[str]) -> None:
+        """Shows all pairs; colors are of the classes, or one for all."""
         self.run = run
         parts = [points for points in (run.images, run.texts) if points is not None]
         points = np.concatenate(parts).astype(np.float64)
         diamond = np.arange(len(points)) >= (len(run.images) if run.images is not None else 0)
         number = {name: place for place, name in enumerate(classes)}
         of_pair = np.array([number.get(label, 0) for label in run.labels], np.int64)
-        palette = np.array([QColor(colour).getRgb()[:3] for colour in colours], np.uint8)
-        self.map.set_points(points, diamond=diamond, colour=np.tile(of_pair, len(parts)), palette=palette)
+        palette = np.array([QColor(color).getRgb()[:3] for color in colors], np.uint8)
+        self.map.set_points(points, diamond=diamond, color=np.tile(of_pair, len(parts)), palette=palette)
         ends = [f"{lo:.2f} to {hi:.2f}".replace("-", "−") for lo, hi in zip(points.min(0), points.max(0), strict=True)]
         self.title.setText(f"{run.name} · step {run.step:,}")
         self.x_words.setText(f"{axes[0].words} →  ({ends[0]})")
@@ -270,7 +270,7 @@ class _Upright(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         painter.translate(0, self.height())
         painter.rotate(-90)
         words = painter.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, self.height())

@@ -18,13 +18,13 @@ from explorer.views.view import Context
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
-from explorer.widgets.matrix_map import ColourScale, MatrixMap
+from explorer.widgets.matrix_map import ColorScale, MatrixMap
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.analysis.tiles import part_of
 from trainer.charts.matrix import (
     MatrixTile,
     MatrixWindow,
-    colour_range,
+    color_range,
     open_matrix,
     ordering,
     orders,
@@ -167,7 +167,7 @@ class MatrixPane(Pane):
 
     def _show_tile(self, index: int, tile: MatrixTile) -> None:
         self.tiles[index] = tile
-        low, high = colour_range(tile.means)
+        low, high = color_range(tile.means)
         window = tile.window
         self.sides[index].map.show_values(tile.means, (window.top, window.bottom, window.left, window.right), low, high)
         self.sides[index].scale.show_range(low, high, "cosine" if tile.single else "mean of block")
@@ -248,7 +248,7 @@ class MatrixPane(Pane):
 
 
 class MatrixSide(QWidget):
-    """One run's heat map with its title and its colours."""
+    """One run's heat map with its title and its colors."""
 
     def __init__(self, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -257,7 +257,7 @@ class MatrixSide(QWidget):
         self.title, self.note = QLabel(), ElidedLabel()
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
-        self.map, self.scale = MatrixMap(), ColourScale()
+        self.map, self.scale = MatrixMap(), ColorScale()
         self.map.setObjectName(f"matrix-map-{'ab'[index]}")
         self.map.setAccessibleName(f"Similarity matrix of run {'AB'[index]}")
         self.empty = EmptyState(width=300)

@@ -6,7 +6,7 @@ distinct texts that are not its own; a caption that many pairs share is one text
 picture is its own. These are the pairs that retrieval confuses, not average ones.
 
 AUC: the chance that a matched cosine exceeds an unmatched one (Mann-Whitney). d′: difference of the means over the \
-root of the mean variance. Overlap: area that both normalised histograms share. R@1: share of images whose own text is \
+root of the mean variance. Overlap: area that both normalized histograms share. R@1: share of images whose own text is \
 the most similar of all distinct ones.
 
 Shuffled: the same numbers after every image was given another's text, which is what a model that knows nothing shows. \
@@ -28,7 +28,7 @@ bins between the smallest and the largest one; values per class are always again
 
 Matrix: rows are images, columns are texts, ordered by class (or clusters) with optimal leaf ordering, so similar ones \
 are adjacent. From afar a cell is the mean of a block, exactly: it is the product of the mean vectors. Each run has \
-its own colours.
+its own colors.
 
 Words: the caption is embedded again without each word. A word is worth the cosine that is lost; the rank is the place \
 of the pair's image among all images of the split. A shorter sentence is also less usual, so some loss is not meaning.

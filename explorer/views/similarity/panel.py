@@ -19,7 +19,7 @@ RUN_TOKENS = ("run_a", "run_b")
 
 
 class SimilarityPanel(QFrame):
-    """Matched cosines in the run's colour, unmatched ones in grey."""
+    """Matched cosines in the run's color, unmatched ones in gray."""
 
     def __init__(self, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -80,11 +80,11 @@ class SimilarityPanel(QFrame):
     def _tell_legend(self) -> None:
         if self.run is None:
             return
-        run_colour = theme.colour(RUN_TOKENS[self.index]).name()
-        grey = theme.colour("outline").name()
-        matched = LegendEntry(f"matched, mean {self.run.mean_matched:.3f}", run_colour, "square")
+        run_color = theme.color(RUN_TOKENS[self.index]).name()
+        gray = theme.color("outline").name()
+        matched = LegendEntry(f"matched, mean {self.run.mean_matched:.3f}", run_color, "square")
         words = f"{self._words}, mean {self.run.mean_unmatched:.3f}"
-        self.legend.show_entries([matched, LegendEntry(words, grey, "square")])
+        self.legend.show_entries([matched, LegendEntry(words, gray, "square")])
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()

@@ -81,7 +81,7 @@ def _item(row: int, items: Items, runs: Sequence[SimilarityRun | None]) -> Strip
             continue
         own, hard = float(run.matched[place]), float(run.hardest[place, 0])
         sign = ">" if own > hard else "<"
-        lines.append((f"{own:.2f} {sign} {hard:.2f}".replace("-", "−"), theme.run_colour(index)))
+        lines.append((f"{own:.2f} {sign} {hard:.2f}".replace("-", "−"), theme.run_color(index)))
         other = int(run.hardest_row[place])
         if other >= 0:
             tips.append(f"{'AB'[index]} confuses it most with: {items.caption[other]}")

@@ -146,7 +146,7 @@ class WordsPane(Pane):
             self.context.selection.dataset,
             done=partial(self._show, side, caption),
             failed=lambda error: self._fail(side.place, str(error)),
-            # Never skipped in favour of a newer one: reading takes the answer's file away.
+            # Never skipped in favor of a newer one: reading takes the answer's file away.
             key=f"words {file}",
         )
 
@@ -256,7 +256,7 @@ class WordBars(QWidget):
             return left + (value - low) / (high - low) * (right - left)
 
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.colour("secondary"))
+        painter.setPen(theme.color("secondary"))
         painter.drawText(
             QRectF(0, 0, left - 12, 24), Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, "without"
         )
@@ -264,13 +264,13 @@ class WordBars(QWidget):
         painter.drawText(QRectF(right + 72, 0, 60, 24), Qt.AlignmentFlag.AlignVCenter, "rank")
         for place, word in enumerate(self.chart.words):
             self._paint_word(painter, place, word, x, left, right)
-        painter.setPen(theme.colour("outline"))
+        painter.setPen(theme.color("outline"))
         painter.drawLine(int(x(0)), 28, int(x(0)), 28 + ROW_PX * len(self.chart.words))
 
     def _paint_word(self, painter: QPainter, place: int, word: str, x, left: float, right: float) -> None:
         top = 28.0 + ROW_PX * place
         painter.setFont(theme.pixel_font(theme.BODY_PX))
-        painter.setPen(theme.colour("text"))
+        painter.setPen(theme.color("text"))
         shown = painter.fontMetrics().elidedText(word, Qt.TextElideMode.ElideRight, int(left) - 16)
         middle = Qt.AlignmentFlag.AlignVCenter
         painter.drawText(QRectF(0, top, left - 12, ROW_PX), Qt.AlignmentFlag.AlignRight | middle, shown)
@@ -279,13 +279,13 @@ class WordBars(QWidget):
         for number, run in enumerate(self.chart.runs):
             drop, y = float(run.drops[place]), top + 6 + number * (height + 3)
             painter.fillRect(
-                QRectF(min(x(0), x(drop)), y, abs(x(drop) - x(0)), height), theme.colour(theme.run_colour(run.index))
+                QRectF(min(x(0), x(drop)), y, abs(x(drop) - x(0)), height), theme.color(theme.run_color(run.index))
             )
-            painter.setPen(theme.colour("text"))
+            painter.setPen(theme.color("text"))
             value = QRectF(right + 8, y - 2, 52, height + 4)
             painter.drawText(value, Qt.AlignmentFlag.AlignRight | middle, f"{drop:+.3f}".replace("-", "−"))
             worse = int(run.ranks[place]) > run.rank
-            painter.setPen(theme.colour("bad" if worse else "secondary"))
+            painter.setPen(theme.color("bad" if worse else "secondary"))
             painter.drawText(QRectF(right + 72, y - 2, 60, height + 4), middle, f"{int(run.ranks[place]):,}")
 
 

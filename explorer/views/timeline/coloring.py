@@ -1,4 +1,4 @@
-"""What the points of all steps are coloured by: what the Map offers, one meaning in both runs and at every step."""
+"""What the points of all steps are colored by: what the Map offers, one meaning in both runs and at every step."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from explorer.theme import theme
-from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Colouring, choices, colourings
+from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Coloring, choices, colorings
 from explorer.widgets.legend import LegendEntry
 from trainer.charts.metadata_columns import MetadataColumn, column
-from trainer.charts.pair_colors import AGREEMENT, BETTER_IN_B, CHANGED, ColouredMap, PairNumbers, pair_numbers
+from trainer.charts.pair_colors import AGREEMENT, BETTER_IN_B, CHANGED, ColoredMap, PairNumbers, pair_numbers
 from trainer.charts.timeline import TimelineRun, compared, compared_words
 from trainer.store.snapshot_files import read_snapshot
 
@@ -22,13 +22,13 @@ STOPS: Final = 5
 
 
 @dataclass(frozen=True)
-class Colours:
-    """Colours of every run's points.
+class Colors:
+    """Colors of every run's points.
 
     Attributes:
         by: `label`, `modality`, a column, or what is computed, as `trainer export` calls it.
         index: Row of `palette` for every point of each run, by its place.
-        legend: What the colours mean; the first few.
+        legend: What the colors mean; the first few.
     """
 
     by: str
@@ -57,13 +57,13 @@ def numbers_at_the_end(run: TimelineRun) -> PairNumbers | None:
     return pair_numbers(read_snapshot(run.folders[-1]))
 
 
-def colours_of(
+def colors_of(
     runs: Sequence[TimelineRun],
     by: str | None = None,
     numbers: Mapping[int, PairNumbers | None] | None = None,
     changed: Mapping[str, MetadataColumn] | None = None,
-) -> Colours:
-    """The same colour means the same in all runs and at all steps.
+) -> Colors:
+    """The same color means the same in all runs and at all steps.
 
     Args:
         runs: What is shown.
@@ -75,12 +75,12 @@ def colours_of(
     by = by if by in offered else first_choice(offered)
     known = numbers or {}
     maps = [
-        (ColouredMap(run.n, {**_columns(run, by), **(changed or {})}, known.get(run.index)), run.images, run.texts)
+        (ColoredMap(run.n, {**_columns(run, by), **(changed or {})}, known.get(run.index)), run.images, run.texts)
         for run in runs
     ]
-    made = colourings(by, maps)
+    made = colorings(by, maps)
     index = {run.index: one.index for run, one in zip(runs, made, strict=True)}
-    return Colours(by, index, made[0].palette, tuple(_legend(by, runs, made)))
+    return Colors(by, index, made[0].palette, tuple(_legend(by, runs, made)))
 
 
 def _columns(run: TimelineRun, by: str) -> dict[str, MetadataColumn]:
@@ -89,12 +89,12 @@ def _columns(run: TimelineRun, by: str) -> dict[str, MetadataColumn]:
     return {} if found is None else {by: found}
 
 
-def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Colouring]) -> list[LegendEntry]:
+def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Coloring]) -> list[LegendEntry]:
     palette = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in made[0].palette.tolist()]
     if by == MODALITY:
         return [LegendEntry("Images", palette[0], "disc"), LegendEntry("Texts", palette[1], "diamond")]
-    grey = theme().tokens.secondary
-    entries = [LegendEntry("Images", grey, "disc"), LegendEntry("Texts", grey, "diamond")]
+    gray = theme().tokens.secondary
+    entries = [LegendEntry("Images", gray, "disc"), LegendEntry("Texts", gray, "diamond")]
     if made[0].scale is not None:
         own = made[0].own_scale and len(made) > 1
         for run, one in zip(runs, made, strict=True) if own else [(runs[0], made[0])]:
@@ -114,7 +114,7 @@ def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Colouring]) -> 
     return entries
 
 
-def _stops(one: Colouring, palette: Sequence[str], letter: str) -> list[LegendEntry]:
+def _stops(one: Coloring, palette: Sequence[str], letter: str) -> list[LegendEntry]:
     low, high = one.scale or (0.0, 0.0)
     shares = np.linspace(0, 1, STOPS)
     values = [f"{low + share * (high - low):.3g}".replace("-", "−") for share in shares]

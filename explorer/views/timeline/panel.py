@@ -47,7 +47,7 @@ class TimelinePanel(QFrame):
         self,
         run: TimelineRun,
         frame: tuple[float, float, float, float],
-        colour: Int[np.ndarray, " m"],
+        color: Int[np.ndarray, " m"],
         palette: UInt8[np.ndarray, "k 3"],
         *,
         step: float,
@@ -55,7 +55,7 @@ class TimelinePanel(QFrame):
         """Shows a run at a step, in a frame."""
         self.run, self._place = run, run.at(step)
         diamond = np.arange(run.images + run.texts) >= run.images
-        self.map.set_points(run.points[self._place], diamond=diamond, colour=colour, palette=palette)
+        self.map.set_points(run.points[self._place], diamond=diamond, color=color, palette=palette)
         self.map.set_frame(frame)
         self._tell()
         self._pages.setCurrentWidget(self.map)
@@ -98,7 +98,7 @@ class TimelinePanel(QFrame):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour(theme.run_colour(self.index)))
+        painter.setBrush(theme.color(theme.run_color(self.index)))
         painter.setClipRect(0, 0, self.width(), STRIPE_PX)
         painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
 

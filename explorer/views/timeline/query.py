@@ -54,7 +54,7 @@ class TimelineQuery(QObject):
                 series=tuple(earlier),
                 onto="" if place == 0 else anchor,
                 method=placement.method,
-                neighbours=placement.neighbours,
+                neighbors=placement.neighbors,
                 min_dist=placement.min_dist,
                 metric=placement.metric,
                 seed=placement.seed,

@@ -44,8 +44,8 @@ class TimeCurve(QWidget):
         self.cursor = pg.InfiniteLine(angle=90, movable=False)
         self.cursor.hide()  # beside it the axes would name values of nothing
         self._lay_out()
-        theme.theme().follow(self._recolour)
-        self._recolour()
+        theme.theme().follow(self._recolor)
+        self._recolor()
 
     @property
     def plot(self) -> Plot:
@@ -73,7 +73,7 @@ class TimeCurve(QWidget):
         axis.setStyle(showValues=bottom)
         axis.setHeight(None if bottom else 4)
         self.plot.setXRange(0, max(last, 1), padding=0.02)
-        self._recolour()
+        self._recolor()
         logged = {curve.logged for curve in self._curves.values()}
         words = "not known of these runs" if not logged else "as logged" if logged == {True} else "from the snapshots"
         self.setToolTip(f"{self.measure.label}, {words if len(logged) < 2 else 'logged, or from the snapshots'}")
@@ -93,16 +93,16 @@ class TimeCurve(QWidget):
         unit = f" {self.measure.unit}" if self.measure.unit else ""
         return f"{curve.y[known][-1]:,.{self.measure.digits}f}{unit}".replace("-", "−")
 
-    def _recolour(self) -> None:
+    def _recolor(self) -> None:
         tokens = theme.theme().tokens
-        self.cursor.setPen(pg.mkPen(theme.colour("text"), width=1))
+        self.cursor.setPen(pg.mkPen(theme.color("text"), width=1))
         for label, ink in zip(self.values, (tokens.run_a_text, tokens.run_b_text), strict=True):
             label.setFont(theme.pixel_font(theme.SMALL_PX))
             label.setStyleSheet(f"color: {ink}")
         for index in set(self._items) - set(self._curves):
             self.plot.removeItem(self._items.pop(index))
         for index, curve in self._curves.items():
-            ink, few = theme.run_colour(index), len(curve.x) <= FEW
+            ink, few = theme.run_color(index), len(curve.x) <= FEW
             if index not in self._items:
                 self._items[index] = pg.PlotDataItem(connect="finite", symbolSize=4, symbolPen=None)
                 self.plot.addItem(self._items[index])

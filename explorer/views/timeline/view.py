@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
-from explorer.views.timeline.coloring import Colours, choices_of, colours_of, numbers_at_the_end
+from explorer.views.timeline.coloring import Colors, choices_of, colors_of, numbers_at_the_end
 from explorer.views.timeline.hover import Pointing
 from explorer.views.timeline.load import TimelineResult, measure, placed_by, placed_by_pca, read
 from explorer.views.timeline.panel import TimelinePanel
@@ -52,7 +52,7 @@ rank (Roy and Vetterli 2007) and Ajne's statistic over n (Prentice 1978) are mea
 
 NO_RUN = "Choose run A in the bar above, and run B to compare. Their snapshots then play here."
 CURVES_PX = 300
-COLOUR_PX = 168
+COLOR_PX = 168
 
 
 class TimelineView(View):
@@ -67,7 +67,7 @@ class TimelineView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self._reading = TimelineResult(None)
-        self.colors: Colours | None = None
+        self.colors: Colors | None = None
         self._asked: tuple[object, ...] | None = None
         self.panels = (TimelinePanel(0), TimelinePanel(1))
         yield
@@ -82,7 +82,7 @@ class TimelineView(View):
         self.cancel = QPushButton("Cancel", objectName="timeline-cancel", accessibleName="Cancel the projection")
         theme.set_role(self.cancel, "quiet")
         self.note, self.legend = ElidedLabel(), Legend()
-        self.colour = Picker(name="timeline-colour", words="Colour the points by", width=COLOUR_PX)
+        self.color = Picker(name="timeline-color", words="Color the points by", width=COLOR_PX)
         self.pointing = Pointing(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
         self._changed: dict[str, MetadataColumn] | None = None
@@ -108,7 +108,7 @@ class TimelineView(View):
         words += ["--dataset", chart.runs[0].dataset, "--split", chart.runs[0].split]
         for name, value in chart.placement.options.items():
             words += [f"--{name}", str(value)]
-        return [*words, "--colour", self.colors.by] if self.colors is not None else words
+        return [*words, "--color", self.colors.by] if self.colors is not None else words
 
     def actions_for_palette(self) -> list[QAction]:
         return self._actions
@@ -174,12 +174,12 @@ class TimelineView(View):
         at = self.transport.step if stay else selection.step
         self.transport.set_steps(chart.steps if chart else (), at)
         self.note.setText(chart.note if chart else "")
-        self._find_colours()
+        self._find_colors()
         for index, panel in enumerate(self.panels):
             run = self._reading.run(index)
             if run is not None:
-                colour, palette = self.colors.index[index], self.colors.palette
-                panel.show_run(run, chart.frame, colour, palette, step=self._step)
+                color, palette = self.colors.index[index], self.colors.palette
+                panel.show_run(run, chart.frame, color, palette, step=self._step)
             elif index in self._reading.problems:
                 panel.show_nothing("triangle-alert", "No timeline of this run", self._reading.problems[index])
             else:
@@ -187,20 +187,20 @@ class TimelineView(View):
         self._mark_pairs()
         self._draw_curves()
 
-    # Colours and card -------------------------------------------------------------------------------------------
+    # Colors and card -------------------------------------------------------------------------------------------
 
-    def _find_colours(self) -> None:
-        """The colours that are wanted, as far as what they need is known; asks for the rest."""
+    def _find_colors(self) -> None:
+        """The colors that are wanted, as far as what they need is known; asks for the rest."""
         runs = self._reading.chart.runs if self._reading.chart else ()
         if not runs:
             self.colors = None
             self.legend.show_entries(())
-            self.colour.show_choices([], None)
+            self.color.show_choices([], None)
             return
-        wanted = str(self.context.settings.value("timeline/colour", ""))
-        self.colors = colours_of(runs, wanted, self._numbers, self._changed)
+        wanted = str(self.context.settings.value("timeline/color", ""))
+        self.colors = colors_of(runs, wanted, self._numbers, self._changed)
         self.legend.show_entries(self.colors.legend)
-        self.colour.show_choices([Choice(by, words_of(by)) for by in choices_of(runs)], self.colors.by)
+        self.color.show_choices([Choice(by, words_of(by)) for by in choices_of(runs)], self.colors.by)
         if self.colors.by in CHANGED:
             self._find_changes()
         for run in runs if self.colors.by in COMPUTED else ():
@@ -227,36 +227,36 @@ class TimelineView(View):
     def _take_changes(self, changed: dict[str, MetadataColumn]) -> None:
         self._changed = changed
         self.working.end()
-        self._recolour()
+        self._recolor()
 
     def _no_changes(self, error: Exception) -> None:
         self.working.end()
-        self.context.settings.set("timeline/colour", "")
-        self._recolour()
+        self.context.settings.set("timeline/color", "")
+        self._recolor()
         if not isinstance(error, Cancelled):
-            self.failed.emit(str(error), "Choose another colour.")
+            self.failed.emit(str(error), "Choose another color.")
 
     def _take_numbers(self, run: TimelineRun, numbers: PairNumbers | None) -> None:
         shown = self._reading.run(run.index)
         if shown is not None and shown.folders == run.folders:
             self._numbers[run.index] = numbers
-            self._recolour()
+            self._recolor()
 
-    def _recolour(self) -> None:
-        self._find_colours()
+    def _recolor(self) -> None:
+        self._find_colors()
         if self.colors is not None:
             for panel in self.panels:
                 if panel.run is not None:
-                    panel.map.set_colours(self.colors.index[panel.index], self.colors.palette)
+                    panel.map.set_colors(self.colors.index[panel.index], self.colors.palette)
 
-    def _on_colour(self, by: str) -> None:
-        self.context.settings.set("timeline/colour", by)
-        self._recolour()
+    def _on_color(self, by: str) -> None:
+        self.context.settings.set("timeline/color", by)
+        self._recolor()
 
     def _on_theme(self) -> None:
         # The curves follow by themselves.
         if self._reading.chart is not None:
-            self._recolour()
+            self._recolor()
 
     def _draw_curves(self, begin: int = 0) -> None:
         """Draws the curves from this place on, the rest in a later turn where this one is full."""
@@ -399,7 +399,7 @@ class TimelineView(View):
         self.transport.moved.connect(self._on_moved)
         for curve in self.curves:
             curve.jumped.connect(self.transport.jump)
-        self.colour.picked.connect(self._on_colour)
+        self.color.picked.connect(self._on_color)
         self.pca.clicked.connect(lambda _on: self._show_pca())
         self.umap.clicked.connect(lambda _on: self._ask_umap())
         self.cancel.clicked.connect(self._show_pca)
@@ -417,7 +417,7 @@ class TimelineView(View):
         bar.addSpacing(theme.INSIDE)
         bar.addWidget(self.note, 1)
         bar.addWidget(self.working, 1)
-        bar.addWidget(self.colour)
+        bar.addWidget(self.color)
         self.cancel.hide()
         maps = QHBoxLayout()
         maps.setSpacing(theme.BETWEEN)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from PySide6.QtCore import QObject, QPointF, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from explorer.theme import colour, theme
+from explorer.theme import color, theme
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import MapScene
 from explorer.widgets.point_map.worker import Worker
@@ -102,7 +102,7 @@ class Contours(QObject):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for place, lines in enumerate(self.lines.of):
-            pen = QColor(colour("text"))
+            pen = QColor(color("text"))
             pen.setAlphaF((0.42 if theme().dark else 0.34) + 0.1 * place)
             painter.setPen(QPen(pen, 1.0))
             for line in lines:

@@ -201,7 +201,7 @@ class PointGrid:
         return np.concatenate([self.order[a:b] for a, b in stretches]).astype(np.int64)
 
     def _touched(self, corners: Float[np.ndarray, "m 2"]) -> Bool[np.ndarray, "side side"]:
-        """Cells that an edge passes, and their neighbours: rounding can put no point in a wrong cell."""
+        """Cells that an edge passes, and their neighbors: rounding can put no point in a wrong cell."""
         touched = np.zeros((self.side, self.side), bool)
         for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
             if x0 > x1:
@@ -279,7 +279,7 @@ def _bounds(xy: Float[np.ndarray, "n 2"]) -> tuple[float, float, float, float]:
 
 
 def _winding_of_cells(corners: Float[np.ndarray, "m 2"], side: int) -> Int[np.ndarray, "side side"]:
-    """Winding number of every cell's centre: each edge adds its turn to the cells right of it, row by row."""
+    """Winding number of every cell's center: each edge adds its turn to the cells right of it, row by row."""
     steps = np.zeros((side, side + 1), np.int64)
     for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
         low, high = min(y0, y1), max(y0, y1)

@@ -17,7 +17,7 @@ import numpy as np
 
 compiled = numba.njit(nogil=True, cache=True)
 
-COLOUR_BITS = 0x1FFF
+COLOR_BITS = 0x1FFF
 DIAMOND_BIT = 0x2000
 STATE_SHIFT = 14
 PLAIN = 2
@@ -25,16 +25,16 @@ SIDE_WEIGHT = np.float32(0.55)
 
 
 @compiled
-def pack(colour, diamond, lit, shown, order, states):
-    """Ink of every point in the order of the cells: colour, shape and state in 16 bits. Counts states in `states`."""
-    unsorted = np.empty(len(colour), np.uint16)
-    for i in range(len(colour)):
+def pack(color, diamond, lit, shown, order, states):
+    """Ink of every point in the order of the cells: color, shape and state in 16 bits. Counts states in `states`."""
+    unsorted = np.empty(len(color), np.uint16)
+    for i in range(len(color)):
         state = PLAIN
         if len(shown) and not shown[i]:
             state = 0
         elif len(lit) and not lit[i]:
             state = 1
-        unsorted[i] = (state << STATE_SHIFT) | (DIAMOND_BIT if diamond[i] else 0) | colour[i]
+        unsorted[i] = (state << STATE_SHIFT) | (DIAMOND_BIT if diamond[i] else 0) | color[i]
     ink = np.empty(len(order), np.uint16)
     for i in range(len(order)):
         ink[i] = unsorted[order[i]]
@@ -256,7 +256,7 @@ def _winds(x, y, polygon, edges):
 
 @compiled
 def _over(pixel, blue, green, red, alpha):
-    """Puts a colour of opacity `alpha` (0..1) over one premultiplied pixel."""
+    """Puts a color of opacity `alpha` (0..1) over one premultiplied pixel."""
     keep = 1.0 - alpha
     pixel[0] = np.uint8(pixel[0] * keep + blue * alpha + 0.5)
     pixel[1] = np.uint8(pixel[1] * keep + green * alpha + 0.5)
@@ -297,7 +297,7 @@ def stamp(picture, points, cells, window, view, state, brush, palette):
     """Draws each point of `state` as an antialiased mark at its exact place, one over the other.
 
     brush: radius, opacity, halo width, halo red, green, blue (pixels and 0..255, opacity 0..1). Dimmed points take
-    the palette's last colour.
+    the palette's last color.
     """
     x, y, ink = points
     start, side, levels = cells
@@ -314,14 +314,14 @@ def stamp(picture, points, cells, window, view, state, brush, palette):
                 py = (top - y[i]) * down
                 if px < -reach or py < -reach or px > width + reach or py > height + reach:
                     continue
-                colour = ink[i] & COLOUR_BITS if state == PLAIN else len(palette) - 1
-                red, green, blue = palette[colour, 0], palette[colour, 1], palette[colour, 2]
+                color = ink[i] & COLOR_BITS if state == PLAIN else len(palette) - 1
+                red, green, blue = palette[color, 0], palette[color, 1], palette[color, 2]
                 _stamp_one(picture, px, py, red, green, blue, ink[i] & DIAMOND_BIT != 0, brush)
 
 
 @compiled
 def stamp_some(picture, points, some, view, brush, palette):
-    """Draws the points at these places of the order as marks in their colours: a small selection over a density."""
+    """Draws the points at these places of the order as marks in their colors: a small selection over a density."""
     x, y, ink = points
     left, top, across, down = view
     height, width = picture.shape[0], picture.shape[1]
@@ -330,8 +330,8 @@ def stamp_some(picture, points, some, view, brush, palette):
         px = (x[i] - left) * across
         py = (top - y[i]) * down
         if -reach <= px <= width + reach and -reach <= py <= height + reach:
-            colour = ink[i] & COLOUR_BITS
-            red, green, blue = palette[colour, 0], palette[colour, 1], palette[colour, 2]
+            color = ink[i] & COLOR_BITS
+            red, green, blue = palette[color, 0], palette[color, 1], palette[color, 2]
             _stamp_one(picture, px, py, red, green, blue, ink[i] & DIAMOND_BIT != 0, brush)
 
 
@@ -356,14 +356,14 @@ def _splat(bright, faint, points, begin, end, view, linear, weight, states):
             continue
         row, column = np.uint64(np.int64(py)), np.uint64(np.int64(px)) + np.uint64(1)
         if state == np.uint32(PLAIN):
-            colour = np.uint64(ink & np.uint32(COLOUR_BITS))
+            color = np.uint64(ink & np.uint32(COLOR_BITS))
             count = bright[row, column, np.uint64(3)]
             if count == 0:
                 bright_pixels += 1
             bright_sum += weight
-            bright[row, column, np.uint64(0)] += weight * linear[colour, np.uint64(0)]
-            bright[row, column, np.uint64(1)] += weight * linear[colour, np.uint64(1)]
-            bright[row, column, np.uint64(2)] += weight * linear[colour, np.uint64(2)]
+            bright[row, column, np.uint64(0)] += weight * linear[color, np.uint64(0)]
+            bright[row, column, np.uint64(1)] += weight * linear[color, np.uint64(1)]
+            bright[row, column, np.uint64(2)] += weight * linear[color, np.uint64(2)]
             bright[row, column, np.uint64(3)] = count + weight
         else:
             count = faint[row, column]
@@ -379,7 +379,7 @@ def gather(bright, faint, points, cells, window, view, linear, depth, states, to
     """Sums the points of the first `depth` levels per pixel, each cell weighted to its true number of points.
 
     bright: height x (width + 2) x 4 sums of linear blue, green, red and of points; faint: the same of dimmed points.
-    states: Bit 1: dimmed points are drawn, bit 2: points in their colour are. told: sum and pixels of both layers.
+    states: Bit 1: dimmed points are drawn, bit 2: points in their color are. told: sum and pixels of both layers.
     """
     start, side, levels, counts = cells
     one = np.float32(1)
@@ -466,8 +466,8 @@ def tone(picture, sums, rows, low, peak, curve, encoded):
 
 
 @compiled
-def tone_grey(picture, sums, low, peak, curve, grey):
-    """Lays dimmed points over the picture in one colour (blue, green, red), each spread to 3 x 3 pixels; empties."""
+def tone_gray(picture, sums, low, peak, curve, gray):
+    """Lays dimmed points over the picture in one color (blue, green, red), each spread to 3 x 3 pixels; empties."""
     height, width = sums.shape[0], sums.shape[1] - 2
     steps, scale = np.float32(len(curve) - 1), np.float32(1 / peak)
     low, one = np.float32(low), np.float32(1)
@@ -489,4 +489,4 @@ def tone_grey(picture, sums, low, peak, curve, grey):
             if count > 0:
                 share = curve[int(math.sqrt(min(count * scale, one)) * steps)]
                 alpha = min(count, one) * (low + (one - low) * share)
-                _over(out[column], grey[0], grey[1], grey[2], alpha)
+                _over(out[column], gray[0], gray[1], gray[2], alpha)

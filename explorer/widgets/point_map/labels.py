@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
-from explorer.theme import SMALL_PX, SPACE, colour, pixel_font, theme
+from explorer.theme import SMALL_PX, SPACE, color, pixel_font, theme
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import MapScene
 
@@ -19,7 +19,7 @@ NUDGES: Final = ((0.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, -2.0), (0.0, 2.0))
 
 
 HALO_PX: Final = 2
-"""Width of the ground's colour around the words."""
+"""Width of the ground's color around the words."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class Labels(QObject):
             picture.fill(Qt.GlobalColor.transparent)
             words = QPainterPath()
             words.addText(QPointF(SPACE + HALO_PX, HALO_PX + metrics.ascent()), self._font, text)
-            halo = QColor(colour("surface"))
+            halo = QColor(color("surface"))
             halo.setAlphaF(0.86)
             painter = QPainter(picture)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             pen = QPen(halo, 2 * HALO_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
             painter.strokePath(words, pen)
-            painter.fillPath(words, colour("text"))
+            painter.fillPath(words, color("text"))
             painter.end()
             self._pictures[key] = picture
         return self._pictures[key]

@@ -39,12 +39,12 @@ class ShownFrame:
 
     Attributes:
         sight: What it shows, and its size in device pixels.
-        image: The picture, on the ground's colour.
+        image: The picture, on the ground's color.
         drawn: Points that were read for it.
         visible: Points that it stands for: those in sight, and some at its edge.
         exact: Every point was read, at full resolution.
         marks: Points are marks, not density.
-        density: Points in colour per pixel before spreading, of exact frames if `keep_density` was asked.
+        density: Points in color per pixel before spreading, of exact frames if `keep_density` was asked.
     """
 
     sight: Viewport
@@ -89,7 +89,7 @@ class PointLayer(pg.GraphicsObject):
         self._count = 0
         self.arranged: tuple[PointGrid, GridPoints] | None = None
         self._frame: ShownFrame | None = None
-        self._halo, self._grey, self._ground = QColor("white"), QColor("grey"), QColor("white")
+        self._halo, self._gray, self._ground = QColor("white"), QColor("gray"), QColor("white")
         self._stale = self._asked_for_kernels = self._wants_density = self._hidden = False
         self._sight: Viewport | None = None
         self._overlays: list[Overlay] = []
@@ -109,7 +109,7 @@ class PointLayer(pg.GraphicsObject):
     def set_points(
         self, xy: Float[np.ndarray, "n 2"], *, diamond: Bool[np.ndarray, " n"], instead: bool = False
     ) -> None:
-        """Shows these points, all in one colour, none dimmed, until colours and states are set.
+        """Shows these points, all in one color, none dimmed, until colors and states are set.
 
         `instead`: the picture of those that are shown is not taken away before there is one of these.
         """
@@ -120,13 +120,13 @@ class PointLayer(pg.GraphicsObject):
                 asked.take()
             self.arranged = self._frame = None
         self._count = len(xy)
-        colour = np.zeros(len(xy), np.uint16)
-        self._look = PointStyle(colour, writable(diamond, bool), np.zeros((1, 3), np.uint8))
+        color = np.zeros(len(xy), np.uint16)
+        self._look = PointStyle(color, writable(diamond, bool), np.zeros((1, 3), np.uint8))
         self._states = States()
         self.move_points(xy)
 
     def move_points(self, xy: Float[np.ndarray, "n 2"]) -> None:
-        """Puts the same points elsewhere; colours and states stay."""
+        """Puts the same points elsewhere; colors and states stay."""
         if len(xy) != self._count:
             raise ValueError(f"{len(xy)} places for {self._count} points")
         if len(xy) <= INDEXED_AT_ONCE:
@@ -137,30 +137,30 @@ class PointLayer(pg.GraphicsObject):
         if self._places.put((self._epoch, xy)):
             self._ask(self._places.work_with(_sorted), self._take_sorted, told=self.sorting.emit)
 
-    def set_colours(self, colour: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
-        """Gives point i the colour `palette[colour[i]]`.
+    def set_colors(self, color: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
+        """Gives point i the color `palette[color[i]]`.
 
         Raises:
-            ValueError: More colours than points can have.
+            ValueError: More colors than points can have.
         """
-        if len(palette) > raster.MOST_COLOURS:
-            raise ValueError(f"{len(palette)} colours; a map has at most {raster.MOST_COLOURS}")
-        colours = writable(colour, np.uint16)
-        self._look = PointStyle(colours, self._look.diamond, writable(palette, np.uint8))
+        if len(palette) > raster.MOST_COLORS:
+            raise ValueError(f"{len(palette)} colors; a map has at most {raster.MOST_COLORS}")
+        colors = writable(color, np.uint16)
+        self._look = PointStyle(colors, self._look.diamond, writable(palette, np.uint8))
         self._arrange()
 
     def preview(
         self,
         xy: Float[np.ndarray, "k 2"],
         of: Int[np.ndarray, " k"],
-        colour: Int[np.ndarray, " k"],
+        color: Int[np.ndarray, " k"],
         palette: UInt8[np.ndarray, "c 3"],
     ) -> None:
         """Draws only the points `of`, elsewhere, until the next picture: while a cloud of very many is turned."""
         request = self._request()
         if request is None or len(xy) == 0:
             return
-        look = PointStyle(writable(colour, np.uint16), self._look.diamond[of], writable(palette, np.uint8))
+        look = PointStyle(writable(color, np.uint16), self._look.diamond[of], writable(palette, np.uint8))
         states = States(*(None if mask is None else mask[of] for mask in (self._states.lit, self._states.shown)))
         if self._previews.put((self._epoch, request, np.asarray(xy), look, states, self._count)):
             self._ask(self._previews.work_with(_previewed), self._show_preview)
@@ -173,14 +173,14 @@ class PointLayer(pg.GraphicsObject):
     def set_states(
         self, *, lit: Bool[np.ndarray, " n"] | None = None, shown: Bool[np.ndarray, " n"] | None = None
     ) -> None:
-        """Greys out all but the `lit` points (None: all are lit) and leaves out all but the `shown` ones."""
+        """Grays out all but the `lit` points (None: all are lit) and leaves out all but the `shown` ones."""
         self._states = States(*(None if mask is None else writable(mask, bool) for mask in (lit, shown)))
         self._arrange()
 
-    def set_ground(self, *, halo: QColor, grey: QColor) -> None:
-        """The colour the points stand on, drawn thinly around each, and the grey of dimmed points."""
+    def set_ground(self, *, halo: QColor, gray: QColor) -> None:
+        """The color the points stand on, drawn thinly around each, and the gray of dimmed points."""
         self._ground = self._halo = halo
-        self._grey = grey
+        self._gray = gray
         self._redraw()
 
     def set_marks_hidden(self, hidden: bool) -> None:
@@ -320,7 +320,7 @@ class PointLayer(pg.GraphicsObject):
 
     def _arrange(self) -> None:
         """Brings looks and states into the order of the grid's cells: at once, or on the thread if they are many."""
-        if len(self.grid) != self._count or len(self._look.colour) != self._count:
+        if len(self.grid) != self._count or len(self._look.color) != self._count:
             return
         asked = (self.grid, self._look, self._states)
         if self._count <= INDEXED_AT_ONCE:
@@ -374,7 +374,7 @@ class PointLayer(pg.GraphicsObject):
             *self.arranged,
             sight,
             halo=self._halo.getRgb()[:3],
-            grey=self._grey.getRgb()[:3],
+            gray=self._gray.getRgb()[:3],
             ground=self._ground.getRgb()[:3],
             pixel_ratio=ratio,
             budget=MOVING_POINTS if moving else None,

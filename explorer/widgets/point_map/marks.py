@@ -8,7 +8,7 @@ from jaxtyping import Float
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from explorer.theme import colour
+from explorer.theme import color
 
 RING_PX = 8.0
 
@@ -59,16 +59,16 @@ class PlaceMarks(pg.GraphicsObject):
     def _paint_outline(self, painter: QPainter, corners: QPolygonF) -> None:
         if len(corners) < 2:
             return
-        fill = QColor(colour("accent"))
+        fill = QColor(color("accent"))
         fill.setAlphaF(0.12)
         painter.setBrush(fill)
-        painter.setPen(QPen(colour("accent"), 1.5, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+        painter.setPen(QPen(color("accent"), 1.5, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
         painter.drawPolygon(corners, Qt.FillRule.WindingFill)
 
     def _paint_brush(self, painter: QPainter, way: list[QPointF]) -> None:
         if not way:
             return
-        fill = QColor(colour("accent"))
+        fill = QColor(color("accent"))
         fill.setAlphaF(0.16)
         round_pen = (Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
         if len(way) > 1:
@@ -76,13 +76,13 @@ class PlaceMarks(pg.GraphicsObject):
             painter.setPen(QPen(fill, 2 * self.brush_px, *round_pen))
             painter.drawPolyline(QPolygonF(way))
         painter.setBrush(Qt.BrushStyle.NoBrush if len(way) > 1 else fill)
-        painter.setPen(QPen(colour("accent"), 1.5))
+        painter.setPen(QPen(color("accent"), 1.5))
         painter.drawEllipse(way[-1], self.brush_px, self.brush_px)
 
     def _paint_rings(self, painter: QPainter, places: list[QPointF]) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        # A wide stroke of the ground below a thin one of the text colour stays visible on every colour.
-        for pen in (QPen(colour("surface"), 4.5), QPen(colour("text"), 1.75)):
+        # A wide stroke of the ground below a thin one of the text color stays visible on every color.
+        for pen in (QPen(color("surface"), 4.5), QPen(color("text"), 1.75)):
             painter.setPen(pen)
             if len(places) == 2:
                 self._paint_line(painter, *places)

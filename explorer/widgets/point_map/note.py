@@ -7,7 +7,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QRectF, Qt, QTimer
 from PySide6.QtGui import QFont, QPainter
 
-from explorer.theme import INSIDE, SMALL_PX, SPACE, colour
+from explorer.theme import INSIDE, SMALL_PX, SPACE, color
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import MapScene
 
@@ -40,7 +40,7 @@ class Note(QObject):
         self._patience.start()
 
     def paint(self, painter: QPainter, scene: MapScene) -> None:
-        """Writes the words into the lower left corner, on a chip of the ground's colour."""
+        """Writes the words into the lower left corner, on a chip of the ground's color."""
         if not self.words:
             return
         font = QFont(painter.font())
@@ -52,9 +52,9 @@ class Note(QObject):
         chip = QRectF(x, y, wide + 2 * INSIDE, tall + SPACE)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colour("raised"))
+        painter.setBrush(color("raised"))
         painter.drawRoundedRect(chip, SPACE, SPACE)
-        painter.setPen(colour("secondary"))
+        painter.setPen(color("secondary"))
         painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, self.words)
 
     def _on_frame(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
 
-from explorer.theme import SMALL_PX, SPACE, colour, pixel_font
+from explorer.theme import SMALL_PX, SPACE, color, pixel_font
 from explorer.widgets.point_map.labels import place_without_overlap
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import MapScene
@@ -38,7 +38,7 @@ class Pins(QObject):
     Args:
         layer: Of the map.
         picture: The picture of a file, None while it is being decoded.
-        ink: Colour of the frames.
+        ink: Color of the frames.
         parent: Lives as long.
     """
 
@@ -89,25 +89,25 @@ class Pins(QObject):
                 painter.setPen(QPen(ink, 1.5))
                 painter.drawLine(QPointF(place.x(), card.bottom()), place)
                 self._paint_card(painter, pin, card, ink)
-            painter.setPen(QPen(colour("surface"), 2))
+            painter.setPen(QPen(color("surface"), 2))
             painter.setBrush(ink)
             painter.drawEllipse(place, DOT_PX, DOT_PX)
         painter.restore()
 
     def _paint_card(self, painter: QPainter, pin: Pin, card: QRectF, ink: QColor) -> None:
         painter.setPen(QPen(ink, 1.5))
-        painter.setBrush(colour("raised"))
+        painter.setBrush(color("raised"))
         painter.drawRoundedRect(card, SPACE, SPACE)
         room = QRectF(card.center().x() - PICTURE_PX / 2, card.top() + SPACE, PICTURE_PX, PICTURE_PX)
         picture = self._picture(pin.path)
         if picture is None:
-            painter.fillRect(room, colour("sunken"))
+            painter.fillRect(room, color("sunken"))
         else:
             size = picture.deviceIndependentSize().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
             shown = QRectF(QPointF(0, 0), size)
             shown.moveCenter(room.center())
             painter.drawPixmap(shown, picture, QRectF(picture.rect()))
-        painter.setPen(colour("text"))
+        painter.setPen(color("text"))
         words = QRectF(card.left() + SPACE, room.bottom() + SPACE, card.width() - 2 * SPACE, SMALL_PX + SPACE)
         said = QFontMetricsF(painter.font()).elidedText(pin.name, Qt.TextElideMode.ElideMiddle, words.width())
         painter.drawText(words, Qt.AlignmentFlag.AlignCenter, said)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QEasingCurve, QEvent, QPoint, QPointF, Qt, QVariantAn
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from explorer.theme import TRANSITION_MS, colour, theme
+from explorer.theme import TRANSITION_MS, color, theme
 from explorer.widgets.deferred_paint import InTurn
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.hover import Hover
@@ -76,7 +76,7 @@ class PointMap(InTurn, pg.GraphicsView):
         xy: Float[np.ndarray, "n 2"],
         *,
         diamond: Bool[np.ndarray, " n"],
-        colour: Int[np.ndarray, " n"],
+        color: Int[np.ndarray, " n"],
         palette: UInt8[np.ndarray, "k 3"],
         instead: bool = False,
     ) -> None:
@@ -89,7 +89,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self.set_hovered()
         self.note.expect(len(xy))
         self.layer.set_points(xy, diamond=diamond, instead=instead)
-        self.layer.set_colours(colour, palette)
+        self.layer.set_colors(color, palette)
         self._follows_fit = True
         self.fit()
 
@@ -109,17 +109,17 @@ class PointMap(InTurn, pg.GraphicsView):
         self.fit()
         self._motion.start()
 
-    def set_colours(self, colour: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
-        """Gives point i the colour `palette[colour[i]]`."""
-        self.layer.set_colours(colour, palette)
+    def set_colors(self, color: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
+        """Gives point i the color `palette[color[i]]`."""
+        self.layer.set_colors(color, palette)
 
     def set_selected(self, mask: Bool[np.ndarray, " n"] | None) -> None:
-        """Lifts the selected points above the others, which turn grey; None or nothing selected: all in colour."""
+        """Lifts the selected points above the others, which turn gray; None or nothing selected: all in color."""
         self.selected = mask if mask is not None and mask.any() else None
         self._set_states()
 
     def set_isolated(self, mask: Bool[np.ndarray, " n"] | None) -> None:
-        """Greys out all but these points; None: all in colour."""
+        """Grays out all but these points; None: all in color."""
         self._isolated = mask
         self._set_states()
 
@@ -275,8 +275,8 @@ class PointMap(InTurn, pg.GraphicsView):
         if self.closed:
             return
         self.forget_painted()
-        self.setBackground(colour("surface"))
-        self.layer.set_ground(halo=colour("surface"), grey=colour("unselected"))
+        self.setBackground(color("surface"))
+        self.layer.set_ground(halo=color("surface"), gray=color("unselected"))
         self.marks.update()
 
 

@@ -2,7 +2,7 @@
 
 Few visible points are stamped one by one, crisp at sub-pixel places; many are summed per pixel and toned, so that
 the cost is bounded by pixels and no class hides another. Past a budget of points the first levels of the grid's
-pyramid stand for all: every cell keeps its true number of points, only their colours are a sample. Unselected points
+pyramid stand for all: every cell keeps its true number of points, only their colors are a sample. Unselected points
 are laid down first and the others over them, so a selection is never averaged with what lies around it; a small
 selection is drawn whole whatever the budget. Until the compiled kernels are there numpy draws nearly the same.
 """
@@ -36,16 +36,16 @@ __all__ = [
 HIDDEN: Final = 0
 DIMMED: Final = 1
 PLAIN: Final = 2
-"""States of a point: not drawn, drawn grey below the others, drawn in its colour."""
+"""States of a point: not drawn, drawn gray below the others, drawn in its color."""
 
-MOST_COLOURS: Final = 8191
+MOST_COLORS: Final = 8191
 MOST_STAMPS: Final = 120_000
 MOST_PLAIN_STAMPS: Final = 20_000
 """Visible points past which marks become density: with the kernels, and with numpy alone."""
 MOST_SINGLED_OUT: Final = 300_000
 """Selected points up to which each is drawn even where others are sampled; up to 20,000 of them are marks then."""
 
-_COLOUR_BITS: Final = 0x1FFF
+_COLOR_BITS: Final = 0x1FFF
 _DIAMOND_BIT: Final = 0x2000
 _STATE_SHIFT: Final = 14
 _SIDE_WEIGHT: Final = 0.55
@@ -59,19 +59,19 @@ class PointStyle:
     """How points look, in the order in which they came.
 
     Attributes:
-        colour: Row of `palette`.
+        color: Row of `palette`.
         diamond: Whether the mark is a diamond (a text) and not a disc (an image).
         palette: Red, green, blue.
     """
 
-    colour: UInt16[np.ndarray, " n"]
+    color: UInt16[np.ndarray, " n"]
     diamond: Bool[np.ndarray, " n"]
     palette: UInt8[np.ndarray, "k 3"]
 
 
 @dataclass(frozen=True)
 class States:
-    """Which points are in colour (`lit`) and which are drawn at all (`shown`); None: all."""
+    """Which points are in color (`lit`) and which are drawn at all (`shown`); None: all."""
 
     lit: Bool[np.ndarray, " n"] | None = None
     shown: Bool[np.ndarray, " n"] | None = None
@@ -82,10 +82,10 @@ class GridPoints:
     """Points in the order of their grid's cells.
 
     Attributes:
-        ink: Colour (13 bits), shape (1) and state (2) of each.
+        ink: Color (13 bits), shape (1) and state (2) of each.
         palette: Red, green, blue.
         linear: The same, not gamma-encoded, as blue, green, red.
-        some: Places in the order of the points in colour where others are dimmed and these are few.
+        some: Places in the order of the points in color where others are dimmed and these are few.
         dimmed, plain: Whether any point is so.
     """
 
@@ -120,7 +120,7 @@ class RasterRequest:
 
     Attributes:
         halo: Red, green, blue of the rim around marks.
-        grey: Red, green, blue of dimmed points.
+        gray: Red, green, blue of dimmed points.
         ground: What is drawn on, as red, green, blue; None: nothing, the picture is transparent.
         pixel_ratio: Device pixels of the picture per logical pixel.
         budget: Points of a density after which a sample stands for all; None: every point is drawn.
@@ -132,7 +132,7 @@ class RasterRequest:
     points: GridPoints
     sight: Viewport
     halo: tuple[int, int, int] = (255, 255, 255)
-    grey: tuple[int, int, int] = (128, 128, 128)
+    gray: tuple[int, int, int] = (128, 128, 128)
     ground: tuple[int, int, int] | None = None
     pixel_ratio: float = 1.0
     budget: int | None = None
@@ -149,7 +149,7 @@ class RasterImage:
         visible: Points of the cells in sight.
         drawn: How many of them were read; the others are stood for by those.
         marks: Whether points are marks, not density.
-        density: Points in colour per pixel before they were spread, if that was wanted.
+        density: Points in color per pixel before they were spread, if that was wanted.
     """
 
     pixels: UInt8[np.ndarray, "height width 4"]
@@ -165,7 +165,7 @@ def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleTy
     count, nothing = np.zeros(4, np.int64), np.empty(0, bool)
     lit = nothing if states.lit is None else states.lit
     shown = nothing if states.shown is None else states.shown
-    ink = pack(look.colour, look.diamond, lit, shown, grid.order, count)
+    ink = pack(look.color, look.diamond, lit, shown, grid.order, count)
     some = None
     if count[DIMMED] and 0 < count[PLAIN] <= MOST_SINGLED_OUT:
         some = np.flatnonzero(ink >> _STATE_SHIFT == PLAIN).astype(np.int32)
@@ -224,7 +224,7 @@ class _Task:
 
     @property
     def marked(self) -> bool:
-        """Whether the points in colour are so few that they are marks, though the dimmed ones are a density."""
+        """Whether the points in color are so few that they are marks, though the dimmed ones are a density."""
         some = self.request.points.some
         return some is not None and len(some) <= MOST_PLAIN_STAMPS
 
@@ -252,29 +252,29 @@ def _depth(per_level: Int[np.ndarray, " levels"], budget: int | None) -> int:
 
 
 def _stamp(pixels: np.ndarray, task: _Task, kernels: ModuleType) -> None:
-    palette = _with_grey(task)
+    palette = _with_gray(task)
     for state in task.layers:
         kernels.stamp(pixels, task.points, task.cells, task.window, task.view, state, task.brush(state), palette)
 
 
-def _with_grey(task: _Task) -> UInt8[np.ndarray, "k 3"]:
-    """The palette, and the grey of dimmed points as its last row."""
-    return np.vstack([task.request.points.palette, np.array([task.request.grey], np.uint8)])
+def _with_gray(task: _Task) -> UInt8[np.ndarray, "k 3"]:
+    """The palette, and the gray of dimmed points as its last row."""
+    return np.vstack([task.request.points.palette, np.array([task.request.gray], np.uint8)])
 
 
 _OWN: Final = threading.local()
 
 
 def _sums(height: int, width: int, *, faint: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """This thread's empty sums: of colours, of dimmed points, and three rows. `tone` leaves them empty."""
+    """This thread's empty sums: of colors, of dimmed points, and three rows. `tone` leaves them empty."""
     kept = getattr(_OWN, "sums", {})
     _OWN.sums = {}
-    bright, grey = kept.get((height, width)), kept.get((height, width, "faint"))
+    bright, gray = kept.get((height, width)), kept.get((height, width, "faint"))
     if bright is None:
         bright = np.zeros((height, width + 2, 4), np.float32)
-    if grey is None:
-        grey = np.zeros((height, width + 2) if faint else (1, 1), np.float32)
-    return bright, grey, np.zeros((3, 4 * (width + 2)), np.float32)
+    if gray is None:
+        gray = np.zeros((height, width + 2) if faint else (1, 1), np.float32)
+    return bright, gray, np.zeros((3, 4 * (width + 2)), np.float32)
 
 
 def _gather(task: _Task, kernels: ModuleType) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -298,8 +298,8 @@ def _spread(pixels: np.ndarray, task: _Task, kernels: ModuleType) -> np.ndarray 
     points = task.request.points
     if points.dimmed:
         peak = _peak(told[2], told[3])
-        grey = tuple(float(part) for part in task.request.grey[::-1])
-        kernels.tone_grey(pixels, faint, 0.2, peak, _curve(peak), grey)
+        gray = tuple(float(part) for part in task.request.gray[::-1])
+        kernels.tone_gray(pixels, faint, 0.2, peak, _curve(peak), gray)
     if task.marked:
         if task.request.wants_density:
             bright[:] = 0
@@ -338,14 +338,14 @@ def _peak(total: float, pixels: float) -> float:
 
 
 def _pack(
-    colour: np.ndarray, diamond: np.ndarray, lit: np.ndarray, shown: np.ndarray, order: np.ndarray, states: np.ndarray
+    color: np.ndarray, diamond: np.ndarray, lit: np.ndarray, shown: np.ndarray, order: np.ndarray, states: np.ndarray
 ) -> UInt16[np.ndarray, " n"]:
-    state = np.full(len(colour), PLAIN, np.uint16)
+    state = np.full(len(color), PLAIN, np.uint16)
     if len(lit):
         state[~lit] = DIMMED
     if len(shown):
         state[~shown] = HIDDEN
-    ink = ((state << _STATE_SHIFT) | np.where(diamond, _DIAMOND_BIT, 0).astype(np.uint16) | colour)[order]
+    ink = ((state << _STATE_SHIFT) | np.where(diamond, _DIAMOND_BIT, 0).astype(np.uint16) | color)[order]
     states += np.bincount(ink >> _STATE_SHIFT, minlength=4)
     return ink
 
@@ -359,22 +359,22 @@ def _draw_plainly(pixels: np.ndarray, task: _Task, *, marks: bool) -> np.ndarray
     weight = task.visible / max(len(chosen), 1)
     ink, (left, top, across, down) = points.ink[chosen], task.view
     px, py = (grid.x[chosen] - left) * across, (top - grid.y[chosen]) * down
-    density, palette = None, _with_grey(task)
+    density, palette = None, _with_gray(task)
     for state in task.layers:
         of_state = ink >> _STATE_SHIFT == state
-        colours = palette[ink[of_state] & _COLOUR_BITS if state == PLAIN else np.full(of_state.sum(), -1)]
+        colors = palette[ink[of_state] & _COLOR_BITS if state == PLAIN else np.full(of_state.sum(), -1)]
         x, y = px[of_state], py[of_state]
         few = state == PLAIN and task.marked and not marks
         if marks or few:
-            size, opacity, halo, *halo_colour = task.brush_of_few if few else task.brush(state)
+            size, opacity, halo, *halo_color = task.brush_of_few if few else task.brush(state)
             diamond = ink[of_state] & _DIAMOND_BIT != 0
-            brush = Brush(size, opacity, halo, tuple(halo_colour[::-1]))
-            lay_over(pixels, StampList(x, y, colours[:, ::-1], diamond), brush)
+            brush = Brush(size, opacity, halo, tuple(halo_color[::-1]))
+            lay_over(pixels, StampList(x, y, colors[:, ::-1], diamond), brush)
             if not task.request.wants_density:
                 continue
         hit = (x >= 0) & (x < width) & (y >= 0) & (y < height)
         pixel = y[hit].astype(np.int64) * width + x[hit].astype(np.int64)
-        linear = _LINEAR[colours[hit][:, ::-1]]
+        linear = _LINEAR[colors[hit][:, ::-1]]
         parts = [np.bincount(pixel, linear[:, channel], height * width) for channel in range(3)]
         sums = weight * np.stack([*parts, np.bincount(pixel, minlength=height * width)], axis=1)
         if state == PLAIN and task.request.wants_density:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
-from explorer.theme import SPACE, colour
+from explorer.theme import SPACE, color
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import MapScene
 
@@ -110,7 +110,7 @@ class Sprites(QObject):
             size = picture.size().scaled(SIDE_PX - SPACE, SIDE_PX - SPACE, Qt.AspectRatioMode.KeepAspectRatio)
             place = QRectF(0, 0, size.width(), size.height())
             place.moveCenter(QPointF(float(x), float(y)))
-            painter.setPen(QPen(colour("surface"), 4))
+            painter.setPen(QPen(color("surface"), 4))
             painter.drawRect(place)
             painter.drawPixmap(place, picture, QRectF(picture.rect()))
             painter.setPen(QPen(self._ink(point), 2))

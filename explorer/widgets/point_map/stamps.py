@@ -1,6 +1,6 @@
 """Marks drawn one over the other with numpy alone: what the compiled `kernels.stamp` draws, without compiling.
 
-Every mark is one of a few stamps: a disc or a diamond, its centre at one of 8 x 8 places inside a pixel. A stamp is
+Every mark is one of a few stamps: a disc or a diamond, its center at one of 8 x 8 places inside a pixel. A stamp is
 a short list of pixels, each with the share the mark covers and the share its halo covers. All pixels of all marks
 are then composited from the front to the back: in a round, each pixel takes the frontmost mark it has not taken
 yet, and drops out once what it took hides the rest. A few rounds do, and each is a handful of array operations
@@ -24,7 +24,7 @@ HIDES: Final = 0.98
 
 @dataclass(frozen=True)
 class Stamp:
-    """The pixels of one mark around the one its centre is in.
+    """The pixels of one mark around the one its center is in.
 
     Attributes:
         row, column: Where they are.
@@ -40,22 +40,22 @@ class Stamp:
 
 @dataclass(frozen=True)
 class StampList:
-    """What to draw, the frontmost last: centres in pixels, colours as bytes (blue, green, red), shapes."""
+    """What to draw, the frontmost last: centers in pixels, colors as bytes (blue, green, red), shapes."""
 
     x: Float[np.ndarray, " n"]
     y: Float[np.ndarray, " n"]
-    colour: UInt8[np.ndarray, "n 3"]
+    color: UInt8[np.ndarray, "n 3"]
     diamond: Bool[np.ndarray, " n"]
 
 
 @dataclass(frozen=True)
 class Brush:
-    """Radius and width of the halo in pixels, opacity 0 to 1, colour of the halo as blue, green, red."""
+    """Radius and width of the halo in pixels, opacity 0 to 1, color of the halo as blue, green, red."""
 
     radius: float
     opacity: float
     halo: float
-    halo_colour: tuple[float, float, float]
+    halo_color: tuple[float, float, float]
 
 
 def lay_over(picture: UInt8[np.ndarray, "height width 4"], marks: StampList, brush: Brush) -> None:
@@ -66,7 +66,7 @@ def lay_over(picture: UInt8[np.ndarray, "height width 4"], marks: StampList, bru
     count = picture.shape[0] * picture.shape[1]
     seen, hidden = np.zeros((count, 3), np.float32), np.zeros(count, np.float32)
     front = np.empty(count, np.int32)
-    colours, halo = marks.colour.astype(np.float32), np.array(brush.halo_colour, np.float32)
+    colors, halo = marks.color.astype(np.float32), np.array(brush.halo_color, np.float32)
     while len(pixel):
         # They are in drawing order, and of equal indices the last assignment stays: the frontmost mark.
         front[pixel] = mark
@@ -75,7 +75,7 @@ def lay_over(picture: UInt8[np.ndarray, "height width 4"], marks: StampList, bru
         at = pixel[won]
         through = 1 - hidden[at]
         part, rim = inside[won] * through, around[won] * through
-        seen[at] += part[:, None] * colours[mark[won]] + rim[:, None] * halo
+        seen[at] += part[:, None] * colors[mark[won]] + rim[:, None] * halo
         hidden[at] += part + rim
         left = np.flatnonzero(~wins & (hidden[pixel] < HIDES))
         pixel, mark, inside, around = pixel[left], mark[left], inside[left], around[left]

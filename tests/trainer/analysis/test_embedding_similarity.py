@@ -97,13 +97,13 @@ def test_both_standings_of_more_lines_than_a_byte_counts_and_of_a_collapsed_mode
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(3, 9), st.integers(0, 2**32 - 1))
-def test_neighbours_from_half_of_the_tiles_are_those_of_the_double_loop(n: int, k: int, square: int, seed: int):
+def test_neighbors_from_half_of_the_tiles_are_those_of_the_double_loop(n: int, k: int, square: int, seed: int):
     rng = np.random.default_rng(seed)
     vectors = rng.integers(-2, 3, (n, 3)).astype(np.float64)
-    whole = embedding_similarity.neighbour_rows(vectors, k)
+    whole = embedding_similarity.neighbor_rows(vectors, k)
     before, embedding_similarity.SQUARE = embedding_similarity.SQUARE, square
     try:
-        assert np.array_equal(embedding_similarity.neighbour_rows(vectors, k), whole)
+        assert np.array_equal(embedding_similarity.neighbor_rows(vectors, k), whole)
     finally:
         embedding_similarity.SQUARE = before
 
@@ -132,7 +132,7 @@ def test_progress_may_cancel():
     for ask in (
         lambda: rank_margins.standing(rows, rows, None, refuse),
         lambda: rank_margins.both_standings(rows, rows, None, refuse),
-        lambda: embedding_similarity.neighbour_rows(rows, 2, progress=refuse),
+        lambda: embedding_similarity.neighbor_rows(rows, 2, progress=refuse),
         lambda: hubness.k_occurrence(rows, rows, 2, refuse),
         lambda: hubness.csls_offsets(rows, rows, 2, refuse),
     ):
@@ -142,11 +142,11 @@ def test_progress_may_cancel():
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 45), st.integers(0, 2**32 - 1))
-def test_neighbours_are_those_of_the_double_loop(n: int, k: int, seed: int):
+def test_neighbors_are_those_of_the_double_loop(n: int, k: int, seed: int):
     rng = np.random.default_rng(seed)
     # Small whole numbers: products are exact, ties are everywhere and must go by row number.
     vectors = rng.integers(-2, 3, (n, 3)).astype(np.float64)
-    found = embedding_similarity.neighbour_rows(vectors, k)
+    found = embedding_similarity.neighbor_rows(vectors, k)
     assert found.shape == (n, min(k, n - 1))
     similarity = vectors @ vectors.T
     for i in range(n):
@@ -154,14 +154,14 @@ def test_neighbours_are_those_of_the_double_loop(n: int, k: int, seed: int):
         assert found[i].tolist() == others[:k]
 
 
-def test_neighbours_of_some_rows_in_tiles(monkeypatch):
+def test_neighbors_of_some_rows_in_tiles(monkeypatch):
     vectors = unit(np.random.default_rng(0), 30, 5)
-    whole = embedding_similarity.neighbour_rows(vectors, 4)
+    whole = embedding_similarity.neighbor_rows(vectors, 4)
     monkeypatch.setattr(embedding_similarity, "row_blocks", lambda r, c: tiles.row_blocks(r, c, cells=45))
     rows = np.array([3, 7, 29])
-    assert np.array_equal(embedding_similarity.neighbour_rows(vectors, 4, rows=rows), whole[rows])
+    assert np.array_equal(embedding_similarity.neighbor_rows(vectors, 4, rows=rows), whole[rows])
     vectors[2] = np.nan
-    assert not (embedding_similarity.neighbour_rows(vectors, 4)[[0, 1, 3]] == 2).any()
+    assert not (embedding_similarity.neighbor_rows(vectors, 4)[[0, 1, 3]] == 2).any()
 
 
 @settings(max_examples=40, deadline=None)
@@ -214,7 +214,7 @@ def test_a_moved_item_has_the_largest_residual():
     assert np.isnan(embedding_similarity.procrustes_residuals(first, np.ones_like(first))).all()
 
 
-def test_cka_is_that_of_centred_gram_matrices():
+def test_cka_is_that_of_centerd_gram_matrices():
     rng = np.random.default_rng(6)
     first, second = rng.standard_normal((25, 4)), rng.standard_normal((25, 7))
     n = len(first)

@@ -26,7 +26,7 @@ def test_the_gap_closes(apart, way: str):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_remains_of_a_closed_gap_comes_from_the_renormalising(apart, way: str):
+def test_what_remains_of_a_closed_gap_comes_from_the_renormalizing(apart, way: str):
     gap, size = modality_gap(*apart)
     image, text = close_gap(*apart, 1.0, way)
     assert 0 < modality_gap(image, text)[1] < size, "as the docstring and the view's help say"

@@ -58,9 +58,9 @@ def test_an_update_is_the_weighted_mean(unit):
 
 
 def test_three_kinds_of_fixed_points():
-    centres = np.eye(8)[:3]
+    centers = np.eye(8)[:3]
     noise = np.random.default_rng(0).standard_normal((3, 10, 8))
-    stored = (centres[:, None] + 0.1 * noise).reshape(-1, 8)
+    stored = (centers[:, None] + 0.1 * noise).reshape(-1, 8)
     stored /= np.linalg.norm(stored, axis=1, keepdims=True)
     kinds = {beta: fixed_point_kind(updates(stored[0], stored, beta).numbers[-1], 30) for beta in (0.5, 15, 2000)}
     assert kinds == {0.5: "global average", 15: "metastable", 2000: "single pattern"}

@@ -82,7 +82,7 @@ def test_memberships_are_those_of_umap():
     assert np.allclose(memberships(distances), expected, atol=2e-4)
 
 
-def test_a_new_point_stands_between_its_neighbours_and_on_its_twin():
+def test_a_new_point_stands_between_its_neighbors_and_on_its_twin():
     xy = np.array([[0.0, 0], [2, 0], [0, 2], [9, 9]])
-    neighbours, distances = np.array([[0, 1], [3, 1]]), np.array([[0.3, 0.3], [0.0, 0.2]])
-    assert np.allclose(place(neighbours, distances, xy), [[1, 0], [9, 9]])
+    neighbors, distances = np.array([[0, 1], [3, 1]]), np.array([[0.3, 0.3], [0.0, 0.2]])
+    assert np.allclose(place(neighbors, distances, xy), [[1, 0], [9, 9]])

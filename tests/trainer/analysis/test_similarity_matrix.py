@@ -42,13 +42,13 @@ def test_a_circle_is_walked_around():
     assert (walked > 0).all() or (walked < 0).all()
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labeled", [True, False])
 @pytest.mark.parametrize("leaves", [512, 8])
-def test_classes_stand_together(monkeypatch, unit, labelled: bool, leaves: int):
+def test_classes_stand_together(monkeypatch, unit, labeled: bool, leaves: int):
     monkeypatch.setattr(similarity_matrix, "LEAVES", leaves)
     kinds = np.random.default_rng(0).permutation(np.repeat(np.arange(5), 30))
     rows = np.eye(8)[kinds] + 0.25 * unit(150, 8)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    order = seriate(rows, [f"kind {k}" for k in kinds] if labelled else None)
+    order = seriate(rows, [f"kind {k}" for k in kinds] if labeled else None)
     assert sorted(order) == list(range(150))
-    assert (np.diff(kinds[order]) != 0).sum() <= (4 if labelled or leaves == 512 else 20)
+    assert (np.diff(kinds[order]) != 0).sum() <= (4 if labeled or leaves == 512 else 20)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from trainer.__main__ import main
-from trainer.analysis.embedding_similarity import jaccard, linear_cka, neighbour_rows, procrustes_residuals, rsa
+from trainer.analysis.embedding_similarity import jaccard, linear_cka, neighbor_rows, procrustes_residuals, rsa
 from trainer.analysis.hubness import csls_offsets, skewness
 from trainer.charts import ChartError
 from trainer.charts import changes as charts_changes
@@ -54,7 +54,7 @@ def test_every_measure_is_the_plain_one(charted: Workspace):
         wrong = np.where(same, np.nan, cosine)
         margin = (np.where(same, cosine, -np.inf).max(1) - np.nanmax(wrong, 1)) / np.nanstd(wrong, 1)
         np.testing.assert_allclose(found.values[f"margin_{side}"], margin, rtol=1e-4, atol=1e-5)
-    near = [neighbour_rows(s.image, 5) for s in (a, b)]
+    near = [neighbor_rows(s.image, 5) for s in (a, b)]
     np.testing.assert_array_equal(found.values["overlap"], jaccard(*near))
     np.testing.assert_allclose(found.values["residual"], procrustes_residuals(b.image, a.image))
     labels = np.array(a.items.label)
@@ -75,7 +75,7 @@ def test_of_very_many_pairs_some_are_compared_with_all(charted: Workspace, monke
     assert (found.n, found.pairs, len(set(found.rows.tolist()))) == (50, N, 50)
     for key, values in found.values.items():
         np.testing.assert_allclose(values, whole.values[key][found.rows], rtol=1e-5, atol=1e-6, err_msg=key)
-    np.testing.assert_array_equal(found.neighbours_b, whole.neighbours_b[found.rows])
+    np.testing.assert_array_equal(found.neighbors_b, whole.neighbors_b[found.rows])
     np.testing.assert_array_equal(found.verdict_a, whole.verdict_a[found.rows])
     assert f"50 of {N} pairs of scenes, renderings, drawn at random (seed 0), each compared with all" in found.note
     assert np.isnan(map_values(found)["overlap"]).sum() == N - 50
@@ -157,8 +157,8 @@ def test_likeness_is_pairwise(charted: Workspace):
     for i, j in ((0, 1), (1, 3), (2, 7)):
         assert found.matrices["cka"][i, j] == pytest.approx(linear_cka(vectors[i], vectors[j]), abs=1e-5)
         assert found.matrices["rsa"][i, j] == pytest.approx(rsa(vectors[i], vectors[j]))
-        near = [neighbour_rows(vectors[x], 4) for x in (i, j)]
-        assert found.matrices["neighbours"][i, j] == pytest.approx(jaccard(*near).mean())
+        near = [neighbor_rows(vectors[x], 4) for x in (i, j)]
+        assert found.matrices["neighbors"][i, j] == pytest.approx(jaccard(*near).mean())
     for matrix in found.matrices.values():
         np.testing.assert_allclose(matrix, matrix.T)
         np.testing.assert_allclose(np.diag(matrix), 1, atol=1e-5)
@@ -233,22 +233,22 @@ def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, 
 @pytest.mark.slow
 def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.CaptureFixture[str]):
     space = ["--workspace", str(charted.folder), "--json"]
-    assert main(["analyse", "changes", "1", "2", "--k", "5", *space]) == 0
+    assert main(["analyze", "changes", "1", "2", "--k", "5", *space]) == 0
     found, told = changes(charted, (1, None), (2, None), k=5), json.loads(capsys.readouterr().out)["changes"]
     assert (told["n"], told["pairs"], told["step_b"]) == (N, N, 240)
     assert told["overlap_mean"] == pytest.approx(found.values["overlap"].mean())
     assert told["image_rank_b_median"] == np.median(found.values["image_rank_b"])
     assert told["bad_in_both"] == len(mispairs(found).both)
-    assert main(["analyse", "hubness", "1", "2", *space]) == 0
+    assert main(["analyze", "hubness", "1", "2", *space]) == 0
     told = json.loads(capsys.readouterr().out)["runs"]
     assert [run["skewness"] for run in told] == [hubs_of(charted, run).skewness for run in (1, 2)]
     assert told[1]["recall_at_5_csls"] == hubs_of(charted, 2).recall_csls[5]
-    assert main(["analyse", "likeness", "1", "2", "--steps", "2", *space]) == 0
+    assert main(["analyze", "likeness", "1", "2", "--steps", "2", *space]) == 0
     told, chart = json.loads(capsys.readouterr().out), likeness(charted, [1, 2], steps=2)
     assert [(s["run"], s["step"]) for s in told["spaces"]] == [(s.run, s.step) for s in chart.spaces]
     np.testing.assert_allclose(told["rsa"], chart.matrices["rsa"])
     for words in (["changes", "1", "2"], ["hubness", "1"], ["likeness", "1", "--steps", "1"]):
-        assert main(["analyse", *words, *space[:2]]) == 0
+        assert main(["analyze", *words, *space[:2]]) == 0
         assert "clip-scenes" in capsys.readouterr().out
 
 

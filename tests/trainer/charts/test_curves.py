@@ -19,7 +19,7 @@ def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
     assert clip.label == "Training loss, CLIP"
     assert [series.objective for series in clip.series] == ["clip"]
     assert cloob.label == "Training loss, CLOOB"
-    assert [series.index for series in cloob.series] == [1], "a run keeps its colour in every panel"
+    assert [series.index for series in cloob.series] == [1], "a run keeps its color in every panel"
     assert clip.n is None
 
 

@@ -31,8 +31,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = Workspace(tmp_path_factory.mktemp("efficiency"))
     for name, objective, scores, batch in (("clip", config.Clip(), CLIP, 32), ("bag", config.Multiclass(), BAG, 64)):
         for seed, curve in enumerate(scores.tolist()):
-            choice = replace(config.Run().optimiser, batch_size=batch)
-            run = config.Run(name=f"{name} seed {seed}", seed=seed, objective=objective, optimiser=choice)
+            choice = replace(config.Run().optimizer, batch_size=batch)
+            run = config.Run(name=f"{name} seed {seed}", seed=seed, objective=objective, optimizer=choice)
             number = workspace.runs.create(run)
             for step, value in zip(STEPS, curve, strict=True):
                 workspace.results.add_evaluation(number, step, "toys", "val", {"zero_shot_acc1": value}, ASKED)
@@ -77,11 +77,11 @@ def test_figure_rows_and_commands_say_the_same(trained: Workspace, tmp_path: Pat
     assert main(["export", "data-efficiency", *groups, "--records", "--out", str(files[2]), *where]) == 0
     assert len(list(csv.DictReader(files[2].open(encoding="utf-8")))) == 24
     capsys.readouterr()
-    assert main(["analyse", "data-efficiency", *groups, "--json", *where]) == 0
+    assert main(["analyze", "data-efficiency", *groups, "--json", *where]) == 0
     told = json.loads(capsys.readouterr().out)["runs"]
     assert told[1]["pairs_seen"] == [0, 640, 1280, 1920]
     assert told[0]["best"] == pytest.approx(CLIP.mean(0)[-1])
-    assert main(["analyse", "data-efficiency", *groups, *where]) == 0
+    assert main(["analyze", "data-efficiency", *groups, *where]) == 0
     assert "0.7200" in capsys.readouterr().out
 
 

@@ -88,8 +88,8 @@ def test_attributes_are_the_probes(charted):
     board = diagnosis(charted, [1, 2], Asked(), "attributes")
     shot = snapshot(charted, 1)
     table = board.piece("table-images")
-    assert table.columns == ("colour",)  # `relation` has one value only in these runs
-    expected = probe(shot.image, shot.items.metadata["subject_colour"])
+    assert table.columns == ("color",)  # `relation` has one value only in these runs
+    expected = probe(shot.image, shot.items.metadata["subject_color"])
     assert table.values[0, 0] == pytest.approx(100 * expected.accuracy)
     assert table.rows[2:] == ("guessing", "from the others, co-occurrence 0")
     assert math.isnan(table.values[3, 0])

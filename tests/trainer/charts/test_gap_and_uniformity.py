@@ -94,7 +94,7 @@ def test_facets(charted):
     assert part.runs[0].auc == pytest.approx(first.auc)
     assert part.runs[0].facets == whole.runs[0].facets
     with pytest.raises(ChartError, match="its columns are"):
-        similarity(charted, [1], facet="colour")
+        similarity(charted, [1], facet="color")
     with pytest.raises(ChartError, match="Choose another value"):
         similarity(charted, [1], facet="label", only="whale")
 

@@ -14,10 +14,10 @@ from trainer.charts import ChartError
 from trainer.charts import map as map_chart
 from trainer.charts import pair_colors as module
 from trainer.charts.changes import changes, map_values
-from trainer.charts.map import Placed, colour_columns, embedding_map, embedding_maps, seen_pairs
-from trainer.charts.pair_colors import AGREEMENT, ColouredMap, PairNumbers, pair_colours, pair_numbers
+from trainer.charts.map import Placed, color_columns, embedding_map, embedding_maps, seen_pairs
+from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
-from trainer.cli.analyse import pairs as analyse_pairs
+from trainer.cli.analyze import pairs as analyze_pairs
 from trainer.cli.export import ExportError
 from trainer.cli.export.map import rows_of
 from trainer.render_mpl import map as figure
@@ -53,18 +53,18 @@ def test_axes_say_their_share_of_the_variance(charted, folder):
     assert embedding_map(charted, folder, pca(both), method="umap").shares is None
 
 
-def test_columns_colour_pairs(charted, folder):
+def test_columns_color_pairs(charted, folder):
     layout = np.zeros((480, 2), dtype=np.float32)
     items = read_snapshot(folder).items
-    for column, values in (("label", items.label), ("subject_colour", items.metadata["subject_colour"])):
-        chart = embedding_map(charted, folder, layout, colour=column)
+    for column, values in (("label", items.label), ("subject_color", items.metadata["subject_color"])):
+        chart = embedding_map(charted, folder, layout, color=column)
         assert [chart.classes[i] for i in chart.class_of] == values
         assert list(chart.classes) == sorted(set(values))
     # Every item has one split and one relation: nothing to tell apart.
-    assert colour_columns(items) == ("label", "subject_colour", "caption")
+    assert color_columns(items) == ("label", "subject_color", "caption")
 
 
-def test_numbers_are_coloured_along_a_scale(charted, folder, monkeypatch):
+def test_numbers_are_colored_along_a_scale(charted, folder, monkeypatch):
     items = read_snapshot(folder).items
     areas = [None, *(i / 2 for i in range(1, 240))]
     metadata = {**items.metadata, "area": areas, "few": [i % 3 for i in range(240)]}
@@ -72,20 +72,20 @@ def test_numbers_are_coloured_along_a_scale(charted, folder, monkeypatch):
     snapshot = dataclasses.replace(read_snapshot(folder), items=numbered)
     monkeypatch.setattr(map_chart, "read_snapshot", lambda _: snapshot)
     layout = np.zeros((480, 2), dtype=np.float32)
-    chart = embedding_map(charted, folder, layout, colour="area")
+    chart = embedding_map(charted, folder, layout, color="area")
     assert chart.classes == ()
     assert np.isnan(chart.numbers[0])
     assert chart.numbers[1:].tolist() == areas[1:]
-    assert "area" in colour_columns(numbered)
+    assert "area" in color_columns(numbered)
     # Few different numbers are classes.
-    assert embedding_map(charted, folder, layout, colour="few").classes == ("0", "1", "2")
+    assert embedding_map(charted, folder, layout, color="few").classes == ("0", "1", "2")
 
 
 def test_wrong_layouts_and_columns_are_refused(charted, folder):
     with pytest.raises(ChartError, match="do not belong together"):
         embedding_map(charted, folder, np.zeros((10, 2), dtype=np.float32))
-    with pytest.raises(ChartError, match="no column 'taste' to colour by; choose one of modality, label"):
-        embedding_map(charted, folder, np.zeros((480, 2), dtype=np.float32), colour="taste")
+    with pytest.raises(ChartError, match="no column 'taste' to color by; choose one of modality, label"):
+        embedding_map(charted, folder, np.zeros((480, 2), dtype=np.float32), color="taste")
 
 
 def naive_numbers(snapshot):
@@ -98,10 +98,10 @@ def naive_numbers(snapshot):
     return np.diag(cosines), np.array(ranks)
 
 
-def both_maps(charted, colour):
+def both_maps(charted, color):
     folders = [choose_snapshot(charted, charted.runs.get(run)).folder for run in (1, 2)]
     placed = [Placed(folder, np.zeros((480, 2), np.float32)) for folder in folders]
-    return embedding_maps(charted, placed, colour=colour), [read_snapshot(folder) for folder in folders]
+    return embedding_maps(charted, placed, color=color), [read_snapshot(folder) for folder in folders]
 
 
 def test_agreement_rank_and_cosine_are_those_of_plain_loops(charted):
@@ -128,7 +128,7 @@ def test_agreement_rank_and_cosine_are_those_of_plain_loops(charted):
 
 def test_agreement_needs_two_runs_of_the_same_pairs(charted, folder):
     with pytest.raises(ChartError, match="needs two runs"):
-        embedding_map(charted, folder, np.zeros((480, 2), np.float32), colour="agreement")
+        embedding_map(charted, folder, np.zeros((480, 2), np.float32), color="agreement")
 
 
 def test_many_pairs_are_ranked_among_a_sample_and_it_is_said(charted, folder, monkeypatch):
@@ -138,15 +138,15 @@ def test_many_pairs_are_ranked_among_a_sample_and_it_is_said(charted, folder, mo
     numbers = pair_numbers(snapshot)
     assert (numbers.among, numbers.sampled) == (60, True)
     assert (numbers.rank <= naive_numbers(snapshot)[1]).all(), "fewer captions can only improve a rank"
-    chart = embedding_map(charted, folder, np.zeros((480, 2), np.float32), colour="rank")
-    assert chart.colour_note == "ranks among 60 captions drawn at random"
+    chart = embedding_map(charted, folder, np.zeros((480, 2), np.float32), color="rank")
+    assert chart.color_note == "ranks among 60 captions drawn at random"
 
 
-def test_what_is_not_known_yet_is_grey():
+def test_what_is_not_known_yet_is_gray():
     known = PairNumbers(np.zeros(3), np.array([1, 2, 3]), 3, 3)
-    first, second = pair_colours(AGREEMENT, [ColouredMap(3, {}, known), ColouredMap(3, {})])
+    first, second = pair_colors(AGREEMENT, [ColoredMap(3, {}, known), ColoredMap(3, {})])
     assert first.place.tolist() == second.place.tolist() == [-1] * 3
-    assert np.isnan(pair_colours("cosine", [ColouredMap(3, {})])[0].numbers).all()
+    assert np.isnan(pair_colors("cosine", [ColoredMap(3, {})])[0].numbers).all()
 
 
 def test_a_cloud_is_drawn_from_its_side(charted, folder):
@@ -157,31 +157,31 @@ def test_a_cloud_is_drawn_from_its_side(charted, folder):
     assert chart.side == (30.0, 20.0)
 
 
-def test_isolated_classes_and_selected_pairs_stay_in_colour(charted, folder):
+def test_isolated_classes_and_selected_pairs_stay_in_color(charted, folder):
     layout = np.random.default_rng(0).normal(size=(480, 2)).astype(np.float32)
     labels = read_snapshot(folder).items.label
     name = labels[3]
     placed = [Placed(folder, layout)] * 2
-    charts = embedding_maps(charted, placed, colour="label", isolate=[name], pairs=np.arange(100))
+    charts = embedding_maps(charted, placed, color="label", isolate=[name], pairs=np.arange(100))
     for chart in charts:
         np.testing.assert_array_equal(chart.lit, [label == name and i < 100 for i, label in enumerate(labels)])
-        assert chart.lit_note == f"only {name} in colour; 100 selected pairs in colour"
+        assert chart.lit_note == f"only {name} in color; 100 selected pairs in color"
     table = figure.rows(charts)
-    assert sum(row[table.header.index("in colour")] for row in table.rows) == 4 * charts[0].lit_n
+    assert sum(row[table.header.index("in color")] for row in table.rows) == 4 * charts[0].lit_n
     drawn = figure.draw(charts)
-    greys = [c for c in drawn.axes[0].collections if len(c.get_offsets()) == 240 - charts[0].lit_n]
-    assert len(greys) == 2
-    assert f"n = {charts[0].lit_n}; the others grey" in "".join(text.get_text() for text in drawn.texts)
+    grays = [c for c in drawn.axes[0].collections if len(c.get_offsets()) == 240 - charts[0].lit_n]
+    assert len(grays) == 2
+    assert f"n = {charts[0].lit_n}; the others gray" in "".join(text.get_text() for text in drawn.texts)
     with pytest.raises(ChartError, match="no class 'nothing'"):
-        embedding_maps(charted, placed, colour="label", isolate=["nothing"])
+        embedding_maps(charted, placed, color="label", isolate=["nothing"])
     with pytest.raises(ChartError, match="no pair 240"):
         embedding_maps(charted, placed, pairs=np.array([240]))
 
 
-def test_what_changed_is_a_colour_and_is_refused_without_a_second_run(charted, folder):
+def test_what_changed_is_a_color_and_is_refused_without_a_second_run(charted, folder):
     layout = np.zeros((480, 2), np.float32)
     other = choose_snapshot(charted, charted.runs.get(2)).folder
-    a, b = embedding_maps(charted, [Placed(folder, layout), Placed(other, layout)], colour="image_rank_change")
+    a, b = embedding_maps(charted, [Placed(folder, layout), Placed(other, layout)], color="image_rank_change")
     steps = [read_snapshot(one) for one in (folder, other)]
     found = map_values(changes(charted, (1, steps[0].step), (2, steps[1].step)))["image_rank_change"]
     np.testing.assert_array_equal(a.numbers, found)
@@ -190,11 +190,11 @@ def test_what_changed_is_a_colour_and_is_refused_without_a_second_run(charted, f
     assert a.better == -1
     figure.draw([a, b])
     with pytest.raises(ChartError, match="needs two runs"):
-        embedding_maps(charted, [Placed(folder, layout)], colour="overlap")
+        embedding_maps(charted, [Placed(folder, layout)], color="overlap")
 
 
-def test_the_numbers_printed_are_those_of_the_colours(charted):
-    a, b = (analyse_pairs.values(one) for one in seen_pairs(charted, [1, 2]))
+def test_the_numbers_printed_are_those_of_the_colors(charted):
+    a, b = (analyze_pairs.values(one) for one in seen_pairs(charted, [1, 2]))
     assert a["n"] == b["n"] == 240
     assert sum(a[f"rank_{name}"] for name in rank_names()) == 240
     assert a["both_right"] + a["only_A_right"] == a["rank_1"]

@@ -107,7 +107,7 @@ def test_another_chart_is_one_file(tmp_path: Path):
 
     assert trainer("export", "run-product", "--factor", "3", "--out", str(out)).returncode == 0
     assert [row["y"] for row in csv.DictReader(out.open())] == ["0.0"]
-    told = trainer("analyse", "run-product", "--factor", "3", "--json")
+    told = trainer("analyze", "run-product", "--factor", "3", "--json")
     assert json.loads(told.stdout) == {
         "analysis": "run-product",
         "runs": [{"table": "Product", "column": "all", "Product": 0.0}],

@@ -16,7 +16,7 @@ from trainer.charts import ChartError
 from trainer.charts.changes import changes
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.pair_colors import CHANGED, changed_columns
-from trainer.charts.timeline import MEASURES, pca_frames, point_colours, sample_of, timeline
+from trainer.charts.timeline import MEASURES, pca_frames, point_colors, sample_of, timeline
 from trainer.render_mpl import film
 from trainer.render_mpl import timeline as figure
 from trainer.render_mpl.files import FigureError
@@ -176,49 +176,49 @@ def test_without_ffmpeg_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_points_of_figures_and_films_are_coloured_as_asked(charted: Workspace):
+def test_points_of_figures_and_films_are_colored_as_asked(charted: Workspace):
     chart = timeline(charted, [1, 2], curves=False)
     first = {}
-    for by in (None, "modality", "label", "subject_colour", "agreement", "rank", "cosine"):
-        coloured = dataclasses.replace(chart, colours=point_colours(chart, by))
-        film = figure._Film(coloured)
+    for by in (None, "modality", "label", "subject_color", "agreement", "rank", "cosine"):
+        colored = dataclasses.replace(chart, colors=point_colors(chart, by))
+        film = figure._Film(colored)
         marks = [mark for marks in film._marks for mark in marks]
         first[by] = np.concatenate([np.broadcast_to(mark.get_facecolors(), (240, 4)) for mark in marks])
         assert len(film.at(0, 80, 0.5).shape) == 3
     assert np.array_equal(first[None], first["label"])
     assert len(np.unique(first["modality"], axis=0)) == 2
-    assert len(np.unique(first["subject_colour"], axis=0)) == 6
+    assert len(np.unique(first["subject_color"], axis=0)) == 6
     assert len(np.unique(first["label"], axis=0)) == 8
     # An image and its text are one pair; both runs agree or not about it.
     agreement = first["agreement"].reshape(4, 240, 4)
     assert (agreement == agreement[:1]).all()
-    # The scales of two runs are their own: the least cosine of each has one colour.
+    # The scales of two runs are their own: the least cosine of each has one color.
     image, text = (getattr(read_snapshot(chart.runs[1].folders[-1]), part) for part in ("image", "text"))
     least = (image * text).sum(1).argmin()
     cosine = first["cosine"].reshape(4, 240, 4)
     assert np.allclose(cosine[2, least, :3], (0.267004, 0.004874, 0.329415), atol=1e-3)
-    with pytest.raises(ChartError, match=r"no column .nothing.*subject_colour"):
-        point_colours(chart, "nothing")
+    with pytest.raises(ChartError, match=r"no column .nothing.*subject_color"):
+        point_colors(chart, "nothing")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", [(1, 2), (1,)])
-def test_films_are_coloured_by_what_changed(charted: Workspace, runs: tuple[int, ...]):
+def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, ...]):
     chart = timeline(charted, list(runs), curves=False)
     ends = ((1, 240), (2, 240)) if len(runs) == 2 else ((1, chart.steps[0]), (1, 240))
     expected = changed_columns(changes(charted, *ends))
     for by in CHANGED:
-        coloured = dataclasses.replace(chart, colours=point_colours(chart, by, workspace=charted))
-        for run, one in zip(chart.runs, coloured.colours, strict=True):
+        colored = dataclasses.replace(chart, colors=point_colors(chart, by, workspace=charted))
+        for run, one in zip(chart.runs, colored.colors, strict=True):
             values = one.numbers if one.numbers is not None else (one.class_of == 0).astype(float)
             assert np.array_equal(values, expected[by].numbers, equal_nan=True), by
-            film = figure._Film(coloured)
-            colours = film._marks[run.index][0].get_facecolors()
-            assert len(np.unique(colours, axis=0)) > 1, "the points tell the measure"
-        named = [handle.get_label() for handle in figure._handles(coloured)]
+            film = figure._Film(colored)
+            colors = film._marks[run.index][0].get_facecolors()
+            assert len(np.unique(colors, axis=0)) > 1, "the points tell the measure"
+        named = [handle.get_label() for handle in figure._handles(colored)]
         assert ("same verdict" in named) == (by == "verdict")
-        told = figure._note(coloured, chart.steps)
-        assert "Coloured by" in told
+        told = figure._note(colored, chart.steps)
+        assert "Colored by" in told
         assert f"step {ends[0][1]:,}" in told
         assert "step 240" in told
 
@@ -228,7 +228,7 @@ def test_what_changed_needs_two_snapshots_to_compare(charted: Workspace):
     (run,) = chart.runs
     alone = dataclasses.replace(run, steps=run.steps[-1:], folders=run.folders[-1:], points=run.points[-1:])
     with pytest.raises(ChartError, match="two runs"):
-        point_colours(dataclasses.replace(chart, runs=(alone,)), "overlap", workspace=charted)
+        point_colors(dataclasses.replace(chart, runs=(alone,)), "overlap", workspace=charted)
 
 
 @pytest.mark.slow
@@ -236,12 +236,12 @@ def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_pa
     from trainer.__main__ import main
 
     out = [str(tmp_path / "t.svg"), str(tmp_path / "t.csv")]
-    line = ["export", "timeline", "--workspace", str(charted.folder), "--runs", "1", "2", "--json", "--colour", "rank"]
+    line = ["export", "timeline", "--workspace", str(charted.folder), "--runs", "1", "2", "--json", "--color", "rank"]
     line += ["--out", *out]
     assert main(line) == 0
     assert json.loads(capsys.readouterr().out)["files"] == out
     assert "step 240" in (tmp_path / "t.svg").read_text()
-    assert "Coloured by rank of caption, of the last step" in (tmp_path / "t.svg").read_text()
+    assert "Colored by rank of caption, of the last step" in (tmp_path / "t.svg").read_text()
     chart = timeline(charted, [1, 2])
     lines = (tmp_path / "t.csv").read_text().splitlines()
     assert len(lines) == 1 + sum(len(curve.x) for run in chart.runs for curve in run.curves.values())

@@ -46,7 +46,7 @@ def test_the_class_is_read_from_the_column_that_has_most_labels(charted: Workspa
     expected = [names.get(label, -1) for label in snapshot.items.label]
     assert task.rows.tolist() == [row for row, place in enumerate(expected) if place >= 0]
     assert task.truth.tolist() == [place for place in expected if place >= 0]
-    assert class_task(snapshot, ["red", "blue"]).column == "subject_colour"
+    assert class_task(snapshot, ["red", "blue"]).column == "subject_color"
     with pytest.raises(ChartError, match="None of the labels"):
         class_task(snapshot, ["walrus", "otter"])
     assert class_words(charted, 1)[0][0] == "red"  # the suite of Scenes

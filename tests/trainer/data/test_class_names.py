@@ -16,7 +16,7 @@ from trainer import config
 from trainer.catalog import prompt_suites
 from trainer.data import DataError, DataSplits, load
 from trainer.data.class_names import class_names, suite_of
-from trainer.format_detection import recognise
+from trainer.format_detection import recognize
 
 SIZE = 32
 
@@ -92,7 +92,7 @@ def test_the_actions_of_ucf101(tmp_path: Path) -> None:
 def test_the_birds_of_birdsnap_and_their_splits(tmp_path: Path) -> None:
     for split in ("train", "test"):
         folders(tmp_path / "birdsnap" / split, ["Acadian_Flycatcher", "Ash-throated_Flycatcher", "Brant"])
-    splits = read(recognise(tmp_path / "birdsnap"), tmp_path)
+    splits = read(recognize(tmp_path / "birdsnap"), tmp_path)
     assert labels(splits) == {0: "Acadian Flycatcher", 1: "Ash throated Flycatcher", 2: "Brant"}
     assert (len(splits.train), len(splits.heldout["heldout"])) == (9, 9)
     assert splits.suite.name == "birdsnap"
@@ -172,7 +172,7 @@ def test_of_a_film_the_middle_frame_is_taken_once(tmp_path: Path, monkeypatch: p
     secret = tmp_path / "secret.png"
     secret.write_bytes(png(1))
     (root / "SkyDiving" / "list.avi").write_text(f"#EXTM3U\n#EXTINF:1,\nfile:{secret}\n")
-    data = recognise(root)
+    data = recognize(root)
     assert isinstance(data, config.ClassFolder)
     splits = read(data, tmp_path)
     found = {}

@@ -67,7 +67,7 @@ def test_scenes_are_drawn_decoded_and_come_with_a_task(workspace: Path) -> None:
         assert pairs.name == "scenes"
         assert pairs.images.shape == (len(pairs), 32, 32, 3)
         assert (pairs.images[-1] == read_image(Path(pairs.paths[-1]), 32)).all()
-        assert pairs.labels == pairs.metadata["subject_colour"]
+        assert pairs.labels == pairs.metadata["subject_color"]
         assert set(pairs.labels) <= set(splits.suite.classes)
     assert len({pairs.fingerprint for pairs in (splits.train, *splits.heldout.values())}) == 3
 

@@ -126,8 +126,8 @@ def test_any_way_to_ask_for_rows_is_that_of_an_array(root: Path, tmp_path: Path)
 
 def run_of(data: config.Data, **changes: object) -> config.Run:
     run = config.replace(config.Run(), "model.image_size", str(SIZE))
-    optimiser = dataclasses.replace(run.optimiser, batch_size=8, epochs=3, crop_scale=0.5)
-    return dataclasses.replace(run, data=data, optimiser=optimiser, seed=3, **changes)
+    optimizer = dataclasses.replace(run.optimizer, batch_size=8, epochs=3, crop_scale=0.5)
+    return dataclasses.replace(run, data=data, optimizer=optimizer, seed=3, **changes)
 
 
 def training_of(run: config.Run, splits: DataSplits) -> TrainingSession:

@@ -15,7 +15,7 @@ from trainer.catalog import prompt_suites
 from trainer.data import DataError, scenes
 from trainer.data.scenes.picture import SIZE, draw
 from trainer.data.scenes.plan import random
-from trainer.data.scenes.words import COLOURS, FAVOURITE_COLOURS, FAVOURITE_GROUNDS, GROUNDS, RELATIONS, SHAPES
+from trainer.data.scenes.words import COLORS, FAVORITE_COLORS, FAVORITE_GROUNDS, GROUNDS, RELATIONS, SHAPES
 
 pytestmark = pytest.mark.slow
 
@@ -65,9 +65,9 @@ def test_another_seed_is_another_set(usual: dict[str, list[scenes.Scene]]) -> No
 def test_unseen_things_are_a_tenth_and_leave_every_word_seen() -> None:
     for seed in range(20):
         unseen = scenes.unseen_things(seed)
-        assert len(unseen) == len(COLOURS) * len(SHAPES) // 10
+        assert len(unseen) == len(COLORS) * len(SHAPES) // 10
         assert {thing.shape for thing in unseen} == set(SHAPES)
-        assert max(collections.Counter(thing.colour for thing in unseen).values()) == 1
+        assert max(collections.Counter(thing.color for thing in unseen).values()) == 1
 
 
 @pytest.mark.parametrize("cooccurrence", [0.0, 0.6, 1.0])
@@ -77,7 +77,7 @@ def test_unseen_things_never_occur_in_training_in_either_role(cooccurrence: floa
     for scene in planned["train"] + planned["renderings"]:
         assert not {scene.subject, scene.object} & unseen
     seen = {scene.subject for scene in planned["train"]} | {scene.object for scene in planned["train"]}
-    assert {thing.colour for thing in seen} == set(COLOURS)
+    assert {thing.color for thing in seen} == set(COLORS)
     assert {thing.shape for thing in seen} == set(SHAPES)
     assert all(scene.subject in unseen and scene.object not in unseen for scene in planned["combinations"])
 
@@ -99,7 +99,7 @@ def test_renderings_are_other_drawings_of_the_same_caption(usual: dict[str, list
 
 
 def test_a_caption_belongs_to_one_scene() -> None:
-    things = [scenes.Thing(colour, shape) for colour in ("red", "blue") for shape in SHAPES]
+    things = [scenes.Thing(color, shape) for color in ("red", "blue") for shape in SHAPES]
     pairs = itertools.permutations(things, 2)
     everything = [scenes.Scene(s, o, r, g) for s, o in pairs for r in RELATIONS for g in GROUNDS]
     assert len({scene.caption for scene in everything}) == len(everything)
@@ -107,20 +107,20 @@ def test_a_caption_belongs_to_one_scene() -> None:
     assert orange.caption == "an orange moon above a red ring in the night sky"
 
 
-def test_cooccurrence_decides_how_often_favourites_are_drawn() -> None:
-    def share_of_favourites(cooccurrence: float) -> tuple[float, float]:
+def test_cooccurrence_decides_how_often_favorites_are_drawn() -> None:
+    def share_of_favorites(cooccurrence: float) -> tuple[float, float]:
         train = scenes.plan_scenes(config.Scenes(train_pairs=2000, heldout_pairs=16, cooccurrence=cooccurrence))[
             "train"
         ]
-        colours = np.mean([scene.subject.colour in FAVOURITE_COLOURS[scene.subject.shape] for scene in train])
-        grounds = np.mean([scene.ground in FAVOURITE_GROUNDS[scene.subject.shape] for scene in train])
-        return float(colours), float(grounds)
+        colors = np.mean([scene.subject.color in FAVORITE_COLORS[scene.subject.shape] for scene in train])
+        grounds = np.mean([scene.ground in FAVORITE_GROUNDS[scene.subject.shape] for scene in train])
+        return float(colors), float(grounds)
 
-    # Of 9 seen colours 3 are favourites, of 6 grounds 2. Five standard errors of a share of 2,000 are 0.053.
-    assert share_of_favourites(0.0) == pytest.approx((1 / 3, 1 / 3), abs=0.053)
-    half = share_of_favourites(0.5)
+    # Of 9 seen colors 3 are favorites, of 6 grounds 2. Five standard errors of a share of 2,000 are 0.053.
+    assert share_of_favorites(0.0) == pytest.approx((1 / 3, 1 / 3), abs=0.053)
+    half = share_of_favorites(0.5)
     assert half[1] == pytest.approx(2 / 3, abs=0.053)
-    assert share_of_favourites(1.0) == (1.0, 1.0)
+    assert share_of_favorites(1.0) == (1.0, 1.0)
 
 
 def test_too_few_captions_are_refused_with_the_way_out() -> None:
@@ -173,14 +173,14 @@ def test_the_folder_explains_itself_and_lists_its_words(tmp_path: Path) -> None:
         assert source.path.is_file()
         assert source.path.stat().st_size < 12_000
         assert source.path.with_suffix(".txt").read_text(encoding="utf-8").strip() == source.caption
-        assert source.label == source.metadata["subject_colour"]
+        assert source.label == source.metadata["subject_color"]
         assert f"{source.label} {source.metadata['subject_shape']} {source.metadata['relation']}" in source.caption
 
 
 @pytest.mark.parametrize(
     ("name", "classes", "one"),
     [
-        ("scenes", tuple(COLOURS), "red"),
+        ("scenes", tuple(COLORS), "red"),
         ("scenes-shapes", SHAPES, "star"),
         ("scenes-grounds", tuple(GROUNDS.values()), "on sand"),
     ],
@@ -189,7 +189,7 @@ def test_the_suites_ask_in_captions_that_may_occur(name: str, classes: tuple[str
     suite = prompt_suites()[name]
     assert suite.classes == classes
     assert len(suite.templates) == len(set(suite.templates)) >= 20
-    things = [scenes.Thing(colour, shape) for colour in COLOURS for shape in SHAPES]
+    things = [scenes.Thing(color, shape) for color in COLORS for shape in SHAPES]
     possible = {
         scenes.Scene(subject, other, relation, ground).caption
         for subject in things

@@ -21,7 +21,7 @@ from PIL import Image
 from trainer import config
 from trainer.data import DataError, DataSplits, load
 from trainer.data.webdataset import expand
-from trainer.format_detection import recognise
+from trainer.format_detection import recognize
 
 pytestmark = pytest.mark.slow
 
@@ -125,7 +125,7 @@ def test_parquet_with_paths_or_with_the_images_themselves(inside: str, tmp_path:
         images.append({"path": f"{number}.png", "bytes": png(number), "struct": {"bytes": png(number)}}[inside])
     table = pa.table({"image": images, "text": [[f"number {n}", "more"] for n in range(10)], "label": ["x"] * 10})
     pq.write_table(table, tmp_path / "pairs.parquet", row_group_size=3)
-    data = recognise(tmp_path / "pairs.parquet")
+    data = recognize(tmp_path / "pairs.parquet")
     assert (data.image_column, data.caption_column) == ("image", "text")
     splits = read(data, tmp_path)
     assert shades(splits) == {f"number {number}": number for number in range(10)}
@@ -176,7 +176,7 @@ def test_the_layout_of_clip_benchmark(tmp_path: Path) -> None:
         (root / split / "0.tar.gz").write_bytes(gzip.compress(plain.read_bytes()))
         plain.unlink()
     (root / "classnames.txt").write_text("cat\ndog\n", encoding="utf-8")
-    splits = read(recognise(root), tmp_path)
+    splits = read(recognize(root), tmp_path)
     assert (len(splits.train), len(splits.heldout["heldout"])) == (6, 6)
     assert splits.train.labels == ["cat", "dog"] * 3
     assert splits.train.captions[0] == "a photo of a cat."
@@ -403,7 +403,7 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
     features = datasets.Features({"image": datasets.Image(), "text": datasets.Value("string")})
     made = datasets.Dataset.from_dict(rows, features=features)
     datasets.DatasetDict({"train": made}).save_to_disk(str(tmp_path / "saved"))
-    data = recognise(tmp_path / "saved")
+    data = recognize(tmp_path / "saved")
     for _ in range(2):  # the second time from what was kept
         splits = read(data, tmp_path)
         assert shades(splits) == {f"number {n}": n for n in range(7)}
@@ -443,24 +443,24 @@ def test_odd_pictures_are_used_and_named(tmp_path: Path) -> None:
     assert "2 frames" in remarks["moving.gif"]
 
 
-def test_what_people_point_at_is_recognised(tmp_path: Path) -> None:
-    assert isinstance(recognise(classes(tmp_path / "animals")), config.ClassFolder)
+def test_what_people_point_at_is_recognized(tmp_path: Path) -> None:
+    assert isinstance(recognize(classes(tmp_path / "animals")), config.ClassFolder)
     captioned = tmp_path / "captioned" / "deep"
     captioned.mkdir(parents=True)
     (captioned / "a.png").write_bytes(png(1))
     (captioned / "a.txt").write_text("a", encoding="utf-8")
-    assert isinstance(recognise(tmp_path / "captioned"), config.Folder)
-    assert isinstance(recognise(tar_of(tmp_path / "tars" / "0.tar", pairs_of(0, 2))), config.Shards)
-    assert isinstance(recognise(tmp_path / "tars"), config.Shards)
+    assert isinstance(recognize(tmp_path / "captioned"), config.Folder)
+    assert isinstance(recognize(tar_of(tmp_path / "tars" / "0.tar", pairs_of(0, 2))), config.Shards)
+    assert isinstance(recognize(tmp_path / "tars"), config.Shards)
     (tmp_path / "a.csv").write_text("Image;Caption\nx.png;hello\n", encoding="utf-8")
-    assert recognise(tmp_path / "a.csv") == config.Table(
+    assert recognize(tmp_path / "a.csv") == config.Table(
         path=str(tmp_path / "a.csv"), image_column="Image", caption_column="Caption"
     )
     with pytest.raises(config.ConfigError, match="does not exist"):
-        recognise(tmp_path / "nowhere")
+        recognize(tmp_path / "nowhere")
     (tmp_path / "a.docx").write_bytes(b"PK")
     with pytest.raises(config.ConfigError, match="no data set that is known"):
-        recognise(tmp_path / "a.docx")
+        recognize(tmp_path / "a.docx")
 
 
 def test_names_and_absolute_paths() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data import DataError
-from trainer.data.augment import DEVIATION, MEAN, normalised, random_crops
+from trainer.data.augment import DEVIATION, MEAN, normalized, random_crops
 from trainer.data.order import batches, steps_per_epoch
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 
@@ -99,9 +99,9 @@ def images(n: int) -> torch.Tensor:
     return torch.randint(0, 256, (n, 32, 32, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 
 
-def test_normalised_is_zero_mean_and_unit_deviation_of_clip() -> None:
+def test_normalized_is_zero_mean_and_unit_deviation_of_clip() -> None:
     expected = (images(3).numpy() / 255 - np.array(MEAN)) / np.array(DEVIATION)
-    assert np.allclose(normalised(images(3)).numpy(), expected.transpose(0, 3, 1, 2), atol=1e-5)
+    assert np.allclose(normalized(images(3)).numpy(), expected.transpose(0, 3, 1, 2), atol=1e-5)
 
 
 def test_a_crop_does_not_depend_on_its_batch() -> None:
@@ -122,7 +122,7 @@ def test_crops_differ_between_pairs_epochs_and_seeds() -> None:
 
 
 def test_scale_one_keeps_the_whole_image() -> None:
-    assert random_crops(images(4), np.arange(4), 0, 0, 1.0).equal(normalised(images(4)))
+    assert random_crops(images(4), np.arange(4), 0, 0, 1.0).equal(normalized(images(4)))
 
 
 @pytest.mark.slow

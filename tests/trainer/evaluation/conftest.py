@@ -37,7 +37,7 @@ def short(name: str, objective: config.Objective, *, seed: int = 0) -> config.Ru
             context_length=64,
             embed_dim=16,
         ),
-        optimiser=config.Optimiser(batch_size=16, epochs=2, warmup_steps=1),
+        optimizer=config.Optimizer(batch_size=16, epochs=2, warmup_steps=1),
         watching=config.Watching(evaluate_every=4, snapshots=2, checkpoint_every=8, features=True),
         device="cpu",
     )

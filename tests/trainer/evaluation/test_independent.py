@@ -47,7 +47,7 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
     first, second = (read_snapshot(row.folder) for row in rows)
     assert first.fingerprint == second.fingerprint
     assert first.items.caption == second.items.caption
-    assert set(first.items.metadata) >= {"subject_colour", "ground", "relation"}
+    assert set(first.items.metadata) >= {"subject_color", "ground", "relation"}
     assert np.allclose(np.linalg.norm(first.image, axis=1), 1, atol=1e-4)
     opened = models.get(1, 4).opened
     assert np.allclose(opened.embed_texts(first.items.caption), first.text, atol=1e-5)

@@ -47,11 +47,11 @@ def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder a class; the last class has two pictures, none of which is held out."""
     root = tmp_path_factory.mktemp("data") / "birds"
     rng = np.random.default_rng(3)
-    for name, colour in CLASSES.items():
+    for name, color in CLASSES.items():
         (root / name).mkdir(parents=True)
         for number in range(2 if name == "lonely owl" else 36):
             noise = rng.integers(-40, 40, (24, 24, 3))
-            pixels = np.clip(np.array(colour) + noise, 0, 255).astype(np.uint8)
+            pixels = np.clip(np.array(color) + noise, 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(root / name / f"{number:02}.png")
     return root
 
@@ -66,7 +66,7 @@ def trained(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         model=config.TinyTowers(
             image_size=32, image_width=8, text_width=32, text_heads=2, text_layers=1, context_length=12, embed_dim=16
         ),
-        optimiser=config.Optimiser(batch_size=16, epochs=2, warmup_steps=1),
+        optimizer=config.Optimizer(batch_size=16, epochs=2, warmup_steps=1),
         watching=config.Watching(evaluate_every=100, snapshots=2, checkpoint_every=100),
         device="cpu",
     )
@@ -182,7 +182,7 @@ def packed(where: str, pictures: list[str], folder: Path) -> str:
 
 
 @pytest.mark.parametrize("where", ["copied", "linked", "tar", "parquet", "saved again"])
-def test_training_pictures_in_other_data_are_recognised(bare: Workspace, tmp_path: Path, where: str):
+def test_training_pictures_in_other_data_are_recognized(bare: Workspace, tmp_path: Path, where: str):
     learned, held = map(sorted, parts(bare))
     wanted = EvaluationRequest(
         data=packed(where, [*learned[:15], *held[:15]], tmp_path / "other"), tasks=("retrieval",)

@@ -17,8 +17,8 @@ from trainer.images import UnreadableImage, open_image, read_image
 SIDE = 64
 RAMP = np.tile(np.linspace(0, 1, SIDE), (SIDE, 1))
 """Dark on the left, bright on the right."""
-GREY = np.rint(RAMP * 255).astype(np.uint8)
-COLOUR = np.stack([GREY, GREY.T, 255 - GREY], axis=-1)
+GRAY = np.rint(RAMP * 255).astype(np.uint8)
+COLOR = np.stack([GRAY, GRAY.T, 255 - GRAY], axis=-1)
 
 
 def saved(path: Path, image: Image.Image, **options: object) -> Path:
@@ -30,17 +30,17 @@ def decoded(path: Path) -> np.ndarray:
     return read_image(path, SIDE).astype(int)
 
 
-def grey_rgb(values: np.ndarray) -> np.ndarray:
+def gray_rgb(values: np.ndarray) -> np.ndarray:
     return np.repeat(values[..., None], 3, axis=-1).astype(int)
 
 
-GREYS: list[tuple[str, str, Callable[[], Image.Image]]] = [
-    ("L", "png", lambda: Image.fromarray(GREY)),
-    ("L", "bmp", lambda: Image.fromarray(GREY)),
-    ("L", "webp", lambda: Image.fromarray(GREY)),
-    ("P", "png", lambda: Image.fromarray(GREY).convert("P")),
-    ("P", "gif", lambda: Image.fromarray(GREY).convert("P")),
-    ("LA", "png", lambda: Image.merge("LA", [Image.fromarray(GREY), Image.new("L", (SIDE, SIDE), 255)])),
+GRAYS: list[tuple[str, str, Callable[[], Image.Image]]] = [
+    ("L", "png", lambda: Image.fromarray(GRAY)),
+    ("L", "bmp", lambda: Image.fromarray(GRAY)),
+    ("L", "webp", lambda: Image.fromarray(GRAY)),
+    ("P", "png", lambda: Image.fromarray(GRAY).convert("P")),
+    ("P", "gif", lambda: Image.fromarray(GRAY).convert("P")),
+    ("LA", "png", lambda: Image.merge("LA", [Image.fromarray(GRAY), Image.new("L", (SIDE, SIDE), 255)])),
     ("16-bit", "png", lambda: Image.fromarray(np.rint(RAMP * 65535).astype(np.uint16))),
     ("16-bit", "tiff", lambda: Image.fromarray(np.rint(RAMP * 65535).astype(np.uint16))),
     ("32-bit of 16", "tiff", lambda: Image.fromarray(np.rint(RAMP * 65535).astype(np.int32))),
@@ -48,44 +48,44 @@ GREYS: list[tuple[str, str, Callable[[], Image.Image]]] = [
     ("float 0..1", "tiff", lambda: Image.fromarray(RAMP.astype(np.float32))),
     ("float 0..255", "tiff", lambda: Image.fromarray((RAMP * 255).astype(np.float32))),
     ("float -1..1", "tiff", lambda: Image.fromarray((RAMP * 2 - 1).astype(np.float32))),
-    ("RGB", "png", lambda: Image.fromarray(GREY).convert("RGB")),
-    ("RGB", "ppm", lambda: Image.fromarray(GREY).convert("RGB")),
+    ("RGB", "png", lambda: Image.fromarray(GRAY).convert("RGB")),
+    ("RGB", "ppm", lambda: Image.fromarray(GRAY).convert("RGB")),
 ]
 
 
-@pytest.mark.parametrize(("mode", "suffix", "make"), GREYS, ids=[f"{mode}-{suffix}" for mode, suffix, _ in GREYS])
-def test_a_grey_ramp_survives(mode: str, suffix: str, make: Callable[[], Image.Image], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "suffix", "make"), GRAYS, ids=[f"{mode}-{suffix}" for mode, suffix, _ in GRAYS])
+def test_a_gray_ramp_survives(mode: str, suffix: str, make: Callable[[], Image.Image], tmp_path: Path) -> None:
     options = {"lossless": True} if suffix == "webp" else {}
     pixels = decoded(saved(tmp_path / f"ramp.{suffix}", make(), **options))
-    assert np.abs(pixels - grey_rgb(GREY)).max() <= 1
+    assert np.abs(pixels - gray_rgb(GRAY)).max() <= 1
 
 
 def test_black_and_white(tmp_path: Path) -> None:
-    image = Image.fromarray(GREY).point(lambda value: 255 * (value > 127)).convert("1")
-    assert (decoded(saved(tmp_path / "a.png", image)) == grey_rgb(np.where(GREY > 127, 255, 0))).all()
+    image = Image.fromarray(GRAY).point(lambda value: 255 * (value > 127)).convert("1")
+    assert (decoded(saved(tmp_path / "a.png", image)) == gray_rgb(np.where(GRAY > 127, 255, 0))).all()
 
 
 @pytest.mark.parametrize("suffix", ["png", "bmp", "tiff", "ppm"])
-def test_colours_survive(suffix: str, tmp_path: Path) -> None:
-    assert (decoded(saved(tmp_path / f"a.{suffix}", Image.fromarray(COLOUR))) == COLOUR).all()
+def test_colors_survive(suffix: str, tmp_path: Path) -> None:
+    assert (decoded(saved(tmp_path / f"a.{suffix}", Image.fromarray(COLOR))) == COLOR).all()
 
 
 def test_lossy_formats_come_close(tmp_path: Path) -> None:
     for name, options in {"a.jpg": {"quality": 95, "subsampling": 0}, "a.webp": {"quality": 95}}.items():
-        error = np.abs(decoded(saved(tmp_path / name, Image.fromarray(COLOUR), **options)) - COLOUR)
+        error = np.abs(decoded(saved(tmp_path / name, Image.fromarray(COLOR), **options)) - COLOR)
         assert error.mean() < 4
 
 
-def test_print_colours_become_screen_colours(tmp_path: Path) -> None:
-    inks = Image.fromarray(COLOUR).convert("CMYK")
-    assert np.abs(decoded(saved(tmp_path / "a.tiff", inks)) - COLOUR).max() <= 2
-    assert np.abs(decoded(saved(tmp_path / "a.jpg", inks, quality=98, subsampling=0)) - COLOUR).mean() < 4
+def test_print_colors_become_screen_colors(tmp_path: Path) -> None:
+    inks = Image.fromarray(COLOR).convert("CMYK")
+    assert np.abs(decoded(saved(tmp_path / "a.tiff", inks)) - COLOR).max() <= 2
+    assert np.abs(decoded(saved(tmp_path / "a.jpg", inks, quality=98, subsampling=0)) - COLOR).mean() < 4
 
 
 def test_transparency_lies_on_white(tmp_path: Path) -> None:
-    rgba = np.dstack([COLOUR, GREY])
-    share = GREY[..., None] / 255
-    expected = np.rint(COLOUR * share + 255 * (1 - share))
+    rgba = np.dstack([COLOR, GRAY])
+    share = GRAY[..., None] / 255
+    expected = np.rint(COLOR * share + 255 * (1 - share))
     assert np.abs(decoded(saved(tmp_path / "a.png", Image.fromarray(rgba))) - expected).max() <= 2
     palette = Image.new("P", (SIDE, SIDE), 0)
     palette.putpalette([200, 0, 0])
@@ -103,11 +103,11 @@ def test_pictures_of_a_turned_camera_stand_upright(orientation: int, tmp_path: P
         7: Image.Transpose.TRANSVERSE,
         8: Image.Transpose.ROTATE_270,
     }
-    stored = Image.fromarray(COLOUR)
+    stored = Image.fromarray(COLOR)
     stored = stored.transpose(undo[orientation]) if orientation in undo else stored
     exif = Image.Exif()
     exif[0x0112] = orientation
-    assert (decoded(saved(tmp_path / "a.png", stored, exif=exif)) == COLOUR).all()
+    assert (decoded(saved(tmp_path / "a.png", stored, exif=exif)) == COLOR).all()
 
 
 def test_the_first_frame_of_an_animation_is_taken(tmp_path: Path) -> None:
@@ -118,10 +118,10 @@ def test_the_first_frame_of_an_animation_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_middle_square_is_kept(tmp_path: Path) -> None:
-    wide = np.hstack([np.zeros_like(COLOUR), COLOUR, np.full_like(COLOUR, 255)])
-    assert (decoded(saved(tmp_path / "wide.png", Image.fromarray(wide))) == COLOUR).all()
-    tall = np.vstack([np.zeros_like(COLOUR), COLOUR, np.full_like(COLOUR, 255)])
-    assert (decoded(saved(tmp_path / "tall.png", Image.fromarray(tall))) == COLOUR).all()
+    wide = np.hstack([np.zeros_like(COLOR), COLOR, np.full_like(COLOR, 255)])
+    assert (decoded(saved(tmp_path / "wide.png", Image.fromarray(wide))) == COLOR).all()
+    tall = np.vstack([np.zeros_like(COLOR), COLOR, np.full_like(COLOR, 255)])
+    assert (decoded(saved(tmp_path / "tall.png", Image.fromarray(tall))) == COLOR).all()
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (1, 900), (900, 1), (31, 17)])
@@ -132,7 +132,7 @@ def test_any_size_becomes_the_asked_one(width: int, height: int, tmp_path: Path)
 
 
 def test_a_large_photo_is_the_same_whether_decoded_whole_or_at_a_fraction(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.jpg", Image.fromarray(COLOUR).resize((1600, 1200)), quality=95)
+    path = saved(tmp_path / "a.jpg", Image.fromarray(COLOR).resize((1600, 1200)), quality=95)
     whole = open_image(path).crop((200, 0, 1400, 1200)).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
     assert open_image(path, smallest=SIDE).size < (1600, 1200)
     assert np.abs(decoded(path) - np.asarray(whole, int)).max() <= 6
@@ -158,7 +158,7 @@ REFUSED = {
     "text": (b"hello, I am no image" * 9, "no JPEG"),
     "postscript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", "no JPEG"),
     "photoshop": (b"8BPS\0\1" + b"\0" * 40, "no JPEG"),
-    "cut-off": (jpeg_of(COLOUR)[:700], "damaged"),
+    "cut-off": (jpeg_of(COLOR)[:700], "damaged"),
     "bomb": (png_of(9000, 9000), r"9,000 x 9,000 pixels, more than the 64 million"),
     "larger bomb": (png_of(60_000, 60_000), "damaged|more than the 64 million"),
     "unfinished rows": (png_of(100, 100), "damaged"),
@@ -195,7 +195,7 @@ def test_a_thousand_damaged_files_give_pixels_or_a_reason(tmp_path: Path) -> Non
     originals = []
     for kind in ("JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"):
         buffer = io.BytesIO()
-        Image.fromarray(COLOUR).save(buffer, kind)
+        Image.fromarray(COLOR).save(buffer, kind)
         originals.append(buffer.getvalue())
     path = tmp_path / "damaged"
     outcomes = {"pixels": 0, "reason": 0}

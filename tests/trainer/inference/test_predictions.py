@@ -193,7 +193,7 @@ def test_runs_are_named_alike_in_every_command(
         assert main([*words, *where]) == 0
         told.append([one["run"] for one in json.loads(capsys.readouterr().out)["runs"]])
     assert told == [[1, 2], [1, 2], [1, 2]]
-    assert main(["analyse", "likeness", "--runs", "1", "2", *where]) == 0
+    assert main(["analyze", "likeness", "--runs", "1", "2", *where]) == 0
     capsys.readouterr()
     assert main(["classify", "2", "3", str(images[0]), "--labels", "a", "b", *where]) == 2
     assert "--runs 1 2" in capsys.readouterr().err

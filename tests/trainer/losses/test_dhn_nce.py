@@ -14,8 +14,8 @@ def naive(image, text, inv_tau, betas) -> float:
     n, total = len(scores), 0.0
     for rows, beta in ((scores, betas[0]), ([list(c) for c in zip(*scores, strict=True)], betas[1])):
         for i, row in enumerate(rows):
-            normaliser = sum(math.exp(beta * s) for k, s in enumerate(row) if k != i)
-            weighted = sum(math.exp(s) * (n - 1) * math.exp(beta * s) / normaliser for j, s in enumerate(row) if j != i)
+            normalizer = sum(math.exp(beta * s) for k, s in enumerate(row) if k != i)
+            weighted = sum(math.exp(s) * (n - 1) * math.exp(beta * s) / normalizer for j, s in enumerate(row) if j != i)
             total += (math.log(weighted) - row[i]) / n
     return total
 

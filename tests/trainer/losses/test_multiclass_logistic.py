@@ -12,8 +12,8 @@ def naive(logits, bag) -> float:
     rows = []
     for row, words in zip(logits, bag, strict=True):
         if sum(words):
-            normaliser = math.log(sum(map(math.exp, row)))
-            rows.append(-sum((f - normaliser) / sum(words) for f, w in zip(row, words, strict=True) if w))
+            normalizer = math.log(sum(map(math.exp, row)))
+            rows.append(-sum((f - normalizer) / sum(words) for f, w in zip(row, words, strict=True) if w))
     return sum(rows) / len(rows)
 
 

@@ -23,7 +23,7 @@ PAIRS = {
     "nt_logistic": lambda a, b: losses.nt_logistic(a, b, 8.0),
     "margin_triplet": lambda a, b: losses.margin_triplet(a, b, 0.5),
 }
-LABELLED = {
+LABELED = {
     "contrastive_margin": losses.contrastive_margin,
     "triplet": lambda rows, labels: losses.triplet(rows, labels, sampler="hard"),
     "margin": lambda rows, labels: losses.margin(rows, labels, sampler="hard"),
@@ -68,13 +68,13 @@ def test_turning_a_match_towards_its_partner_lowers_the_loss_of_far_pairs(name, 
     assert PAIRS[name](a, nearer) < PAIRS[name](a, b)
 
 
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", LABELED)
 @EXAMPLES
 @given(n=st.integers(4, 10), seed=st.integers(0, 10_000))
 def test_order_rotation_and_names_of_classes_change_nothing(name, n, seed):
     (rows,), generator = drawn(n, 5, seed, 1)
     labels = torch.arange(n) % 3
-    loss, value = LABELLED[name], LABELLED[name](rows, labels).item()
+    loss, value = LABELED[name], LABELED[name](rows, labels).item()
     order = torch.randperm(n, generator=generator)
     assert loss(rows[order], labels[order]).item() == pytest.approx(value, abs=1e-10)
     assert loss(rows @ turn(5, generator), labels).item() == pytest.approx(value, abs=1e-10)
@@ -115,12 +115,12 @@ def test_what_is_predicted_counts_by_its_direction_only(n, seed, scale):
 def test_queue_prototypes_and_context_words_may_stand_in_any_order(n, q, k, seed):
     (rows, keys), generator = drawn(n, 5, seed)
     (queue,), _ = drawn(q, 5, seed + 1, 1)
-    (centres,), _ = drawn(k, 5, seed + 2, 1)
+    (centers,), _ = drawn(k, 5, seed + 2, 1)
     phi = 0.1 + torch.rand(k, generator=generator, dtype=torch.float64)
     own = torch.randint(0, k, (n,), generator=generator)
-    value = losses.proto_nce(rows, keys, queue, [centres], [own], [phi]).item()
+    value = losses.proto_nce(rows, keys, queue, [centers], [own], [phi]).item()
     shuffled, places = queue[torch.randperm(q, generator=generator)], torch.randperm(k, generator=generator)
-    found = losses.proto_nce(rows, keys, shuffled, [centres[places]], [places.argsort()[own]], [phi[places]])
+    found = losses.proto_nce(rows, keys, shuffled, [centers[places]], [places.argsort()[own]], [phi[places]])
     assert found.item() == pytest.approx(value, abs=1e-10)
     negatives = torch.randn(n, q, 5, generator=generator, dtype=torch.float64)
     value = losses.skip_gram(rows, keys, negatives).item()

@@ -70,8 +70,8 @@ def test_density_is_the_one_of_random_points_on_the_sphere():
     rows = torch.nn.functional.normalize(torch.randn(1500, 8, generator=torch.Generator().manual_seed(0)))
     observed = torch.pdist(rows)
     edges = torch.linspace(0.6, 1.9, 14)
-    centres = (edges[1:] + edges[:-1]) / 2
-    expected = log_density(centres, 8).exp()
+    centers = (edges[1:] + edges[:-1]) / 2
+    expected = log_density(centers, 8).exp()
     counts = torch.histogram(observed, edges).hist
     assert torch.allclose(counts / counts.sum(), expected / expected.sum(), atol=0.01)
 

@@ -26,7 +26,7 @@ CALLS = {
     "margin": "embeddings labels",
     "one_vs_all_logistic": "logits bag_of_words",
     "multiclass_logistic": "logits bag_of_words",
-    "skip_gram": "centre context negatives",
+    "skip_gram": "center context negatives",
     "proto_nce": "query key queue prototypes assignments concentrations",
     "simsiam": "prediction_a prediction_b projection_a projection_b",
     "byol": "prediction_a prediction_b target_a target_b",

@@ -8,13 +8,13 @@ import torch
 from trainer.losses import skip_gram
 
 
-def naive(centre, context, negatives) -> float:
+def naive(center, context, negatives) -> float:
     total = 0.0
-    for h, pos, negs in zip(centre.tolist(), context.tolist(), negatives.tolist(), strict=True):
+    for h, pos, negs in zip(center.tolist(), context.tolist(), negatives.tolist(), strict=True):
         total += math.log1p(math.exp(-sum(a * b for a, b in zip(h, pos, strict=True))))
         for neg in negs:
             total += math.log1p(math.exp(sum(a * b for a, b in zip(h, neg, strict=True))))
-    return total / len(centre)
+    return total / len(center)
 
 
 def vectors(*shape, seed):

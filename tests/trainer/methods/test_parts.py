@@ -14,7 +14,7 @@ from torch import nn
 from trainer import config, losses, models
 from trainer.analysis.neighbors import accuracy, nearest
 from trainer.data import Pairs
-from trainer.data.augment import normalised
+from trainer.data.augment import normalized
 from trainer.data.order import class_batches, word_batches
 from trainer.data.sentences import CaptionTokens, sentences
 from trainer.data.tokenizer import train_tokenizer
@@ -144,10 +144,10 @@ def test_clusters_that_lie_apart_are_found():
         (k_means(points, 4, generator=torch.Generator().manual_seed(seed)) for seed in range(5)),
         key=lambda found: found[2].sum(),
     )
-    centres, nearest_one, distance = best
+    centers, nearest_one, distance = best
     assert distance.max() < 1
     assert all(len(set(nearest_one[start : start + 25].tolist())) == 1 for start in range(0, 100, 25))
-    assert torch.allclose(centres[nearest_one[0]], points[:25].mean(dim=0), atol=1e-5)
+    assert torch.allclose(centers[nearest_one[0]], points[:25].mean(dim=0), atol=1e-5)
 
 
 def test_no_cluster_stays_empty_while_points_differ():
@@ -251,8 +251,8 @@ def test_word2vec_with_subsampling_sees_fewer_pairs_and_can_see_none():
 def test_contexts_lie_within_the_window_and_never_outside_the_text():
     tokens = torch.tensor([[1, 5, 6, 7, 9, 0]])
     spoken = torch.tensor([[False, True, True, True, False, False]])
-    centres, contexts = beside(tokens, spoken, 1, torch.Generator().manual_seed(0))
-    assert sorted(zip(centres.tolist(), contexts.tolist(), strict=True)) == [(5, 6), (6, 5), (6, 7), (7, 6)]
+    centers, contexts = beside(tokens, spoken, 1, torch.Generator().manual_seed(0))
+    assert sorted(zip(centers.tolist(), contexts.tolist(), strict=True)) == [(5, 6), (6, 5), (6, 7), (7, 6)]
     far = [beside(tokens, spoken, 2, torch.Generator().manual_seed(seed)) for seed in range(20)]
     found = [set(zip(a.tolist(), b.tolist(), strict=True)) for a, b in far]
     assert any((5, 7) in pairs for pairs in found)
@@ -267,10 +267,10 @@ def test_word2vec_skips_negatives_that_are_the_target():
     assert skipped.any()
     assert not skipped.all()
     assert negatives.shape[:2] == skipped.shape
-    centre, context, drawn = torch.randn(2, 3), torch.randn(2, 3), torch.randn(2, 4, 3)
+    center, context, drawn = torch.randn(2, 3), torch.randn(2, 3), torch.randn(2, 4, 3)
     mask = torch.tensor([[False, True, False, True]] * 2)
-    assert losses.skip_gram(centre, context, drawn, skipped=mask).item() == pytest.approx(
-        losses.skip_gram(centre, context, drawn[:, [0, 2]]).item(), abs=1e-6
+    assert losses.skip_gram(center, context, drawn, skipped=mask).item() == pytest.approx(
+        losses.skip_gram(center, context, drawn[:, [0, 2]]).item(), abs=1e-6
     )
     assert math.isfinite(method.compare(method.embed(made.towers, Batch(None, tokens[:0])), Batch(None, tokens)).item())
 
@@ -293,11 +293,11 @@ def test_a_look_that_changes_nothing_gives_the_image():
     images = torch.from_numpy(material(config.SimClr()).pairs.images.copy())
     view = augmented_view(images, np.arange(16), ViewStrength(1.0, 0.0, 0.0, 0.0, flip=False), seed=0, epoch=0, view=0)
     # Crops keep the whole area, but their sides may differ by a third.
-    assert view.mean() == pytest.approx(normalised(images).mean().item(), abs=0.05)
-    grey = augmented_view(images, np.arange(16), ViewStrength(1.0, 0.0, 1.0, 0.0, flip=False), seed=0, epoch=0, view=0)
+    assert view.mean() == pytest.approx(normalized(images).mean().item(), abs=0.05)
+    gray = augmented_view(images, np.arange(16), ViewStrength(1.0, 0.0, 1.0, 0.0, flip=False), seed=0, epoch=0, view=0)
     from trainer.data.augment import DEVIATION, MEAN
 
-    pixels = grey * torch.tensor(DEVIATION)[:, None, None] + torch.tensor(MEAN)[:, None, None]
+    pixels = gray * torch.tensor(DEVIATION)[:, None, None] + torch.tensor(MEAN)[:, None, None]
     assert (pixels[:, 0] - pixels[:, 2]).abs().max() < 1e-5
 
 
@@ -315,7 +315,7 @@ def test_one_sentence_of_a_caption_is_drawn_in_an_epoch():
     assert torch.equal(whole.of(rows, 0), tokenizer.encode(CAPTIONS, 16))
 
 
-def test_neighbours_vote_and_those_without_a_value_abstain():
+def test_neighbors_vote_and_those_without_a_value_abstain():
     stored = np.float32([[1, 0], [0.8, 0.6], [0, 1]])
     rows, cosines = nearest(np.float32([[1, 0], [0, 1]]), stored, 2)
     assert rows.tolist() == [[0, 1], [2, 1]]

@@ -44,7 +44,7 @@ def clip() -> open_clip.CLIP:
 
 @pytest.fixture(scope="session")
 def hub_folder(clip, tmp_path_factory) -> Path:
-    """The model in the hub's layout, with colours of its own."""
+    """The model in the hub's layout, with colors of its own."""
     folder = tmp_path_factory.mktemp("hub") / "tiny-clip"
     folder.mkdir()
     save_file({k: v.contiguous() for k, v in clip.state_dict().items()}, folder / "open_clip_model.safetensors")

@@ -177,7 +177,7 @@ def test_runs_of_older_versions_keep_their_crop() -> None:
     [
         {"resize_mode": "stretch"},
         {"interpolation": "nearest"},
-        {"mean": "grey"},
+        {"mean": "gray"},
         {"std": [1, 2]},
         {"std": -1.0},
         {"std": [1, 1, float("nan")]},

@@ -71,7 +71,7 @@ def test_a_run_needs_the_folder_only_once(workspace, hub_folder, tmp_path, monke
         device="cpu",
         data=config.Scenes(train_pairs=96, heldout_pairs=24),
         model=config.OpenClip(name=f"local-dir:{moved}"),
-        optimiser=config.Optimiser(batch_size=32, epochs=2, learning_rate=1e-3, warmup_steps=1, layer_decay=0.5),
+        optimizer=config.Optimizer(batch_size=32, epochs=2, learning_rate=1e-3, warmup_steps=1, layer_decay=0.5),
         watching=config.Watching(log_every=1, evaluate_every=3, snapshots=2, checkpoint_every=3),
     )
     whole, halved = (workspace.runs.create(replace(made, name=name)) for name in ("whole", "halved"))
@@ -102,7 +102,7 @@ def test_frozen_towers_stay_as_they_are(workspace, hub_folder, clip):
         device="cpu",
         data=config.Scenes(train_pairs=96, heldout_pairs=24),
         model=model,
-        optimiser=config.Optimiser(batch_size=48, epochs=1, learning_rate=1e-2, warmup_steps=1),
+        optimizer=config.Optimizer(batch_size=48, epochs=1, learning_rate=1e-2, warmup_steps=1),
         watching=config.Watching(snapshots=2),
     )
     run = workspace.runs.create(made)
@@ -153,13 +153,13 @@ def test_the_rate_falls_from_layer_to_layer():
     stages = [share[f"towers.visual.layer{stage}.0.conv1.weight"] for stage in (1, 2, 3, 4)]
     assert stages == [1 / 16, 1 / 8, 1 / 4, 1 / 2]
     assert share["towers.visual.conv1.weight"] == share["towers.visual.bn1.bias"] == 1 / 32
-    optimiser = adamw(module, config.Optimiser(layer_decay=0.5))
-    set_learning_rate(optimiser, 1.0)
-    assert {group["lr"] for group in optimiser.param_groups} == {2.0**-k for k in range(6)}
+    optimizer = adamw(module, config.Optimizer(layer_decay=0.5))
+    set_learning_rate(optimizer, 1.0)
+    assert {group["lr"] for group in optimizer.param_groups} == {2.0**-k for k in range(6)}
 
 
 def test_the_cosine_starts_anew_in_every_cycle():
-    choice = config.Optimiser(learning_rate=1.0, warmup_steps=10, cycles=5)
+    choice = config.Optimizer(learning_rate=1.0, warmup_steps=10, cycles=5)
     rates = [learning_rate(step, total_steps=110, choice=choice) for step in range(111)]
     assert [step for step in range(11, 110) if rates[step] > rates[step - 1]] == [30, 50, 70, 90]
     assert rates[30] == 1
@@ -258,7 +258,7 @@ def test_tiny_towers_take_other_tokenizers(workspace, tmp_path):
             model=config.TinyTowers(
                 image_size=32, image_width=8, text_width=32, text_layers=1, text_heads=2, embed_dim=16, tokenizer=name
             ),
-            optimiser=config.Optimiser(batch_size=32, epochs=0),
+            optimizer=config.Optimizer(batch_size=32, epochs=0),
         )
         run = workspace.runs.create(made)
         fit(workspace, run)

@@ -14,7 +14,7 @@ from torch import nn
 from trainer import config
 from trainer.models import build
 from trainer.pretrained import PretrainedError, find, start_from
-from trainer.pretrained.state_dict_formats import recognise
+from trainer.pretrained.state_dict_formats import recognize
 
 TEXTS = ["a red ring on a blue ground", "two stars", "x " * 60]
 
@@ -303,7 +303,7 @@ def test_a_hub_folder_embeds_as_open_clip_does(clip, hub_folder, tmp_path):
         torch.tensor(v)[:, None, None]
         for v in ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
     )
-    handed_out = (pixels - mean) / deviation  # as the data room normalises all images
+    handed_out = (pixels - mean) / deviation  # as the data room normalizes all images
     expected = clip.encode_image((pixels - 0.5) / 0.25, normalize=True)
     torch.testing.assert_close(towers.encode_image(handed_out), expected, rtol=1e-4, atol=1e-5)
     tokens = found.tokenizer.encode(TEXTS, 12)
@@ -336,4 +336,4 @@ def test_weights_of_no_known_layout_are_named():
     with pytest.raises(
         PretrainedError, match=r"mine\.pt is of no layout that is known here: its tensors begin with fc"
     ):
-        recognise({"fc.weight": torch.zeros(2)}, None, source="mine.pt")
+        recognize({"fc.weight": torch.zeros(2)}, None, source="mine.pt")

@@ -1,4 +1,4 @@
-"""Projections: exact neighbours, reproducible UMAP, and the cache of layouts."""
+"""Projections: exact neighbors, reproducible UMAP, and the cache of layouts."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def snapshot_folder(folder: Path, image: np.ndarray, text: np.ndarray, *, step: 
 
 def clusters(n: int, seed: int = 0, d: int = 12) -> np.ndarray:
     """Rows of five clusters; row i is of cluster i modulo 5."""
-    centres = unit_rows(5, d, seed=4)
-    vectors = centres[np.arange(n) % 5] + 0.25 * unit_rows(n, d, seed=seed)
+    centers = unit_rows(5, d, seed=4)
+    vectors = centers[np.arange(n) % 5] + 0.25 * unit_rows(n, d, seed=seed)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
@@ -54,13 +54,12 @@ def test_nearest_is_the_sorted_distance_matrix(n: int, k: int) -> None:
 
 
 def test_umap_is_reproducible_tells_progress_and_keeps_clusters_apart() -> None:
-    centres = unit_rows(3, 12, seed=4)
-    vectors = np.repeat(centres, 30, axis=0) + 0.1 * unit_rows(90, 12, seed=5)
+    centers = unit_rows(3, 12, seed=4)
+    vectors = np.repeat(centers, 30, axis=0) + 0.1 * unit_rows(90, 12, seed=5)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     told: list[float] = []
     first, second = (
-        umap_layout(vectors, neighbours=10, min_dist=0.1, seed=3, progress=lambda s, _: told.append(s))
-        for _ in range(2)
+        umap_layout(vectors, neighbors=10, min_dist=0.1, seed=3, progress=lambda s, _: told.append(s)) for _ in range(2)
     )
     assert first.shape == (90, 2)
     assert first.dtype == np.float32
@@ -81,10 +80,10 @@ def test_whatever_the_progress_function_raises_ends_the_fit() -> None:
             raise Enough
 
     with pytest.raises(Enough):
-        umap_layout(unit_rows(80, 8), neighbours=10, min_dist=0.1, seed=0, progress=stop)
+        umap_layout(unit_rows(80, 8), neighbors=10, min_dist=0.1, seed=0, progress=stop)
 
 
-def test_euclidean_neighbours_and_those_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_euclidean_neighbors_and_those_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.projection.neighbors.TILE_CELLS", 100)
     vectors, others = unit_rows(23, 6), unit_rows(9, 6, seed=1)
     full = np.linalg.norm(others[:, None].astype(np.float64) - vectors[None], axis=2)
@@ -109,7 +108,7 @@ def test_a_layout_is_computed_once_and_found_again(asked: Workspace, monkeypatch
 
     monkeypatch.setattr(fitting, "fit", never)
     assert np.array_equal(layout(asked.folder, snapshot.folder, method="pca"), points)
-    for other in ({"neighbours": 5}, {"metric": "euclidean"}, {"seed": 1}):
+    for other in ({"neighbors": 5}, {"metric": "euclidean"}, {"seed": 1}):
         with pytest.raises(AssertionError, match="computed again"):
             layout(asked.folder, snapshot.folder, method="umap", **other)
 
@@ -125,13 +124,13 @@ def test_a_rotated_copy_faces_the_original(tmp_path: Path, method: str) -> None:
     rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((12, 12)))[0].astype(np.float32)
     first = snapshot_folder(tmp_path / "a", image, text)
     second = snapshot_folder(tmp_path / "b", image @ rotation, text @ rotation, step=7)
-    found = layout_file(tmp_path, second, method=method, neighbours=10, onto=first)
-    a, b = layout(tmp_path, first, method=method, neighbours=10), np.load(found.file)
+    found = layout_file(tmp_path, second, method=method, neighbors=10, onto=first)
+    a, b = layout(tmp_path, first, method=method, neighbors=10), np.load(found.file)
     radius = np.sqrt(((a - a.mean(0)) ** 2).sum(1).mean())
     off = np.median(np.linalg.norm(a - b, axis=1)) / radius
     assert off < (1e-3 if method == "pca" else 0.25)
     assert "turned to face a run, step 0" in found.note
-    alone = layout(tmp_path, second, method=method, neighbours=10)
+    alone = layout(tmp_path, second, method=method, neighbors=10)
     assert np.median(np.linalg.norm(a - alone, axis=1)) / radius > 2 * off + 0.1
 
 

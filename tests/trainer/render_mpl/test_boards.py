@@ -34,8 +34,8 @@ def test_every_panel_is_drawn_and_listed(charted, kind: str, panel: str, tmp_pat
     assert not [str(w.message) for w in recwarn if "layout" in str(w.message)]
 
 
-def test_analyse_prints_the_tables(charted, capsys):
-    words = ["analyse", "hopfield-pair", "1", "2", "--query", "3", "--workspace", str(charted.folder)]
+def test_analyze_prints_the_tables(charted, capsys):
+    words = ["analyze", "hopfield-pair", "1", "2", "--query", "3", "--workspace", str(charted.folder)]
     assert main([*words, "--json"]) == 0
     columns = json.loads(capsys.readouterr().out)["runs"]
     shots = [read_snapshot(choose_snapshot(charted, charted.runs.get(run)).folder) for run in (1, 2)]
@@ -43,7 +43,7 @@ def test_analyse_prints_the_tables(charted, capsys):
     assert [column["cos(x, y)"] for column in columns] == pytest.approx(expected, abs=1e-5)
     assert main(words) == 0
     assert "cos(U_x, U_y)" in capsys.readouterr().out
-    assert main(["analyse", "diagnosis", "1", "--panel", "saturation", "--workspace", str(charted.folder)]) == 0
+    assert main(["analyze", "diagnosis", "1", "--panel", "saturation", "--workspace", str(charted.folder)]) == 0
     assert "Mean of 1 − p" in capsys.readouterr().out
 
 
@@ -53,10 +53,10 @@ def test_the_ablation_changes_nothing_but_the_objective():
     assert [run.objective.kind for run in runs] == ["clip", "hopfield_infonce", "infoloob", "cloob"]
     assert [run.name for run in runs] == [f"{words}, co-occurrence 0.8" for words, _ in FOUR]
     for run in runs:
-        assert (run.data, run.model, run.optimiser, run.seed) == (
+        assert (run.data, run.model, run.optimizer, run.seed) == (
             template.data,
             template.model,
-            template.optimiser,
+            template.optimizer,
             template.seed,
         )
 

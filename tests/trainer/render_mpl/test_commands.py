@@ -37,7 +37,7 @@ def test_export_writes_every_format(trainer, tmp_path, kind: str):
 
 def test_the_command_in_the_file_draws_the_same_file(trainer, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    trainer("export", "map", "--runs", "2", "1", "--colour", "label", "--step", "80", "--out", str(tmp_path / "f.svg"))
+    trainer("export", "map", "--runs", "2", "1", "--color", "label", "--step", "80", "--out", str(tmp_path / "f.svg"))
     before = (tmp_path / "f.svg").read_bytes()
     line = re.search(r"<dc:description>(.*?)</dc:description>", before.decode())[1]
     (tmp_path / "f.svg").unlink()
@@ -67,11 +67,11 @@ def test_compare_prints_and_writes(trainer, tmp_path):
 
 
 @pytest.mark.parametrize("analysis", ["similarity", "geometry"])
-def test_analyse_prints_and_gives_json(trainer, analysis: str):
-    status, out, _ = trainer("analyse", analysis, "1", "2", "--split", "combinations")
+def test_analyze_prints_and_gives_json(trainer, analysis: str):
+    status, out, _ = trainer("analyze", analysis, "1", "2", "--split", "combinations")
     assert status == 0
     assert "combinations" in out
-    _, out, _ = trainer("analyse", analysis, "1", "2", "--json")
+    _, out, _ = trainer("analyze", analysis, "1", "2", "--json")
     clip, cloob = json.loads(out)["runs"]
     assert (clip["n"], cloob["name"]) == (240, "cloob-scenes")
     assert {"auc_hard10", "overlap_hard10"} <= set(clip) or {"modality_gap", "ajne_text"} <= set(clip)

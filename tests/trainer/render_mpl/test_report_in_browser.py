@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from trainer.cli import report
-from trainer.render_mpl.style import run_colour
+from trainer.render_mpl.style import run_color
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.slow
@@ -97,8 +97,8 @@ def test_figures_and_both_themes_are_drawn_and_it_prints(browser: str, page: Pat
         pixels = np.asarray(Image.open(picture).convert("RGB")).astype(int)
         grounds[theme] = pixels[3, 3].mean()
         for place in (0, 1):
-            colour = [int(run_colour(place)[i : i + 2], 16) for i in (1, 3, 5)]
-            near = (np.abs(pixels - colour).max(axis=2) < 12).sum()
+            color = [int(run_color(place)[i : i + 2], 16) for i in (1, 3, 5)]
+            near = (np.abs(pixels - color).max(axis=2) < 12).sum()
             assert near > 300, f"run {'AB'[place]} has no curve in the {theme} picture"
     assert grounds["dark"] < 40
     assert grounds["light"] > 240

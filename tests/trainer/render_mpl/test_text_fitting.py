@@ -37,7 +37,7 @@ from trainer.store.snapshot_files import read_snapshot
 pytestmark = pytest.mark.slow
 
 NAMES = tuple(
-    f"{objective}-clothing-catalogue of the second season, learning rate 0.00{seed + 1}, seed {seed}"
+    f"{objective}-clothing-catalog of the second season, learning rate 0.00{seed + 1}, seed {seed}"
     for seed, objective in enumerate(("clip", "cloob", "infoloob", "clip", "cloob", "hopfield-infonce"))
 )
 LABELS = ("circle", "square", "star", "ring", "heart")
@@ -90,13 +90,13 @@ def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: boo
         right = np.arange(40) % (place + 2) > 0
         for task, n in (("zero_shot", 40), ("zero_shot", 39), ("knn", 40)):
             # The newest of B was asked of other images: a diagram of its own.
-            asked = Question(task, n if place else 40, 5, protocol="20 neighbours" if task == "knn" else "")
+            asked = Question(task, n if place else 40, 5, protocol="20 neighbors" if task == "knn" else "")
             metrics = {f"{task}_acc1": float(right.mean())}
             details = {"classes": list(LABELS), "reliability": {"own": RELIABLE} if curved else {}}
             arrays = {"path": paths, "right": right}
-            folder = evaluation_folder(workspace.runs.get(run).folder, "clothing-catalogue", "heldout", 10)
+            folder = evaluation_folder(workspace.runs.get(run).folder, "clothing-catalog", "heldout", 10)
             write_task(folder, TaskRecord(task, metrics, asked.n, 40, details, arrays, asked))
-            workspace.results.add_evaluation(run, 10, "clothing-catalogue", "heldout", metrics, {task: asked})
+            workspace.results.add_evaluation(run, 10, "clothing-catalog", "heldout", metrics, {task: asked})
     assert _export(workspace, tmp_path, "evaluation", runs) == 0
     assert complaints(drawn[0]) == []
     if not curved:
@@ -111,7 +111,7 @@ def test_groups(drawn: list[Figure], tmp_path: Path, groups: int):
         for seed in range(3):
             run = workspace.runs.create(config.Run(name=f"{name} ({seed})", seed=seed))
             values = {"image_to_text_R@1": 0.4 + 0.02 * place + 0.01 * seed, "modality_gap": 0.3}
-            workspace.results.add_evaluation(run, 10, "clothing-catalogue", "heldout", values)
+            workspace.results.add_evaluation(run, 10, "clothing-catalog", "heldout", values)
     patterns = itertools.chain.from_iterable(("--group", f"{name}*") for name in NAMES[:groups])
     words = ["export", "groups", *patterns, "--out", str(tmp_path / "g.png"), "--workspace", str(workspace.folder)]
     assert main(words) == 0
@@ -160,7 +160,7 @@ def test_the_test_finds_what_was_wrong():
 
 def test_what_is_shortened_keeps_both_ends():
     assert shortened("cloob, seed 12", lambda text: len(text) <= 20) == "cloob, seed 12"
-    assert shortened("cloob of the catalogue, seed 12", lambda text: len(text) <= 15) == "cloob o…seed 12"
+    assert shortened("cloob of the catalog, seed 12", lambda text: len(text) <= 15) == "cloob o…seed 12"
     assert wrapped("one two three four", lambda text: len(text) <= 9) == "one two\nthree\nfour"
     assert wrapped("a\nb", lambda text: len(text) <= 9) == "a\nb"
 
@@ -228,5 +228,5 @@ def _class_texts(workspace: Workspace, run: int) -> ClassTexts:
     task = class_task(snapshot, LABELS)
     means = np.stack([snapshot.text[task.rows[task.truth == c]].mean(axis=0) for c in range(len(LABELS))])
     vectors = np.repeat((means / np.linalg.norm(means, axis=1, keepdims=True))[None], 2, axis=0)
-    templates = ("a photograph of a {} from the catalogue of the second season", "{}")
+    templates = ("a photograph of a {} from the catalog of the second season", "{}")
     return dataclasses.replace(ClassTexts(run, snapshot.step, 14.0, LABELS, templates, vectors))

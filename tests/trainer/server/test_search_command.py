@@ -79,7 +79,7 @@ def test_what_cannot_be_asked_is_said(asked: Workspace, tmp_path: Path, capsys: 
 
 
 def test_verdicts_by_a_prompt_suite(asked: Workspace, capsys: pytest.CaptureFixture[str]):
-    asking = ["analyse", "changes", "1", "2", "--suite", "scenes-shapes", "--json", "--workspace", str(asked.folder)]
+    asking = ["analyze", "changes", "1", "2", "--suite", "scenes-shapes", "--json", "--workspace", str(asked.folder)]
     assert main(asking) == 0
     told = json.loads(capsys.readouterr().out)["changes"]
     assert "prompt template" in told["verdict_by"]

@@ -43,7 +43,7 @@ def test_order_and_rows_are_those_of_the_list(values, random):
 
 @settings(deadline=None)
 @given(st.one_of(WORDS, NUMBERS))
-def test_colours_are_those_of_the_list(values):
+def test_colors_are_those_of_the_list(values):
     try:
         stored = StoredColumn(pa.array(values, from_pandas=False))
     except (pa.ArrowInvalid, pa.ArrowTypeError):

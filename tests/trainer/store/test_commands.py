@@ -43,7 +43,7 @@ def test_runs_lists_what_there_is(call, finished):
 
 
 def test_runs_shows_one_whole(call, finished):
-    assert "optimiser.batch_size = 128" in call("runs", "show", "tiny")[1]
+    assert "optimizer.batch_size = 128" in call("runs", "show", "tiny")[1]
     document = json.loads(call("runs", "show", "1", "--json")[1])
     assert document["last_values"] == {"train/loss": "nan", "val/image_to_text_R@1": 0.5}
     assert document["config"]["objective"] == "clip"

@@ -14,7 +14,7 @@ def _write(folder, rng, dtype=np.float32, n=6, d=4, **changes):
     unit = rng.normal(size=(2, n, d))
     unit /= np.linalg.norm(unit, axis=-1, keepdims=True)
     image, text = unit.astype(dtype)
-    arguments = {"image": image, "text": text, "items": _items(n, colour=["red"] * n), "step": 3}
+    arguments = {"image": image, "text": text, "items": _items(n, color=["red"] * n), "step": 3}
     arguments |= {"dataset": "scenes", "split": "renderings", "model": "run 1"}
     write_snapshot(folder, **(arguments | changes))
     return image, text
@@ -32,7 +32,7 @@ def test_a_snapshot_comes_back_whole_and_read_only(tmp_path, dtype):
     assert isinstance(found.image, np.memmap)
     assert not found.image.flags.writeable
     assert found.items.caption == _items(6).caption
-    assert found.items.metadata == {"colour": ["red"] * 6}
+    assert found.items.metadata == {"color": ["red"] * 6}
     np.testing.assert_array_equal(found.items.id, np.arange(6))
     assert (found.n, found.d, found.step, found.split, found.sampled) == (6, 4, 3, "renderings", True)
     assert [p.name for p in folder.parent.iterdir()] == [folder.name], "no drafts stay behind"

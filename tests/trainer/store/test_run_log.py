@@ -36,7 +36,7 @@ def test_what_is_no_number_comes_back_as_it_was(workspace, tiny):
     assert workspace.results.best_values(number) == {"train/loss": -0.0}
 
 
-def test_best_follows_the_catalogue(workspace, tiny):
+def test_best_follows_the_catalog(workspace, tiny):
     number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         for step, value in enumerate([0.2, 0.9, math.nan, 0.5]):

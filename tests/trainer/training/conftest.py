@@ -19,7 +19,7 @@ TINY = config.Run(
     model=config.TinyTowers(
         image_size=32, image_width=8, text_width=32, text_layers=1, text_heads=2, context_length=16, embed_dim=32
     ),
-    optimiser=config.Optimiser(batch_size=64, epochs=3, learning_rate=2e-3, warmup_steps=4),
+    optimizer=config.Optimizer(batch_size=64, epochs=3, learning_rate=2e-3, warmup_steps=4),
     watching=config.Watching(log_every=1, evaluate_every=5, snapshots=3, checkpoint_every=4),
 )
 """Twelve steps of a second or so."""
@@ -39,7 +39,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="session")
 def tiny(workspace):
-    """Makes a tiny run with some fields changed, e.g. `tiny(**{"optimiser.epochs": 1})`; returns its number."""
+    """Makes a tiny run with some fields changed, e.g. `tiny(**{"optimizer.epochs": 1})`; returns its number."""
 
     def make(objective: config.Objective | None = None, **changes: object) -> int:
         run = replace(TINY, objective=objective or config.Clip())

@@ -52,7 +52,7 @@ def test_a_branch_is_bit_identical_and_knows_its_parent(workspace, tiny, journal
 
 
 def test_the_command_branches_and_trains(workspace, tiny, capsys):
-    original = tiny(**{"optimiser.epochs": 2})
+    original = tiny(**{"optimizer.epochs": 2})
     fit(workspace, original)
     capsys.readouterr()
     words = ["resume", str(original), "--step", "4", "--as", "again", "--foreground", "--json"]
@@ -83,7 +83,7 @@ def test_stop_after_the_epoch_waits_for_its_last_step(workspace, tiny, monkeypat
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which file is synced")
 def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
-    run = tiny(**{"optimiser.epochs": 1})
+    run = tiny(**{"optimizer.epochs": 1})
     fit(workspace, run)
     synced, fsync = [], os.fsync
 
@@ -104,7 +104,7 @@ def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
 
 
 def test_a_branch_that_is_cut_short_does_not_pass_for_a_stopped_run(workspace, tiny, monkeypatch):
-    run = tiny(**{"optimiser.epochs": 1})
+    run = tiny(**{"optimizer.epochs": 1})
     fit(workspace, run)
     known = {row.id for row in workspace.runs.all()}
     full = DiskTrouble("The disk is full.", place=workspace.folder, need=1, full=True)

@@ -15,28 +15,28 @@ def saved(tmp_path):
     """Saves a small model at a step; returns the folder."""
     torch.manual_seed(0)
     module = nn.Linear(3, 2)
-    optimiser = torch.optim.AdamW(module.parameters())
+    optimizer = torch.optim.AdamW(module.parameters())
 
     def save(step: int):
         module(torch.randn(4, 3)).sum().backward()
-        optimiser.step()
-        training = {"step": step, "best": 0.5, "best_step": 1, "optimiser": optimiser.state_dict()}
+        optimizer.step()
+        training = {"step": step, "best": 0.5, "best_step": 1, "optimizer": optimizer.state_dict()}
         return checkpoint.save(tmp_path, modules={"model": module}, training=training, tokenizer="{}")
 
-    save.module, save.optimiser = module, optimiser
+    save.module, save.optimizer = module, optimizer
     return save
 
 
 def test_weights_moments_and_generators_come_back(saved):
     folder = saved(7)
-    weight, moment = saved.module.weight.clone(), saved.optimiser.state[saved.module.weight]["exp_avg"].clone()
+    weight, moment = saved.module.weight.clone(), saved.optimizer.state[saved.module.weight]["exp_avg"].clone()
     drawn = torch.randn(3)
     saved(8)
     found = checkpoint.load(folder)
-    checkpoint.restore(found, modules={"model": saved.module}, optimiser=saved.optimiser)
+    checkpoint.restore(found, modules={"model": saved.module}, optimizer=saved.optimizer)
     assert (found.step, found.training["best"], found.tokenizer) == (7, 0.5, "{}")
     assert torch.equal(saved.module.weight, weight)
-    assert torch.equal(saved.optimiser.state[saved.module.weight]["exp_avg"], moment)
+    assert torch.equal(saved.optimizer.state[saved.module.weight]["exp_avg"], moment)
     assert torch.equal(torch.randn(3), drawn)
 
 

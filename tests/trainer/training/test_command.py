@@ -29,13 +29,13 @@ def test_presets_are_valid_but_for_the_path_a_person_fills_in(name):
 @pytest.mark.slow
 def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
     changes = {"data.train_pairs": 256, "data.heldout_pairs": 64, "model.image_size": 32, "model.image_width": 8}
-    changes |= {"optimiser.batch_size": 64, "optimiser.epochs": 1, "device": "cpu", "watching.log_every": 1}
+    changes |= {"optimizer.batch_size": 64, "optimizer.epochs": 1, "device": "cpu", "watching.log_every": 1}
     sets = [part for field, value in changes.items() for part in ("--set", f"{field}={value}")]
     arguments = ["fit", "--preset", "clip-scenes", "--name", "mine", *sets, "--workspace", str(workspace.folder)]
     assert main([*arguments, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["name"], answer["status"], answer["step"]) == ("mine", "finished", 4)
-    assert workspace.runs.config_of(answer["id"]).optimiser.batch_size == 64
+    assert workspace.runs.config_of(answer["id"]).optimizer.batch_size == 64
     assert workspace.runs.get(answer["id"]).preset == "clip-scenes"
 
 
@@ -45,8 +45,8 @@ def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
     [
         ([], "exactly one"),
         (["--preset", "nothing"], "no preset 'nothing'"),
-        (["--preset", "clip-scenes", "--set", "optimiser.batch_size=many"], "not a whole number"),
-        (["--preset", "clip-scenes", "--set", "optimiser.batch_size=1"], "at least 2"),
+        (["--preset", "clip-scenes", "--set", "optimizer.batch_size=many"], "not a whole number"),
+        (["--preset", "clip-scenes", "--set", "optimizer.batch_size=1"], "at least 2"),
         (["--preset", "clip-scenes", "--set", "speed"], "FIELD=VALUE"),
         (["7"], "There is no workspace at"),
     ],

@@ -103,9 +103,9 @@ def test_the_first_training_batch_is_kept_with_each_snapshot(workspace, straight
         workspace_folder=workspace.folder,
         progress=lambda share, note: None,
     ).train
-    rows = np.sort(next(batches(len(pairs), settings.optimiser.batch_size, settings.seed, 0)))
+    rows = np.sort(next(batches(len(pairs), settings.optimizer.batch_size, settings.seed, 0)))
     assert list(kept.items.caption) == [pairs.captions[row] for row in rows]
-    assert kept.image.shape[0] == kept.text.shape[0] == settings.optimiser.batch_size
+    assert kept.image.shape[0] == kept.text.shape[0] == settings.optimizer.batch_size
 
 
 def test_the_last_snapshot_is_what_the_opened_model_embeds(workspace, straight):
@@ -195,7 +195,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
 
 
 def test_the_stop_flag_ends_the_run_with_a_checkpoint(workspace, tiny, after_update):
-    run = tiny(**{"optimiser.epochs": 50})
+    run = tiny(**{"optimizer.epochs": 50})
     after_update(3, lambda: workspace.runs.ask(run, "stop"))
     fit(workspace, run)
     row = workspace.runs.get(run)
@@ -255,7 +255,7 @@ def test_an_evaluation_gives_signs_of_life(workspace, tiny, monkeypatch):
 
     monkeypatch.setattr(RunLog, "progress", heard)
     monkeypatch.setattr("trainer.inference.batches.AT_ONCE", 16)
-    run = tiny(**{"optimiser.epochs": 1, "watching.evaluate_every": 4})
+    run = tiny(**{"optimizer.epochs": 1, "watching.evaluate_every": 4})
     fit(workspace, run)
     last = workspace.runs.get(run).step
     assert told.count((last, EVALUATING)) > 8, "one for every 16 images and texts of two splits"
@@ -274,7 +274,7 @@ def test_comparing_each_with_each_gives_signs_of_life(workspace, tiny, monkeypat
         return measure(heldout, *arguments, alive=counted, **options)
 
     monkeypatch.setattr("trainer.training.recorder.measure", heard)
-    run = tiny(**{"optimiser.epochs": 1, "watching.snapshots": 2, "watching.evaluate_every": 1000})
+    run = tiny(**{"optimizer.epochs": 1, "watching.snapshots": 2, "watching.evaluate_every": 1000})
     fit(workspace, run)
     assert told.count("val") > 2 * 2 * 64, "for every image and every text, at both evaluations"
 
@@ -333,8 +333,8 @@ def test_a_bug_keeps_its_traceback_in_the_log(workspace, tiny, monkeypatch, log_
 
 
 def test_too_few_pairs_for_a_batch_is_a_sentence(workspace, tiny):
-    run = tiny(**{"optimiser.batch_size": 500})
-    with pytest.raises(Exception, match=r"optimiser\.batch_size"):
+    run = tiny(**{"optimizer.batch_size": 500})
+    with pytest.raises(Exception, match=r"optimizer\.batch_size"):
         fit(workspace, run)
     assert workspace.runs.get(run).status == "failed"
 
@@ -357,7 +357,7 @@ def test_a_run_is_trained_by_one_process_only(workspace, tiny, after_update):
 @pytest.mark.parametrize("kind", OBJECTIVES)
 def test_it_learns(workspace, tiny, journal, kind):
     """Chance is 1/64 for R@1 and 5/64 for R@5."""
-    run = tiny(OBJECTIVES[kind], **{"optimiser.epochs": 15, "watching.log_every": 10, "watching.evaluate_every": 1000})
+    run = tiny(OBJECTIVES[kind], **{"optimizer.epochs": 15, "watching.log_every": 10, "watching.evaluate_every": 1000})
     fit(workspace, run)
     last = journal(run)[60]
     assert last["val/image_to_text_R@5"] > 0.2

@@ -29,8 +29,8 @@ from trainer.training.session import TrainingSession
 pytestmark = pytest.mark.slow
 
 SHORT = {
-    "optimiser.epochs": 6,
-    "optimiser.learning_rate": 4e-3,
+    "optimizer.epochs": 6,
+    "optimizer.learning_rate": 4e-3,
     "watching.log_every": 1,
     "watching.evaluate_every": 1000,
     "watching.checkpoint_every": 1000,
@@ -54,7 +54,7 @@ VIEWS = {
     "byol": config.Byol(),
     "pcl": config.Pcl(queue=128, clusters=8),
 }
-LABELLED = {
+LABELED = {
     "contrastive_margin": config.ContrastiveMargin(),
     "triplet": config.Triplet(margin=0.5, sampler="random"),
     "margin": config.Margin(),
@@ -63,8 +63,8 @@ WORDS = {"one_vs_all": config.OneVsAll(drop_frequent=4), "multiclass": config.Mu
 
 
 @pytest.fixture(scope="session")
-def coloured(workspace) -> Path:
-    """Scenes as a table whose label is the colour of the larger object: a class that is learned in seconds."""
+def colored(workspace) -> Path:
+    """Scenes as a table whose label is the color of the larger object: a class that is learned in seconds."""
     splits = data.load(
         config.Scenes(train_pairs=256, heldout_pairs=64),
         image_size=32,
@@ -72,13 +72,13 @@ def coloured(workspace) -> Path:
         progress=lambda share, note: None,
     )
     # Relative paths: a pair is held out by the hash of its path, and folders of tests are called otherwise every time.
-    table = workspace.folder / "coloured.csv"
+    table = workspace.folder / "colored.csv"
     with table.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["filepath", "title", "label"])
         for pairs in (splits.train, splits.heldout["renderings"]):
             paths = [Path(path).relative_to(workspace.folder) for path in pairs.paths]
-            writer.writerows(zip(paths, pairs.captions, pairs.metadata["subject_colour"], strict=True))
+            writer.writerows(zip(paths, pairs.captions, pairs.metadata["subject_color"], strict=True))
     return table
 
 
@@ -92,7 +92,7 @@ def ends(journal, run: int) -> tuple[dict[str, float], dict[str, float]]:
 def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
     """Chance is 5/64 = 0.08."""
     objective, wanted = PAIRS[name]
-    run = tiny(objective, **QUICK | {"optimiser.epochs": 8})
+    run = tiny(objective, **QUICK | {"optimizer.epochs": 8})
     fit(workspace, run)
     before, after = ends(journal, run)
     assert after["val/image_to_text_R@5"] > wanted
@@ -104,7 +104,7 @@ def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
-    """Six grounds: chance is 0.17, what is cropped and recoloured tells them apart."""
+    """Six grounds: chance is 0.17, what is cropped and recolored tells them apart."""
     run = tiny(VIEWS[name], **SHORT)
     fit(workspace, run)
     before, after = ends(journal, run)
@@ -114,11 +114,11 @@ def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
     assert workspace.runs.get(run).last == after["val/knn_acc1"]
 
 
-@pytest.mark.parametrize("name", LABELLED)
-def test_objectives_of_labelled_images_learn(workspace, tiny, journal, coloured, name):
-    """Ten colours: chance is about 0.1."""
-    table = {"data": "table", "data.path": coloured, "data.heldout_share": 0.2}
-    run = tiny(LABELLED[name], **QUICK | table | {"optimiser.epochs": 16, "optimiser.learning_rate": 2e-3})
+@pytest.mark.parametrize("name", LABELED)
+def test_objectives_of_labeled_images_learn(workspace, tiny, journal, colored, name):
+    """Ten colors: chance is about 0.1."""
+    table = {"data": "table", "data.path": colored, "data.heldout_share": 0.2}
+    run = tiny(LABELED[name], **QUICK | table | {"optimizer.epochs": 16, "optimizer.learning_rate": 2e-3})
     fit(workspace, run)
     before, after = ends(journal, run)
     assert after["val/knn_acc1"] > max(0.4, before["val/knn_acc1"] + 0.1)
@@ -126,19 +126,19 @@ def test_objectives_of_labelled_images_learn(workspace, tiny, journal, coloured,
 
 @pytest.mark.parametrize("name", WORDS)
 def test_objectives_of_words_learn(workspace, tiny, journal, name):
-    run = tiny(WORDS[name], **SHORT | {"optimiser.epochs": 10})
+    run = tiny(WORDS[name], **SHORT | {"optimizer.epochs": 10})
     fit(workspace, run)
     before, after = ends(journal, run)
-    assert after["val/knn_subject_colour"] > before["val/knn_subject_colour"]
+    assert after["val/knn_subject_color"] > before["val/knn_subject_color"]
     assert after["val/knn_words"] > before["val/knn_words"]
 
 
 def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, journal):
-    run = tiny(config.Word2Vec(), **SHORT | {"optimiser.epochs": 40, "optimiser.learning_rate": 0.05})
+    run = tiny(config.Word2Vec(), **SHORT | {"optimizer.epochs": 40, "optimizer.learning_rate": 0.05})
     fit(workspace, run)
     opened = open_run(workspace, run)
-    colours, shapes = opened.embed_texts(["red", "blue", "green"]), opened.embed_texts(["star", "ring", "heart"])
-    assert (colours @ colours.T)[np.triu_indices(3, 1)].mean() > (colours @ shapes.T).mean() + 0.1
+    colors, shapes = opened.embed_texts(["red", "blue", "green"]), opened.embed_texts(["star", "ring", "heart"])
+    assert (colors @ colors.T)[np.triu_indices(3, 1)].mean() > (colors @ shapes.T).mean() + 0.1
     curves = journal(run)
     assert curves[160]["train/loss"] < curves[1]["train/loss"]
     assert curves[160]["combinations/knn_subject_shape"] > 0.2
@@ -153,7 +153,7 @@ def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, j
 @pytest.mark.parametrize("name", ["byol", "pcl"])
 def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journal, monkeypatch, name):
     """The slow copy, the queue, the clusters: stopped where an epoch ends and resumed, the run is bit-identical."""
-    short = QUICK | {"optimiser.epochs": 3, "watching.evaluate_every": 4}
+    short = QUICK | {"optimizer.epochs": 3, "watching.evaluate_every": 4}
     straight, stopped = tiny(VIEWS[name], **short), tiny(VIEWS[name], **short)
     fit(workspace, straight)
     update = TrainingSession.update
@@ -185,7 +185,7 @@ def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journ
 
 
 def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(workspace, tiny, capsys):
-    run = tiny(config.SimClr(), **QUICK | {"optimiser.epochs": 1})
+    run = tiny(config.SimClr(), **QUICK | {"optimizer.epochs": 1})
     fit(workspace, run)
     snapshot = read_snapshot(workspace.results.snapshots(run)[-1].folder)
     assert snapshot.text is None
@@ -208,11 +208,11 @@ def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(wo
 
 
 @pytest.mark.parametrize("name", ["simclr", "multiclass", "convirt"])
-def test_a_captioned_folder_is_enough(workspace, tiny, coloured, journal, name):
-    """Without classes a model of images is judged by the words of its neighbours' captions."""
-    folder = coloured.parent / Path(next(csv.DictReader(coloured.open()))["filepath"]).parent
+def test_a_captioned_folder_is_enough(workspace, tiny, colored, journal, name):
+    """Without classes a model of images is judged by the words of its neighbors' captions."""
+    folder = colored.parent / Path(next(csv.DictReader(colored.open()))["filepath"]).parent
     objective = {**VIEWS, **WORDS, "convirt": PAIRS["convirt"][0]}[name]
-    run = tiny(objective, **QUICK | {"optimiser.epochs": 1, "data": "folder", "data.path": folder})
+    run = tiny(objective, **QUICK | {"optimizer.epochs": 1, "data": "folder", "data.path": folder})
     fit(workspace, run)
     row = workspace.runs.get(run)
     assert row.status == "finished"
@@ -220,9 +220,9 @@ def test_a_captioned_folder_is_enough(workspace, tiny, coloured, journal, name):
     assert row.last == ends(journal, run)[1][row.metric]
 
 
-def test_labels_are_asked_for_before_training_starts(workspace, tiny, coloured):
+def test_labels_are_asked_for_before_training_starts(workspace, tiny, colored):
     table = workspace.folder / "bare.csv"
-    table.write_text("\n".join(line.rpartition(",")[0] for line in coloured.read_text().splitlines()))
+    table.write_text("\n".join(line.rpartition(",")[0] for line in colored.read_text().splitlines()))
     run = tiny(config.Triplet(), **QUICK | {"data": "table", "data.path": table})
     with pytest.raises(MethodError, match=r"no labels.*Choose Scenes or a table"):
         fit(workspace, run)
@@ -236,22 +236,22 @@ def test_more_clusters_than_pairs_are_refused(workspace, tiny):
 
 
 BAD = {
-    "optimiser.batch_size=1": "too small: choose at least 2",
+    "optimizer.batch_size=1": "too small: choose at least 2",
     "objective.inv_tau=-3": "too small: choose at least 0.01",
     "objective.inv_tau=nan": "a finite number is needed",
     "objective=nonsense": "choose one of clip, cloob",
     "objective=triplet objective.sampler=nearest": "choose one of distance-weighted, semi-hard, hard, random",
-    "objective=margin objective.per_class=100": "must divide optimiser.batch_size 128 at least twice",
-    "objective=pcl objective.queue=64": "must be a multiple of optimiser.batch_size 128",
+    "objective=margin objective.per_class=100": "must divide optimizer.batch_size 128 at least twice",
+    "objective=pcl objective.queue=64": "must be a multiple of optimizer.batch_size 128",
     "objective=convirt objective.image_weight=1.5": "too large: choose at most 1",
     "objective=cloob objective.scale_hopfield=-8": "too small: choose at least 0.01",
     "objective=dhn_nce objective.beta_image=-1": "too small: choose at least 0",
     "objective=byol objective.momentum=1": "too large: choose at most 0.99999",
-    "objective=word2vec optimiser.micro_batch=16": "choose 0 and a smaller batch",
-    "objective=simsiam optimiser.micro_batch=16": "would change the gradient of SimSiam",
-    "objective=byol optimiser.micro_batch=16": "would change the gradient of BYOL",
-    "optimiser.batch_size=24 optimiser.micro_batch=23": "leaves a part of one row of optimiser.batch_size 24",
-    "optimiser.micro_batch=1": "choose 2.",
+    "objective=word2vec optimizer.micro_batch=16": "choose 0 and a smaller batch",
+    "objective=simsiam optimizer.micro_batch=16": "would change the gradient of SimSiam",
+    "objective=byol optimizer.micro_batch=16": "would change the gradient of BYOL",
+    "optimizer.batch_size=24 optimizer.micro_batch=23": "leaves a part of one row of optimizer.batch_size 24",
+    "optimizer.micro_batch=1": "choose 2.",
     "objective=word2vec objective.subsample=-1": "too small: choose at least 0",
 }
 
@@ -270,7 +270,7 @@ def test_every_objective_has_a_preset_that_trains_at_once():
 
 
 def test_micro_batches_with_batch_norm_are_warned_of(workspace, tiny, log_text):
-    run = tiny(**SHORT | {"optimiser.epochs": 1, "optimiser.micro_batch": 16})
+    run = tiny(**SHORT | {"optimizer.epochs": 1, "optimizer.micro_batch": 16})
     fit(workspace, run)
     assert "batch norms see micro-batches of 16" in log_text(run)
     assert workspace.runs.get(run).status == "finished"

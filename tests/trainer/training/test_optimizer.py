@@ -30,14 +30,14 @@ def test_only_matrices_and_kernels_decay():
     assert "towers.text.text_projection" not in kept_names
 
 
-def test_a_fixed_temperature_is_not_optimised():
+def test_a_fixed_temperature_is_not_optimized():
     fixed = build_method(config.Clip(learn_inv_tau=False))
-    optimiser = adamw(nn.ModuleDict({"m": fixed, "l": nn.Linear(2, 2)}), config.Optimiser())
-    assert sum(len(group["params"]) for group in optimiser.param_groups) == 2
+    optimizer = adamw(nn.ModuleDict({"m": fixed, "l": nn.Linear(2, 2)}), config.Optimizer())
+    assert sum(len(group["params"]) for group in optimizer.param_groups) == 2
 
 
 def test_warm_up_then_half_a_cosine():
-    choice = config.Optimiser(learning_rate=1.0, warmup_steps=10)
+    choice = config.Optimizer(learning_rate=1.0, warmup_steps=10)
     rates = [learning_rate(step, total_steps=110, choice=choice) for step in range(111)]
     assert rates[:10] == pytest.approx([(k + 1) / 10 for k in range(10)])
     assert rates[10] == 1.0
@@ -47,7 +47,7 @@ def test_warm_up_then_half_a_cosine():
 
 
 def test_a_warm_up_longer_than_the_run_still_leaves_half_of_it():
-    choice = config.Optimiser(learning_rate=1.0, warmup_steps=1000)
+    choice = config.Optimizer(learning_rate=1.0, warmup_steps=1000)
     rates = [learning_rate(step, total_steps=20, choice=choice) for step in range(20)]
     assert max(rates) == 1.0
     assert rates.index(1.0) == 9

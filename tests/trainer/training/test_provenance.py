@@ -40,7 +40,7 @@ def curves(folder: Path) -> dict[int, dict[str, float]]:
 
 @pytest.mark.slow
 def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace, tiny, capsys, tmp_path):
-    run = tiny(**{"optimiser.epochs": 2, "watching.snapshots": 2})
+    run = tiny(**{"optimizer.epochs": 2, "watching.snapshots": 2})
     fit(workspace, run)
     words = shlex.split(repeat_line(capsys, workspace, run))
     assert words[:2] == ["trainer", "fit"]
@@ -59,7 +59,7 @@ def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace
 
 @pytest.mark.slow
 def test_run_json_tells_what_trained_it_at_every_sitting(workspace, tiny, monkeypatch, capsys):
-    run = tiny(**{"optimiser.epochs": 1, "watching.snapshots": 2})
+    run = tiny(**{"optimizer.epochs": 1, "watching.snapshots": 2})
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "trainer", "fit", "a name"])
     workspace.runs.ask(run, "stop")
     fit(workspace, run)

@@ -44,9 +44,9 @@ from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
 
 _ATTRIBUTES: Final = {
-    "subject_colour": "colour",
+    "subject_color": "color",
     "subject_shape": "shape",
-    "object_colour": "colour 2",
+    "object_color": "color 2",
     "object_shape": "shape 2",
     "relation": "relation",
     "ground": "ground",
@@ -159,7 +159,7 @@ def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
     found = [(i, probed(workspace, run, row, progress)) for i, run, row in chosen]
     names = list(dict.fromkeys(name for _, each in found for name in (*each.images, *each.texts)))
     pieces: list[tuple[Mark, ...]] = []
-    # Two runs have a colour; the tables have all of them.
+    # Two runs have a color; the tables have all of them.
     both = [(i, each) for i, each in found if i < min(len(runs), len(RUN_TONES))]
     if both:
         pieces.append(tuple(_attribute_plot(side, both, names) for side in ("images", "texts")))
@@ -229,7 +229,7 @@ def _attribute_plot(side: str, found: Sequence[tuple[int, Probed]], names: Seque
                     x = np.array([at - 0.35, at + 0.35])
                     curves.append(Series("", "quiet", x, np.full(2, 100 * level), dashed=dashed, width=1.5))
     x, y = Axis("", -0.6, len(names) - 0.4), Axis("read rightly (%)", 0, 104)
-    note = "grey: guessing; dashed: from the others"
+    note = "gray: guessing; dashed: from the others"
     return XYPlot(
         f"probes-{side}", f"Probes of the {side}", x, y, tuple(curves), dots=tuple(dots), names=tuple(names), note=note
     )

@@ -88,7 +88,7 @@ def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
 
 def batch_size(workspace: Workspace, run: RunRow, n: int) -> int:
     """The run's own batch size, as far as there are pairs."""
-    return max(2, min(workspace.runs.config_of(run.id).optimiser.batch_size, n, 1024))
+    return max(2, min(workspace.runs.config_of(run.id).optimizer.batch_size, n, 1024))
 
 
 def unsaturated(

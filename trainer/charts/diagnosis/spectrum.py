@@ -67,7 +67,7 @@ def spectrum(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progres
     written = [NumberRow(w, h, tuple(float(read(e)) for e in ordered), digits) for w, h, read, digits in table]
     written += [
         NumberRow("Width d", "Directions there are.", tuple(float(len(e)) for e in ordered), 0),
-        NumberRow("n", "Rows measured; a centred cloud spans n − 1 directions at most.", tuple(map(float, counts)), 0),
+        NumberRow("n", "Rows measured; a centerd cloud spans n − 1 directions at most.", tuple(map(float, counts)), 0),
     ]
     notes = (
         "Spectrum of the covariance of the unit rows, their mean taken off. Solid: images; dashed: texts.",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainer.charts.mispairs import Mispairs
     from trainer.store import Workspace
 
-HELP = "what changed between two runs or two steps of one: ranks, neighbours, mispairs; every pair in the CSV"
+HELP = "what changed between two runs or two steps of one: ranks, neighbors, mispairs; every pair in the CSV"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step-b", type=step_or_last, default=None, metavar="N|last", help="step of B (last)")
     parser.add_argument("--dataset", help="name of the data, scenes for example")
     parser.add_argument("--split", help="renderings, combinations or heldout, for example")
-    parser.add_argument("--k", type=int, default=10, help="neighbours of each pair (10)")
+    parser.add_argument("--k", type=int, default=10, help="neighbors of each pair (10)")
     parser.add_argument(
         "--suite", help="verdicts by this prompt suite, scenes for example (means of each class's captions)"
     )

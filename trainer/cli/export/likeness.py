@@ -1,4 +1,4 @@
-"""`trainer export likeness`: CKA, RSA and shared neighbours of every two snapshots of runs."""
+"""`trainer export likeness`: CKA, RSA and shared neighbors of every two snapshots of runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from trainer.cli.export import (
     tell,
 )
 
-MEASURES = ("cka", "rsa", "neighbours")
+MEASURES = ("cka", "rsa", "neighbors")
 """A test compares them with `trainer.charts.likeness`, which loads numpy."""
 
-HELP = "how alike snapshots are: linear CKA, RSA, shared neighbours over runs, steps and modalities"
+HELP = "how alike snapshots are: linear CKA, RSA, shared neighbors over runs, steps and modalities"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_matrix_arguments(parser: argparse.ArgumentParser) -> None:
-    """Data, steps and neighbours."""
+    """Data, steps and neighbors."""
     parser.add_argument("--dataset", help="name of the data, scenes for example")
     parser.add_argument("--split", help="renderings, combinations or heldout, for example")
     parser.add_argument("--steps", type=int, default=6, help="snapshots of each run at most, evenly spread (6)")
-    parser.add_argument("--k", type=int, default=10, help="neighbours of each pair (10)")
+    parser.add_argument("--k", type=int, default=10, help="neighbors of each pair (10)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -32,27 +32,27 @@ HELP = "embedding maps side by side"
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """How a map places its points and what colours them."""
+    """How a map places its points and what colors them."""
 
     method: str = "pca"
-    neighbours: int = 15
+    neighbors: int = 15
     min_dist: float = 0.1
     metric: str = "cosine"
     seed: int = 0
     file: str = ""
-    colour: str = "modality"
+    color: str = "modality"
     turn: tuple[float, float] | None = None
     """Azimuth and elevation in degrees from which three principal components are seen; None: a map in the plane."""
     isolate: tuple[str, ...] = ()
-    """Classes that stay in colour; none: all."""
+    """Classes that stay in color; none: all."""
     pairs: str = ""
-    """Selected pairs that stay in colour, as `0-59,70` or the name of a `.npy` file of rows; empty: all."""
+    """Selected pairs that stay in color, as `0-59,70` or the name of a `.npy` file of rows; empty: all."""
     step_b: int | None = None
     """Step of the second run's snapshot where it is another than the first's; may be the same run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs, which of their embeddings, how points are placed and coloured."""
+    """The runs, which of their embeddings, how points are placed and colored."""
     add_run_arguments(parser)
     add_view_arguments(parser)
     add_placement_arguments(parser)
@@ -64,15 +64,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="in space: three principal components, seen from this side (degrees)",
     )
     parser.add_argument(
-        "--colour",
+        "--color",
         default="modality",
         metavar="BY",
         help="modality, label, agreement or a measure of what changed (of the first two runs: image_rank_change, "
         "text_rank_change, margin_change, overlap, residual, verdict), rank, cosine, or a column of the items",
     )
-    parser.add_argument("--isolate", nargs="+", default=[], metavar="CLASS", help="classes in colour, the others grey")
+    parser.add_argument("--isolate", nargs="+", default=[], metavar="CLASS", help="classes in color, the others gray")
     parser.add_argument(
-        "--pairs", default="", metavar="ROWS", help="selected pairs in colour, the others grey: 0-59,70 or a .npy file"
+        "--pairs", default="", metavar="ROWS", help="selected pairs in color, the others gray: 0-59,70 or a .npy file"
     )
     parser.add_argument("--step-b", type=int, default=None, metavar="N", help="step of the second run, if another")
     add_file_arguments(parser)
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     check_arguments(args)
     placement = Placement(
         **vars(placement_of(args)),
-        colour=args.colour,
+        color=args.color,
         turn=tuple(args.turn) if args.turn else None,
         isolate=tuple(args.isolate),
         pairs=args.pairs,
@@ -119,12 +119,12 @@ def write(
         for run, of in zip(shown, views, strict=True)
     ]
     charts = embedding_maps(
-        workspace, placed, colour=placement.colour, isolate=placement.isolate, pairs=pairs, progress=tell
+        workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=tell
     )
     options: dict[str, Any] = {**vars(view), **_how(placement).options}
     if placement.turn is not None:
         options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
-    options |= {"colour": placement.colour, "isolate": list(placement.isolate) or None}
+    options |= {"color": placement.color, "isolate": list(placement.isolate) or None}
     options |= {"pairs": placement.pairs or None, "step-b": placement.step_b}
     line = command_line("map", runs, files, options)
     title = "Embedding map"

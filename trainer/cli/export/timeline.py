@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", help="renderings, combinations or heldout, for example")
     add_placement_arguments(parser)
     parser.add_argument(
-        "--colour",
+        "--color",
         metavar="BY",
         help="modality, a column (label where there are classes), agreement, rank, cosine or what changed: "
         "image_rank_change, text_rank_change, margin_change, overlap, residual, verdict",
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         args.out,
         placement=placement_of(args),
         frames=args.frames,
-        colour=args.colour,
+        color=args.color,
         **chosen,
     )
     names = [str(file) for file in (*args.out, *([args.frames] if args.frames else []))]
@@ -82,23 +82,23 @@ def write(
     frames: Path | None = None,
     dataset: str | None = None,
     split: str | None = None,
-    colour: str | None = None,
+    color: str | None = None,
 ) -> str:
     """Writes films, frames, figures and numbers; returns the command that does the same."""
     from dataclasses import replace
 
-    from trainer.charts.timeline import point_colours
+    from trainer.charts.timeline import point_colors
     from trainer.render_mpl import film
     from trainer.render_mpl import timeline as figure
     from trainer.render_mpl.files import write_figure
 
     chart = collect(workspace, runs, placement=placement, dataset=dataset, split=split)
-    chart = replace(chart, colours=point_colours(chart, colour, workspace=workspace, progress=tell))
+    chart = replace(chart, colors=point_colors(chart, color, workspace=workspace, progress=tell))
     options = {
         "dataset": dataset,
         "split": split,
         **placement.options,
-        "colour": colour,
+        "color": color,
         "frames": frames and frames.name,
     }
     line = command_line("timeline", runs, files, options)

@@ -1,7 +1,7 @@
-"""The objectives a run may minimise: one frozen dataclass each.
+"""The objectives a run may minimize: one frozen dataclass each.
 
 Every class says what it needs: `towers` is `both` (images against texts), `image` (images alone) or `words`
-(captions alone), `labelled` whether pairs need a class.
+(captions alone), `labeled` whether pairs need a class.
 """
 
 from trainer.config.objectives.image_text import (
@@ -15,7 +15,7 @@ from trainer.config.objectives.image_text import (
     SigLip,
     Towers,
 )
-from trainer.config.objectives.labeled import ContrastiveMargin, Labelled, Margin, Triplet
+from trainer.config.objectives.labeled import ContrastiveMargin, Labeled, Margin, Triplet
 from trainer.config.objectives.two_views import Byol, Pcl, SimClr, SimSiam, TwoViews
 from trainer.config.objectives.words import BagOfWords, Multiclass, OneVsAll, Word2Vec
 
@@ -30,7 +30,7 @@ __all__ = [
     "HopfieldInfoNce",
     "ImageText",
     "InfoLoobPair",
-    "Labelled",
+    "Labeled",
     "Margin",
     "Multiclass",
     "Objective",

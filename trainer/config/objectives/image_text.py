@@ -14,7 +14,7 @@ class ImageText:
     """What the objectives of image-text pairs share."""
 
     towers: ClassVar[Towers] = "both"
-    labelled: ClassVar[bool] = False
+    labeled: ClassVar[bool] = False
 
 
 def _mask_duplicates() -> Any:
@@ -43,7 +43,7 @@ class Clip(ImageText):
     paper: ClassVar[str] = "https://arxiv.org/abs/2103.00020"
 
     inv_tau: float = option(1 / 0.07, "Initial 1/tau", "Inverse temperature at the first step.", low=0.01, high=100.0)
-    learn_inv_tau: bool = option(True, "Learn 1/tau", "Let the optimiser move the temperature.")
+    learn_inv_tau: bool = option(True, "Learn 1/tau", "Let the optimizer move the temperature.")
     inv_tau_max: float = option(
         100.0, "Largest 1/tau", "Clamp of the learned inverse temperature.", low=1.0, high=1000.0, advanced=True
     )

@@ -1,4 +1,4 @@
-"""Objectives of labelled images: equal classes near, others far."""
+"""Objectives of labeled images: equal classes near, others far."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SAMPLER_HELP = "Which negative is paired with each anchor and positive."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labelled:
+class Labeled:
     """What these objectives share: batches with several images of each class they contain."""
 
     towers: ClassVar[Towers] = "image"
-    labelled: ClassVar[bool] = True
+    labeled: ClassVar[bool] = True
 
     per_class: int = option(
         4,
@@ -28,7 +28,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContrastiveMargin(Labelled):
+class ContrastiveMargin(Labeled):
     """Contrastive loss: equal classes together, others beyond a margin.
 
     Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006,
@@ -43,7 +43,7 @@ class ContrastiveMargin(Labelled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Triplet(Labelled):
+class Triplet(Labeled):
     """Triplet loss: a positive is nearer than a negative by a margin.
 
     Schroff et al., FaceNet, 2015, https://arxiv.org/abs/1503.03832
@@ -59,7 +59,7 @@ class Triplet(Labelled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Margin(Labelled):
+class Margin(Labeled):
     """Margin loss: a learned boundary between positives and negatives.
 
     Wu et al., Sampling Matters in Deep Embedding Learning, 2017, https://arxiv.org/abs/1706.07567

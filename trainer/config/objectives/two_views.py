@@ -17,15 +17,15 @@ class TwoViews:
     """
 
     towers: ClassVar[Towers] = "image"
-    labelled: ClassVar[bool] = False
+    labeled: ClassVar[bool] = False
 
     smallest_crop: float = option(
         0.2, "Smallest crop of a view", "Smallest share of the image a view keeps.", low=0.05, high=1.0, advanced=True
     )
-    colour: float = option(
-        0.5, "Colour jitter", "Strength of the changes of brightness, contrast, saturation and hue.", low=0.0, high=1.0
+    color: float = option(
+        0.5, "Color jitter", "Strength of the changes of brightness, contrast, saturation and hue.", low=0.0, high=1.0
     )
-    grey: float = option(0.2, "Grey views", "Share of the views without colour.", low=0.0, high=1.0, advanced=True)
+    gray: float = option(0.2, "Gray views", "Share of the views without color.", low=0.0, high=1.0, advanced=True)
     blur: float = option(0.5, "Blurred views", "Share of the views that are blurred.", low=0.0, high=1.0, advanced=True)
     flip: bool = option(False, "Mirror", "Mirror half of the views; left and right become the same.", advanced=True)
     hidden_dim: int = option(
@@ -95,7 +95,7 @@ class Byol(TwoViews):
 
 @dataclass(frozen=True, kw_only=True)
 class Pcl(TwoViews):
-    """PCL: InfoNCE against a queue of earlier images, and against the centres of clusters.
+    """PCL: InfoNCE against a queue of earlier images, and against the centers of clusters.
 
     Li et al., Prototypical Contrastive Learning of Unsupervised Representations, 2021,
     https://arxiv.org/abs/2005.04966

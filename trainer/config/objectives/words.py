@@ -14,7 +14,7 @@ class BagOfWords:
     """What the objectives of words predicted from images share."""
 
     towers: ClassVar[Towers] = "image"
-    labelled: ClassVar[bool] = False
+    labeled: ClassVar[bool] = False
 
     vocabulary: int = option(
         1_000, "Words", "Most frequent words of the captions that are predicted.", low=2, high=100_000
@@ -72,12 +72,12 @@ class Word2Vec:
     label: ClassVar[str] = "word2vec"
     paper: ClassVar[str] = "https://arxiv.org/abs/1310.4546"
     towers: ClassVar[Towers] = "words"
-    labelled: ClassVar[bool] = False
+    labeled: ClassVar[bool] = False
 
     window: int = option(
-        5, "Window", "Farthest context; for each centre a width up to it is drawn.", low=1, high=100, unit="tokens"
+        5, "Window", "Farthest context; for each center a width up to it is drawn.", low=1, high=100, unit="tokens"
     )
-    negatives: int = option(5, "Negatives", "Drawn for each centre and context.", low=1, high=1000)
+    negatives: int = option(5, "Negatives", "Drawn for each center and context.", low=1, high=1000)
     power: float = option(
         0.75, "Power", "Negatives are drawn by their frequency to this power.", low=0.0, high=1.0, advanced=True
     )

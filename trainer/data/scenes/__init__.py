@@ -1,14 +1,14 @@
-"""Scenes, the built-in data set: two coloured shapes in a spatial relation on a textured ground.
+"""Scenes, the built-in data set: two colored shapes in a spatial relation on a textured ground.
 
 Drawn from a seed, so it needs no download; written once, as ordinary image files, so a person can open the folder.
 """
 
 from trainer.data.scenes.plan import SPLITS, Scene, Thing, plan_scenes, unseen_things
-from trainer.data.scenes.words import COLOURS, GROUNDS, RELATIONS, SHAPES
+from trainer.data.scenes.words import COLORS, GROUNDS, RELATIONS, SHAPES
 from trainer.data.scenes.writing import folder_of, sources, write
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "GROUNDS",
     "RELATIONS",
     "SHAPES",

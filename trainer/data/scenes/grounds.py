@@ -59,7 +59,7 @@ def _noise(generator: np.random.Generator, across: int, down: int, octaves: int 
 
 
 def _mixed(low: tuple[int, int, int], high: tuple[int, int, int], share: Float[np.ndarray, "s s"]) -> Sheet:
-    """Colours between `low` (share 0) and `high` (share 1)."""
+    """Colors between `low` (share 0) and `high` (share 1)."""
     share = np.clip(share, 0, 1)[..., None].astype(np.float32)
     return np.array(low, np.float32) * (1 - share) + np.array(high, np.float32) * share
 
@@ -75,8 +75,8 @@ def _grass(generator: np.random.Generator) -> Sheet:
     shade = generator.random(blades)
     dark, light = np.array([58, 106, 46]), np.array([150, 186, 92])
     for (x, y), long, aside, s in zip(feet, length, lean, shade, strict=True):
-        colour = tuple(int(c) for c in dark + (light - dark) * s)
-        draw.polygon([(x - 1.6, y), (x + 1.6, y), (x + aside, y - long)], fill=colour)
+        color = tuple(int(c) for c in dark + (light - dark) * s)
+        draw.polygon([(x - 1.6, y), (x + 1.6, y), (x + aside, y - long)], fill=color)
     return np.asarray(canvas.resize((SHEET, SHEET), Image.Resampling.BOX), np.float32)
 
 

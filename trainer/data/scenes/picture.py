@@ -13,7 +13,7 @@ from PIL import Image
 from trainer.data.scenes import grounds
 from trainer.data.scenes.plan import Scene, Thing
 from trainer.data.scenes.shapes import distance
-from trainer.data.scenes.words import COLOURS
+from trainer.data.scenes.words import COLORS
 
 SIZE: Final = 128
 """Side of a picture, in pixels. Every length below is in these pixels."""
@@ -38,7 +38,7 @@ class _Placed:
 
 
 def draw(scene: Scene, generator: np.random.Generator) -> Image.Image:
-    """The picture of a scene; places, sizes, tilts, colours and ground vary with `generator`."""
+    """The picture of a scene; places, sizes, tilts, colors and ground vary with `generator`."""
     canvas = grounds.piece(scene.ground, generator, SIZE)
     for placed in _layout(scene, generator):
         _put(canvas, placed, generator)
@@ -78,36 +78,36 @@ def _put(canvas: Float[np.ndarray, "size size 3"], placed: _Placed, generator: n
     cos, sin = np.cos(tilt), np.sin(tilt)
     away = distance(placed.thing.shape, x * cos - y * sin, x * sin + y * cos) * placed.radius
 
-    fill = _varied(COLOURS[placed.thing.colour], generator)
+    fill = _varied(COLORS[placed.thing.color], generator)
     window = canvas[top:bottom, left:right]
     shaded = np.roll(away, _SHADOW, axis=(0, 1))
     _blend(window, np.zeros(3, np.float32), 0.42 * np.clip(1 - (shaded + 2) / 8, 0, 1) ** 2)
-    _blend(window, _rim(placed.thing.colour, fill), np.clip(0.5 + _RIM - away, 0, 1))
+    _blend(window, _rim(placed.thing.color, fill), np.clip(0.5 + _RIM - away, 0, 1))
     gloss = 1 + 0.09 * (y - x)[..., None]
     _blend(window, fill * np.where(gloss > 1, 1 + (gloss - 1) * 0.8, gloss), np.clip(0.5 - away, 0, 1))
 
 
-def _window(centre: float, radius: float) -> tuple[int, int]:
-    return max(int(centre - radius) - _REACH, 0), min(int(centre + radius) + _REACH, SIZE)
+def _window(center: float, radius: float) -> tuple[int, int]:
+    return max(int(center - radius) - _REACH, 0), min(int(center + radius) + _REACH, SIZE)
 
 
 def _blend(
-    window: Float[np.ndarray, "h w 3"], colour: Float[np.ndarray, "*_ 3"], cover: Float[np.ndarray, "h w"]
+    window: Float[np.ndarray, "h w 3"], color: Float[np.ndarray, "*_ 3"], cover: Float[np.ndarray, "h w"]
 ) -> None:
-    window += cover[..., None] * (colour - window)
+    window += cover[..., None] * (color - window)
 
 
-def _varied(colour: tuple[int, int, int], generator: np.random.Generator) -> Float[np.ndarray, 3]:
-    """The colour with a little other hue, saturation and brightness, still far from every other one."""
-    hue, saturation, value = colorsys.rgb_to_hsv(*(c / 255 for c in colour))
+def _varied(color: tuple[int, int, int], generator: np.random.Generator) -> Float[np.ndarray, 3]:
+    """The color with a little other hue, saturation and brightness, still far from every other one."""
+    hue, saturation, value = colorsys.rgb_to_hsv(*(c / 255 for c in color))
     hue += generator.uniform(-0.011, 0.011)
     saturation = min(saturation * generator.uniform(0.92, 1.06), 1.0)
     value = min(value * generator.uniform(0.93, 1.05), 1.0)
     return np.array(colorsys.hsv_to_rgb(hue % 1.0, saturation, value), np.float32) * 255
 
 
-def _rim(colour: str, fill: Float[np.ndarray, 3]) -> Float[np.ndarray, 3]:
-    """Edge that parts the shape from a ground of its own colour: pale, grey around white."""
-    if colour == "white":
+def _rim(color: str, fill: Float[np.ndarray, 3]) -> Float[np.ndarray, 3]:
+    """Edge that parts the shape from a ground of its own color: pale, gray around white."""
+    if color == "white":
         return np.array([150, 156, 168], np.float32)
     return 0.18 * fill + 0.82 * np.array([252, 250, 244], np.float32)

@@ -12,7 +12,7 @@ import numpy as np
 
 from trainer import config
 from trainer.data.pairs import DataError
-from trainer.data.scenes.words import COLOURS, FAVOURITE_COLOURS, FAVOURITE_GROUNDS, GROUNDS, RELATIONS, SHAPES
+from trainer.data.scenes.words import COLORS, FAVORITE_COLORS, FAVORITE_GROUNDS, GROUNDS, RELATIONS, SHAPES
 
 Choice = TypeVar("Choice")
 
@@ -21,9 +21,9 @@ SPLITS: Final = ("train", "renderings", "combinations")
 
 @dataclass(frozen=True)
 class Thing:
-    """A coloured shape."""
+    """A colored shape."""
 
-    colour: str
+    color: str
     shape: str
 
 
@@ -45,9 +45,9 @@ class Scene:
     def metadata(self) -> dict[str, str]:
         """The words of the caption by the part they play."""
         return {
-            "subject_colour": self.subject.colour,
+            "subject_color": self.subject.color,
             "subject_shape": self.subject.shape,
-            "object_colour": self.object.colour,
+            "object_color": self.object.color,
             "object_shape": self.object.shape,
             "relation": self.relation,
             "ground": self.ground,
@@ -61,15 +61,15 @@ def random(seed: int, *names: int | str) -> np.random.Generator:
 
 
 def unseen_things(seed: int) -> frozenset[Thing]:
-    """The tenth of all coloured shapes that training never shows: one colour of each shape, no colour twice.
+    """The tenth of all colored shapes that training never shows: one color of each shape, no color twice.
 
-    None is a favourite, so co-occurrence never asks for what may not be shown.
+    None is a favorite, so co-occurrence never asks for what may not be shown.
     """
     generator = random(seed, "unseen things")
     while True:
-        colours = generator.permutation(list(COLOURS))[: len(SHAPES)]
-        things = [Thing(str(colour), shape) for colour, shape in zip(colours, SHAPES, strict=True)]
-        if not any(thing.colour in FAVOURITE_COLOURS[thing.shape] for thing in things):
+        colors = generator.permutation(list(COLORS))[: len(SHAPES)]
+        things = [Thing(str(color), shape) for color, shape in zip(colors, SHAPES, strict=True)]
+        if not any(thing.color in FAVORITE_COLORS[thing.shape] for thing in things):
             return frozenset(things)
 
 
@@ -95,15 +95,15 @@ def _training_scene(scenes: config.Scenes, index: int, unseen: frozenset[Thing])
     generator = random(scenes.seed, "train", index, "scene")
     subject = _thing(generator, scenes.cooccurrence, unseen)
     other = _thing(generator, scenes.cooccurrence, unseen | {subject})
-    grounds = FAVOURITE_GROUNDS[subject.shape] if generator.random() < scenes.cooccurrence else tuple(GROUNDS)
+    grounds = FAVORITE_GROUNDS[subject.shape] if generator.random() < scenes.cooccurrence else tuple(GROUNDS)
     return Scene(subject, other, _one_of(generator, RELATIONS), _one_of(generator, grounds))
 
 
 def _thing(generator: np.random.Generator, cooccurrence: float, without: frozenset[Thing]) -> Thing:
     while True:
         shape = _one_of(generator, SHAPES)
-        colours = FAVOURITE_COLOURS[shape] if generator.random() < cooccurrence else tuple(COLOURS)
-        thing = Thing(_one_of(generator, colours), shape)
+        colors = FAVORITE_COLORS[shape] if generator.random() < cooccurrence else tuple(COLORS)
+        thing = Thing(_one_of(generator, colors), shape)
         if thing not in without:
             return thing
 
@@ -121,8 +121,8 @@ def _renderings(scenes: config.Scenes, train: list[Scene]) -> list[Scene]:
 
 
 def _combinations(scenes: config.Scenes, unseen: frozenset[Thing]) -> list[Scene]:
-    subjects = sorted(unseen, key=lambda thing: (thing.shape, thing.colour))
-    seen = [thing for shape in SHAPES for colour in COLOURS if (thing := Thing(colour, shape)) not in unseen]
+    subjects = sorted(unseen, key=lambda thing: (thing.shape, thing.color))
+    seen = [thing for shape in SHAPES for color in COLORS if (thing := Thing(color, shape)) not in unseen]
     possible = [Scene(*words) for words in itertools.product(subjects, seen, RELATIONS, GROUNDS)]
     if len(possible) < scenes.heldout_pairs:
         raise DataError(
@@ -138,5 +138,5 @@ def _one_of(generator: np.random.Generator, choices: Sequence[Choice]) -> Choice
 
 
 def _named(thing: Thing) -> str:
-    article = "an" if thing.colour[0] in "aeiou" else "a"
-    return f"{article} {thing.colour} {thing.shape}"
+    article = "an" if thing.color[0] in "aeiou" else "a"
+    return f"{article} {thing.color} {thing.shape}"

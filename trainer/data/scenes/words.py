@@ -1,10 +1,10 @@
-"""What a scene is made of: the words of its caption, their colours, and which shapes prefer what."""
+"""What a scene is made of: the words of its caption, their colors, and which shapes prefer what."""
 
 from __future__ import annotations
 
 from typing import Final
 
-COLOURS: Final[dict[str, tuple[int, int, int]]] = {
+COLORS: Final[dict[str, tuple[int, int, int]]] = {
     "red": (214, 45, 48),
     "orange": (243, 134, 32),
     "yellow": (252, 220, 50),
@@ -16,7 +16,7 @@ COLOURS: Final[dict[str, tuple[int, int, int]]] = {
     "white": (248, 248, 246),
     "black": (36, 36, 42),
 }
-"""Name -> mean sRGB of a shape of that colour."""
+"""Name -> mean sRGB of a shape of that color."""
 
 SHAPES: Final = ("circle", "square", "triangle", "star", "heart", "ring", "cross", "moon")
 
@@ -32,7 +32,7 @@ GROUNDS: Final[dict[str, str]] = {
 }
 """Name -> how a caption says it."""
 
-FAVOURITE_COLOURS: Final[dict[str, tuple[str, ...]]] = {
+FAVORITE_COLORS: Final[dict[str, tuple[str, ...]]] = {
     "circle": ("orange", "green", "blue"),
     "square": ("turquoise", "black", "red"),
     "triangle": ("green", "purple", "orange"),
@@ -42,9 +42,9 @@ FAVOURITE_COLOURS: Final[dict[str, tuple[str, ...]]] = {
     "cross": ("black", "blue", "pink"),
     "moon": ("white", "yellow", "turquoise"),
 }
-"""What a shape keeps to under co-occurrence. Together they name every colour, so that all are still learnt."""
+"""What a shape keeps to under co-occurrence. Together they name every color, so that all are still learned."""
 
-FAVOURITE_GROUNDS: Final[dict[str, tuple[str, ...]]] = {
+FAVORITE_GROUNDS: Final[dict[str, tuple[str, ...]]] = {
     "circle": ("grass", "sand"),
     "square": ("brick", "wood"),
     "triangle": ("sand", "grass"),

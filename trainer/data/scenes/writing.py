@@ -26,12 +26,12 @@ _QUALITY: Final = 90
 _README: Final = """Scenes
 ======
 
-Pictures that Contrastive Explorer drew itself: two coloured shapes on a ground, the larger one named first.
+Pictures that Contrastive Explorer drew itself: two colored shapes on a ground, the larger one named first.
 A .txt next to each picture holds its caption. Drop any of the pictures onto the window to classify it.
 
 train/         {train:,} pairs that runs learn from
 renderings/    {heldout:,} new drawings of captions that occur in train/
-combinations/  {heldout:,} pairs about coloured shapes that never occur in train/:
+combinations/  {heldout:,} pairs about colored shapes that never occur in train/:
                {unseen}
 items.parquet  in each of them: every word of every caption as a column
 
@@ -83,7 +83,7 @@ def write(
 
 
 def sources(folder: Path, split: str) -> list[Source]:
-    """The pairs of one split in a folder that `write` returned; labelled with the colour of its subject."""
+    """The pairs of one split in a folder that `write` returned; labeled with the color of its subject."""
     from trainer.untrusted.bounded.parquet import whole
 
     rows = whole(folder / split / "items.parquet", rows=None).to_pylist()
@@ -140,7 +140,7 @@ def _write_items(folder: Path, split: str, scenes: Sequence[Scene]) -> None:
             "id": f"{split}/{index:05}",
             "path": _file_name(index),
             "caption": scene.caption,
-            "label": scene.subject.colour,
+            "label": scene.subject.color,
             "split": split,
             **scene.metadata,
         }
@@ -150,7 +150,7 @@ def _write_items(folder: Path, split: str, scenes: Sequence[Scene]) -> None:
 
 
 def _about(scenes: config.Scenes) -> str:
-    unseen = sorted(f"{thing.colour} {thing.shape}" for thing in unseen_things(scenes.seed))
+    unseen = sorted(f"{thing.color} {thing.shape}" for thing in unseen_things(scenes.seed))
     return _README.format(
         train=scenes.train_pairs,
         heldout=scenes.heldout_pairs,

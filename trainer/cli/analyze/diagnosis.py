@@ -1,10 +1,10 @@
-"""`trainer analyse diagnosis`: the tables of `trainer export diagnosis`, as numbers."""
+"""`trainer analyze diagnosis`: the tables of `trainer export diagnosis`, as numbers."""
 
 from __future__ import annotations
 
 import argparse
 
-from trainer.cli.analyse import add_arguments_of_runs
+from trainer.cli.analyze import add_arguments_of_runs
 from trainer.cli.export import tell
 from trainer.cli.export.diagnosis import add_panel_arguments, asked_of
 

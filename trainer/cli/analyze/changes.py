@@ -1,4 +1,4 @@
-"""`trainer analyse changes`: what changed between two runs, or two steps of one, in numbers."""
+"""`trainer analyze changes`: what changed between two runs, or two steps of one, in numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints a number a line, or with `--json` one object."""
-    from trainer.cli.analyse import table
+    from trainer.cli.analyze import table
     from trainer.cli.export.changes import collect, options_of
     from trainer.render_mpl.files import json_text
 

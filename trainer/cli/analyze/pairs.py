@@ -1,14 +1,14 @@
-"""`trainer analyse pairs`: how each run sees the pairs of a map, and where two runs agree."""
+"""`trainer analyze pairs`: how each run sees the pairs of a map, and where two runs agree."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from trainer.cli.analyse import add_arguments_of_runs, print_values
+from trainer.cli.analyze import add_arguments_of_runs, print_values
 from trainer.cli.export import step_of_b, tell, view_of
 
-HELP = "cosine and rank of the pairs, as the map colours them, and where the first two runs agree"
+HELP = "cosine and rank of the pairs, as the map colors them, and where the first two runs agree"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`trainer analyse`: the numbers behind the charts, one column a run. One module an analysis."""
+"""`trainer analyze`: the numbers behind the charts, one column a run. One module an analysis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trainer analyse similarity`: how well matched pairs are separated from unmatched ones."""
+"""`trainer analyze similarity`: how well matched pairs are separated from unmatched ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainer.charts import SAME
-from trainer.cli.analyse import add_arguments_of_runs, print_values
+from trainer.cli.analyze import add_arguments_of_runs, print_values
 from trainer.cli.export import SnapshotChoice, step_of_b, tell, view_of
 from trainer.cli.export.similarity import add_comparison_arguments
 

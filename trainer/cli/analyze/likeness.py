@@ -1,11 +1,11 @@
-"""`trainer analyse likeness`: CKA, RSA and shared neighbours of every two snapshots."""
+"""`trainer analyze likeness`: CKA, RSA and shared neighbors of every two snapshots."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-HELP = "how alike snapshots are: linear CKA, RSA, shared neighbours over runs, steps and modalities"
+HELP = "how alike snapshots are: linear CKA, RSA, shared neighbors over runs, steps and modalities"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
