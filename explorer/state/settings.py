@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, QTimer
 
+from trainer.store import earlier_names
 from trainer.untrusted import confined
 
 FILE: Final = "explorer.json"
@@ -98,9 +99,9 @@ class _Kept:
             values = json.loads(confined.read(file.parent, file.name, LARGEST))
             if not isinstance(values, dict):
                 raise ValueError("no settings")
-            self.values = values
+            self.values = earlier_names.settings(values)
         except FileNotFoundError:
-            self.values = _of_earlier_versions(file.with_name(BEFORE))
+            self.values = earlier_names.settings(_of_earlier_versions(file.with_name(BEFORE)))
         except (OSError, ValueError, RecursionError):
             self.damaged = self.put_aside("damaged")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.store import earlier_names
 from trainer.store.files import write_atomically, write_text
 from trainer.store.question import Question, question_from
 from trainer.untrusted import confined
@@ -83,7 +84,9 @@ def read_records(folder: Path) -> list[TaskRecord]:
             metrics = {name: math.nan if value is None else float(value) for name, value in plain["metrics"].items()}
             question = question_from(plain.get("question"))
             sizes = int(plain["n"]), int(plain["whole"])
-            record = TaskRecord(str(plain["task"]), metrics, *sizes, plain["details"], arrays, question)
+            record = TaskRecord(
+                str(plain["task"]), metrics, *sizes, earlier_names.details(plain["details"]), arrays, question
+            )
             when = (question is not None, file.stat().st_mtime_ns, file.name)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue

@@ -22,7 +22,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.types import Float
 
 from trainer import config
-from trainer.store import cells, schema
+from trainer.store import cells, earlier_names, schema
 from trainer.store.database import Database, fetch
 from trainer.store.files import remove, write_atomically, write_text
 from trainer.store.journal import number_to_json, read_journal
@@ -31,7 +31,7 @@ from trainer.store.results_table import ResultsTable, metrics_from_json
 from trainer.store.rows import ACTIVE, StoreError
 from trainer.store.run_files import SKIPPED_OF_RUN, folder_name, folder_number, write_run_file
 from trainer.store.run_table import free_name, next_number
-from trainer.untrusted.files import check_ordinary, open_ordinary, spelled
+from trainer.untrusted.files import check_ordinary, open_ordinary, read_text, spelled
 
 _LONGEST: Final = 2**26
 """Bytes of a `run.json`: thousands of times what one is."""
@@ -129,6 +129,7 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
         raise StoreError(f"{source} cannot be copied: {error}. Nothing was imported.") from error
     finally:
         remove(draft)
+    earlier_names.rewrite_files(target, data=read.values["data"])
     facts.add_entries(number, read_journal(target / "metrics.jsonl"))
     return number
 
@@ -143,8 +144,9 @@ def read_run(folder: Path) -> RunFolderFacts | None:
         run = config.from_toml(text, source="run.json")
     except (config.ConfigError, TypeError):
         try:
-            run = config.read(folder / "config.toml")
-        except (config.ConfigError, TypeError):
+            text = read_text(folder / "config.toml")
+            run = config.from_toml(earlier_names.config_text(text), source="config.toml")
+        except (config.ConfigError, TypeError, OSError, ValueError):
             return None
         text = config.to_toml(run)
     if config.name_fault(run.name):
@@ -183,7 +185,7 @@ def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
             raise ValueError("it holds no object")
     except (OSError, ValueError, RecursionError) as error:
         return {}, [f"its run.json cannot be read ({spelled(str(error))[:200]}); rebuilt from config.toml and curves."]
-    return found, []
+    return earlier_names.run_document(found), []
 
 
 def _values(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[str]) -> dict[str, Any]:
@@ -259,6 +261,8 @@ def _put_back(
             told_apart = config.repaired_name(f"{one.values['name'][:120]} ({one.folder.name[:70]})")
             one.values["name"] = free_name(connection, told_apart)
         _insert(connection, runs_folder, one, number, one.folder.name)
+    if not _is_trained(one.folder):
+        earlier_names.rewrite_files(one.folder, data=one.values["data"])
     facts.add_entries(number, read_journal(one.folder / "metrics.jsonl"))
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION: Final = "0004"
+SCHEMA_VERSION: Final = "0005"
 """The newest migration; a database that names one unknown to us is newer than this program."""
 
 metadata = MetaData(

@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from trainer.store import manifests
+from trainer.store import earlier_names, manifests
 from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
@@ -160,6 +160,8 @@ def read_snapshot(folder: Path, items: Items | None = None, *, wordless: bool = 
         width = int(card.get("features", 0))
         features = _read_array(folder / "features.npy", n, width) if width else None
         items = _read_items(folder / _ITEMS, n, trusted=trusted, wordless=wordless) if items is None else items
+        if str(card["dataset"]).lower() == earlier_names.SCENES:
+            items = replace(items, metadata=earlier_names.columns(items.metadata))
         if len(items) != n:
             raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
         return Snapshot(

@@ -116,7 +116,7 @@ def test_processes_that_open_a_new_workspace_at_once_agree(tmp_path):
     import subprocess
     import sys
 
-    code = "import sys; from pathlib import Path; from trainer.store import Workspace as W; W(Path(sys.argv[1])).runs()"
+    code = "import sys, pathlib; from trainer.store import Workspace as W; W(pathlib.Path(sys.argv[1])).runs.all()"
     opens = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "space")]) for _ in range(3)]
     assert [process.wait() for process in opens] == [0, 0, 0]
 

@@ -16,6 +16,7 @@ from trainer.data.pairs import Source
 from trainer.data.scenes.picture import draw
 from trainer.data.scenes.plan import SPLITS, Scene, plan_scenes, random, unseen_things
 from trainer.data.workers import spread
+from trainer.store import earlier_names
 
 _VERSION: Final = 4
 """Raised when pictures are drawn differently, so that older folders are not taken for them."""
@@ -94,7 +95,7 @@ def sources(folder: Path, split: str) -> list[Source]:
             relative=f"{split}/{row['path']}",
             caption=row["caption"],
             label=row["label"],
-            metadata={name: value for name, value in row.items() if name not in known},
+            metadata=earlier_names.columns({name: value for name, value in row.items() if name not in known}),
         )
         for row in rows
     ]

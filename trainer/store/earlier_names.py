@@ -1,0 +1,130 @@
+"""Names that stored files had before the spelling became American: the one place that knows them.
+
+A database is upgraded once, by schema 0005, together with the files of its run folders. A snapshot, a checkpoint, a
+drawn data set or a run folder of another workspace keeps what was written, and gets the names of today when it is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from trainer.store.files import write_atomically
+from trainer.untrusted.files import open_ordinary
+
+_Value = TypeVar("_Value")
+
+SCENES: Final = "scenes"
+"""The data set whose columns were renamed; in another one such a column has the name that its maker gave it."""
+COLUMNS: Final[Mapping[str, str]] = {"subject_colour": "subject_color", "object_colour": "object_color"}
+_METRICS: Final[Mapping[str, str]] = {f"knn_{old}": f"knn_{new}" for old, new in COLUMNS.items()}
+_SECTIONS: Final[Mapping[str, str]] = {"[optimiser]": "[optimizer]"}
+_OBJECTIVE: Final[Mapping[str, str]] = {"colour": "color", "grey": "gray"}
+_DETAILS: Final[Mapping[str, str]] = {"neighbours": "neighbors"}
+_TRAINING: Final[Mapping[str, str]] = {"optimiser": "optimizer"}
+_SETTINGS: Final[Mapping[str, str]] = {"map/colour": "map/color", "timeline/colour": "timeline/color"}
+_LARGEST: Final = 2**30
+"""Bytes of a journal; a larger file is not one of ours."""
+
+
+def config_text(text: str) -> str:
+    """A configuration in TOML with the sections and fields of today; one that has them already stays as it is."""
+    lines, section = [], ""
+    for line in text.splitlines(keepends=True):
+        stripped, name = line.strip(), line.partition("=")[0].strip()
+        if stripped.startswith("["):
+            section = stripped
+            line = line.replace(stripped, _SECTIONS.get(stripped, stripped), 1)
+        elif section == "[objective]" and name in _OBJECTIVE:
+            line = line.replace(name, _OBJECTIVE[name], 1)
+        lines.append(line)
+    return "".join(lines)
+
+
+def metric(name: str) -> str:
+    """The name of today of a number that a run on Scenes logged."""
+    split, slash, number = name.rpartition("/")
+    return split + slash + _METRICS.get(number, number)
+
+
+def columns(found: Mapping[str, _Value]) -> dict[str, _Value]:
+    """The columns of Scenes under the names of today."""
+    return _renamed(found, COLUMNS)
+
+
+def details(found: Mapping[str, _Value]) -> dict[str, _Value]:
+    """What the record of an evaluation says of how it was made, under the names of today."""
+    return _renamed(found, _DETAILS)
+
+
+def training(found: Mapping[str, _Value]) -> dict[str, _Value]:
+    """What a checkpoint has to go on from, under the names of today."""
+    return _renamed(found, _TRAINING)
+
+
+def settings(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a window remembered, under the keys of today; a text that somebody typed stays as it is."""
+    return {
+        _SETTINGS.get(key, key): COLUMNS.get(value, value) if key in _SETTINGS and isinstance(value, str) else value
+        for key, value in found.items()
+    }
+
+
+def run_document(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A `run.json` under the names of today."""
+    document = dict(found)
+    if isinstance(document.get("config"), str):
+        document["config"] = config_text(document["config"])
+    if str(document.get("data")).lower() == SCENES and isinstance(document.get("evaluations"), list):
+        document["evaluations"] = [_evaluation(row) for row in document["evaluations"]]
+    return document
+
+
+def _evaluation(row: Any) -> Any:
+    if not (isinstance(row, dict) and isinstance(row.get("metrics"), dict)):
+        return row
+    return row | {"metrics": {metric(name): value for name, value in row["metrics"].items()}}
+
+
+def rewrite_files(folder: Path, *, data: str) -> None:
+    """Gives the files of a run folder the names of today: its configuration, its curves and the rows that wait.
+
+    To do it again changes nothing. A file that cannot be read or written stays as it is.
+
+    Args:
+        folder: Of a run that is not being trained.
+        data: Name of the data set that it learned from.
+    """
+    _rewrite(folder / "config.toml", lambda content: config_text(content.decode()).encode())
+    if data.lower() == SCENES:
+        for name in ("metrics.jsonl", "waiting.jsonl"):
+            _rewrite(folder / name, _metrics_renamed)
+
+
+def _metrics_renamed(content: bytes) -> bytes:
+    for old, new in _METRICS.items():
+        content = content.replace(f'{old}"'.encode(), f'{new}"'.encode())
+    return content
+
+
+def _rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        with open_ordinary(path) as file:
+            content = file.read(_LARGEST)
+            whole = not file.read(1)
+        new = change(content)
+        if whole and new != content:
+            write_atomically(path, _writer(new), private=True)
+
+
+def _writer(content: bytes) -> Callable[[Path], None]:
+    def write(draft: Path) -> None:
+        draft.write_bytes(content)
+
+    return write
+
+
+def _renamed(found: Mapping[str, _Value], names: Mapping[str, str]) -> dict[str, _Value]:
+    return {names.get(name, name): value for name, value in found.items()}
