@@ -18,6 +18,8 @@ from trainer.store import Question, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 OTHER: dict[str, dict[str, Any]] = {
+    # Nothing has embedded independent Scenes here.
+    "attribute-probes": {"independent": False},
     "data-efficiency": {"group": ("*a*", "*b*"), "metric": "zero_shot_acc1"},
 }
 """Chart -> values of settings that cannot be moved blindly, a row number for example."""

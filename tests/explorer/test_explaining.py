@@ -11,7 +11,6 @@ from PySide6.QtCore import QPointF, Qt
 from explorer.run_control import jobs as jobs_module
 from explorer.views.explaining import ExplainingView
 from trainer import catalog, config
-from trainer.charts.diagnosis import PANELS, Asked, diagnosis
 from trainer.config.ablation import FOUR, PRESET
 from trainer.store import manifests
 
@@ -29,62 +28,56 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> ExplainingView:
 
 
 def settle(qtbot, view: ExplainingView) -> None:
-    qtbot.waitUntil(lambda: not view.busy and view.board is not None, timeout=8000)
+    qtbot.waitUntil(lambda: not view.busy and view.pane.answer is not None, timeout=8000)
 
 
-def go_to(qtbot, view: ExplainingView, panel: str) -> None:
-    view.tabs.setCurrentIndex(PANELS.index(panel))
+def go_to(qtbot, view: ExplainingView, chart: str) -> None:
+    view.open_chart(chart)
     settle(qtbot, view)
 
 
-@pytest.mark.parametrize("panel", PANELS)
-def test_every_panel_shows_the_commands_numbers(qtbot, view: ExplainingView, panel: str, two_runs: tuple[int, int]):
-    from trainer.charts.spec import numbers_of as numbers
+def control(view: ExplainingView, name: str):
+    return view.controls_of(view.chart).controls[name]
 
-    go_to(qtbot, view, panel)
-    expected = diagnosis(view.context.workspace, two_runs, Asked(), panel)
-    assert [p.key for p in view.board.pieces] == [p.key for p in expected.pieces]
-    assert str(numbers(view.board)) == str(numbers(expected))
-    assert view.panes.notes.text() == "\n".join(expected.notes)
-    words = view.command()
-    assert words[:5] == ["export", "diagnosis", "--runs", *map(str, two_runs)]
-    assert words[words.index("--panel") + 1] == panel
+
+def shown(view: ExplainingView):
+    return view.pane.panel.panel
 
 
 def test_sliders_of_the_batch(qtbot, view: ExplainingView):
-    go_to(qtbot, view, "batch")
-    view.size.slider.setValue(0)
+    go_to(qtbot, view, "batch-negatives")
+    control(view, "size").slider.setValue(0)
     settle(qtbot, view)
-    first = view.board.facts.rows
-    assert len(first) == 4
-    view.number.slider.setValue(3)
+    first = view.pane.answer.data.found[0].rows.tolist()
+    assert len(first) == 2
+    control(view, "number").slider.setValue(3)
     settle(qtbot, view)
-    assert view.board.facts.rows != first
-    assert view.command()[-6:] == ["--size", "4", "--number", "3", "--anchor", "0"]
+    assert view.pane.answer.data.found[0].rows.tolist() != first
+    assert view.command()[-4:] == ["--size", "2", "--number", "3"]
 
 
 def test_a_click_on_a_row_shows_its_negatives(qtbot, view: ExplainingView):
-    go_to(qtbot, view, "batch")
-    card = view.panes.cards["infoloob-1"]
+    go_to(qtbot, view, "batch-negatives")
+    card = view.pane.panel.cards["infoloob-1"]
     frame = card.map.room()
     rows = len(card.grid.values)
     place = QPointF(frame.center().x(), frame.top() + 6.5 / rows * frame.height())
     qtbot.mouseClick(card.map, Qt.MouseButton.LeftButton, pos=place.toPoint())
     settle(qtbot, view)
-    assert view.board.facts.anchor == 6
-    strip = view.board.piece("negatives-1")
+    assert view.pane.answer.settings.anchor == 6
+    strip = shown(view).piece("negatives-1")
     weights = card.grid.values[6]
-    assert strip.cells[0].row == view.board.facts.rows[6]
+    assert strip.cells[0].row == view.pane.answer.data.found[0].rows[6]
     assert strip.cells[1].share == pytest.approx(float(weights.max()))
     card.map.setFocus()
     qtbot.keyClick(card.map, Qt.Key.Key_Down)
     settle(qtbot, view)
-    assert view.board.facts.anchor == 7
+    assert view.pane.answer.settings.anchor == 7
 
 
 def test_hovering_a_cell_tells_its_weight(qtbot, view: ExplainingView):
-    go_to(qtbot, view, "batch")
-    card = view.panes.cards["logits-0"]
+    go_to(qtbot, view, "batch-negatives")
+    card = view.pane.panel.cards["logits-0"]
     card.map.pointed.emit(2, 5)
     assert card.note.text().startswith(f"logit {card.grid.values[2, 5]:.3g}".replace("-", "−"))
     assert card.grid.rows[2] in card.note.text()
@@ -105,25 +98,25 @@ def test_collapse_is_warned_of(qtbot, view: ExplainingView, two_runs: tuple[int,
     manifests.write_manifest(folder, {})
     view.ask_again()
     settle(qtbot, view)
-    assert view.warnings.isVisible()
-    assert "the images of good vary in 1 of 32 directions only" in view.warnings.text()
+    assert view.pane.warnings.isVisible()
+    assert "the images of good vary in 1 of 32 directions only" in view.pane.warnings.text()
 
 
 def test_cancelling_ends_the_work(qtbot, view: ExplainingView):
     view.ask_again()
-    view.computing.show()
-    qtbot.mouseClick(view.computing.button, Qt.MouseButton.LeftButton)
+    view.pane.computing.show()
+    qtbot.mouseClick(view.pane.computing.button, Qt.MouseButton.LeftButton)
     assert not view.busy
-    assert not view.computing.isVisible()
+    assert not view.pane.computing.isVisible()
     assert view.status.text().startswith("Cancelled")
-    go_to(qtbot, view, "saturation")
-    assert view.panel == "saturation"
+    go_to(qtbot, view, "gradient-saturation")
+    assert view.chart.name == "gradient-saturation"
 
 
 def test_the_button_queues_the_four_objectives(qtbot, view: ExplainingView, monkeypatch):
     started: list[int] = []
     monkeypatch.setattr(jobs_module.launch, "start_detached", lambda _workspace, run, **_: started.append(run))
-    go_to(qtbot, view, "attributes")
+    go_to(qtbot, view, "attribute-probes")
     view.levels.setCurrentIndex(2)
     qtbot.mouseClick(view.start, Qt.MouseButton.LeftButton)
     ours = lambda: [run for run in view.context.workspace.runs.all() if run.preset == PRESET]  # noqa: E731
@@ -160,8 +153,8 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
     preset = catalog.preset
     monkeypatch.setattr(jobs_module.catalog, "preset", lambda name: tiny(preset(name)))
     monkeypatch.setattr(jobs_module.launch, "start_detached", lambda workspace, run, **_: fit(workspace, run))
-    go_to(qtbot, view, "attributes")
-    before = view.board
+    go_to(qtbot, view, "attribute-probes")
+    before = shown(view)
     qtbot.mouseClick(view.start, Qt.MouseButton.LeftButton)
     ours = lambda: [run for run in view.context.workspace.runs.all() if run.preset == PRESET]  # noqa: E731
     qtbot.waitUntil(lambda: [run.status for run in ours()] == ["finished"] * 4, timeout=60_000)
@@ -169,8 +162,8 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
     qtbot.waitUntil(lambda: "4 runs of the ablation are finished" in view.state.text(), timeout=8000)
     view.ask_again()
     names = [f"{words}, co-occurrence 0" for words, _ in FOUR]
-    qtbot.waitUntil(lambda: view.board is not before and not view.busy, timeout=20_000)
-    assert [line.words for line in view.board.piece("runs").lines][2:] == names
+    qtbot.waitUntil(lambda: shown(view) is not before and not view.busy, timeout=20_000)
+    assert [line.words for line in shown(view).piece("runs").lines][2:] == names
     assert view.start.isEnabled()
     qtbot.waitUntil(lambda: not view.context.background.busy, timeout=8000)
 
@@ -196,13 +189,12 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
         folder = workspace.runs.get(run).folder / "checkpoints" / "step_000020"
         folder.mkdir(parents=True)
         workspace.results.add_checkpoint(run, 20, folder)
-    go_to(qtbot, view, "attributes")
+    go_to(qtbot, view, "attribute-probes")
     qtbot.waitUntil(view.embed.isEnabled, timeout=8000)
     assert not view.working.isVisible()
     own = view.command()
-    view.probed.setCurrentIndex(1)
-    view.probed.picked.emit(True)
-    qtbot.waitUntil(lambda: "No run has a snapshot of independent Scenes" in view.warnings.text(), timeout=8000)
+    control(view, "independent").box.click()
+    qtbot.waitUntil(lambda: "No run has a snapshot of independent Scenes" in view.pane.warnings.text(), timeout=8000)
     assert view.command() is None
     qtbot.mouseClick(view.embed, Qt.MouseButton.LeftButton)
     assert asked == [EmbedIndependent(runs=two_runs, steps=(None, None))]
@@ -214,8 +206,8 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
         shutil.copytree(last.folder, folder)
         workspace.results.add_snapshot(run, 20, "scenes", INDEPENDENT, folder, n=last.n, d=last.d)
     heard["done"]({"snapshots": []})
-    qtbot.waitUntil(lambda: not view.busy and view.panes.isVisible(), timeout=20_000)
-    assert "scenes independent" in view.board.head[0]
+    qtbot.waitUntil(lambda: not view.busy and view.pane.panel.isVisible(), timeout=20_000)
+    assert "scenes independent" in shown(view).head[0]
     assert view.command() == [*own, "--independent"]
     assert not view.embed.isEnabled()
     assert not view.working.busy

@@ -234,7 +234,7 @@ def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, tra
 def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, window: Window) -> None:
     window.go_to("explaining")
     view = window.pages.open_view
-    view.tabs.setCurrentIndex(list(view.panels).index("attributes"))
+    view.open_chart("attribute-probes")
     qtbot.waitUntil(lambda: not at_work(window) and view.embed.isEnabled(), timeout=120_000)
     qtbot.mouseClick(view.embed, Qt.MouseButton.LeftButton)
     workspace = window.rooms.context.workspace
@@ -244,7 +244,10 @@ def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, win
 
     qtbot.waitUntil(lambda: made(1) == made(2) == [1024], timeout=300_000)
     # The board is filled in turns of the event loop, after its answer came.
-    qtbot.waitUntil(lambda: view.board is not None and "scenes independent" in view.board.head[0], timeout=120_000)
+    qtbot.waitUntil(
+        lambda: view.pane.panel.panel is not None and "scenes independent" in view.pane.panel.panel.head[0],
+        timeout=120_000,
+    )
     qtbot.waitUntil(lambda: not at_work(window) and not view.embed.isEnabled(), timeout=120_000)
     assert "--independent" in view.command(), "what was embedded is what is probed"
     assert not window.banner.isVisible()

@@ -36,7 +36,7 @@ ELSEWHERE = {
     "fit": "trained both runs",
 }
 FIGURES = {
-    "calibration": (), "changes": (), "curves": (), "diagnosis": (), "evaluation": (), "gap": (),
+    "calibration": (), "changes": (), "curves": (), "evaluation": (), "gap": (),
     "likeness": (), "map": (), "matrix": (), "prompts": (), "similarity": (), "timeline": (),
     "axes": ("--x", "a red circle", "--y", "a blue square"),
     "search": ("--text", "a red circle"),
@@ -53,7 +53,7 @@ OF_NO_RUN = {
     "groups": GROUPS,
 }
 ANALYSES = (
-    "changes", "diagnosis", "data-efficiency", "gap", "likeness", "pairs",
+    "changes", "data-efficiency", "gap", "likeness", "pairs",
     "similarity",
 )  # fmt: skip
 
@@ -130,7 +130,7 @@ def test_changes_and_likeness_compare_the_two_steps(ask: Answer, embedded):
     assert alike["cka"][first][second] == pytest.approx(_cka(embedded[1][0], embedded[2][0]), abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["diagnosis", "hopfield-pair", "geometry"])
+@pytest.mark.parametrize("kind", ["attribute-probes", "hopfield-pair", "geometry"])
 def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
     told = json.dumps(ask("analyze", kind, "1", "2"))
     assert "clip-pairs" in told

@@ -312,7 +312,6 @@ class Panel:
         rows: The marks, row by row.
         notes: What must be known to read it; shown under the panel.
         warnings: What is wrong with the embeddings, a sentence each.
-        facts: What a view that reacts to clicks needs to know; nothing of it is drawn.
     """
 
     title: str
@@ -320,7 +319,6 @@ class Panel:
     head: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    facts: Any = None
 
     @property
     def pieces(self) -> tuple[Mark, ...]:

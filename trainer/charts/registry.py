@@ -32,6 +32,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "hopfield-batch-size",
         "hopfield-spectrum",
     ),
+    "explaining": ("embedding-spectrum", "gradient-saturation", "batch-negatives", "attribute-probes"),
     "losslab": ("toy-batch", "loss-saturation", "loss-margins", "hopfield-temperature"),
     "evaluate": ("evaluation-curves", "data-efficiency"),
 }

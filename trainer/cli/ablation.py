@@ -51,17 +51,19 @@ def run(args: argparse.Namespace) -> int:
         answer = {"runs": runs, "names": [row.name for row in rows]}
         print(json_text(answer) if args.json else "Queued: " + ", ".join(row.name for row in rows))
         return 0
-    from trainer.charts.diagnosis import Asked, diagnosis
-    from trainer.charts.spec import numbers_of as numbers
+    from trainer.charts.attribute_probes import CHART, ProbeSettings
+    from trainer.charts.spec import Request, targets_of
+    from trainer.cli.export import tell
 
-    found = numbers(diagnosis(args.workspace, runs, Asked(ablation=False), "attributes"))
+    settings = ProbeSettings(ablation=False)
+    found = CHART.numbers(CHART.result(args.workspace, Request(targets_of(runs)), settings, tell), settings)
     if args.json:
         print(json_text({"runs": runs, "columns": found}))
         return 0
     for column in found:
         values = (f"{k} {v:.1f}" if isinstance(v, float) else f"{k} {v}" for k, v in list(column.items())[2:])
         print(f"{column['table']} · {column['column']}: {', '.join(values)}")
-    print(f"\nFigure: trainer export diagnosis --panel attributes --runs {' '.join(map(str, runs))} --out ablation.pdf")
+    print(f"\nFigure: trainer export attribute-probes --runs {' '.join(map(str, runs))} --out ablation.pdf")
     return 0
 
 

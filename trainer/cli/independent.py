@@ -28,5 +28,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for row in rows:
         print(f"{args.workspace.runs.get(row.run).name}, step {row.step:,}: {row.n:,} pairs in {row.folder}")
-    print("Probe them with: trainer export diagnosis --panel attributes --independent --runs ... --out probes.pdf")
+    print("Probe them with: trainer export attribute-probes --independent --runs ... --out probes.pdf")
     return 0

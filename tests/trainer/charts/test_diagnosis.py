@@ -13,13 +13,27 @@ from trainer.analysis.batches import batch
 from trainer.analysis.geometry import effective_eigenvalues
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.probes import probe
-from trainer.charts import ChartError
-from trainer.charts.diagnosis import PANELS, Asked, batch_rows, diagnosis, temperatures
-from trainer.charts.diagnosis.shared import choose_batch
+from trainer.charts import ChartError, registry
+from trainer.charts.batch_negatives import batch_rows
+from trainer.charts.settings import checked
+from trainer.charts.snapshot_measures import choose_batch, temperatures
 from trainer.charts.snapshots import BATCH
-from trainer.cli.export import diagnosis as command
+from trainer.charts.spec import Request, Target, targets_of
 from trainer.data.pairs import BATCH as KEPT_BATCH
 from trainer.store import read_snapshot
+
+CHARTS = registry.BUILT_IN["explaining"]
+
+
+def computed(workspace, name: str, runs=(1, 2), steps=(), progress=lambda *_: None, **settings):
+    chart = registry.load(name)
+    chosen = checked(chart.settings(**settings))
+    data = chart.result(workspace, Request(targets_of(runs, steps)), chosen, progress)
+    return data, chart.panel(data, chosen)
+
+
+def panel(*args, **settings):
+    return computed(*args, **settings)[1]
 
 
 def snapshot(charted, run: int, step: int | None = None):
@@ -31,12 +45,8 @@ def line(numbers, words: str):
     return next(row for row in numbers.lines if row.words == words).values
 
 
-def test_the_command_knows_the_panels():
-    assert command.PANELS == PANELS
-
-
 def test_spectrum(charted):
-    board = diagnosis(charted, [1, 2], Asked())
+    board = panel(charted, "embedding-spectrum")
     shots = [snapshot(charted, run) for run in (1, 2)]
     expected = [effective_eigenvalues(part) for shot in shots for part in (shot.image, shot.text)]
     assert line(board.piece("spectra"), "Effective directions (99 %)") == tuple(expected)
@@ -47,7 +57,7 @@ def test_spectrum(charted):
 
 
 def test_saturation_is_that_of_the_runs_own_batches(charted):
-    board = diagnosis(charted, [1, 2], Asked(), "saturation")
+    board = panel(charted, "gradient-saturation")
     table = board.piece("saturation")
     means = line(table, "Mean of 1 − p")
     shot = snapshot(charted, 1)
@@ -65,7 +75,7 @@ def test_saturation_is_that_of_the_runs_own_batches(charted):
 
 
 def test_batch_weights_are_of_what_the_objective_sees(charted):
-    board = diagnosis(charted, [1, 2], Asked(size=16, number=1, anchor=3), "batch")
+    data, board = computed(charted, "batch-negatives", size=16, number=1, anchor=3)
     shot = snapshot(charted, 2)
     rows = batch_rows(shot, 16, 1)
     image, text = shot.image[rows], shot.text[rows]
@@ -73,19 +83,19 @@ def test_batch_weights_are_of_what_the_objective_sees(charted):
     found = batch(*seen, 30.0)
     assert np.allclose(board.piece("infoloob-1").values, found.infoloob)
     assert np.allclose(board.piece("logits-1").values, found.logits)
-    assert board.facts.rows == tuple(batch_rows(snapshot(charted, 1), 16, 1).tolist())
+    assert data.found[0].rows.tolist() == batch_rows(snapshot(charted, 1), 16, 1).tolist()
     labels = [shot.items.label[row] for row in rows]
     assert labels == sorted(labels)
     strip = board.piece("negatives-1")
     assert strip.cells[0].row == rows[3]
     assert strip.cells[1].share == pytest.approx(float(found.infoloob[3].max()))
     for bad in (1, 1000):
-        with pytest.raises(ChartError, match="2 to 256"):
-            diagnosis(charted, [1], Asked(size=bad), "batch")
+        with pytest.raises(ChartError, match="from 2 to 256"):
+            panel(charted, "batch-negatives", size=bad)
 
 
 def test_attributes_are_the_probes(charted):
-    board = diagnosis(charted, [1, 2], Asked(), "attributes")
+    board = panel(charted, "attribute-probes")
     shot = snapshot(charted, 1)
     table = board.piece("table-images")
     assert table.columns == ("color",)  # `relation` has one value only in these runs
@@ -98,21 +108,37 @@ def test_attributes_are_the_probes(charted):
 
 def test_progress_is_told_and_can_cancel(charted):
     told = []
-    diagnosis(charted, [1], Asked(), "attributes", progress=lambda share, note: told.append(share))
+    panel(charted, "attribute-probes", (1,), progress=lambda share, note: told.append(share))
     assert told
     assert all(0 <= share <= 1 for share in told)
 
     def cancel(_share: float, _note: str) -> None:
         raise InterruptedError
 
-    for panel in PANELS:
+    for name in CHARTS:
         with pytest.raises(InterruptedError):
-            diagnosis(charted, [1], Asked(), panel, progress=cancel)
+            panel(charted, name, (1,), progress=cancel)
 
 
-def test_no_such_panel(charted):
-    with pytest.raises(ChartError, match="no panel"):
-        diagnosis(charted, [1], Asked(), "nothing")
+@pytest.mark.parametrize("name", CHARTS)
+def test_three_snapshots_have_three_colors(charted, name: str):
+    board = panel(charted, name, (1, 2, 1), (None, None, 80))
+    parts = [part for mark in board.pieces for part in (mark, *getattr(mark, "curves", ()), *getattr(mark, "dots", ()))]
+    assert {"run_a", "run_b", "first"} <= {getattr(part, "tone", None) for part in parts}
+    assert "step 80" in str([(mark.title, getattr(mark, "columns", ""), parts) for mark in board.pieces])
+
+
+def test_a_run_at_two_steps_has_one_course(charted):
+    board = panel(charted, "embedding-spectrum", (1, 1), (80, 160))
+    assert [curve.name for curve in board.piece("steps-rank").curves] == ["clip-scenes, images", "clip-scenes, texts"]
+
+
+def test_negatives_are_listed(charted):
+    data, _ = computed(charted, "batch-negatives", anchor=2)
+    told = registry.load("batch-negatives").numbers(data, registry.load("batch-negatives").settings(anchor=2))
+    assert [row["mean_unsaturated"] for row in told] == [one.batch.unsaturated.mean() for one in data.found]
+    assert told[0]["heaviest_weight"] == data.found[0].batch.infoloob[2].max()
+    assert told[0]["anchor"] == data.found[0].rows[2]
 
 
 def test_batches_are_training_pairs_where_they_were_kept(charted):
@@ -121,8 +147,8 @@ def test_batches_are_training_pairs_where_they_were_kept(charted):
     results = types.SimpleNamespace(snapshots=lambda _run: [*held, *kept])
     workspace = types.SimpleNamespace(results=results)
     run = charted.runs.get(1)
-    assert choose_batch(workspace, run, Asked(step=80)) in kept
-    assert choose_batch(workspace, run, Asked(step=80)).step == 80
-    assert choose_batch(workspace, run, Asked(step=80, heldout=True)) in held
-    assert choose_batch(workspace, run, Asked(step=0)) in held
+    assert choose_batch(workspace, run, Target(1, 80), Request()) in kept
+    assert choose_batch(workspace, run, Target(1, 80), Request()).step == 80
+    assert choose_batch(workspace, run, Target(1, 80), Request(), held_out=True) in held
+    assert choose_batch(workspace, run, Target(1, 0), Request()) in held
     assert BATCH == KEPT_BATCH

@@ -10,8 +10,10 @@ import pytest
 
 from trainer import config
 from trainer.charts import ChartError
-from trainer.charts.diagnosis import Asked, diagnosis, lacking_independent
+from trainer.charts.attribute_probes import CHART, ProbeSettings, lacking_independent
+from trainer.charts.marks import Panel
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request, targets_of
 from trainer.evaluation import independent
 from trainer.inference.model_cache import AnswerError, OpenModels
 from trainer.store import Workspace, read_snapshot
@@ -29,12 +31,18 @@ def workspace(asked: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return workspace
 
 
+def probes(workspace: Workspace) -> Panel:
+    settings = ProbeSettings(independent=True)
+    data = CHART.result(workspace, Request(targets_of([1, 2])), settings, lambda *_: None)
+    return CHART.panel(data, settings)
+
+
 def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
     assert lacking_independent(workspace, [(1, None), (2, None), (3, None)]) == ((1, None), (2, None)), (
         "run 3 has no checkpoint"
     )
     with pytest.raises(ChartError, match="trainer independent 1 2"):
-        diagnosis(workspace, [1, 2], Asked(independent=True), "attributes")
+        probes(workspace)
     told: list[float] = []
     models = OpenModels(workspace)
     rows = independent.embed_independent(models, [1, 2], [4, None], lambda share, _note: told.append(share))
@@ -55,7 +63,7 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
     assert choose_snapshot(workspace, workspace.runs.get(1)).split == "renderings", "other views go on as before"
     assert lacking_independent(workspace, [(1, None), (2, None)]) == ((1, None),)
     assert lacking_independent(workspace, [(1, 4), (2, 4)]) == ((2, 4),)
-    board = diagnosis(workspace, [1, 2], Asked(independent=True), "attributes")
+    board = probes(workspace)
     assert "step 4, scenes independent" in board.head[0]
     assert "on equal terms" in board.notes[1]
 

@@ -1,4 +1,4 @@
-"""Boards on paper and in the terminal: every panel of the Hopfield lab and of the diagnosis, from its real command."""
+"""Charts on paper and in the terminal, from their real commands; and the ablation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import pytest
 
 from trainer.__main__ import main
-from trainer.charts import diagnosis
+from trainer.charts import registry
 from trainer.charts.snapshots import choose_snapshot
 from trainer.config import Run, replace
 from trainer.config.ablation import FOUR, four_way
@@ -16,13 +16,13 @@ from trainer.store import read_snapshot
 
 pytestmark = pytest.mark.slow
 
-KINDS = [("diagnosis", panel) for panel in diagnosis.PANELS]
+KINDS = (*registry.BUILT_IN["hopfield"], *registry.BUILT_IN["explaining"])
 
 
-@pytest.mark.parametrize(("kind", "panel"), KINDS)
-def test_every_panel_is_drawn_and_listed(charted, kind: str, panel: str, tmp_path, recwarn):
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_panel_is_drawn_and_listed(charted, kind: str, tmp_path, recwarn):
     files = [tmp_path / f"a.{suffix}" for suffix in ("svg", "csv")]
-    words = ["export", kind, "--runs", "1", "2", "--panel", panel, "--workspace", str(charted.folder)]
+    words = ["export", kind, "--runs", "1", "2", "--workspace", str(charted.folder)]
     assert main([*words, "--out", *map(str, files)]) == 0
     text = files[0].read_text(encoding="utf-8")
     assert "clip-scenes" in text
@@ -30,7 +30,7 @@ def test_every_panel_is_drawn_and_listed(charted, kind: str, panel: str, tmp_pat
     with files[1].open(encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["chart", "part", "series", "x", "y", "low", "high"]
-    assert {row[0] for row in rows[1:]} == {panel}
+    assert {row[0] for row in rows[1:]} == {kind}
     assert not [str(w.message) for w in recwarn if "layout" in str(w.message)]
 
 
@@ -43,7 +43,7 @@ def test_analyze_prints_the_tables(charted, capsys):
     assert [column["cos(x, y)"] for column in columns] == pytest.approx(expected, abs=1e-5)
     assert main(words) == 0
     assert "cos(U_x, U_y)" in capsys.readouterr().out
-    assert main(["analyze", "diagnosis", "1", "--panel", "saturation", "--workspace", str(charted.folder)]) == 0
+    assert main(["analyze", "gradient-saturation", "1", "--workspace", str(charted.folder)]) == 0
     assert "Mean of 1 − p" in capsys.readouterr().out
 
 

@@ -9,12 +9,6 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
-
-from trainer.analysis.probes import Probe, probe
-from trainer.analysis.progress import Progress
-from trainer.analysis.sampling import at_most
-from trainer.analysis.spectra import covariance_spectrum, effective_directions, effective_rank
-from trainer.charts import ChartError, objective_label
 from trainer.charts.diagnosis.shared import (
     MOST_PAIRS,
     Asked,
@@ -25,6 +19,12 @@ from trainer.charts.diagnosis.shared import (
     sides_of,
     title,
 )
+
+from trainer.analysis.probes import Probe, probe
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.analysis.spectra import covariance_spectrum, effective_directions, effective_rank
+from trainer.charts import ChartError, objective_label
 from trainer.charts.marks import (
     RUN_TONES,
     Axis,

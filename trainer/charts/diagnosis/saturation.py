@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-
-from trainer.analysis import batches
-from trainer.analysis.progress import Progress
 from trainer.charts.diagnosis.shared import (
     Asked,
     Temperatures,
@@ -22,6 +19,9 @@ from trainer.charts.diagnosis.shared import (
     temperatures,
     title,
 )
+
+from trainer.analysis import batches
+from trainer.analysis.progress import Progress
 from trainer.charts.marks import RUN_TONES, Axis, Mark, NumberRow, NumberTable, Panel, Series, XYPlot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot

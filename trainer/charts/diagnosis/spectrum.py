@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
-from trainer.analysis.progress import Progress
-from trainer.analysis.sampling import at_most
-from trainer.analysis.spectra import (
-    covariance_spectrum,
-    effective_directions,
-    effective_rank,
-    is_collapsed,
-    share_in_first,
-    shares_of,
-)
 from trainer.charts.diagnosis.shared import (
     MOST_PAIRS,
     Asked,
@@ -27,6 +16,17 @@ from trainer.charts.diagnosis.shared import (
     sides_of,
     steps_plot,
     title,
+)
+
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.analysis.spectra import (
+    covariance_spectrum,
+    effective_directions,
+    effective_rank,
+    is_collapsed,
+    share_in_first,
+    shares_of,
 )
 from trainer.charts.marks import RUN_TONES, Axis, NumberRow, NumberTable, Panel, Series, XYPlot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot

@@ -1,0 +1,225 @@
+"""A batch: its logits, the weights of its negatives, and those that may be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Int
+
+from trainer.analysis import batches
+from trainer.analysis.retrieval import groups_of
+from trainer.analysis.tiles import exact
+from trainer.charts.marks import HeatMap, ImageRow, NumberRow, NumberTable, Panel, RowImage, run_tone
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshot_measures import (
+    Temperatures,
+    choose_batch,
+    head_of,
+    held_out_setting,
+    kind_of,
+    pairs_of,
+    temperatures,
+)
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+from trainer.store.snapshot_files import Items, Snapshot
+
+MOST_BATCH: Final = 256
+MOST_SHOWN: Final = 6
+"""Likely false negatives."""
+LEAST_ALIKE: Final = 0.9
+"""Cosine of two texts, or of two images, from which a negative may be right."""
+
+
+@dataclass(frozen=True)
+class BatchSettings:
+    """Which batch, and the anchor whose negatives are shown."""
+
+    size: int = setting(32, "Pairs in the batch", "Pairs of the batch.", low=2, high=MOST_BATCH, log=True)
+    number: int = setting(0, "Batch", "Which batch, in an order drawn from a fixed seed.", low=0, high=99)
+    held_out: bool = held_out_setting()
+    anchor: int = setting(0, "Anchor", "Place of the anchor in the batch.", low=0, control=False, redraws=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOfRun(SnapshotLabel):
+    """A batch of one run.
+
+    Attributes:
+        rows: Of the snapshot, ordered by class and caption.
+        likely: Likely false negatives, the heaviest first: both places, weight, cosine, and the reason.
+    """
+
+    items: Items
+    rows: Int[np.ndarray, " b"]
+    warm: Temperatures
+    batch: batches.BatchWeights
+    likely: tuple[tuple[int, int, float, float, str], ...]
+
+    def anchor(self, settings: BatchSettings) -> int:
+        """The place of the anchor, in the batch."""
+        return min(settings.anchor, len(self.rows) - 1)
+
+
+def batch_of_run(
+    workspace: Workspace, target: Target, request: Request, settings: BatchSettings, progress: Progress
+) -> BatchOfRun:
+    """The batch, as the run's objective compares it.
+
+    Raises:
+        ChartError: No such snapshot, or one without pairs.
+        StoreError: No such run.
+    """
+    run = workspace.runs.get(target.run)
+    row = choose_batch(workspace, run, target, request, held_out=settings.held_out)
+    snapshot, warm = pairs_of(row, run), temperatures(workspace, run, row.step)
+    progress(0.5, "Weighing the negatives")
+    rows = batch_rows(snapshot, settings.size, settings.number)
+    image, text = exact(snapshot.image[rows]), exact(snapshot.text[rows])
+    side: batches.Side = "pairs" if warm.beta is None else "images"
+    found = batches.batch(*batches.seen_by(image, text, warm.beta, side), warm.inv_tau)
+    groups = groups_of([snapshot.items.caption[row] for row in rows.tolist()])
+    likely = batches.likely_false_negatives(found, image, text, groups, least=LEAST_ALIKE)
+    return BatchOfRun(**shown(run, row), items=snapshot.items, rows=rows, warm=warm, batch=found, likely=tuple(likely))
+
+
+def batch_rows(snapshot: Snapshot, size: int, number: int) -> Int[np.ndarray, " b"]:
+    """Rows of the batch, ordered by class and caption so that alike pairs stand side by side."""
+    size = min(size, snapshot.n)
+    order = np.random.default_rng(0).permutation(snapshot.n)
+    start = (number * size) % max(snapshot.n - size + 1, 1)
+    rows = order[start : start + size].tolist()
+    items = snapshot.items
+    return np.array(sorted(rows, key=lambda row: (items.label[row], items.caption[row], row)))
+
+
+def draw(data: PerRun[BatchOfRun], settings: BatchSettings) -> Panel:
+    """Three heat maps a run, and the images of the anchor's negatives and of the likely false ones."""
+    drawn = list(zip(data.found, data.places, labels(data.found), strict=True))
+    strips = [strip for each in drawn for strip in ((_negatives(*each, settings),), (_false_negatives(*each),))]
+    return Panel(
+        title="Which negatives push an anchor?",
+        head=(*head_of(data.found), f"batch {settings.number} of {settings.size} pairs"),
+        rows=(*(_grids(*each, settings) for each in drawn), *strips, (_table(drawn),)),
+        notes=(
+            "Rows are anchors, columns their samples, ordered by class. Weights: share of each sample in the gradient "
+            "on the anchor; InfoNCE's diagonal is p, and its negatives together only weigh 1 − p. Click a row for its "
+            "anchor.",
+            "Pairs of the first training batch, as the run saw them at this step, or held-out ones, drawn from a fixed "
+            "seed. Likely false negatives: the same caption, or a cosine of at least "
+            f"{LEAST_ALIKE:g} between the two texts or the two images.",
+            *(_note(one, name) for one, _, name in drawn),
+        ),
+    )
+
+
+def _table(drawn: Sequence[tuple[BatchOfRun, int, str]]) -> NumberTable:
+    lines = (
+        ("Mean of 1 − p", [float(one.batch.unsaturated.mean()) for one, *_ in drawn], 4),
+        ("Likely false negatives", [float(len(one.likely)) for one, *_ in drawn], 0),
+        ("1/tau", [one.warm.inv_tau for one, *_ in drawn], 4),
+    )
+    rows = tuple(NumberRow(words, "", tuple(values), digits) for words, values, digits in lines)
+    return NumberTable("batch", "This batch", tuple(name for *_, name in drawn), rows)
+
+
+def _note(one: BatchOfRun, name: str) -> str:
+    seen = "images against texts" if one.warm.beta is None else f"U_x against U_y at beta = {one.warm.beta:g}"
+    left = f"mean of 1 − p {one.batch.unsaturated.mean():.4f}"
+    return f"{name}: {kind_of(one.split)} pairs, {seen}, 1/tau = {one.warm.inv_tau:.3g}, {left}."
+
+
+def _grids(one: BatchOfRun, index: int, name: str, settings: BatchSettings) -> tuple[HeatMap, ...]:
+    names = tuple(f"{row}: {one.items.caption[row]}" for row in one.rows.tolist())
+    found = one.batch
+    parts = (
+        ("logits", f"{name}: Logits", found.logits, float(found.logits.min()), float(found.logits.max()), "logit"),
+        ("infonce", "Weights of InfoNCE", found.infonce, 1e-4, 1.0, "weight"),
+        ("infoloob", "Weights of InfoLOOB", found.infoloob, 1e-4, 1.0, "weight"),
+    )
+    return tuple(
+        HeatMap(
+            f"{key}-{index}",
+            title,
+            values,
+            "sample (text)" if one.warm.beta is None else "sample (U_y)",
+            "anchor (image)" if one.warm.beta is None else "anchor (U_x)",
+            (),
+            ((float(one.anchor(settings)), "▸"),),
+            low,
+            high,
+            unit,
+            log=unit == "weight",
+            rows=names,
+            columns=names,
+            row_ids=tuple(range(len(names))),
+        )
+        for key, title, values, low, high, unit in parts
+    )
+
+
+def _negatives(one: BatchOfRun, index: int, name: str, settings: BatchSettings) -> ImageRow:
+    anchor, found = one.anchor(settings), one.batch
+    cells = [_cell(one, anchor, f"anchor · p = {_share(found.infonce[anchor, anchor])}", strong=True)]
+    for j in np.argsort(-found.infoloob[anchor], kind="stable")[:10].tolist():
+        words = f"{_share(found.infonce[anchor, j])} · {_share(found.infoloob[anchor, j])}"
+        cells.append(_cell(one, j, words, float(found.infoloob[anchor, j])))
+    title, note = f"{name}: what pushes the anchor most", "weight in InfoNCE · in InfoLOOB"
+    return ImageRow(f"negatives-{index}", title, run_tone(index), tuple(cells), note)
+
+
+def _false_negatives(one: BatchOfRun, index: int, name: str) -> ImageRow:
+    cells = []
+    for place, (first, second, weight, cosine, reason) in enumerate(one.likely[:MOST_SHOWN], start=1):
+        cosines = "" if reason == "same caption" else f" {cosine:.2f}"
+        cells.append(_cell(one, first, f"{place}a · {reason}{cosines}"))
+        cells.append(_cell(one, second, f"{place}b · weight {_share(weight)}"))
+    more = f", the {MOST_SHOWN} heaviest shown" if len(one.likely) > MOST_SHOWN else ""
+    note = f"{len(one.likely)} likely{more}"
+    return ImageRow(f"false-{index}", f"{name}: likely false negatives", run_tone(index), tuple(cells), note)
+
+
+def _cell(one: BatchOfRun, place: int, words: str, share: float = float("nan"), *, strong: bool = False) -> RowImage:
+    row = int(one.rows[place])
+    return RowImage(row, one.items.path[row], one.items.caption[row], words, share, strong)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.1f} %" if value >= 0.0005 else "< 0.1 %"
+
+
+def values(data: PerRun[BatchOfRun], settings: BatchSettings) -> list[dict[str, Any]]:
+    """Facts, what is left of the gradient, and the anchor's match and heaviest negative."""
+    facts = ("run", "name", "objective", "step", "dataset", "split")
+    return [{name: getattr(one, name) for name in facts} | _values(one, settings) for one in data.found]
+
+
+def _values(one: BatchOfRun, settings: BatchSettings) -> dict[str, Any]:
+    anchor = one.anchor(settings)
+    return {
+        "size": len(one.rows),
+        "inv_tau": one.warm.inv_tau,
+        "beta": one.warm.beta,
+        "mean_unsaturated": float(one.batch.unsaturated.mean()),
+        "likely_false_negatives": len(one.likely),
+        "anchor": int(one.rows[anchor]),
+        "p": float(one.batch.infonce[anchor, anchor]),
+        "heaviest_negative": int(one.rows[one.batch.infoloob[anchor].argmax()]),
+        "heaviest_weight": float(one.batch.infoloob[anchor].max()),
+    }
+
+
+CHART: Final = Chart(
+    name="batch-negatives",
+    view="explaining",
+    label="Batch negatives",
+    question="Which negatives push an anchor, and which of them may be right?",
+    settings=BatchSettings,
+    compute=per_run(batch_of_run),
+    draw=draw,
+    values=values,
+)

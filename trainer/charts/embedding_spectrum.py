@@ -1,0 +1,170 @@
+"""In how many directions the embeddings vary: at this step, and over training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.sampling import at_most
+from trainer.analysis.spectra import (
+    covariance_spectrum,
+    effective_directions,
+    effective_rank,
+    is_collapsed,
+    share_in_first,
+    shares_of,
+)
+from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
+from trainer.charts.settings import NoSettings
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshot_measures import (
+    MOST_PAIRS,
+    alike_snapshots,
+    choose,
+    course,
+    finite,
+    head_of,
+    modalities_of,
+    steps_plot,
+)
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace, read_snapshot
+
+Modality = Literal["image", "text"]
+MODALITIES: Final[tuple[Modality, ...]] = ("image", "text")
+
+_LINES: Final = (
+    ("Effective directions (99 %)", "Directions that hold 99 % of the variance.", effective_directions, 0),
+    ("Effective rank", "Exp of the entropy of the spectrum (Roy & Vetterli, 2007).", effective_rank, 2),
+    ("Variance in the first (%)", "", lambda e: 100 * share_in_first(e, 1), 1),
+    ("Variance in the first 10 (%)", "", lambda e: 100 * share_in_first(e, 10), 1),
+    ("Total variance", "1 would be spread all over the sphere.", lambda e: float(e.sum()), 3),
+    ("Width d", "Directions there are.", lambda e: float(len(e)), 0),
+)
+_STEPS: Final = (
+    ("rank", "Effective rank", "effective rank"),
+    ("directions", "Effective directions (99 %)", "directions"),
+    ("first", "Variance in the first 10", "share (%)"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingSpectra(SnapshotLabel):
+    """One run's covariances.
+
+    Attributes:
+        n: Rows measured, of `rows`.
+        eigenvalues: Of each modality, descending.
+        steps: Of each modality, a row a step: the step, effective rank, effective directions, percent in the first 10.
+    """
+
+    n: int
+    rows: int
+    eigenvalues: dict[Modality, Float[np.ndarray, " d"]]
+    steps: dict[Modality, Float[np.ndarray, "s 4"]]
+
+
+def spectra(
+    workspace: Workspace, target: Target, request: Request, settings: NoSettings, progress: Progress
+) -> EmbeddingSpectra:
+    """The spectra of the snapshot, and measures of all snapshots of the same data.
+
+    Raises:
+        ChartError: No such snapshot, or embeddings that are not numbers.
+        StoreError: No such run.
+    """
+    run = workspace.runs.get(target.run)
+    row = choose(workspace, run, target, request)
+    snapshot = read_snapshot(row.folder)
+    rows = at_most(snapshot.n, MOST_PAIRS)
+    parts = modalities_of(snapshot)
+    eigenvalues = {side: covariance_spectrum(finite(part[rows], run), progress) for side, part in parts}
+    others = alike_snapshots(workspace, request, target, row)
+    points: dict[Modality, list[tuple[float, ...]]] = {side: [] for side, _ in parts}
+    for place, other in enumerate(others):
+        progress(place / len(others), f"Spectra of {run.name}")
+        for side, vectors in modalities_of(read_snapshot(other.folder)):
+            if side in points and np.isfinite(vectors[:1]).all():
+                points[side].append((other.step, *_measures(vectors)))
+    steps = {side: np.array(found, dtype=np.float64).reshape(-1, 4) for side, found in points.items()}
+    return EmbeddingSpectra(**shown(run, row), n=len(rows), rows=snapshot.n, eigenvalues=eigenvalues, steps=steps)
+
+
+def _measures(vectors: np.ndarray) -> tuple[float, float, float]:
+    eigenvalues = covariance_spectrum(vectors[at_most(len(vectors), MOST_PAIRS)])
+    return effective_rank(eigenvalues), effective_directions(eigenvalues), 100 * share_in_first(eigenvalues, 10)
+
+
+def draw(data: PerRun[EmbeddingSpectra], settings: NoSettings) -> Panel:
+    """Spectra of both modalities, three measures over the steps, and the table."""
+    names = labels(data.found)
+    each = [
+        (f"{name}, {side}s", one, one.eigenvalues[side])
+        for one, name in zip(data.found, names, strict=True)
+        for side in MODALITIES
+        if side in one.eigenvalues
+    ]
+    table = [NumberRow(w, h, tuple(float(read(e)) for *_, e in each), digits) for w, h, read, digits in _LINES]
+    told = "Rows measured; a centered cloud spans n − 1 directions at most."
+    table.append(NumberRow("n", told, tuple(float(one.n) for _, one, _ in each), 0))
+    when = "At these steps" if len({one.step for one in data.found}) > 1 else "At this step"
+    numbers = NumberTable("spectra", when, tuple(name for name, *_ in each), tuple(table), badges=False)
+    plots = tuple(_plot(side, data, names) for side in MODALITIES if any(side in one.eigenvalues for one in data.found))
+    return Panel(
+        title="In how many directions do the embeddings vary?",
+        head=head_of(data.found),
+        rows=(plots, tuple(_over_steps(data, place) for place in range(len(_STEPS))), (numbers,)),
+        notes=("Spectrum of the covariance of the unit rows, their mean taken off.", *_sampled(data, names)),
+        warnings=tuple(_collapsed(data, names)),
+    )
+
+
+def _plot(side: Modality, data: PerRun[EmbeddingSpectra], names: list[str]) -> XYPlot:
+    there = [each for each in zip(data.found, data.places, names, strict=True) if side in each[0].eigenvalues]
+    curves = []
+    for one, place, name in there:
+        shares = np.maximum(shares_of(one.eigenvalues[side]), 1e-9)
+        curves.append(Series(name, run_tone(place), np.arange(1, len(shares) + 1, dtype=float), shares))
+    d = max(len(curve.x) for curve in curves)
+    x, y = Axis("direction", 1, d, log=True), Axis("share of the variance", 1e-6, 1.0, log=True)
+    return XYPlot(f"spectrum-{side}", f"Spectrum of the {side}s", x, y, tuple(curves))
+
+
+def _over_steps(data: PerRun[EmbeddingSpectra], measure: int) -> XYPlot:
+    key, title, label = _STEPS[measure]
+    curves = [
+        course(f"{one.name}, {side}s", run_tone(place), points[:, [0, measure + 1]], dashed=side == "text")
+        for one, place in zip(data.found, data.places, strict=True)
+        for side, points in one.steps.items()
+        if len(points)
+    ]
+    return steps_plot(f"steps-{key}", title, label, curves)
+
+
+def _collapsed(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:
+    for one, name in zip(data.found, names, strict=True):
+        for side, eigenvalues in one.eigenvalues.items():
+            if is_collapsed(eigenvalues, one.n):
+                number, possible = effective_directions(eigenvalues), min(len(eigenvalues), max(one.n - 1, 1))
+                there = f"the {side}s of {name} vary in {number} of {possible} directions only"
+                yield f"Dimensional collapse: {there}."
+
+
+def _sampled(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:
+    for one, name in zip(data.found, names, strict=True):
+        if one.rows > one.n:
+            yield f"{name}: {MOST_PAIRS:,} of {one.rows:,} rows, drawn at random."
+
+
+CHART: Final = Chart(
+    name="embedding-spectrum",
+    view="explaining",
+    label="Embedding spectrum",
+    question="In how many directions do the embeddings vary?",
+    compute=per_run(spectra),
+    draw=draw,
+)

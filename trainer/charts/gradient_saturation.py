@@ -1,0 +1,185 @@
+"""How much of the gradient of InfoNCE is left, against that of InfoLOOB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis import batches
+from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshot_measures import (
+    Temperatures,
+    alike_snapshots,
+    choose_batch,
+    course,
+    head_of,
+    held_out_setting,
+    kind_of,
+    pairs_of,
+    steps_plot,
+    temperatures,
+)
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace, read_snapshot
+from trainer.store.snapshot_files import Snapshot
+
+NOTES: Final = (
+    "InfoNCE keeps the match in its own denominator, so its gradient is 1 − p times that of InfoLOOB: it saturates "
+    "as p nears 1. InfoLOOB's factor is 1 for every anchor. Pull: length of tau times the gradient on an anchor.",
+    "Batches are the run's first training batch at this step, or as large ones drawn from held-out pairs.",
+)
+
+
+@dataclass(frozen=True)
+class SaturationSettings:
+    """Which pairs make the batches."""
+
+    held_out: bool = held_out_setting()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saturation(SnapshotLabel):
+    """One run's anchors.
+
+    Attributes:
+        size: Pairs of a batch.
+        left: 1 - p of every anchor.
+        infonce, infoloob: Length of the pull of both bounds on every anchor.
+        steps: A row a snapshot of the same data: its step, and the mean of 1 - p.
+    """
+
+    warm: Temperatures
+    size: int
+    left: Float[np.ndarray, " m"]
+    infonce: Float[np.ndarray, " m"]
+    infoloob: Float[np.ndarray, " m"]
+    steps: Float[np.ndarray, "s 2"]
+
+
+def saturation(
+    workspace: Workspace, target: Target, request: Request, settings: SaturationSettings, progress: Progress
+) -> Saturation:
+    """What is left of the gradient on the anchors of the run's own batches.
+
+    Raises:
+        ChartError: No such snapshot, or one without pairs.
+        StoreError: No such run.
+    """
+    run = workspace.runs.get(target.run)
+    row = choose_batch(workspace, run, target, request, held_out=settings.held_out)
+    snapshot, warm = pairs_of(row, run), temperatures(workspace, run, row.step)
+    size = max(2, min(workspace.runs.config_of(run.id).optimizer.batch_size, snapshot.n, 1024))
+    progress(0.0, f"Saturation of {run.name}")
+    anchors = unsaturated(snapshot, warm, size)
+    others, steps = alike_snapshots(workspace, request, target, row), []
+    for place, other in enumerate(others):
+        progress(place / len(others), f"Saturation of {run.name}")
+        then = temperatures(workspace, run, other.step)
+        left, _, _ = unsaturated(read_snapshot(other.folder), then, size, most=size)
+        steps.append((other.step, float(left.mean())))
+    found = np.array(steps, dtype=np.float64).reshape(-1, 2)
+    left, infonce, infoloob = anchors
+    return Saturation(
+        **shown(run, row), warm=warm, size=size, left=left, infonce=infonce, infoloob=infoloob, steps=found
+    )
+
+
+def unsaturated(
+    snapshot: Snapshot, warm: Temperatures, size: int, *, most: int = 2048
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """1 - p and both pulls of every anchor of as many whole batches as fit into `most` pairs, both ways round."""
+    order = np.random.default_rng(0).permutation(snapshot.n)
+    lefts, ours, loobs = [], [], []
+    sides: tuple[batches.Side, ...] = ("pairs",) if warm.beta is None else ("images", "texts")
+    for start in range(0, max(min(len(order), most) - size + 1, 1), size):
+        rows = np.sort(order[start : start + size])
+        image, text = snapshot.image[rows], snapshot.text[rows]
+        for side in sides:
+            anchors, samples = batches.seen_by(image, text, warm.beta, side)
+            # CLOOB asks one way only on each side; CLIP asks both ways.
+            for x, y in ((anchors, samples), (samples, anchors)) if warm.beta is None else ((anchors, samples),):
+                found = batches.batch(x, y, warm.inv_tau)
+                left, (ours_here, loob_here) = found.unsaturated, batches.pull_lengths(found, y)
+                lefts.append(left)
+                ours.append(ours_here)
+                loobs.append(loob_here)
+    return np.concatenate(lefts), np.concatenate(ours), np.concatenate(loobs)
+
+
+def draw(data: PerRun[Saturation], settings: SaturationSettings) -> Panel:
+    """What is left, over anchors and over training, the pulls of both bounds, and the table."""
+    names = labels(data.found)
+    drawn = list(zip(data.found, data.places, names, strict=True))
+    curves = [course(one.name, run_tone(place), one.steps) for one, place, _ in drawn if len(one.steps)]
+    over = steps_plot("steps-left", "Mean of 1 − p over training", "mean of 1 − p", curves)
+    pulls = tuple(_pull_plot(*each) for each in drawn)
+    return Panel(
+        title="How much of the gradient is left?",
+        head=head_of(data.found),
+        rows=((_factor_plot(drawn), over), pulls, (_table(data.found, names),)),
+        notes=(*NOTES, *(_note(one, name) for one, _, name in drawn)),
+    )
+
+
+def _note(one: Saturation, name: str) -> str:
+    seen = "of image and text" if one.warm.beta is None else f"after its retrieval, beta = {one.warm.beta:g}"
+    return (
+        f"{name}: batches of {one.size:,} {kind_of(one.split)} pairs, {len(one.left):,} anchors, "
+        f"1/tau = {one.warm.inv_tau:.3g}, cosines {seen}."
+    )
+
+
+def _table(found: Sequence[Saturation], names: Sequence[str]) -> NumberTable:
+    lines = (
+        ("Mean of 1 − p", [one.left.mean() for one in found], 4),
+        ("Median of 1 − p", [np.median(one.left) for one in found], 4),
+        *((f"Anchors below {b:g} (%)", [100 * np.mean(one.left < b) for one in found], 1) for b in (0.1, 0.01, 0.001)),
+        ("Mean pull, InfoNCE", [one.infonce.mean() for one in found], 4),
+        ("Mean pull, InfoLOOB", [one.infoloob.mean() for one in found], 4),
+        ("1/tau", [one.warm.inv_tau for one in found], 4),
+        ("Anchors", [len(one.left) for one in found], 0),
+    )
+    rows = (NumberRow(w, "", tuple(float(v) for v in values), d, w == "Mean of 1 − p") for w, values, d in lines)
+    return NumberTable("saturation", "Of one update", tuple(names), tuple(rows))
+
+
+def _factor_plot(drawn: Sequence[tuple[Saturation, int, str]]) -> XYPlot:
+    edges = np.linspace(-6, 0, 49)
+    curves = []
+    for one, place, name in drawn:
+        share = 100 * np.histogram(np.log10(np.clip(one.left, 1e-6, 1)), edges)[0] / len(one.left)
+        curves.append(Series(name, run_tone(place), 10.0**edges, share, stepped=True))
+    top = max(float(c.y.max()) for c in curves)
+    curves.append(Series("InfoLOOB: always 1", "quiet", np.array([1.0, 1.0]), np.array([0, 1.08 * top]), width=3))
+    x, y = Axis("1 − p: share of the gradient that is left", 1e-6, 1.3, log=True), Axis("anchors (%)", 0, 1.08 * top)
+    note = "smaller ones in the first bar"
+    return XYPlot("factor", "What saturation leaves of InfoNCE", x, y, tuple(curves), note=note)
+
+
+def _pull_plot(one: Saturation, index: int, name: str) -> XYPlot:
+    edges = np.linspace(0, max(float(one.infoloob.max()), 0.1) * 1.001, 41)
+    shares = [100 * np.histogram(values, edges)[0] / len(values) for values in (one.infonce, one.infoloob)]
+    curves = (
+        Series(f"InfoNCE, mean {one.infonce.mean():.3f}", run_tone(index), edges, shares[0], stepped=True),
+        Series(f"InfoLOOB, mean {one.infoloob.mean():.3f}", "quiet", edges, shares[1], stepped=True),
+    )
+    # The first bar of a saturated run towers over all others: the axis would show nothing else.
+    top = max(float(np.sort(s)[-2]) if s.max() > 60 else float(s.max()) for s in shares)
+    x, y = Axis("pull on an anchor", 0, float(edges[-1])), Axis("anchors (%)", 0, max(1.1 * top, 5))
+    return XYPlot(f"pull-{index}", f"Pull of both bounds on {name}", x, y, curves, tone=run_tone(index))
+
+
+CHART: Final = Chart(
+    name="gradient-saturation",
+    view="explaining",
+    label="Gradient saturation",
+    question="How much of the gradient is left once matches are recognized?",
+    settings=SaturationSettings,
+    compute=per_run(saturation),
+    draw=draw,
+)

@@ -1,0 +1,132 @@
+"""What the charts of the view Explaining away share: which batch, at which temperature, and measures over the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.charts import BOTH, ChartError
+from trainer.charts.marks import Axis, Series, XYPlot
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel
+from trainer.charts.snapshots import BATCH, choose_snapshot
+from trainer.charts.spec import Request, Target
+from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
+from trainer.store.snapshot_files import Snapshot
+
+MOST_PAIRS: Final = 20_000
+"""More pairs than this are sampled where a whole snapshot is measured."""
+
+
+@dataclass(frozen=True)
+class Temperatures:
+    """What the run compared with at a step: 1/tau, and beta where there is a Hopfield retrieval."""
+
+    inv_tau: float
+    beta: float | None
+
+
+def held_out_setting() -> Any:
+    """The field of which pairs make the batches."""
+    told = "Draw the batches from the snapshot, even where the first training batch was embedded at the same step."
+    return setting(False, "Batches of held-out pairs", told)
+
+
+def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:
+    """1/tau as it was logged at the step (learned ones move), and the beta of the retrieval."""
+    objective = workspace.runs.config_of(run.id).objective
+    steps, values, _ = workspace.results.series(run.id, "train/inv_tau")
+    before = np.flatnonzero((steps <= step) & np.isfinite(values))
+    default = float(getattr(objective, "inv_tau", 1 / 0.07))
+    inv_tau = float(values[before[-1]]) if len(before) else default
+    beta = getattr(objective, "scale_hopfield", None)
+    return Temperatures(inv_tau, None if beta is None else float(beta))
+
+
+def choose(workspace: Workspace, run: RunRow, target: Target, request: Request) -> SnapshotRow:
+    """The snapshot that is asked for.
+
+    Raises:
+        ChartError: There is none.
+    """
+    return choose_snapshot(workspace, run, step=target.step, dataset=request.dataset, split=request.split)
+
+
+def choose_batch(
+    workspace: Workspace, run: RunRow, target: Target, request: Request, *, held_out: bool = False
+) -> SnapshotRow:
+    """The training batch that was embedded beside the snapshot asked for; the snapshot itself where there is none."""
+    row = choose(workspace, run, target, request)
+    beside = [
+        s for s in workspace.results.snapshots(run.id) if (s.step, s.dataset, s.split) == (row.step, row.dataset, BATCH)
+    ]
+    return row if held_out or not beside else beside[0]
+
+
+def kind_of(split: str) -> str:
+    """What the pairs of a batch are, in words."""
+    return "training" if split == BATCH else "held-out"
+
+
+def pairs_of(row: SnapshotRow, run: RunRow) -> Snapshot:
+    """The snapshot, with images and texts that are numbers.
+
+    Raises:
+        ChartError: It has not.
+    """
+    snapshot = read_snapshot(row.folder)
+    if snapshot.image is None or snapshot.text is None:
+        raise ChartError(f"Run {run.name} embeds only one modality; this chart needs images and texts. {BOTH}")
+    if snapshot.n < 2:
+        raise ChartError(f"The snapshot of {run.name} has a single pair; a batch needs at least 2.")
+    finite(snapshot.image, run)
+    finite(snapshot.text, run)
+    return snapshot
+
+
+def modalities_of(snapshot: Snapshot) -> list[tuple[Literal["image", "text"], Any]]:
+    """Each modality there is, with its embeddings."""
+    return [(side, part) for side, part in (("image", snapshot.image), ("text", snapshot.text)) if part is not None]
+
+
+def finite(vectors: np.ndarray, run: RunRow) -> np.ndarray:
+    """The vectors.
+
+    Raises:
+        ChartError: They are not numbers.
+    """
+    if not np.isfinite(vectors).all():
+        raise ChartError(
+            f"The embeddings of {run.name} are not numbers: training has diverged. Choose an earlier step."
+        )
+    return vectors
+
+
+def alike_snapshots(workspace: Workspace, request: Request, target: Target, row: SnapshotRow) -> list[SnapshotRow]:
+    """The run's snapshots of the same data, by step; none where an earlier target is the same run at another step."""
+    if target != next(one for one in request.targets if one.run == target.run):
+        return []
+    rows = [s for s in workspace.results.snapshots(row.run) if (s.dataset, s.split) == (row.dataset, row.split)]
+    return sorted(rows, key=lambda s: s.step)
+
+
+def steps_plot(key: str, title: str, label: str, curves: Sequence[Series]) -> XYPlot:
+    """Values over training, from 0."""
+    last = max((float(c.x.max()) for c in curves if len(c.x)), default=1.0)
+    top = max((float(np.nanmax(c.y)) for c in curves if len(c.x)), default=1.0)
+    x, y = Axis("step", 0, max(last, 1) * 1.02), Axis(label, 0, max(top, 1e-6) * 1.08)
+    return XYPlot(key, title, x, y, tuple(curves))
+
+
+def course(name: str, tone: Any, points: Float[np.ndarray, "n 2"], *, dashed: bool = False) -> Series:
+    """A measure at every step, each marked."""
+    return Series(name, tone, points[:, 0], points[:, 1], dashed=dashed, marked=True)
+
+
+def head_of(found: Sequence[SnapshotLabel]) -> tuple[str, ...]:
+    """Which runs and snapshots, in words."""
+    return ("; ".join(f"{one.name}, step {one.step:,}, {one.dataset} {one.split}" for one in found),)
