@@ -108,5 +108,5 @@ def test_what_is_wrong_is_said_in_the_sheet(sheet, qtbot, monkeypatch):
 
 @pytest.mark.slow
 def test_the_trainers_own_sentence_comes_back(tmp_path):
-    with pytest.raises(OpenError, match=r"^'nothing-here' is no model that can be opened"):
+    with pytest.raises(OpenError, match=r"^'nothing-here' is not a known model"):
         start_opening(tmp_path / "workspace", ["open", "nothing-here"])

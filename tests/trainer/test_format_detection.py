@@ -480,9 +480,9 @@ def test_the_encoding_is_found_and_told(encoding: str, layout: str, tmp_path: Pa
         assert (notes, found.remarks) == ([], [])
     elif layout == "folder":
         assert len(found.remarks) == 6
-        assert "is no UTF-8; it is read as" in found.remarks[0][1]
+        assert "is not UTF-8; it is read as" in found.remarks[0][1]
     else:
-        assert f"is no UTF-8 (line {2 if layout == 'csv' else 1}); it is read as" in notes[0]
+        assert f"is not UTF-8 (line {2 if layout == 'csv' else 1}); read as" in notes[0]
     # What is chosen is used, and said of each line where it does not fit.
     if layout != "folder":
         assert pairs(replace(data, encoding=encoding), root) == told

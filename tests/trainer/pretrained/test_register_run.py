@@ -197,8 +197,8 @@ def test_an_open_clip_run_is_opened_at_its_newest_epoch(tmp_path, quiet):
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        ("nothing-here", "is no model that can be opened: write open_clip:NAME/TAG"),
-        ("open_clip:RN5", "is no architecture of open_clip"),
+        ("nothing-here", "is not a known model: write open_clip:NAME/TAG"),
+        ("open_clip:RN5", "is not an architecture of open_clip"),
         ("open_clip:RN50/nobody", "open_clip has no weights 'nobody' of RN50; it has openai"),
     ],
 )
