@@ -81,4 +81,4 @@ def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: E
 
 def test_without_runs_it_says_what_to_choose(exports: Exports) -> None:
     exports.ask_bundle([view(["export", "toy-batch"])], [])
-    assert "no run" in exports.banner.message.text()
+    assert "Select a run" in exports.banner.message.text()

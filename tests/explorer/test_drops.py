@@ -35,7 +35,7 @@ def test_local_images_are_taken_each_once(picture: Path) -> None:
         ("http://example.com/cat.png", "web"),
         ("data:image/png;base64,AAAA", "web"),
         ("file://server/share/cat.png", "another computer"),
-        ("file:///no/such/cat.png", "no ordinary file"),
+        ("file:///no/such/cat.png", "not a regular file"),
     ],
 )
 def test_what_is_not_a_file_of_this_computer_is_refused_with_a_sentence(qapp, url: str, words: str) -> None:

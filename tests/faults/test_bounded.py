@@ -98,7 +98,7 @@ BOMBS: dict[Callable[[Path, int], Path], str] = {
     parquet_pages: "once it is unpacked|MiB of memory",
     parquet_many: "repeat themselves",
     parquet_lists: "MiB of memory|repeat themselves|3000 used",
-    json_depth: "1 used; .*no JSON",
+    json_depth: "1 used; .*not JSON",
     csv_line: "1 used; .*longer than",
 }
 

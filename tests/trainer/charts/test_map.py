@@ -205,5 +205,5 @@ def test_rows_of_a_command(tmp_path):
     np.save(tmp_path / "rows.npy", np.array([4, 2]))
     assert rows_of("0-2,7").tolist() == [0, 1, 2, 7]
     assert rows_of(str(tmp_path / "rows.npy")).tolist() == [2, 4]
-    with pytest.raises(ExportError, match="no pairs"):
+    with pytest.raises(ExportError, match="not pairs"):
         rows_of("many")

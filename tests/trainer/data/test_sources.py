@@ -459,7 +459,7 @@ def test_what_people_point_at_is_recognized(tmp_path: Path) -> None:
     with pytest.raises(config.ConfigError, match="does not exist"):
         recognize(tmp_path / "nowhere")
     (tmp_path / "a.docx").write_bytes(b"PK")
-    with pytest.raises(config.ConfigError, match="no data set that is known"):
+    with pytest.raises(config.ConfigError, match="not a recognized data set"):
         recognize(tmp_path / "a.docx")
 
 

@@ -199,5 +199,5 @@ def test_a_folder_that_may_not_be_read_is_named(folder: Path, tmp_path: Path, mo
 
 
 def test_a_place_that_cannot_be_looked_at_is_a_sentence() -> None:
-    with pytest.raises(config.ConfigError, match="cannot be looked at: File name too long"):
+    with pytest.raises(config.ConfigError, match="could not be examined: File name too long"):
         recognize("/tmp/" + "x" * 5_000)
