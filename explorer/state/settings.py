@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, QTimer
 
-from trainer.store import earlier_names
+from explorer.state import earlier_settings
 from trainer.untrusted import confined
 
 FILE: Final = "explorer.json"
@@ -99,9 +99,9 @@ class _Kept:
             values = json.loads(confined.read(file.parent, file.name, LARGEST))
             if not isinstance(values, dict):
                 raise ValueError("no settings")
-            self.values = earlier_names.settings(values)
+            self.values = earlier_settings.renamed(values)
         except FileNotFoundError:
-            self.values = earlier_names.settings(_of_earlier_versions(file.with_name(BEFORE)))
+            self.values = earlier_settings.renamed(_of_earlier_versions(file.with_name(BEFORE)))
         except (OSError, ValueError, RecursionError):
             self.damaged = self.put_aside("damaged")
 

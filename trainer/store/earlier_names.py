@@ -24,7 +24,6 @@ _SECTIONS: Final[Mapping[str, str]] = {"[optimiser]": "[optimizer]"}
 _OBJECTIVE: Final[Mapping[str, str]] = {"colour": "color", "grey": "gray"}
 _DETAILS: Final[Mapping[str, str]] = {"neighbours": "neighbors"}
 _TRAINING: Final[Mapping[str, str]] = {"optimiser": "optimizer"}
-_SETTINGS: Final[Mapping[str, str]] = {"map/colour": "map/color", "timeline/colour": "timeline/color"}
 _LARGEST: Final = 2**30
 """Bytes of a journal; a larger file is not one of ours."""
 
@@ -62,14 +61,6 @@ def details(found: Mapping[str, _Value]) -> dict[str, _Value]:
 def training(found: Mapping[str, _Value]) -> dict[str, _Value]:
     """What a checkpoint has to go on from, under the names of today."""
     return _renamed(found, _TRAINING)
-
-
-def settings(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What a window remembered, under the keys of today; a text that somebody typed stays as it is."""
-    return {
-        _SETTINGS.get(key, key): COLUMNS.get(value, value) if key in _SETTINGS and isinstance(value, str) else value
-        for key, value in found.items()
-    }
 
 
 def run_document(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
+from explorer.state.earlier_settings import renamed
 from trainer import config
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint
@@ -176,7 +177,7 @@ def test_words_in_texts_are_not_names():
     assert earlier_names.config_text(text) == new
     assert earlier_names.config_text(new) == new
     kept = {"map/colour": "subject_colour", "timeline/colour": "rank", "classify/labels": "colour\ngrey", "a": [1]}
-    assert earlier_names.settings(kept) == {
+    assert renamed(kept) == {
         "map/color": "subject_color",
         "timeline/color": "rank",
         "classify/labels": "colour\ngrey",
