@@ -112,7 +112,7 @@ def _first_frame(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
     first = next(paint for paint in shown.paints if paint > marks["frame"]) - began
     _until_still(shown)
     grid = shown.layer.grid
-    arrays = [grid.order, grid.start, grid.counts, grid.x, grid.y, shown.layer._arranged[1].ink]
+    arrays = [grid.order, grid.start, grid.counts, grid.x, grid.y, shown.layer.arranged[1].ink]
     return {
         "index_s": _round(marks["index"] - began),
         "first_frame_s": _round(first),

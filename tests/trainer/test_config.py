@@ -237,8 +237,8 @@ def test_set_and_grid_know_the_same_names_and_say_which_fields_there_are():
         ("objective.scale_hopfeld", "4", r"There are .*objective\.learn_inv_tau"),
         ("optimizer.batchsize", "4", r"Did you mean optimizer\.batch_size\?"),
         ("speed", "4", r"There are name, seed, device, .*such as optimizer\.batch_size\."),
-        ("tau", "-1", "above 0"),
-        ("tau", "warm", "above 0"),
+        ("tau", "-1", "a positive number"),
+        ("tau", "warm", "a positive number"),
     ],
 )
 def test_a_field_that_there_is_not_is_answered_with_those_there_are(name: str, value: str, words: str):
