@@ -600,7 +600,7 @@ def test_a_run_fits_its_captions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (["--set", "optimizer.epochs=3"], "Did you mean optimizer.epochs?"),
+        (["--set", "optimzer.epochs=3"], "Did you mean optimizer.epochs?"),
         (["--set", "data.captoins=names"], "no such field"),
         (["--set", "speed"], "FIELD=VALUE"),
     ],
