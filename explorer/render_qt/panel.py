@@ -24,7 +24,7 @@ from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.shaded_table import ShadedTableCard
-from explorer.render_qt.xy_plot import XYPlotCard
+from explorer.render_qt.xy_plot import XYPlotCard, card_column
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.grid_map import GridMap, Heat
@@ -261,15 +261,7 @@ class HeatMapCard(QWidget):
         self.map = GridMap()
         self.map.setObjectName(f"{name}-map")
         self.setMinimumHeight(PLOT_PX + 60)
-        head = QHBoxLayout()
-        head.setSpacing(theme.INSIDE)
-        head.addWidget(self.title)
-        head.addWidget(self.note, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addLayout(head)
-        column.addWidget(self.map, 1)
+        card_column(self, self.title, self.note).addWidget(self.map, 1)
         self.map.pointed.connect(self._tell)
         self.map.chosen.connect(self._choose)
 
@@ -331,21 +323,10 @@ class ImageRowCard(QWidget):
         self.strip: ImageRow | None = None
         self.title, self.note = _title(), ElidedLabel()
         theme.set_role(self.note, "small")
-        self._swatch = QLabel()
         self.row = PictureRow(pictures.get)
         self.row.setObjectName(f"{name}-row")
-        head = QHBoxLayout()
-        head.setSpacing(theme.INSIDE)
         self.badges = (Badge("A", 0), Badge("B", 1))
-        for badge in self.badges:
-            head.addWidget(badge)
-        head.addWidget(self.title)
-        head.addWidget(self.note, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addLayout(head)
-        column.addWidget(self.row)
+        card_column(self, *self.badges, self.title, self.note).addWidget(self.row)
         pictures.arrived.connect(self.row.picture_arrived)
         self.row.chosen.connect(self._choose)
 

@@ -282,6 +282,19 @@ class XYPlotWidget(Plot):
                 label.setPos(1.17 * dot.x, 1.17 * dot.y)
 
 
+def card_column(card: QWidget, *head: QWidget) -> QVBoxLayout:
+    """The column of a card under its head: a title, and last what takes the rest of the line."""
+    line = QHBoxLayout()
+    line.setSpacing(theme.INSIDE)
+    for widget in head:
+        line.addWidget(widget, 1 if widget is head[-1] else 0)
+    column = QVBoxLayout(card)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(theme.SPACE)
+    column.addLayout(line)
+    return column
+
+
 class XYPlotCard(QWidget):
     """A plot under its title, with what its colors mean and what lies under the pointer."""
 
@@ -294,14 +307,7 @@ class XYPlotCard(QWidget):
         self.legend, self.plot = Legend(), XYPlotWidget()
         self.plot.pointed.connect(self._tell)
         theme.theme().follow(self._tell_legend)
-        head = QHBoxLayout()
-        head.setSpacing(theme.INSIDE)
-        head.addWidget(self.title)
-        head.addWidget(self.note, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addLayout(head)
+        column = card_column(self, self.title, self.note)
         column.addWidget(self.legend)
         column.addWidget(self.plot, 1)
 

@@ -76,7 +76,7 @@ class Undoable(QUndoCommand):
 
 
 def sentence(error: Exception) -> str:
-    """A Problem's own words; any other error is ours, and says so."""
+    """The words of a UserError; any other error is ours, and says so."""
     return (
         str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}. This is a bug; see the log."
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.settings import NoSettings, settings_of
-from trainer.errors import UserError as UserError
+from trainer.errors import UserError
 from trainer.store import Workspace
 
 S = TypeVar("S")
@@ -159,10 +159,6 @@ def numbers_of(panel: Panel) -> list[dict[str, Any]]:
             for name, row in zip(mark.rows, mark.values.tolist(), strict=True):
                 found.append({"table": mark.title, "column": name} | dict(zip(mark.columns, row, strict=True)))
     return found
-
-
-MOST_RUNS: Final = 12
-"""More than these are not drawn next to each other."""
 
 
 def targets_of(runs: Sequence[int | str], steps: Sequence[int | None] = ()) -> tuple[Target, ...]:
