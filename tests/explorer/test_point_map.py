@@ -25,6 +25,8 @@ from explorer.widgets.point_map.grid import PointGrid, winding
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.loading import load_kernels
 
+pytestmark = pytest.mark.slow  # whichever test needs the kernels first has them compiled by a process
+
 PALETTE = np.array([[200, 30, 30], [30, 160, 60], [40, 60, 220]], np.uint8)
 
 places = arrays(
