@@ -1,1 +1,1 @@
-"""The window: what the runs of `trainer` learned, to look at and to compare."""
+"""The desktop application: explore and compare what the runs of `trainer` learned."""

@@ -1,4 +1,4 @@
-"""`explorer`: arguments, application, exception hooks, window. No logic, and nothing heavy before the first paint."""
+"""The `explorer` entry point: arguments, application, exception hooks, window; nothing heavy before first paint."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ last view built, are printed to standard error."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Opens the window of a workspace; returns when it is closed. 2: it could not be opened."""
+    """Open the window of a workspace and return the exit code once it is closed; 2 means it could not be opened."""
     options = _options(sys.argv[1:] if argv is None else argv)
     from explorer.window.single_instance import claim, ring
     from trainer.catalog import default_workspace
@@ -60,13 +60,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 0 if heard else 2
     try:
-        return _run(folder, options)
+        status, again = _run(folder, options)
     finally:
         lock.unlock()
+    if again:
+        _restart(folder)
+    return status
+
+
+def _restart(folder: Path) -> None:
+    """Start another window of the workspace, which reads what this one has saved."""
+    from trainer.untrusted.safe_subprocess import python, start
+
+    start(python("-m", "explorer", "--workspace", str(folder)), start_new_session=True)
 
 
 def _check_writable(folder: Path) -> None:
-    """Passes when files can be made in the folder; raises OSError when not."""
+    """Check that files can be created in the folder; raise OSError if not."""
     from trainer.untrusted import confined
 
     confined.remove(folder, ".writable")  # also a link at its place: what that points to stays
@@ -74,7 +84,8 @@ def _check_writable(folder: Path) -> None:
     confined.remove(folder, ".writable")
 
 
-def _run(folder: Path, options: argparse.Namespace) -> int:
+def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
+    """Return the exit code, and whether the window is to be opened again."""
     from PySide6.QtCore import QTimer
     from PySide6.QtGui import QIcon
     from PySide6.QtWidgets import QApplication
@@ -84,7 +95,8 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     from explorer.event_loop.gc_on_gui_thread import Garbage
     from explorer.state.settings import Settings
     from explorer.theme.icons import assets
-    from explorer.window import THEME_KEY, Window
+    from explorer.window import MOTION_KEY, THEME_KEY, Window
+    from explorer.window.zoom import ZOOM_KEY, set_scale, zoom_of
 
     if options.safe:
         # Neither drivers nor compiled code: what the window then draws, it draws slowly and by itself.
@@ -93,6 +105,8 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     interrupted: list[bool] = []
     # From here on Ctrl-C is no exception: raised in a function that Qt calls, it would end nothing.
     signal.signal(signal.SIGINT, lambda *_: interrupted.append(True))
+    remembered = Settings(folder, remember=not options.safe)
+    set_scale(zoom_of(remembered.value(ZOOM_KEY)))  # before the application is made, which reads it
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("Contrastive Explorer")
     application.setDesktopFileName("contrastive-explorer")
@@ -100,7 +114,8 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     hooks = Hooks(folder)
     hooks.install()
     # Dressed first: widgets that are built before the fonts are there keep others.
-    mode = options.theme or Settings(folder, remember=not options.safe).value(THEME_KEY)
+    mode = options.theme or remembered.value(THEME_KEY)
+    theme.theme().reduced_motion = remembered.value(MOTION_KEY) is True
     theme.theme().apply(application, mode if mode in ("light", "dark") else "system")
     window = Window(folder, hooks, safe=options.safe)
     if options.reset:
@@ -120,7 +135,7 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     status = application.exec()
     garbage.close()
     hooks.remove()
-    return status
+    return status, window.opens_again
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""Any view -> figure and data: the view's own headless command, run beside the window."""
+"""Export a view's figure or data by running the view's own `trainer` command in a separate process."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Export:
-    """One export: the command (after `trainer`) and the file it writes."""
+    """One export: the command (after `trainer`) and the output file."""
 
     command: tuple[str, ...]
     file: Path
 
 
 class Exporter(QObject):
-    """Runs exports as processes of their own, as many as are asked for.
+    """Runs each export in its own process; any number may run at once.
 
     Signals:
         started: An export runs.
@@ -48,18 +48,18 @@ class Exporter(QObject):
         *,
         program: Sequence[str] = tuple(safe_subprocess.python("-m", "trainer")),
     ) -> None:
-        """Starts nothing yet; `program` is run instead of `trainer` by tests."""
+        """Create the exporter without starting a process; tests replace `trainer` with `program`."""
         super().__init__(parent)
         self._workspace, self._program = workspace, tuple(program)
         self._running: list[_Drawing] = []
 
     @property
     def running(self) -> tuple[Export, ...]:
-        """What is being drawn now."""
+        """The exports that are running."""
         return tuple(drawing.export for drawing in self._running)
 
     def start(self, command: Sequence[str], file: Path) -> Export:
-        """Begins to write `file` with `trainer *command --out file`; one of `done` and `failed` follows."""
+        """Start writing `file` with `trainer *command --out file`; either `done` or `failed` follows."""
         export = Export(tuple(command), file)
         drawing = _Drawing(export, self)
         drawing.told.connect(self._take)
@@ -72,7 +72,7 @@ class Exporter(QObject):
         return export
 
     def cancel(self, export: Export) -> None:
-        """Ends an export; what it would have written is not there, for it writes whole files only."""
+        """Cancel an export; no partial file remains, because files are written atomically."""
         for drawing in [drawing for drawing in self._running if drawing.export is export]:
             self._running.remove(drawing)
             drawing.finished.connect(drawing.deleteLater)
@@ -80,7 +80,7 @@ class Exporter(QObject):
             self.cancelled.emit(export)
 
     def close(self) -> None:
-        """Ends what is still running, without a word."""
+        """End all running exports without emitting signals."""
         running, self._running = self._running, []
         for drawing in running:
             drawing.kill()
@@ -138,7 +138,7 @@ class _Drawing(QProcess):
 
 
 def shell_command(command: Sequence[str], workspace: Path) -> str:
-    """A line for a shell of this system that does the same as `trainer *command`, from any folder.
+    """Return a command line for this system's shell that equals `trainer *command`, from any folder.
 
     In a checkout it goes through `uv run`, as the README does; installed, `trainer` is a program of its own. An
     `export` that names no file yet gets one, so that the line runs as it is.
@@ -149,7 +149,7 @@ def shell_command(command: Sequence[str], workspace: Path) -> str:
 
 
 def file_stem(command: Sequence[str]) -> str:
-    """A file name (without suffix) that says what the command draws: kind and runs or panel, `similarity-1-2`."""
+    """Return a file stem that names what the command draws: kind and runs or panel, such as `similarity-1-2`."""
     kind = next((word for word in command[:2] if word != "export" and not word.startswith("-")), "export")
     after = command[command.index("--runs") + 1 :] if "--runs" in command else []
     runs = itertools.takewhile(lambda word: not word.startswith("-"), after)
@@ -158,6 +158,6 @@ def file_stem(command: Sequence[str]) -> str:
 
 
 def _last_words(output: str) -> str:
-    """The last line a process wrote: a `trainer` command ends with its sentence."""
+    """Return the last line of a process's output, where a `trainer` command writes its error message."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return lines[-1] if lines else ""

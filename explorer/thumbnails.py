@@ -1,4 +1,4 @@
-"""Small pictures of image files for lists and cards: opened by the trainer's helper, never by Qt or this process."""
+"""Small versions of image files for lists and cards, decoded by the trainer's helper process only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NoThumbnail(UserError):
 
 
 def thumbnail(path: Path | str, edge: int) -> QImage:
-    """The image, upright, on white where it is transparent, its longer side `edge` pixels or its own size if smaller.
+    """Return the image, upright and on white, with its longer side at most `edge` pixels.
 
     Safe on any thread; the first frame of an animation.
 

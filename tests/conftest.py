@@ -1,4 +1,4 @@
-"""What all tests share: the folder of real data sets beside the checkout, or a reason to skip."""
+"""Shared by all tests: the folder of real data sets next to the checkout, or a reason to skip."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ import hypothesis
 import pytest
 
 # CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
-hypothesis.settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    hypothesis.settings.load_profile("ci")
+# On a busy computer the first examples may take seconds: how slow it is says nothing about a test.
+_ANY_PACE = {"suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("desk", **_ANY_PACE)
+hypothesis.settings.register_profile("ci", derandomize=True, **_ANY_PACE)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # One process a core: threads of torch would only wait for each other.
 if os.environ.get("PYTEST_XDIST_WORKER"):
@@ -33,7 +35,7 @@ LEAST_WAIT_MS = 90_000
 
 @pytest.fixture(autouse=True, scope="session")
 def patient_qt() -> Iterator[None]:
-    """Waits for signals and conditions are at least `LEAST_WAIT_MS` long, so that none depends on a quiet machine."""
+    """Extend waits for signals and conditions to `LEAST_WAIT_MS`, so that none depends on a quiet machine."""
     from pytestqt.qtbot import QtBot
 
     patch = pytest.MonkeyPatch()
@@ -45,7 +47,7 @@ def patient_qt() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def keep_pace() -> Iterator[None]:
-    """A process that trains on the CPU steps back; a test process that did would stay slow for all tests after."""
+    """Prevent training on the CPU from lowering the test process's priority, which would slow all later tests."""
     patch, here, nice = pytest.MonkeyPatch(), os.getpid(), getattr(os, "nice", None)
     if nice:
         patch.setattr(os, "nice", lambda more: nice(0 if os.getpid() == here else more))
@@ -65,7 +67,7 @@ def _patient(wait: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data sets; tests that use it skip where it is absent."""
+    """Return the folder of real data sets; tests that use it are skipped without it."""
     folder = Path(__file__).parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the real data sets (../shared/data) are not beside this checkout")
@@ -74,7 +76,7 @@ def shared_data() -> Path:
 
 @dataclass(frozen=True)
 class Faults:
-    """How often a fault is tried, and where its row of the fault table is told.
+    """The number of tries of a fault, and the reporting of its row of the fault table.
 
     Attributes:
         request: The test that tries it.
@@ -86,33 +88,41 @@ class Faults:
 
     @property
     def whole(self) -> bool:
-        """Whether it is tried as often as the promise says, on a machine of its own: only then do times count."""
+        """Whether all tries run, on a dedicated machine: only then do times count."""
         return self.part == 1
 
     def times(self, full: int) -> int:
-        """How often to try: the part of `full` that is asked for, at least once."""
+        """Return the number of tries: the requested part of `full`, at least one."""
         return max(1, round(full / self.part))
 
     def every(self, tenth: int) -> int:
-        """The step through many cases: 1 for all, `tenth` for a tenth of them, four times that for a few."""
+        """Return the step through many cases: 1 for all, `tenth` for a tenth of them, four times that for a few."""
         return {1: 1, 10: tenth}.get(self.part, 4 * tenth)
 
     def within(self, seconds: float) -> float:
-        """How long something may take: so long where all is tried, on a quiet machine; otherwise as long as it likes.
+        """Return the time limit: enforced if all tries run on a quiet machine, otherwise generous.
 
         A wait for it ends at once when it comes, and a minute and a half later at most.
         """
         return seconds if self.whole else max(seconds, LEAST_WAIT_MS / 1000)
 
-    def row(self, promise: int, fault: str, result: str, tried: int, good: int) -> None:
-        """Tells a row of the table; a row whose `good` is below `tried` is printed as it is: honest to the last."""
+    def row(self, promise: int | str, fault: str, result: str, tried: int, good: int) -> None:
+        """Report a row of the table; a row whose `good` is below `tried` is printed unchanged.
+
+        Args:
+            promise: Its number in the first table of the README; `S` and a number in that of a stranger's files.
+            fault: What is broken on purpose.
+            result: What must be true then.
+            tried: How often.
+            good: How often it was true.
+        """
         # Plain numbers: a process of xdist cannot send those of numpy.
         self.request.node.user_properties.append(("fault", (promise, fault, result, int(tried), int(good))))
 
 
 @pytest.fixture
 def faults(request: pytest.FixtureRequest) -> Faults:
-    """Tries of a fault and its row in the fault table that README shows."""
+    """Return the tries of a fault and its row in the README's fault table."""
     asked = request.config.getoption("--faults") or _faults_by_mark(request.config.getoption("-m"))
     return Faults(request, FAULTS[asked])
 
@@ -121,7 +131,7 @@ FAULTS = {"few": 100, "tenth": 10, "full": 1}
 
 
 def _faults_by_mark(expression: str) -> str:
-    """A tenth where the marks ask for faults (`-m faults`), a few where they come with all other tests."""
+    """Return a tenth if the marks select faults (`-m faults`), a few with all other tests."""
     return "tenth" if re.search(r"(?<!not )\bfaults\b", expression) else "few"
 
 
@@ -133,7 +143,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     properties = [told for report in reports for told in getattr(report, "user_properties", ())]
-    rows = sorted({tuple(row) for name, row in properties if name == "fault"})  # a test has a report for each phase
+    told = {tuple(row) for name, row in properties if name == "fault"}  # a test has a report for each phase
+    rows = sorted(told, key=lambda row: (isinstance(row[0], str), int(str(row[0]).removeprefix("S")), *row[1:]))
     if not rows:
         return
     lines = ["| promise | fault | result | tried | good |", "|---|---|---|---|---|"]
@@ -157,22 +168,37 @@ _now_quick = False
 
 
 def is_quick(item: pytest.Item) -> bool:
-    """Whether a test belongs to `-m quick`: it has no window, no mark of a slow one, and is not in a slow room."""
+    """Return whether a test belongs to `-m quick`: without a window, a slow mark, or a slow folder."""
     slow = _room(item) in SLOW_ROOMS or any(item.get_closest_marker(mark) for mark in SLOW_MARKS)
     return not slow and not set(WINDOW) & set(getattr(item, "fixturenames", ()))
 
 
-LONGEST_FIRST = ("journeys", "faults", "explorer")
-"""Rooms whose files take minutes: begun last, one of them would keep one process at work and the others idle."""
+LONGEST_FIRST = (
+    "journeys/test_first_day.py", "journeys/test_tour.py", "journeys/test_walk_commands.py", "journeys",
+    "faults/test_bounds.py", "trainer/training/test_objectives.py", "trainer/training/test_fit.py",
+    "explorer/test_start.py", "explorer/test_projection_process.py", "explorer/test_small_window.py", "faults",
+    "explorer",
+)  # fmt: skip
+"""Files and rooms that take longest: begun last, one of them would keep one process at work and the others idle."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one process more than there are cores: windows and child processes are often waited for."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return 1 + (cores or 1)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks of the command line choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    rank = {room: place for place, room in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: rank.get(_room(item), len(rank)))
+    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: rank.get(_file(item), rank.get(_room(item), len(rank))))
     for item in items:
         if is_quick(item):
             item.add_marker(pytest.mark.quick)
+
+
+def _file(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).as_posix()
 
 
 def _room(item: pytest.Item) -> str:

@@ -1,4 +1,4 @@
-"""`trainer`: every headless command, found in `trainer.cli` and listed by what one wants to do.
+"""The `trainer` entry point: every headless command, found in `trainer.cli` and listed by purpose.
 
 A command is a module with `GROUP`, `HELP`, `add_arguments` and `run`; one that is a folder has a module a kind.
 """
@@ -43,10 +43,12 @@ GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
 
 RUNS_FIRST: Final = {"analyze": 2, "compare": 1, "evaluate": 1, "independent": 1, "report": 1, "saliency": 1}
 """Commands that take runs as their first words -> words before these. `--runs` is understood there, too."""
+RUNS_NAMED: Final = {"bundle": 1, "export": 2, "search": 1}
+"""Commands that take runs after `--runs` -> words before it. They are understood without it there, too."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command; returns its exit status: 0 done, 1 the check failed, 2 the person can mend it, 130 ended."""
+    """Run one command and return its exit code: 0 success, 1 check failed, 2 user error, 130 interrupted."""
     modules = _commands()
     words = _runs_first(sys.argv[1:] if argv is None else argv)
     try:
@@ -74,8 +76,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _runs_first(argv: Sequence[str]) -> list[str]:
-    """The words with what `--runs` names put where a command takes its runs: `compare --runs 1 2` is `compare 1 2`."""
+    """Return the words with the runs moved to where a command takes them.
+
+    `compare --runs 1 2` is `compare 1 2`, and `export curves 1 2` is `export curves --runs 1 2`.
+    """
     words = list(argv)
+    before = RUNS_NAMED.get(words[0], 0) if words else 0
+    if before and len(words) > before and not words[before].startswith("-"):
+        words.insert(before, "--runs")
     place = words.index("--runs") if "--runs" in words else 0
     if not place or words[0] not in RUNS_FIRST:
         return words
@@ -95,7 +103,7 @@ def _modules_of(package: ModuleType) -> dict[str, ModuleType]:
 
 
 def _kinds(name: str, module: ModuleType, words: Sequence[str]) -> dict[str, Any]:
-    """Of a command that is a folder: one module a kind, and the charts of the registry where it has some.
+    """Return the subcommands of a package command: its modules, and the charts of the registry if it has any.
 
     Charts load numpy: they are loaded for a command that is asked for, and where one is named, that one alone.
     """
@@ -110,7 +118,7 @@ def _kinds(name: str, module: ModuleType, words: Sequence[str]) -> dict[str, Any
 
 
 def _charts(command: str, wanted: str | None) -> dict[str, Any]:
-    """The commands of the charts in the registry: all, or only the one that is asked for."""
+    """Return the commands of the registry's charts: all, or only the requested one."""
     from trainer.cli import _chart_kinds
 
     if command == "export":

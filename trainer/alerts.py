@@ -1,4 +1,4 @@
-"""What can go wrong with a training, noticed while it happens: the kinds, their words, and the detectors.
+"""Alerts for training problems as they occur: the kinds, their texts, and the detectors.
 
 Every detector is a function of numbers that the training makes anyway. It raises an alert once, keeps it while its
 cause lasts, and takes it back afterwards; all but `nan` and `memory` leave the decision to the person.
@@ -46,14 +46,14 @@ _MIB: Final = 2**20
 
 @dataclass(frozen=True)
 class Change:
-    """An alert that is raised, or taken back when it has no words."""
+    """An alert that is raised, or cleared if its text is empty."""
 
     kind: str
     words: str
 
 
 class AlertWatch:
-    """Watches one sitting of a training.
+    """Detects alerts in one training session.
 
     Args:
         folder: The run's folder: on the disk to watch.
@@ -69,7 +69,7 @@ class AlertWatch:
         self._looked_at = float("-inf")
 
     def saw(self, loss: float, inv_tau: float | None) -> list[Change]:
-        """What is new after an update."""
+        """Return the alert changes after an update."""
         found = [("diverging", self._loss.saw(loss))]
         if inv_tau is not None and self._limits is not None:
             found.append(("tau", _at_limit(inv_tau, self._limits)))
@@ -80,7 +80,7 @@ class AlertWatch:
         return self._news(found)
 
     def measured(self, step: int, embedded: dict[str, Float[np.ndarray, "n d"]]) -> list[Change]:
-        """What is new after an evaluation: of the held-out embeddings, by modality (`image`, `text`)."""
+        """Return the alert changes after an evaluation of held-out embeddings, by modality (`image`, `text`)."""
         words = [self._collapsed(step, name, rows) for name, rows in embedded.items()]
         return self._news([("collapse", " ".join(filter(None, words)))])
 
@@ -109,7 +109,7 @@ class AlertWatch:
 
 
 class LossAlarm:
-    """Tells when a loss has lost more than half of what it had gained, for `LASTING` updates."""
+    """Detects a loss that has lost more than half of its improvement for `LASTING` updates."""
 
     def __init__(self) -> None:
         self._count = self._high = 0
@@ -117,7 +117,7 @@ class LossAlarm:
         self._start = self._low = math.nan
 
     def saw(self, loss: float) -> str:
-        """A sentence while it diverges; empty while all is well."""
+        """Return a message while the loss diverges, else an empty string."""
         if not math.isfinite(loss):
             return ""
         self._count += 1
@@ -144,7 +144,7 @@ class LossAlarm:
 
 
 def spread(rows: Float[np.ndarray, "n d"]) -> float:
-    """How far unit vectors lie apart: root of d times their mean standard deviation; 0: one point, 1: a whole sphere.
+    """Return sqrt(d) times the mean standard deviation of unit vectors: 0 for one point, 1 for a full sphere.
 
     Chen and He, Exploring Simple Siamese Representation Learning, 2021, https://arxiv.org/abs/2011.10566, section 4.1.
     """

@@ -1,27 +1,35 @@
-"""What comes with the application: presets, prompt suites, and where everything lies. Imports no torch."""
+"""Bundled presets and prompt suites, and default paths. Imports no torch.
+
+A person's own presets lie in this user's configuration, never in a workspace.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from trainer import config
 from trainer.errors import UserError
+from trainer.untrusted import confined
 
+USER_PRESETS: Final = "presets"
+_PRESET_NAME: Final = re.compile(r"\w[\w .-]{0,59}")
 WORKSPACE_VARIABLE: Final = "CONTRASTIVE_EXPLORER_WORKSPACE"
 
 
 class CatalogError(UserError):
-    """Something that should come with the application is missing or damaged."""
+    """A bundled resource is missing or damaged."""
 
 
 @dataclass(frozen=True)
 class PromptSuite:
-    """Class names and the sentences they are put into, for zero-shot classification.
+    """Class names and prompt templates for zero-shot classification.
 
     Attributes:
         name: As the file is called.
@@ -39,14 +47,14 @@ class PromptSuite:
 
 
 def assets_dir() -> Path:
-    """The folder of icons, presets and prompts: inside the package when installed, beside it in a checkout."""
+    """Return the folder of icons, presets and prompts: inside an installed package, next to it in a checkout."""
     package = Path(__file__).resolve().parent
     inside = package / "assets"
     return inside if inside.is_dir() else package.parent / "assets"
 
 
 def default_workspace() -> Path:
-    """The folder of runs when no `--workspace` is given: the environment's choice, else the user's data folder."""
+    """Return the folder of runs without `--workspace`: from the environment, else the user's data folder."""
     chosen = os.environ.get(WORKSPACE_VARIABLE, "").strip()
     if chosen:
         return Path(chosen).expanduser()
@@ -55,8 +63,48 @@ def default_workspace() -> Path:
     return Path(platformdirs.user_data_dir("contrastive-explorer", appauthor=False))
 
 
+def user_folder() -> Path:
+    """Return the folder of this user's own settings."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("contrastive-explorer", appauthor=False))
+
+
+def user_presets() -> dict[str, config.Run]:
+    """Return name -> run of this user's saved presets, by name, without unreadable ones."""
+    found = {}
+    for path in sorted((user_folder() / USER_PRESETS).glob("*.toml")):
+        with contextlib.suppress(config.ConfigError, OSError):
+            found[path.stem] = config.read(path)
+    return found
+
+
+def save_preset(name: str, run: config.Run) -> None:
+    """Save a run as a preset of this user, replacing an earlier one with that name.
+
+    Raises:
+        ConfigError: The name cannot be one, or the preset cannot be written.
+    """
+    name = name.strip()
+    if not _PRESET_NAME.fullmatch(name):
+        raise config.ConfigError("A preset's name has 1 to 60 letters, digits, spaces, dots, - or _.")
+    if name in presets():
+        raise config.ConfigError(f"{name} is a preset of the application: choose another name.")
+    try:
+        folder = confined.make_folder(user_folder(), USER_PRESETS)
+        confined.write(folder, f"{name}.toml", config.to_toml(run).encode("utf-8"))
+    except OSError as error:
+        raise config.ConfigError(f"The preset could not be written to {user_folder()}: {error.strerror}.") from error
+
+
+def remove_preset(name: str) -> None:
+    """Remove a preset of this user; bundled ones stay."""
+    if _PRESET_NAME.fullmatch(name):
+        confined.remove(user_folder() / USER_PRESETS, f"{name}.toml")
+
+
 def presets() -> dict[str, config.Run]:
-    """Name -> run of every preset that comes with the application, in the order of their objectives.
+    """Return name -> run of every bundled preset, in the order of their objectives.
 
     Raises:
         ConfigError: A preset is no valid run.
@@ -73,13 +121,16 @@ def _read_as_of(path: Path, _mtime_ns: int) -> config.Run:
 
 
 def preset(name: str) -> config.Run:
-    """The run of one preset.
+    """Return the run of one preset.
 
     Raises:
         ConfigError: No preset is called so.
     """
     path = assets_dir() / "presets" / f"{name}.toml"
-    known = sorted(p.stem for p in path.parent.glob("*.toml"))
+    own = user_folder() / USER_PRESETS
+    known = sorted(p.stem for folder in (path.parent, own) for p in folder.glob("*.toml"))
+    if name in known and not path.is_file():
+        return config.read(own / f"{name}.toml")
     if name not in known:
         raise config.ConfigError(
             f"There is no preset {name!r}; choose one of {', '.join(known) or '(none installed)'}."
@@ -88,7 +139,7 @@ def preset(name: str) -> config.Run:
 
 
 def prompt_suites() -> dict[str, PromptSuite]:
-    """Name -> suite of every prompt suite that comes with the application, sorted by name.
+    """Return name -> suite of every bundled prompt suite, sorted by name.
 
     Raises:
         CatalogError: A suite's file is damaged.

@@ -1,4 +1,4 @@
-"""The questions the window asks a trainer process, and their answers: JSON lines, one object a line.
+"""The JSON Lines protocol between the window and a trainer process: requests and responses.
 
 `{"id": 7, "ask": "classify", ...}` is answered by any number of `{"id": 7, "progress": 0.4, "note": "..."}` and
 then one `{"id": 7, "answer": {...}}` or `{"id": 7, "error": {"kind", "message", "next"}}`.
@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Final, get_args
 
 
 class MessageError(ValueError):
-    """A line that is no question: not JSON, an unknown ask, or a field missing or unknown."""
+    """A line that is not a valid request: not JSON, an unknown ask, or a field missing or unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WarmUp:
-    """Load these runs' models, or with `projections` UMAP, so that the next question is quick.
+    """Load these runs' models, or with `projections` UMAP, so that the next request is fast.
 
     Answer: `{"runs": [those that are open], "missing": {run: reason}, "device": "cpu"}`.
     """
@@ -33,7 +33,7 @@ class WarmUp:
 
 @dataclass(frozen=True, kw_only=True)
 class Classify:
-    """Which of `labels` fits each image, according to each run.
+    """Predict which of `labels` fits each image, for each run.
 
     Answer: `{"runs": {run: {"step", "milliseconds", "probabilities": [[...] per image], "cosines": [[...]]}},
     "images": [paths that were read, in order], "unreadable": {path: reason}}`; labels keep the order asked.
@@ -49,7 +49,7 @@ class Classify:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedImages:
-    """Unit embeddings of image files. Answer: `{"array": path.npy, "images": [...], "unreadable": {path: reason}}`."""
+    """Embed image files. Response: `{"array": path.npy, "images": [...], "unreadable": {path: reason}}`."""
 
     ask: ClassVar[str] = "embed_images"
     run: int
@@ -59,7 +59,7 @@ class EmbedImages:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedTexts:
-    """Unit embeddings of sentences. Answer: `{"array": path.npy}`."""
+    """Embed sentences. Response: `{"array": path.npy}`."""
 
     ask: ClassVar[str] = "embed_texts"
     run: int
@@ -69,7 +69,7 @@ class EmbedTexts:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedClasses:
-    """Unit embeddings of every label in every template; cached, so asking twice is quick.
+    """Embed every label in every template; cached, so that a repeated request is fast.
 
     Answer: `{"file": path.npy, for trainer.charts.class_task.read_class_texts}`.
     """
@@ -83,7 +83,7 @@ class EmbedClasses:
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """A picture of a snapshot in the plane; cached as a layout, so asking twice is quick.
+    """Project a snapshot to the plane; cached as a layout, so that a repeated request is fast.
 
     `method` is `pca`, `umap`, `tsne`, `pacmap`, or `file` for the coordinates in `file`. `onto` is the folder of
     another snapshot whose layout this one is to face. With `series`, folders of earlier snapshots of the run in the
@@ -111,7 +111,7 @@ class Project:
 
 @dataclass(frozen=True, kw_only=True)
 class Saliency:
-    """Which parts of an image make a caption fit it, according to each run.
+    """Compute the parts of an image that make a caption fit it, for each run.
 
     `method` is `occlusion` or `gradient`, `grid` cells a side. Answer: `{"array": path.npy (runs x grid x grid float32,
     in cosine), "image": path.npy (s x s x 3 uint8, as the first run sees it), "cosines": [one a run], "steps": [...]}`.
@@ -131,7 +131,7 @@ class Saliency:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedIndependent:
-    """One more snapshot of each run: of Scenes whose attributes are independent, the same pairs for all.
+    """Add a snapshot of Scenes with independent attributes to each run, the same pairs for all.
 
     `steps` are those of the checkpoints, one a run, None for the newest; left out, the newest of all. Answer:
     `{"snapshots": [folder of each]}`; they are in the store by then.
@@ -145,7 +145,7 @@ class EmbedIndependent:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    """Measure runs at tasks on a data set, and store what was found as evaluations of the runs.
+    """Evaluate runs at tasks on a data set, and store the results with the runs.
 
     `data` is a folder, table, tar or name of a data set (empty: what each run was trained on); `tasks` are names of
     `trainer.evaluation.benchmark.TASKS` (empty: the cheap ones); `most` bounds the pairs that are tried (0: all);
@@ -170,7 +170,7 @@ class Evaluate:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadData:
-    """What a folder, table or tar holds and what is wrong with it.
+    """Read the contents of a folder, table or tar and its problems.
 
     `data` are the kind and the options of a data set, as in `config.toml`; if it is empty, what lies at `path` is
     recognized. Pairs are listed; with `opened` every picture is prepared at `image_size`, as a run would do it.
@@ -186,9 +186,50 @@ class ReadData:
     opened: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasureRun:
+    """Measure the cost of a run that does not exist yet by a few real steps, without saving anything.
+
+    `config` is the run as TOML. Answer: the fields of `trainer.training.cost.RunCost`.
+    """
+
+    ask: ClassVar[str] = "measure_run"
+    long: ClassVar[bool] = True
+    config: str
+    steps: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckData:
+    """Find mispairs, near-duplicates, leaks and outliers in the data of the first run, with one or two runs.
+
+    `steps` are those of the checkpoints, one a run, None for the newest. Answer: `{"findings": how many}`; the report
+    lies in the first run's folder by then (`trainer.store.quality_files`).
+    """
+
+    ask: ClassVar[str] = "check_data"
+    long: ClassVar[bool] = True
+    runs: tuple[int, ...]
+    steps: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteCleanedList:
+    """Write the training pairs of a run without flagged ones, and the held-out pairs beside them, as tables.
+
+    `file` ends in `.parquet` or `.csv`; empty: one in the workspace. Answer: `{"file": the training pairs, "heldout":
+    the held-out pairs, "kept": pairs, "left_out": pairs, "captions_repeat": whether two kept pairs share a caption}`.
+    """
+
+    ask: ClassVar[str] = "write_cleaned_list"
+    long: ClassVar[bool] = True
+    run: int
+    file: str = ""
+
+
 @dataclass(frozen=True)
 class Example:
-    """One pair of the answer to `ReadData`.
+    """One pair in the response to `ReadData`.
 
     Attributes:
         path: Where its image lies, as text: a file, a member of a tar, a row of a table.
@@ -207,7 +248,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Cancel:
-    """End the question `target`; it is answered with an error of kind `cancelled`."""
+    """End the request `target`, whose response is an error of kind `cancelled`."""
 
     ask: ClassVar[str] = "cancel"
     target: int
@@ -224,6 +265,9 @@ Question = (
     | Evaluate
     | EmbedIndependent
     | ReadData
+    | MeasureRun
+    | CheckData
+    | WriteCleanedList
     | Cancel
 )
 
@@ -231,13 +275,13 @@ QUESTIONS: Final[dict[str, type]] = {question.ask: question for question in get_
 
 
 def is_long(question: Question) -> bool:
-    """Whether the question is answered in a process of its own: it takes long, and cancelling it means ending that."""
+    """Return whether the request is slow and runs in its own process, which is ended to cancel it."""
     return getattr(question, "long", False)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a question has no answer, in words for the window.
+    """Why a request failed, in words for the window.
 
     Attributes:
         kind: One of `cancelled`, `bad_question`, `unknown_run`, `no_checkpoint`, `unreadable`, `memory`, `bug`.
@@ -251,12 +295,12 @@ class Failure:
 
 
 def encode(number: int, question: Question) -> str:
-    """The line (without its end) that asks `question` under the id `number`."""
+    """Return the line (without line end) that sends `question` under the id `number`."""
     return json.dumps({"id": number, "ask": question.ask, **dataclasses.asdict(question)}, ensure_ascii=True)
 
 
 def decode(line: str) -> tuple[int, Question]:
-    """The id and the question of a line.
+    """Return the id and the request of a line.
 
     Raises:
         MessageError: The line is no question.
@@ -279,15 +323,15 @@ def decode(line: str) -> tuple[int, Question]:
 
 
 def progress_line(number: int, share: float, note: str = "") -> str:
-    """The line that tells how far question `number` is, `share` in [0, 1]."""
+    """Return the line that reports the progress of request `number`, with `share` in [0, 1]."""
     return json.dumps({"id": number, "progress": share, "note": note})
 
 
 def answer_line(number: int, answer: dict[str, Any]) -> str:
-    """The line that answers question `number`."""
+    """Return the line with the response to request `number`."""
     return json.dumps({"id": number, "answer": answer})
 
 
 def error_line(number: int, failure: Failure) -> str:
-    """The line that says why question `number` has no answer."""
+    """Return the line with the error of request `number`."""
     return json.dumps({"id": number, "error": dataclasses.asdict(failure)})

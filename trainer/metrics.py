@@ -1,9 +1,10 @@
-"""The catalog of what a run logs: how each number is called, read and drawn. Imports no torch."""
+"""The catalog of logged metrics: names, formats and drawing. Imports no torch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from trainer import config
 
@@ -12,7 +13,7 @@ HEADLINE: Final = "val/image_to_text_R@1"
 
 
 def headline(run: config.Run) -> str:
-    """The one number by which the table of runs judges `run`.
+    """Return the main metric of `run` in the table of runs.
 
     Without both towers it is the accuracy of its neighbors: of the class where there surely is one, else the
     words shared with the nearest caption.
@@ -24,7 +25,7 @@ def headline(run: config.Run) -> str:
 
 @dataclass(frozen=True)
 class Metric:
-    """How one logged number is shown.
+    """The display of one logged number.
 
     Attributes:
         name: As logged, with slashes.
@@ -46,8 +47,27 @@ class Metric:
     digits: int = 3
     percent: bool = False
 
+    def on(self, split: str | Iterable[str], n: int | Iterable[int | None] | None = None) -> str:
+        """Return the label of a value: of a recall with what it was measured on, `Image to text R@1, val, n = 463`.
+
+        Args:
+            split: Name of the split, or of those of several runs; an empty one is left out.
+            n: Pairs of the split, or those of several runs; None is left out.
+        """
+        if not self.is_recall:
+            return self.label
+        splits = [split] if isinstance(split, str) else list(dict.fromkeys(split))
+        sizes = [n] if n is None or isinstance(n, int) else list(dict.fromkeys(n))
+        told = [" / ".join(filter(None, splits)), " / ".join(f"{one:,}" for one in sizes if one is not None)]
+        return ", ".join([self.label, *filter(None, (told[0], f"n = {told[1]}" if told[1] else ""))])
+
+    @property
+    def is_recall(self) -> bool:
+        """Whether it is a recall at k of one direction."""
+        return "_R@" in self.name
+
     def text(self, value: float | None) -> str:
-        """The value as people read it, with its unit: `76.3 %`, `0.412`, `nan`; a dash when there is none."""
+        """Format the value with its unit: `76.3 %`, `0.412`, `nan`; a dash if there is none."""
         if value is None:
             return "–"
         shown = value * 100 if self.percent else value
@@ -57,7 +77,7 @@ class Metric:
 
 
 def metric(name: str) -> Metric:
-    """What is known about a logged name; a neutral entry for a name that is not in the catalog."""
+    """Return the metric of a logged name; a neutral entry if it is not in the catalog."""
     known = METRICS.get(name) or _OLDER.get(name) or _TASKS.get(name.rpartition("/")[2])
     if known is not None:
         return replace(known, name=name)
@@ -67,6 +87,40 @@ def metric(name: str) -> Metric:
         model = METRICS[f"{split}/knn_acc1"]
         return replace(model, name=name, label=model.label.replace("class", words, 1))
     return Metric(name, name.rpartition("/")[2].replace("_", " ").capitalize() or name)
+
+
+def recall_name(
+    direction: Literal["image_to_text", "text_to_image", "both"],
+    k: int = 1,
+    *,
+    split: str | Iterable[str] = "",
+    n: int | Iterable[int | None] | None = None,
+) -> str:
+    """Return the one way to name a recall: `Image to text R@1, renderings, n = 1,024`; see `Metric.on`."""
+    name = f"val/{direction}_R@{k}"
+    known = metric(name) if direction != "both" else Metric(name, f"R@{k} both ways")
+    return known.on(split, n)
+
+
+SPLIT_WORDS: Final = {"val": "held-out", "combinations": "unseen combinations"}
+"""How the names of logged numbers of a split begin -> the split for people."""
+
+
+def logged_name(name: str, n: int | None = None) -> str:
+    """Return the label of a logged metric for people, of a recall with split and n."""
+    known = metric(name)
+    # The label of the catalog names unseen combinations already.
+    plain = metric(name.replace("combinations/", "val/", 1)) if known.is_recall else known
+    return plain.on(SPLIT_WORDS.get(name.partition("/")[0], ""), n)
+
+
+def headline_name(metric_name: str, facts: Mapping[str, Any]) -> str:
+    """Return the label of a run's main metric; its split and n are those that the trainer noted among `facts`."""
+    held = facts.get("heldout_pairs")
+    sizes = held if isinstance(held, dict) else {}
+    split = next((one for one in sizes if one != "combinations"), "")
+    n = sizes.get(split)
+    return metric(metric_name).on(split or SPLIT_WORDS["val"], n if isinstance(n, int) else None)
 
 
 def _training() -> list[Metric]:
@@ -105,6 +159,10 @@ def _heldout() -> list[Metric]:
         Metric("val/unmatched_cosine_hard10", "Mean cosine, 10 most similar unmatched", group=held),
         Metric("val/auc_hard10", "AUC, matched over 10 most similar unmatched", "", "up", held, digits=4),
         Metric("val/modality_gap", "Modality gap", group=held),
+        Metric("val/effective_rank_image", "Effective rank, images", group=held, digits=1),
+        Metric("val/effective_rank_text", "Effective rank, captions", group=held, digits=1),
+        Metric("val/own_image_weight", "Own image in a caption's retrieval", group=held, percent=True),
+        Metric("val/text_gradient_main3", "Caption gradient in 3 main image directions", group=held, percent=True),
     ]
 
 
@@ -121,7 +179,7 @@ def _combinations(heldout: list[Metric]) -> list[Metric]:
 
 
 def _older() -> list[Metric]:
-    """Names that earlier versions logged, and that no run logs any more: their rows stay as they are."""
+    """Return metrics that earlier versions logged and current runs do not."""
     held = [
         Metric("val/unmatched_cosine", "Mean cosine, unmatched (older: 10 hardest)", group="Validation"),
         Metric("val/auc", "AUC, matched over unmatched (older: 10 hardest)", "", "up", "Validation", digits=4),
@@ -140,7 +198,7 @@ def _system() -> list[Metric]:
 
 
 def _tasks() -> dict[str, Metric]:
-    """Numbers of `trainer evaluate`, by their names without a prefix: a run does not log them."""
+    """Return the metrics of `trainer evaluate` by name without prefix; runs do not log them."""
     tasks, shares = "Evaluation", {}
     shares["zero_shot_mean_per_class"] = ("Zero-shot, mean per class", "up")
     shares["zero_shot_ece"] = ("Calibration error", "down")

@@ -1,1 +1,1 @@
-"""The GUI thread's event loop: work off it and back, work spread over its iterations, its stalls and its errors."""
+"""GUI-thread event loop: background work, idle-time scheduling, stall detection and exception hooks."""

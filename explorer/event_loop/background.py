@@ -1,4 +1,4 @@
-"""The one way off the GUI thread: a pure function in, its newest answer out."""
+"""Run pure functions off the GUI thread and deliver only the newest result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Key = tuple[int, str]
 
 @dataclass(frozen=True)
 class _Wish:
-    """Who wants an answer; stays in the GUI thread, where objects of Qt may be let go of."""
+    """The requester of a result; kept on the GUI thread, where Qt objects can be released safely."""
 
     owner: QObject
     key: Key
@@ -39,7 +39,7 @@ class _Wish:
 
 
 class _Newest:
-    """Which number of each key is the newest; read by the threads, written by the GUI thread."""
+    """The newest request number of each key; written by the GUI thread, read by the worker threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,14 +54,14 @@ class _Newest:
             self._numbers[key] = number
 
     def forget(self, owner: int | None = None, name: str | None = None) -> None:
-        """Drops the keys of `owner` (None: of all) with this name (None: with any)."""
+        """Drop the keys of `owner` (None: of all) with this name (None: with any)."""
         with self._lock:
             kept = {k: n for k, n in self._numbers.items() if owner not in (None, k[0]) or name not in (None, k[1])}
             self._numbers = kept
 
 
 class _Pool:
-    """Threads of Python that do what is most urgent first. They hold data only, and end with `shut`.
+    """A pool of Python threads that runs the most urgent calls first, holds only data and stops with `shut`.
 
     Not Qt's pool: that one destroys its runnables on its own threads, and its end waits for them for ever.
     """
@@ -74,7 +74,7 @@ class _Pool:
         self._threads: list[threading.Thread] = []
 
     def start(self, call: Callable[[], None], priority: int) -> None:
-        """Has `call` made; those of a higher priority first, then in the order they came."""
+        """Queue `call`: higher priority first, then in order of arrival."""
         with self._turn:
             heapq.heappush(self._calls, (-priority, next(self._orders), call))
             if self._idle < len(self._calls) and len(self._threads) < self._most:
@@ -85,14 +85,14 @@ class _Pool:
             self._turn.notify()
 
     def shut(self) -> None:
-        """Begins nothing more; the threads end after what they do now."""
+        """Start no more calls; the threads exit after their current call."""
         with self._turn:
             self._shut = True
             self._calls.clear()
             self._turn.notify_all()
 
     def wait(self, deadline: float) -> bool:
-        """Whether all threads have ended by `deadline` (of the monotonic clock)."""
+        """Return whether all threads have exited by `deadline` (monotonic clock)."""
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
@@ -112,7 +112,7 @@ class _Pool:
 
 
 class Background(QObject):
-    """Runs pure functions on a thread pool and hands their answers to the GUI thread.
+    """A thread pool that runs pure functions and delivers their results on the GUI thread.
 
     Of several runs with the same owner and key only the newest is answered; the others are skipped if they have not
     begun, and their answers dropped if they have. An owner that Qt has deleted is not called. The function must not
@@ -135,7 +135,7 @@ class Background(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is still to come."""
+        """Whether a result is still pending."""
         return bool(self._wishes)
 
     def run(
@@ -148,7 +148,7 @@ class Background(QObject):
         key: str | None = None,
         urgent: bool = False,
     ) -> None:
-        """Calls `function(*args)` on a thread, then `done(answer)` or `failed(exception)` on the GUI thread.
+        """Call `function(*args)` on a thread, then `done(result)` or `failed(exception)` on the GUI thread.
 
         Args:
             owner: Lives in the GUI thread; when it is deleted the answer is dropped.
@@ -170,11 +170,11 @@ class Background(QObject):
         self._pools[urgent].start(call, 0 if urgent else number)
 
     def forget(self, owner: QObject, key: str | None = None) -> None:
-        """Drops what is still to come for this owner, or for one key of it."""
+        """Drop the pending results of this owner, or of one of its keys."""
         self._newest.forget(id(owner), key)
 
     def close(self, *, wait_ms: int = 5_000) -> bool:
-        """Takes nothing more, drops every answer and waits for running functions; False if one is still running."""
+        """Accept no more calls, drop every result and wait for running functions; False if one is still running."""
         self._closed = True
         self._newest.forget()
         for number in self._wishes:
@@ -186,7 +186,7 @@ class Background(QObject):
         return all(pool.wait(deadline) for pool in self._pools.values())
 
     def _forget_the_gone(self) -> None:
-        """What was wanted by owners that Qt has deleted need not begin.
+        """Drop the pending requests of owners that Qt has deleted.
 
         They are looked at: listening to `destroyed` with a function of Python is what PySide 6.11 may crash on.
         """
@@ -195,7 +195,7 @@ class Background(QObject):
                 self._newest.forget(*wish.key)
 
     def take(self, number: int, news: tuple[Any, Any]) -> None:
-        """Hands an answer to who wanted it, if that is still the newest wish; called by the courier."""
+        """Deliver a result to its requester if that is still the newest request; called by the courier."""
         courier().forget(number)
         answer, error = news
         wish = self._wishes.pop(number, None)
@@ -211,7 +211,7 @@ class Background(QObject):
 
 
 def _answer(number: int, key: Key, function: Callable[[], Any], newest: _Newest, courier: Courier) -> None:
-    """One call on a thread; what nobody wants any more is not computed."""
+    """Run one call on a thread, unless its result is no longer needed."""
     answer: Any = None
     failure: BaseException | None = None
     if newest.is_newest(key, number):

@@ -1,4 +1,4 @@
-"""No error goes unseen: whatever escapes anywhere lands in the log and, at most once in ten seconds, in the window."""
+"""Record every uncaught error in the log and report it in the window, at most once in ten seconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logging.getLogger("explorer")
 
 
 class Hooks(QObject):
-    """Catches exceptions of the GUI thread, of other threads and of finalizers, and what Qt complains about.
+    """Catches exceptions of the GUI thread, other threads and finalizers, as well as Qt's warnings.
 
     Attributes:
         caught_count: How many errors came, shown or not; journeys assert that it is 0.
@@ -46,7 +46,7 @@ class Hooks(QObject):
     caught = Signal(str, str)
 
     def __init__(self, folder: Path) -> None:
-        """Opens the log in `folder`; hooks nothing yet."""
+        """Open the log in `folder` without installing any hook yet."""
         super().__init__()
         self.log_file = folder / LOG
         self.caught_count = 0
@@ -61,7 +61,7 @@ class Hooks(QObject):
         self._before: tuple[Any, Any, Any] | None = None
 
     def install(self) -> None:
-        """From here on nothing escapes."""
+        """Install the hooks: from now on every uncaught error is recorded."""
         _log.addHandler(self._handler)
         _log.setLevel(logging.INFO)
         self._before = (sys.excepthook, threading.excepthook, sys.unraisablehook)
@@ -80,7 +80,7 @@ class Hooks(QObject):
         faulthandler.enable(self._crash_out)
 
     def remove(self) -> None:
-        """Gives everything back; an empty crash file is taken away."""
+        """Restore the previous hooks and remove the crash file if it is empty."""
         if self._before is not None:
             sys.excepthook, threading.excepthook, sys.unraisablehook = self._before
             self._before = None
@@ -95,17 +95,17 @@ class Hooks(QObject):
         self._handler.close()
 
     def last_lines(self, most: int = 40) -> str:
-        """The end of the log, for whoever is asked for help; empty if nothing was logged."""
+        """Return the end of the log for a bug report; empty if nothing was logged."""
         return "\n".join(_read(self.log_file).splitlines()[-most:])
 
     def hear(self, who: str, words: str) -> None:
-        """Treats the last words of a process beside the window like an exception of its own."""
+        """Handle the last output of a child process like an exception of the window itself."""
         last = next((line for line in reversed(words.splitlines()) if line.strip()), "it said nothing")
         _log.error("%s ended: %s", who, words)
         self._show(f"{who} ended: {last.strip()}", words)
 
     def report(self, error: BaseException) -> None:
-        """Treats a caught exception that is a bug like one that escaped."""
+        """Handle a caught exception that is a bug like an uncaught one."""
         self._exception(type(error), error, error.__traceback__)
 
     def _exception(self, kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
@@ -141,7 +141,7 @@ class Hooks(QObject):
             self.caught.emit(summary, details)
 
     def _keep_crash(self) -> None:
-        """Puts the report aside, for it is asked for days later; keeps the newest few."""
+        """Save the crash report for later bug reports and keep only the newest few."""
         folder = self._crash_file.parent
         with contextlib.suppress(OSError):
             confined.replace(folder, self._crash_file.name, f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}.log")
@@ -150,14 +150,14 @@ class Hooks(QObject):
 
 
 def _handler(file: Path) -> logging.Handler:
-    """What writes to the log; a log that is a link is not written, for it might lead anywhere."""
+    """Return the log's handler; a log that is a symbolic link is not written, because its target is unknown."""
     if not confined.is_inside(file.parent, file.name):
         return logging.NullHandler()
     return logging.handlers.RotatingFileHandler(file, maxBytes=1_000_000, backupCount=2, encoding="utf-8", delay=True)
 
 
 def _let_go(error: BaseException | None, trace: TracebackType | None) -> None:
-    """Empties the frames of an error that is told: Python keeps the last one.
+    """Clear the frames of a reported error, because Python keeps the last one alive.
 
     A painter in them would outlive its paintEvent, and crash the window when what it paints on is gone.
     """
@@ -171,7 +171,7 @@ def _let_go(error: BaseException | None, trace: TracebackType | None) -> None:
 
 @contextlib.contextmanager
 def _room_to_speak() -> Iterator[None]:
-    """Lets an error be told that came of calls too deep, from where these are no deeper."""
+    """Raise the recursion limit for a moment, so that a RecursionError can be reported."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(limit + 500)
     try:

@@ -1,4 +1,4 @@
-"""Python's cyclic garbage is collected on the GUI thread only.
+"""Collect Python's cyclic garbage on the GUI thread only.
 
 Python collects on whichever thread allocates next. If a widget or a timer is in a cycle, a worker thread would then
 run its destructor while the GUI thread uses Qt: at best Qt warns of timers stopped from another thread, at worst each
@@ -18,7 +18,7 @@ OLDEST_EVERY: Final = 60
 
 
 class Garbage(QObject):
-    """Takes collecting over from Python until `close`."""
+    """Replaces Python's automatic garbage collection until `close`."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -28,11 +28,11 @@ class Garbage(QObject):
         self._timer.start()
 
     def keep_what_is_there(self) -> None:
-        """What lives by now stays for good, so it is not looked through again: a collection then takes a few ms."""
+        """Exclude all current objects from later collections, so that a collection takes only a few ms."""
         gc.freeze()
 
     def close(self) -> None:
-        """Gives collecting back to Python."""
+        """Re-enable Python's automatic garbage collection."""
         self._timer.stop()
         gc.enable()
 

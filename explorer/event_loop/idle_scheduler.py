@@ -1,4 +1,4 @@
-"""Spreads work of the GUI thread over turns of the event loop, so that between two portions the window answers.
+"""Spread GUI-thread work over several event-loop iterations, so that the window stays responsive.
 
 Qt hands over everything that is posted in one go: timers, and what the person does, wait until all of it is done. Ten
 things of 20 ms each, posted together, are 200 ms in which nobody is answered. Whoever could wait asks `is_full` first,
@@ -22,7 +22,7 @@ a portion began with."""
 
 
 class IdleScheduler(QObject):
-    """Knows how long the present turn has lasted, and does what was put off, in order, a portion a turn.
+    """Measures the current event-loop iteration and runs deferred work in order, one portion per iteration.
 
     A turn is one round of the event loop: what is posted, the timers that are due, and what the person did. It counts
     all that the GUI thread computed in it, and by the clock on the wall from the first who asks or puts something off,
@@ -53,17 +53,17 @@ class IdleScheduler(QObject):
 
     @property
     def is_full(self) -> bool:
-        """Whether this turn has lasted long enough; the first to ask in a turn begins it."""
+        """Whether this iteration has used up its time; the first call in an iteration starts the clock."""
         self.begin()
         return self._lasts_ms > PORTION_MS
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no work is waiting."""
         return not self._waiting and not self._unseen
 
     def later(self, owner: QObject, do: Callable[[], object], *, unseen: bool = False) -> None:
-        """Calls `do` in a later turn, after what was put off before, unless Qt has deleted `owner` by then.
+        """Call `do` in a later iteration, after all work deferred before it, unless Qt has deleted `owner` by then.
 
         What nobody sees comes after all that somebody does.
         """
@@ -72,7 +72,7 @@ class IdleScheduler(QObject):
             self._tick.start()
 
     def begin(self) -> None:
-        """Counts the time on the wall from here, unless it is counted already."""
+        """Start the wall clock of this iteration, unless it is already running."""
         if self._began is None:
             self._began = time.perf_counter()
 
@@ -108,5 +108,5 @@ class IdleScheduler(QObject):
 
 @functools.cache
 def turns() -> IdleScheduler:
-    """The one of this process; made at the first call, which the GUI thread makes."""
+    """Return this process's scheduler; the GUI thread creates it with the first call."""
     return IdleScheduler()

@@ -1,4 +1,4 @@
-"""Carries what threads have made to the GUI thread, without an object of Python ever traveling inside an event of Qt.
+"""Pass objects from threads to the GUI thread without putting a Python object into a Qt event.
 
 Threads lay answers down in a queue of Python's and ring; the ring has no arguments and its only slot belongs to an
 object that lives as long as the process. So nothing that waits in Qt's event queue can refer to what has gone.
@@ -20,14 +20,14 @@ _NUMBERS: Final = itertools.count()
 
 
 class Addressee(Protocol):
-    """Who waits for an answer; an ordinary object, or one of Qt whose Python half outlives the other."""
+    """A receiver of results: a plain object, or a Qt object whose Python part outlives the C++ part."""
 
     def take(self, number: int, news: Any) -> None:
-        """Takes what a thread laid down under this number; called on the GUI thread."""
+        """Receive the result that a thread posted under this number; called on the GUI thread."""
 
 
 class Courier(QObject):
-    """Hands what arrives under a number to who waits for it, on the GUI thread."""
+    """Delivers each posted result to the object registered under its number, on the GUI thread."""
 
     _rung = Signal()
 
@@ -38,17 +38,17 @@ class Courier(QObject):
         self._rung.connect(self._deliver)
 
     def expect(self, addressee: Addressee) -> int:
-        """A number under which `addressee` will be brought everything, until `forget`."""
+        """Return a number under which `addressee` receives results until `forget`."""
         number = next(_NUMBERS)
         self._waiting[number] = addressee
         return number
 
     def forget(self, number: int) -> None:
-        """Whatever still comes under this number is dropped."""
+        """Drop everything that still arrives under this number."""
         self._waiting.pop(number, None)
 
     def bring(self, number: int, news: Any) -> None:
-        """Lays down `news`, from any thread; it is taken in a later turn of the event loop, one that has room."""
+        """Post `news` from any thread; it is delivered in a later event-loop iteration that has time for it."""
         self._bag.append((number, news))
         if shiboken6.isValid(self):  # a thread may outlive Qt at the end of the program
             self._rung.emit()
@@ -68,5 +68,5 @@ class Courier(QObject):
 
 @functools.cache
 def courier() -> Courier:
-    """The one of this process; made at the first call, which the GUI thread makes."""
+    """Return this process's courier; the GUI thread creates it with the first call."""
     return Courier()

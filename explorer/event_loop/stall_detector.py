@@ -1,4 +1,4 @@
-"""Measures how long the event loop is busy at a stretch: as long as it is, the window answers nobody."""
+"""Measure how long the event loop is blocked, during which the window does not respond."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _log = logging.getLogger("explorer.event_loop.stall_detector")
 
 @dataclass(frozen=True)
 class Gap:
-    """A stretch in which the event loop was busy and the window answered nobody.
+    """A period in which the event loop was blocked and the window did not respond.
 
     Attributes:
         at: Seconds since the epoch, when it ended.
@@ -55,7 +55,7 @@ class Gap:
 
     @property
     def own_ms(self) -> float:
-        """How long it would have lasted on an idle computer: what the program itself is to blame for."""
+        """The duration on an idle computer: the part the program itself caused."""
         return self.wall_ms - self.waited_ms
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Gap:
 
 
 class Watchdog(QObject):
-    """Beats in the event loop of this thread, and takes beats that come late for stretches in which it was busy.
+    """Measures blocked periods of this thread's event loop from timer ticks that arrive late.
 
     It beats once in each round of the loop, for in each the person is heard once. A timer keeps the loop going round;
     what it slept in between, less than `EVERY_MS`, counts as time by the wall.
@@ -77,7 +77,7 @@ class Watchdog(QObject):
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
-        """Begins to measure; lives in the GUI thread."""
+        """Start measuring; to be created on the GUI thread."""
         super().__init__(parent)
         self.gaps: deque[Gap] = deque(maxlen=KEPT)
         self.longest: Gap | None = None
@@ -92,7 +92,7 @@ class Watchdog(QObject):
         turns().ended.connect(self._beat)
 
     def forget(self) -> None:
-        """Measures as if it had just begun, for a test that looks at one act."""
+        """Reset all measurements, so that a test can measure a single action."""
         self.gaps.clear()
         self.longest = None
         if self._busy.since is not None:
@@ -100,7 +100,7 @@ class Watchdog(QObject):
             self._busy.since = self._clock.wall
 
     def close(self) -> None:
-        """Measures no more."""
+        """Stop measuring."""
         self._timer.stop()
         turns().ended.disconnect(self._beat)
         self._busy.over.set()
@@ -127,7 +127,7 @@ class Watchdog(QObject):
 
 
 class Clock:
-    """How much time has passed since the last beat, by three clocks."""
+    """Time since the last tick, measured by three clocks."""
 
     def __init__(self) -> None:
         self._waited = _Waited()
@@ -137,13 +137,13 @@ class Clock:
         self.wall, self._cpu, self._queued = time.perf_counter(), time.thread_time(), self._waited.now()
 
     def passed(self) -> tuple[float, float, float]:
-        """Milliseconds: by the wall, of computing, and without a processor."""
+        """Return the milliseconds of wall time, of CPU time, and of waiting for a processor."""
         wall, cpu = time.perf_counter() - self.wall, time.thread_time() - self._cpu
         return 1e3 * wall, 1e3 * cpu, (self._waited.now() - self._queued) / 1e6
 
 
 class _Busy:
-    """What the GUI thread tells the one that looks, and is told."""
+    """State shared between the GUI thread and the thread that monitors it."""
 
     def __init__(self) -> None:
         self.since: float | None = None
@@ -152,7 +152,7 @@ class _Busy:
 
 
 class _Waited:
-    """Nanoseconds that this thread could have run and did not, as Linux counts them; 0 elsewhere."""
+    """Nanoseconds that this thread was runnable but not running, as Linux counts them; 0 on other systems."""
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -173,7 +173,7 @@ class _Waited:
 
 
 def _look(busy: _Busy, thread: int) -> None:
-    """Takes the stack of the GUI thread when it has been busy for too long, once a stretch."""
+    """Capture the GUI thread's stack once in each period that it is blocked for too long."""
     with tempfile.TemporaryFile(buffering=0) as file:
         while not busy.over.wait(LOOKS_EVERY_S):
             since = busy.since
@@ -184,7 +184,7 @@ def _look(busy: _Busy, thread: int) -> None:
 
 
 def _stack_of(thread: int, file: IO[bytes]) -> str:
-    """The newest calls of a thread, oldest first, through `file`.
+    """Return the newest calls of a thread, oldest first, using `file` as a buffer.
 
     Not from `sys._current_frames`: who holds a frame holds its variables. A painter then outlives its paintEvent and
     the picture that it paints on, and ends on a foreign thread, which crashes the window.
@@ -202,7 +202,7 @@ def _stack_of(thread: int, file: IO[bytes]) -> str:
 
 
 def _told(call: str) -> str:
-    """A call as a traceback has it, with the line of its source."""
+    """Format a call as in a traceback, with its source line."""
     if (found := _CALL.match(call)) is None:
         return f"{call}\n"
     source = linecache.getline(found["file"], int(found["line"])).strip()

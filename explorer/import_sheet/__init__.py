@@ -1,1 +1,1 @@
-"""The sheet that says what a folder, table or tar holds before anything trains. Imports nothing before it is opened."""
+"""The import dialog shows the contents of a folder, table or tar before training; it is imported on first use."""

@@ -1,4 +1,4 @@
-"""Which of the dropped or pasted things we take, images, models and data, and a sentence about the others."""
+"""Sort dropped or pasted items into images, models and data, with a message about the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST: Final = 1_000
 
 @dataclass(frozen=True)
 class Dropped:
-    """Image files to take, why the rest was refused (empty if nothing was), and a model or data to open.
+    """Accepted image files, the reason for refusing others (empty if none were), and a model or data set to open.
 
     Data are a folder, a table, or tars joined by `::`, as `trainer data show --data` takes them.
     """
@@ -32,7 +32,7 @@ class Dropped:
 
 
 def dropped(mime: QMimeData) -> Dropped:
-    """What of `mime` we take: local files with the name of an image; a model or data if nothing else is dropped."""
+    """Return what `mime` contains that can be used: local image files, or a model or data set if dropped alone."""
     urls = mime.urls()
     if len(urls) == 1 and not _far(urls[0]):
         path = Path(urls[0].toLocalFile())
@@ -57,12 +57,12 @@ def dropped(mime: QMimeData) -> Dropped:
 
 
 def could_be_images(mime: QMimeData) -> bool:
-    """Whether a drag is worth an answer: it carries files or addresses, whatever they are."""
+    """Return whether a drag might contain images: it carries files or URLs of any kind."""
     return mime.hasUrls()
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file or folder looks like a model: weights, a folder in the hub's layout, or an open_clip run."""
+    """Return whether a path looks like a model: weights, a folder in the hub's layout, or an open_clip run."""
     try:
         if path.is_file():
             return path.suffix.casefold() in WEIGHTS
@@ -73,7 +73,7 @@ def is_model(path: Path) -> bool:
 
 
 def is_data(path: Path) -> bool:
-    """Whether a folder or file looks like pairs to train on: any folder, a table, a tar."""
+    """Return whether a path looks like training pairs: any folder, a table, or a tar."""
     try:
         return path.is_dir() or (path.is_file() and path.name.casefold().endswith(DATA))
     except OSError:
@@ -81,14 +81,14 @@ def is_data(path: Path) -> bool:
 
 
 def _tars(urls: list[QUrl]) -> list[Path]:
-    """The tars, in the order of their names, if there is nothing else."""
+    """Return the tar files sorted by name, or an empty list if anything else was dropped with them."""
     paths = [Path(url.toLocalFile()) for url in urls if not _far(url)]
     tars = [path.resolve() for path in paths if path.name.casefold().endswith(TARS) and is_data(path)]
     return sorted(tars) if len(tars) == len(urls) else []
 
 
 def _far(url: QUrl) -> str:
-    """Why it is no file of this computer; empty if it is one."""
+    """Return why the URL is not a local file; empty if it is one."""
     if url.scheme() != "file":
         return "an address on the web (save the picture to a file first, then drop the file)"
     if url.host() not in ("", "localhost"):
@@ -97,7 +97,7 @@ def _far(url: QUrl) -> str:
 
 
 def _refusal(url: QUrl) -> str:
-    """Why this one is refused, in words that fit after 'Not taken:'; empty if it is taken."""
+    """Return why this item is refused, worded to follow 'Not taken:'; empty if it is accepted."""
     if reason := _far(url):
         return reason
     path = Path(url.toLocalFile())

@@ -1,4 +1,4 @@
-"""Ten pairs to look at: pictures with the whole of their captions, as far as there is room."""
+"""Ten example pairs: images with as much of their captions as fits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXAMPLES: Final = 10
 
 
 class PairModel(QAbstractListModel):
-    """The pairs; `UserRole` gives the `Example`, `DecorationRole` its thumbnail."""
+    """A list model of pairs; `UserRole` gives the `Example`, `DecorationRole` its thumbnail."""
 
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -35,7 +35,7 @@ class PairModel(QAbstractListModel):
         pictures.arrived.connect(self._arrived)
 
     def show(self, pairs: Sequence[Example]) -> None:
-        """Shows these; nothing moves if they are the same."""
+        """Show these pairs; do nothing if they are unchanged."""
         if tuple(pairs) == self.pairs:
             return
         self.beginResetModel()
@@ -43,7 +43,7 @@ class PairModel(QAbstractListModel):
         self.endResetModel()
 
     def problem(self, row: int) -> str:
-        """Why a picture cannot be shown; empty if it can, or if nobody has looked yet."""
+        """Return why an image cannot be shown; empty if it can, or if it has not been loaded yet."""
         return self._pictures.problem(self.pairs[row].path)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  (Qt's own signature)
@@ -73,7 +73,7 @@ class PairModel(QAbstractListModel):
 
 
 class PairGrid(QListView):
-    """Pairs in as many columns as there is room for. Arrow keys move; the tool tip has the whole caption."""
+    """A grid of pairs, with as many columns as fit. Arrow keys navigate; the tool tip has the whole caption."""
 
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -104,7 +104,7 @@ class PairGrid(QListView):
 
 
 class _Cell(QStyledItemDelegate):
-    """The picture, beside it up to three lines of caption, and what it is called."""
+    """Paints an image with up to three lines of its caption and its name."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         pair: Example = index.data(Qt.ItemDataRole.UserRole)
@@ -167,7 +167,7 @@ class _Cell(QStyledItemDelegate):
 
 
 def draw_lines(painter: QPainter, room: QRect, words: str) -> None:
-    """Draws a text in as many lines as fit, the last one ending in an ellipsis where words are left over."""
+    """Draw text in as many lines as fit, ending with an ellipsis if it is cut off."""
     most = max(1, room.height() // LINE)
     layout = QTextLayout(words, QFont(painter.font()))
     layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
@@ -187,5 +187,5 @@ def draw_lines(painter: QPainter, room: QRect, words: str) -> None:
 
 
 def plain_tip(words: str) -> str:
-    """A tool tip in lines of a readable length; tips are plain texts, tags in a caption stay words."""
+    """Wrap a tool tip to readable lines and escape tags, so that captions show as plain text."""
     return "\n".join(textwrap.fill(line, 90) for line in words.splitlines())

@@ -1,4 +1,4 @@
-"""The foot of the import sheet: what can be done with what was read."""
+"""The footer of the import dialog, with its buttons."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from explorer.import_sheet.survey_result import DataSource
 
 
 class Foot(QWidget):
-    """Copy as command on the left; classify, cancel and train on the right.
+    """Buttons: copy as command on the left; classify, cancel and train on the right.
 
     Signals:
-        copy_asked, classify_asked, cancelled, train_asked: A button was pressed.
+        copy_asked, classify_asked, later_asked, cancelled, train_asked: A button was pressed.
     """
 
     copy_asked = Signal()
     classify_asked = Signal()
+    later_asked = Signal()
     cancelled = Signal()
     train_asked = Signal()
 
@@ -27,12 +28,15 @@ class Foot(QWidget):
         super().__init__(parent)
         self.copy = QPushButton("Copy as command", self, objectName="import-copy", autoDefault=False)
         self.classify = QPushButton(self, objectName="import-classify", autoDefault=False)
+        self.later = QPushButton("Read in background", self, objectName="import-later", autoDefault=False)
+        self.later.setToolTip("Closes the sheet and goes on reading; the jobs (Ctrl+J) show it again")
         cancel = QPushButton("Cancel", self, objectName="import-cancel", autoDefault=False)
         self.start = QPushButton("Train on these pairs", self, objectName="import-start", default=True)
         theme.set_role(self.start, "primary")
         for button, signal in (
             (self.copy, self.copy_asked),
             (self.classify, self.classify_asked),
+            (self.later, self.later_asked),
             (cancel, self.cancelled),
             (self.start, self.train_asked),
         ):
@@ -40,18 +44,18 @@ class Foot(QWidget):
         line = row(self.copy)
         line.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
         line.addStretch(1)
-        for button in (self.classify, cancel, self.start):
+        for button in (self.classify, self.later, cancel, self.start):
             line.addWidget(button)
         self.setLayout(line)
 
     def offer_classify(self, reading: DataSource | None) -> None:
-        """Offers to classify the pictures beside the pairs; where there are no pairs, the page says so itself."""
+        """Offer to classify the images next to the pairs; without pairs, the page itself makes the offer."""
         pictures = len(reading.pictures) if reading else 0
         self.classify.setVisible(bool(pictures and reading and reading.used))
         self.classify.setText(classify_words(pictures))
 
 
 def classify_words(pictures: int) -> str:
-    """What a button says that classifies so many."""
+    """Return the label of the button that classifies this number of images."""
     which = "this picture" if pictures == 1 else f"these {pictures:,} pictures"
     return f"Classify {which if pictures < dropped_files.MOST else f'the first {pictures:,} pictures'}"

@@ -1,4 +1,4 @@
-"""Parts of the import sheet: how the data are read, and what preparing them costs."""
+"""Parts of the import dialog: how the data are read, and what preparing them costs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HELDOUT: Final[dict[type, Browse]] = {config.Table: "file"}
 
 
 class PathLine(QLineEdit):
-    """Where the data lie: typed, or chosen with one of two buttons inside.
+    """A field for the path of the data: typed, or chosen with one of its two buttons.
 
     Signals:
         chosen: A folder or file was chosen, and is in the line.
@@ -65,7 +65,7 @@ class PathLine(QLineEdit):
             self.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
 
     def choose(self, what: str, _checked: bool = False) -> None:
-        """Asks for a `folder` or a `file`."""
+        """Open a dialog to choose a `folder` or a `file`."""
         if what == "folder":
             found = QFileDialog.getExistingDirectory(self.window(), "Choose a folder", self.text())
         else:
@@ -76,7 +76,7 @@ class PathLine(QLineEdit):
 
 
 class Options(QWidget):
-    """Which kind of data it is, and the options of that kind.
+    """The type of the data and the options of that type.
 
     Signals:
         kind_chosen: The person has chosen another kind.
@@ -104,16 +104,16 @@ class Options(QWidget):
 
     @property
     def kind(self) -> Kind:
-        """The kind that is chosen."""
+        """The selected type."""
         return self.kinds.currentData()
 
     @property
     def form(self) -> Form:
-        """The options of that kind; only after `show_data`."""
+        """The options form of that type; call it only after `show_data`."""
         return self._forms[self.kind]
 
     def show_data(self, data: config.Data) -> None:
-        """Shows the kind and the options of `data`; announces nothing."""
+        """Show the type and options of `data` without emitting signals."""
         kind = type(data)
         form = self._forms.get(kind) or self._make(kind)
         with QSignalBlocker(form), QSignalBlocker(self.kinds):
@@ -124,7 +124,7 @@ class Options(QWidget):
             each.setVisible(each is form)
 
     def offer_columns(self, columns: Sequence[str]) -> None:
-        """Lists the columns of a table where one is chosen, and marks those choices that are none."""
+        """List a table's columns in the column pickers and mark selections that do not exist."""
         data = self.form.value()
         if not isinstance(data, config.Table) or not columns:
             return
@@ -136,7 +136,7 @@ class Options(QWidget):
             self.form.editor(name).setFocus()
 
     def tell_own_split(self, own: bool) -> None:
-        """Says beside the share that is held out that the data bring a held-out part of their own."""
+        """Show next to the held-out share that the data contain a held-out split of their own."""
         if hasattr(self.form.value(), "heldout_share"):
             words = "Of no use here: the data have a held-out part of their own." if own else ""
             self.form.set_note("heldout_share", words)
@@ -160,7 +160,7 @@ class Options(QWidget):
 
 
 class Cost(QWidget):
-    """What the prepared pictures take on the disk, at which size; beside it, what is under way.
+    """The disk space that prepared images take at the chosen size, and the progress of preparing them.
 
     Signals:
         edited: Another size was typed.
@@ -198,7 +198,7 @@ class Cost(QWidget):
         self.show_cost("", can_open=False)
 
     def show_cost(self, words: str, *, can_open: bool) -> None:
-        """Says what it takes, or nothing; with `can_open` offers to open every picture."""
+        """Show the disk space, or nothing; with `can_open`, offer to open every image."""
         self.words.setText(words)
         for part in self._about:
             part.setVisible(bool(words))
@@ -206,13 +206,13 @@ class Cost(QWidget):
 
     @property
     def size_px(self) -> int:
-        """Side of the prepared pictures; the usual one while no such number is typed."""
+        """The side of the prepared images; the default while the field has no valid number."""
         value = self.size_box.value()
         return value if isinstance(value, int) and SMALLEST <= value <= LARGEST else IMAGE_SIZE
 
 
 def labeled(words: str, buddy: QWidget) -> QLabel:
-    """A label as wide as those of the forms."""
+    """Return a label as wide as those of the forms."""
     label = QLabel(words)
     label.setFixedWidth(LABEL_WIDTH)
     label.setBuddy(buddy)
@@ -220,7 +220,7 @@ def labeled(words: str, buddy: QWidget) -> QLabel:
 
 
 def row(*parts: QWidget | tuple[QWidget, int]) -> QHBoxLayout:
-    """Widgets beside each other; with a number, how much of the room left over they take."""
+    """Return a row of widgets; a number after a widget is its stretch factor."""
     line = QHBoxLayout()
     line.setContentsMargins(0, 0, 0, 0)
     line.setSpacing(theme.BETWEEN)

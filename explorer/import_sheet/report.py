@@ -1,4 +1,4 @@
-"""The import report: every item that is not used, or is odd, with its reason; a virtual table."""
+"""The import report: a virtual table of every unused or unusual item with its reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ONLY: Final = {"Everything": "", "Not used": NOT_USED, "Used, but odd": "odd"}
 
 
 class ReportModel(QAbstractTableModel):
-    """Lines of the report, all of them or those of one kind."""
+    """A table model of the report's lines, all or those of one kind."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,7 +45,7 @@ class ReportModel(QAbstractTableModel):
         self._first, self._end = 0, 0
 
     def show(self, lines: Sequence[Line], only: str = "") -> None:
-        """Shows the lines, unused items first; with `only` those of which this became."""
+        """Show the lines, unused items first; with `only`, just those with this outcome."""
         self.beginResetModel()
         self.lines = lines
         # The unused ones are first: halved, not counted, for there may be a million.
@@ -82,7 +82,7 @@ class ReportModel(QAbstractTableModel):
 
 
 class ReportTable(QTableView):
-    """The report, one item a line; a million lines cost no more than those in sight."""
+    """The report as a table, one item per row; only visible rows are drawn, even of a million."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -112,7 +112,7 @@ class ReportTable(QTableView):
 
 
 class ReportPane(QWidget):
-    """The report, which of its lines to show, and a way to keep it."""
+    """The report with a filter for its lines and a button to save it."""
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -140,7 +140,7 @@ class ReportPane(QWidget):
         column.addWidget(self.table, 1)
 
     def show_lines(self, lines: Sequence[Line], name: str) -> None:
-        """Shows the report of the data set of this name; nothing moves if it is shown already."""
+        """Show the report of the data set with this name; do nothing if it is already shown."""
         self._name = name
         self.export.setEnabled(bool(lines))
         if lines is not self._lines:
@@ -149,7 +149,7 @@ class ReportPane(QWidget):
             self._filter()
 
     def write(self, file: Path) -> None:
-        """Writes every line to a `.csv` or `.parquet` file."""
+        """Write all lines to a `.csv` or `.parquet` file."""
         self._background.run(
             self, _write, file, self._lines, done=self._written(file), failed=self._refused, key="write"
         )
@@ -174,7 +174,7 @@ class ReportPane(QWidget):
 
 
 def _write(file: Path, lines: Sequence[Line]) -> int:
-    """The number of lines written; runs off the GUI thread."""
+    """Write the lines and return their number; runs off the GUI thread."""
     from trainer.render_mpl.import_report import write_report
 
     write_report(file, lines)

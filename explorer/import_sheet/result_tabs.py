@@ -1,4 +1,4 @@
-"""What was read, in two tabs: ten pairs, or why there are none; and the import report."""
+"""Two tabs with the result of reading: example pairs, or why there are none; and the import report."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from explorer.import_sheet.report import Line, ReportPane
 from explorer.import_sheet.summary_text import Explanation
 from explorer.import_sheet.survey_result import DataSource
 from explorer.models.thumbnails import Pictures
-from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.state_area import StatePage
 
 PICTURE: Final = 240
 """Longer side of the pictures that are shown: of a wide one the middle square must still be sharp."""
 
 
 class ResultTabs(QTabWidget):
-    """The pairs and the report.
+    """A tab widget with the pairs and the report.
 
     Attributes:
         grid: Ten pairs.
@@ -30,12 +30,12 @@ class ResultTabs(QTabWidget):
     """
 
     def __init__(self, background: Background, actions: Mapping[str, QAction], parent: QWidget | None = None) -> None:
-        """`actions` are what `explain` may offer, by name."""
+        """Create the tabs; `actions` are those that `explain` can offer, by name."""
         super().__init__(parent)
         self.setObjectName("import-tabs")
         self._actions = actions
         self.grid = PairGrid(Pictures(background, self, edge=PICTURE), self)
-        self.empty = EmptyState(self, width=520)
+        self.empty = StatePage(self, width=520)
         self._pairs = QStackedWidget(self)
         for page in (self.grid, self.empty):
             self._pairs.addWidget(page)
@@ -44,7 +44,7 @@ class ResultTabs(QTabWidget):
         self.addTab(self.report, "Import report")
 
     def show_reading(self, reading: DataSource | None, lines: Sequence[Line]) -> None:
-        """Shows the pairs, if there are any, and the lines of the report."""
+        """Show the pairs, if any, and the lines of the report."""
         examples = reading.examples if reading else ()
         self.grid.pairs.show(examples)
         if examples:
@@ -56,7 +56,7 @@ class ResultTabs(QTabWidget):
         self.report.show_lines(lines, reading.name if reading else "import")
 
     def explain(self, explanation: Explanation) -> None:
-        """Says why there are no pairs, and offers what can be done."""
+        """Show why there are no pairs and offer possible actions."""
         icon, title, text, action, other = explanation
         self.empty.tell(icon, title, text, self._actions.get(action), self._actions.get(other))
         self._pairs.setCurrentWidget(self.empty)

@@ -1,4 +1,4 @@
-"""The import sheet: what a folder, table or tar holds, how it is read, ten of its pairs, and what is wrong with it."""
+"""The import dialog: contents of a folder, table or tar, how it is read, ten of its pairs, and its problems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QDialog, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
@@ -34,7 +34,7 @@ MOST_WIDE, MOST_HIGH = 1_240, 900
 
 
 class ImportData(QDialog):
-    """Reads data in a process of the trainer and shows what a run would learn from. Enter trains, Esc closes.
+    """A dialog that reads data in a trainer process and previews it. Enter trains, Esc closes.
 
     Attributes:
         reading: What is shown; None while nothing was read.
@@ -44,16 +44,18 @@ class ImportData(QDialog):
             captions repeat.
         classify_asked: Image files to classify instead.
         shown: What is read is on the sheet, or why it cannot be.
+        asked_in_background: The number of a question that is pending while the dialog is hidden at the user's wish.
     """
 
     train_asked = Signal(object, object, int, bool)
     classify_asked = Signal(list)
     shown = Signal()
+    asked_in_background = Signal(int)
 
     def __init__(
         self, workspace: Path, asker: Asker, background: Background, *, path: str = "", parent: QWidget | None = None
     ) -> None:
-        """Builds the sheet, and begins to read `path` if it is given."""
+        """Build the dialog and start reading `path` if it is given."""
         super().__init__(parent)
         self.setObjectName("import-data")
         self.setWindowTitle("Import data")
@@ -66,6 +68,7 @@ class ImportData(QDialog):
         self._lines: list[Line] = []
         self._read_path = ""
         self._undecided, self._decided = "", False
+        self._in_background = False
         self._others: tuple[config.Data, ...] = ()
         self._changed = QTimer(self, singleShot=True, interval=CHANGE_MS, timeout=self._read_changed)
         self._actions = {
@@ -91,7 +94,7 @@ class ImportData(QDialog):
     # -- what the person does ----------------------------------------------------------------------------------
 
     def read_path(self) -> None:
-        """Recognizes and reads what lies at the path in the field."""
+        """Detect the type of the path in the field and read it."""
         self._changed.stop()
         path = self.path.text().strip()
         self._forget()
@@ -102,7 +105,7 @@ class ImportData(QDialog):
         self._ask(ReadData(path=path, image_size=self.image_size))
 
     def read_again(self) -> None:
-        """Reads the same with the options in the form."""
+        """Read the same data again with the options in the form."""
         data = self.chosen()
         if data is None:
             self.read_path()
@@ -110,22 +113,22 @@ class ImportData(QDialog):
             self._ask(ReadData(data=survey_result.as_options(data), image_size=self.image_size))
 
     def open_pictures(self) -> None:
-        """Opens and prepares every picture, as a run would do it, to know what is wrong with which."""
+        """Open and prepare every image, as a run would, to find those with problems."""
         data = self.chosen()
         if data is not None:
             self._ask(ReadData(data=survey_result.as_options(data), image_size=self.image_size, opened=True))
 
     def chosen(self) -> config.Data | None:
-        """The data as the form describes it; None while nothing was recognized."""
+        """Return the data as the form describes them; None until a type is detected."""
         return None if self._recognized is None else self.options.form.value()
 
     @property
     def image_size(self) -> int:
-        """Side of the prepared pictures, in pixels."""
+        """The side of the prepared images, in pixels."""
         return self.cost.size_px
 
     def command(self) -> list[str]:
-        """What to write after `trainer` to read the same without the window."""
+        """Return the arguments of the `trainer` command that reads the same data without the window."""
         path = self.path.text().strip()
         if self._recognized is not None:
             # Absolute: the command may be given in another folder.
@@ -133,7 +136,7 @@ class ImportData(QDialog):
         return survey_result.show_command(path, self._recognized, self.chosen(), self.image_size, decided=self._decided)
 
     def accept(self) -> None:
-        """Trains on what is shown; what was opened so far is not opened again."""
+        """Start training on the data shown; images already opened are not opened again."""
         if not self.start.isEnabled() or self.reading is None:
             return
         data, pairs, repeat = self.reading.data, self.reading.to_train_on(), self.reading.captions_repeat
@@ -142,7 +145,7 @@ class ImportData(QDialog):
         self.train_asked.emit(data, pairs, size, repeat)
 
     def done(self, result: int) -> None:
-        """Closes; what is under way ends."""
+        """Close the dialog and cancel the request in progress."""
         self._stop()
         super().done(result)
 
@@ -170,7 +173,22 @@ class ImportData(QDialog):
             progress=partial(self._told, ticket),
             owner=self,
         )
+        self._tell_background()
         self._show()
+
+    def _continue_in_background(self) -> None:
+        """Hide the dialog and continue reading."""
+        self.hide()
+        self._in_background = True
+        self._tell_background()
+
+    def _tell_background(self) -> None:
+        if self._in_background and self._question is not None:
+            self.asked_in_background.emit(self._question)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        self._in_background = False
+        super().showEvent(event)
 
     def _told(self, ticket: Ticket, share: float, note: str) -> None:
         if ticket.cancelled:
@@ -180,7 +198,7 @@ class ImportData(QDialog):
             self.tabs.explain(summary_text.waiting(note) if note.startswith(WAITS) else summary_text.LOOKING)
 
     def _stop(self) -> None:
-        """Ends the question that is open, if any; nothing comes of it."""
+        """Cancel the pending request, if any, and discard its result."""
         question, self._question = self._question, None
         self.working.end()
         self._background.forget(self, "report")
@@ -227,7 +245,10 @@ class ImportData(QDialog):
             self.open_pictures()
 
     def _fail(self, ticket: Ticket, failure: Failure) -> None:
-        if ticket.cancelled or failure.kind == "cancelled":
+        if ticket.cancelled:
+            return
+        if failure.kind == "cancelled":
+            self._cancelled()
             return
         self._question = None
         self.working.end()
@@ -249,21 +270,21 @@ class ImportData(QDialog):
     # -- options -----------------------------------------------------------------------------------------------
 
     def _kind_chosen(self) -> None:
-        """Another kind: its own options, read from the same place. It answers what was open."""
+        """Read the same path as another type with that type's options; this answers an open question."""
         self._undecided = ""
         self.options.show_data(survey_result.at_path(self.options.kind, self._read_path))
         self.reading, self._lines = None, []
         self.read_again()
 
     def _read_other(self) -> None:
-        """Reads the data in the other way that was offered."""
+        """Read the data in the other way that was offered."""
         self._undecided, self._decided = "", bool(self._undecided)
         self.options.show_data(self._others[0])
         self.reading, self._lines = None, []
         self.read_again()
 
     def _keep_as_it_is(self) -> None:
-        """Takes the data as they were recognized."""
+        """Accept the data as they were detected."""
         self._undecided, self._decided = "", True
         self._show()
         if self.reading is not None and not self.reading.opened and self.reading.is_small:
@@ -286,7 +307,7 @@ class ImportData(QDialog):
     # -- showing -----------------------------------------------------------------------------------------------
 
     def _show(self) -> None:
-        """Everything as it is now; what is under way keeps what was there before in sight."""
+        """Update all widgets; while a request is pending, the previous contents stay visible."""
         reading, asked = self.reading, self._question is not None
         stale = asked or self._changed.isActive()
         opening = asked and reading is not None and not reading.opened and not self._changed.isActive()
@@ -300,6 +321,7 @@ class ImportData(QDialog):
         self._show_counts(reading)
         self._show_cost(reading, asked)
         self.foot.offer_classify(reading)
+        self.foot.later.setVisible(asked)
         self._actions["classify"].setText(classify_words(len(reading.pictures) if reading else 0))
         self.tabs.show_reading(reading, self._lines)
         if reading is not None and self._undecided:
@@ -384,6 +406,8 @@ class ImportData(QDialog):
         self.start, self.copy = foot.start, foot.copy
         foot.copy_asked.connect(self._copy)
         foot.classify_asked.connect(self._classify)
+        # Hidden, not closed: what is under way goes on.
+        foot.later_asked.connect(self._continue_in_background)
         foot.cancelled.connect(self.reject)
         foot.train_asked.connect(self.accept)
         return foot

@@ -1,4 +1,4 @@
-"""What the import sheet says of what was read, in a person's words."""
+"""Texts that describe in the import dialog what was read."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _COLUMNS: Final = ("image_column", "caption_column")
 
 
 def waiting(note: str) -> Explanation:
-    """That it has not begun, and what is before it."""
+    """Return the text that reading has not started, and what it is waiting for."""
     before = note.partition(" while ")[2]
     text = f"Reading begins when there is room: {before}. Cancel there what you no longer need, or wait."
     return "clock", "Waiting for its turn", text, "", ""
 
 
 def unreadable(name: str, sentences: str) -> Explanation:
-    """That it cannot be read, and why."""
+    """Return the text that the data cannot be read, and why."""
     return "triangle-alert", f"{name} cannot be read", sentences, "again", ""
 
 
 def of_trouble(reading: DataSource, lines: Sequence[tuple[str, str, str]], offers: bool = False) -> Explanation:
-    """Why there is nothing to train on, and what can be done; with `offers` there is another way to read it."""
+    """Return why there is nothing to train on and what to do; with `offers`, suggest another way to read it."""
     if reading.pictures and isinstance(reading.data, config.Folder) and not reading.opened and reading.not_used:
         first = f" The first: {lines[0][0]}. {lines[0][2]}" if lines else ""
         text = (
@@ -70,13 +70,13 @@ def of_trouble(reading: DataSource, lines: Sequence[tuple[str, str, str]], offer
 
 
 def of_question(question: str, other: str) -> Explanation:
-    """What the person must decide; `other` is the name of the action that reads it in another way, or empty."""
+    """Return the question to the user; `other` names the action that reads the data differently, or is empty."""
     text = f"{question} Choose here how it is meant, or above what it is read as."
     return "list", "What are the captions?", text, other or "as_it_is", "as_it_is" if other else ""
 
 
 def way(other: config.Data) -> str:
-    """What a button says that reads the data in another way."""
+    """Return the label of the button that reads the data in another way."""
     if isinstance(other, config.Folder):
         return "Take the file names as captions"
     if isinstance(other, config.ClassFolder):
@@ -85,26 +85,26 @@ def way(other: config.Data) -> str:
 
 
 def lacks_column(reading: DataSource) -> bool:
-    """Whether the trouble is that a table lacks a chosen column."""
+    """Return whether the problem is that a table lacks a selected column."""
     chosen = (getattr(reading.data, name, "") for name in _COLUMNS)
     return not set(chosen) <= set(reading.columns)
 
 
 def wrong_fields(data: config.Data) -> dict[str, str]:
-    """Field -> what is wrong with it, in a person's words."""
+    """Map each invalid field to a message."""
     found = config.problems(config.Run(data=data))
     return {key.partition(".")[2]: in_labels(words, data) for key, words in found.items() if key.startswith("data.")}
 
 
 def in_labels(sentence: str, data: config.Data) -> str:
-    """The sentence with the labels of the form in place of dotted fields."""
+    """Replace dotted field names in a sentence by the form's labels."""
     for field in dataclasses.fields(data):
         sentence = sentence.replace(f"data.{field.name}", str(field.metadata.get("label", field.name)))
     return sentence
 
 
 def counted(reading: DataSource) -> str:
-    """How many pairs were found, and what became of them; a sentence or two."""
+    """Return how many pairs were found and how many are used, in a sentence or two."""
     pairs = "pair" if reading.found == 1 else "pairs"
     if reading.opened or not reading.used:
         odd = f", {reading.odd:,} of them odd" if reading.odd else ""
@@ -114,7 +114,7 @@ def counted(reading: DataSource) -> str:
 
 
 def described(reading: DataSource) -> str:
-    """Splits, classes, what was passed over, and what there is to tell of all pairs; one line, may be empty."""
+    """Return one line with splits, classes, skipped items and remarks on all pairs; may be empty."""
     parts = []
     if len(reading.pairs) > 1:
         parts.append(", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items()))
@@ -128,7 +128,7 @@ def described(reading: DataSource) -> str:
 
 
 def cost(reading: DataSource, size: int) -> str:
-    """What the prepared pictures take at this size, and what there is; goes on after the number of pixels."""
+    """Return the disk space for prepared images of this size and the space available; follows the pixel count."""
     needed = reading.bytes_needed * size**2 // max(reading.image_size**2, 1)
     words = f"px they take {amount(needed)}; {amount(reading.bytes_free)} are free"
     kept = needed <= room_for_cache(reading.bytes_free)
@@ -136,7 +136,7 @@ def cost(reading: DataSource, size: int) -> str:
 
 
 def amount(size: int) -> str:
-    """Bytes in MiB or GiB."""
+    """Format a number of bytes in MiB or GiB."""
     return f"{size / 2**20:,.1f} MiB" if size < 2**30 else f"{size / 2**30:,.1f} GiB"
 
 

@@ -1,4 +1,4 @@
-"""What the trainer says of a data set, as the import sheet shows it."""
+"""The trainer's description of a data set, as the import dialog shows it."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ class DataSource:
 
     @property
     def is_small(self) -> bool:
-        """Whether every picture may be opened without asking."""
+        """Whether the data set is small enough to open every image without asking."""
         pairs, size = _OPENED_AT_ONCE
         return self.used <= pairs and self.bytes_needed <= min(size, room_for_cache(self.bytes_free))
 
     @property
     def has_own_split(self) -> bool:
-        """Whether the data themselves say what is held out; known before pictures are opened."""
+        """Whether the data define a held-out split themselves; known before images are opened."""
         return not self.opened and len(self.pairs) > 1
 
     def to_train_on(self) -> int | None:
-        """Pairs of the training split, as far as it is known before pictures are opened."""
+        """Return the number of pairs in the training split, as far as known before images are opened."""
         if "train" in self.pairs:
             return self.pairs["train"]
         share = getattr(self.data, "heldout_share", None)
@@ -77,7 +77,7 @@ class DataSource:
 
 
 def reading(answer: Mapping[str, Any]) -> DataSource:
-    """The answer to the question `read_data`."""
+    """Convert the response to `read_data` to a `DataSource`."""
     plain = {f.name: answer[f.name] for f in dataclasses.fields(DataSource) if f.name in answer}
     plain |= {
         "data": _data(answer["recognized"]),
@@ -96,7 +96,7 @@ def _data(options: Mapping[str, Any]) -> config.Data:
 
 
 def with_report(reading: DataSource, before: DataSource | None) -> tuple[DataSource, list[tuple[str, str, str]]]:
-    """The reading, and (item, what became of it, reason) of every line of its report, unused items first.
+    """Return the data source and (item, outcome, reason) of every report line, unused items first.
 
     Of the pairs shown before, those stay that turned out to be usable. The file of the report is removed.
     """
@@ -111,24 +111,24 @@ def with_report(reading: DataSource, before: DataSource | None) -> tuple[DataSou
 
 
 def as_options(data: config.Data) -> dict[str, Any]:
-    """Kind and options, for the question."""
+    """Return the type and options of the data for the request."""
     return {"kind": data.kind, **dataclasses.asdict(data)}
 
 
 def at_path(kind: Kind, path: str) -> config.Data:
-    """A data set of this kind at a path, its options the usual ones."""
+    """Return a data set of this type at a path, with default options."""
     return kind(name=path) if kind is config.HubDataset else kind(path=path)  # type: ignore[call-arg]
 
 
 def path_field(kind: type) -> str:
-    """The field that holds the path."""
+    """Return the name of the field that holds the path."""
     return "name" if kind is config.HubDataset else "path"
 
 
 def show_command(
     path: str, recognized: config.Data | None, chosen: config.Data | None, size: int, *, decided: bool = False
 ) -> list[str]:
-    """What to write after `trainer` to read the same; `decided` where a question had to be answered."""
+    """Return the `trainer` arguments that read the same data; `decided` if a question had to be answered."""
     words = ["data", "show", "--data", path, "--image-size", f"{size}"]
     if chosen is None:
         return words
@@ -144,7 +144,7 @@ def show_command(
 
 
 def merged(before: Sequence[Example], after: Sequence[Example], unused: set[str]) -> tuple[Example, ...]:
-    """The pairs shown before, those that turned out unusable replaced by others."""
+    """Return the pairs shown before, with unusable ones replaced by others."""
     kept = [example for example in before if example.item not in unused]
     known = {example.path for example in kept}
     kept += [example for example in after if example.path not in known]

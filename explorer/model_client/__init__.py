@@ -1,1 +1,1 @@
-"""The client of the trainer's server processes: one warm worker a kind, and one process a long request."""
+"""Client of the trainer's server processes: one warm worker per kind, and one process per long request."""

@@ -1,4 +1,4 @@
-"""Questions to the trainer's answer processes: one keeps models warm, one projections, and each long one has its own.
+"""Send requests to the trainer's server processes: warm ones for models and projections, one per long request.
 
 The window itself never imports torch or umap. It writes a question as a line of JSON and gets the answer back as one;
 if a process dies, its questions fail with a sentence, it is started again, and nothing else is lost.
@@ -27,22 +27,28 @@ __all__ = ["KINDS", "Asker", "Kind", "State"]
 
 
 class Asker(QObject):
-    """Asks questions of the trainer and hands the answers to callbacks on the GUI thread.
+    """Sends requests to the trainer and passes the responses to callbacks on the GUI thread.
 
     Signals:
         state_changed: A process (`models` or `projections`) is now `cold`, `warming`, `warm`, `busy` or `gone`.
         long_changed: How many long questions have no answer yet.
         died: A process ended without being asked to; its name, and its last words.
+        asked: The number and the `Question` of one that is under way now.
+        progressed: The number of a question, the share done and a note.
+        answered: The number of a question, and the `Failure` if it has no answer; also where its owner is gone.
     """
 
     state_changed = Signal(str, str)
     long_changed = Signal(int)
     died = Signal(str, str)
+    asked = Signal(int, object)
+    progressed = Signal(int, float, str)
+    answered = Signal(int, object)
 
     def __init__(
         self, workspace: Workspace, parent: QObject | None = None, *, program: Sequence[str] | None = None
     ) -> None:
-        """Starts nothing yet.
+        """Create the client without starting a process.
 
         Args:
             workspace: Whose runs are asked about.
@@ -74,7 +80,7 @@ class Asker(QObject):
         progress: Callable[[float, str], None] | None = None,
         owner: QObject | None = None,
     ) -> int:
-        """Asks, starting the process if need be; one of `done` and `failed` is called once, later, never from here.
+        """Send a request, starting the process if needed; later either `done` or `failed` is called once.
 
         Args:
             question: What is asked; `Project` goes to the projection process, a long one (`trainer.messages.is_long`)
@@ -88,19 +94,21 @@ class Asker(QObject):
             The number to cancel the question with.
         """
         number = next(self._numbers)
+        self.asked.emit(number, question)
+        pending = self._announced(number, Pending(question, done, failed, progress, owner))
         if is_long(question):
-            self._long.ask(number, Pending(question, done, failed, progress, owner))
+            self._long.ask(number, pending)
             return number
         kind: Kind = "projections" if isinstance(question, Project) else "models"
         self._kind_of[number] = kind
         process = self._processes[kind]
         if not process.has_warm_up:
             process.warm_up(next(self._numbers), self._warm_up_question(kind))
-        process.ask(number, Pending(question, done, failed, progress, owner))
+        process.ask(number, pending)
         return number
 
     def cancel(self, number: int) -> None:
-        """Ends a question; its `failed` gets a failure of the kind `cancelled`. One that is answered already stays so.
+        """Cancel a request; its `failed` gets a failure of kind `cancelled`. A finished one is not affected.
 
         A projection cannot be interrupted inside its libraries, so its process is ended and started again; the process
         of a long question is ended with it.
@@ -111,7 +119,7 @@ class Asker(QObject):
             self._processes[kind].cancel(number, by_ending=kind == "projections")
 
     def warm_up(self, runs: Sequence[int] = (), *, projections: bool = False) -> None:
-        """Starts the model process and opens the models of `runs`, so that the first answer is quick.
+        """Start the model process and open the models of `runs`, so that the first response is quick.
 
         Args:
             runs: Those likely to be asked next.
@@ -128,20 +136,40 @@ class Asker(QObject):
         process.warm_up(next(self._numbers), self._warm_up_question(kind))
 
     def state(self, kind: Kind) -> State:
-        """How a process is; `warming` also while it opens further models."""
+        """Return the state of a process; `warming` also while it opens further models."""
         return self._processes[kind].state
 
     def last_words(self, kind: Kind) -> list[str]:
-        """The last lines the process wrote to its error stream."""
+        """Return the last lines that the process wrote to stderr."""
         return self._processes[kind].last_words
 
     def close(self) -> None:
-        """Ends all processes; callbacks of open questions are not called. Takes a second at most."""
+        """End all processes within a second; callbacks of pending requests are not called."""
         self._long.close()
         for process in self._processes.values():
             process.begin_closing()
         for process in self._processes.values():
             process.finish_closing()
+
+    def _announced(self, number: int, asked: Pending) -> Pending:
+        """Wrap the request's callbacks to also notify the list of jobs."""
+
+        def done(answer: dict[str, Any]) -> None:
+            self.answered.emit(number, None)
+            if asked.wanted:
+                asked.done(answer)
+
+        def failed(failure: Failure) -> None:
+            self.answered.emit(number, failure)
+            if asked.wanted:
+                asked.failed(failure)
+
+        def progress(share: float, note: str) -> None:
+            self.progressed.emit(number, share, note)
+            if asked.wanted and asked.progress is not None:
+                asked.progress(share, note)
+
+        return Pending(asked.question, done, failed, progress)
 
     def _warm_up_question(self, kind: Kind) -> WarmUp:
         return WarmUp(projections=True) if kind == "projections" else WarmUp(runs=self._warm_runs)

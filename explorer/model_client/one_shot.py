@@ -1,4 +1,4 @@
-"""Long questions: a process each, so that cancelling one means ending it and the quick ones never wait behind it."""
+"""Run each long request in its own process, so that it can be cancelled and never delays short ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _CALLED: Final = {
     "embed_independent": "pictures are embedded",
     "evaluate": "an evaluation is made",
     "read_data": "data are read",
+    "measure_run": "a run is measured",
 }
 
 
 class LongQuestions(QObject):
-    """Answers each question in a fresh process, at most `AT_ONCE` at a time, in the order they were asked.
+    """Handles each request in a new process, at most `AT_ONCE` at a time, in the order received.
 
     Signals:
         count_changed: How many have no answer yet, waiting ones included.
@@ -46,18 +47,18 @@ class LongQuestions(QObject):
 
     @property
     def count(self) -> int:
-        """How many have no answer yet."""
+        """The number of pending requests."""
         return len(self._waiting) + len(self._running)
 
     def ask(self, number: int, pending: Pending) -> None:
-        """Starts a process for the question, now or when it is its turn."""
+        """Start a process for the request, now or when a slot is free."""
         self._waiting[number] = pending
         self._start_next()
         self._tell_waiting_soon()
         self.count_changed.emit(self.count)
 
     def cancel(self, number: int) -> None:
-        """Ends the question's process; its `failed` is told later."""
+        """End the request's process; its `failed` is called later."""
         pending = self._waiting.pop(number, None) or self._asked.get(number)
         if pending is None:
             return
@@ -65,7 +66,7 @@ class LongQuestions(QObject):
         QTimer.singleShot(0, self, lambda: _tell(pending, Failure("cancelled", "Cancelled.")))
 
     def close(self) -> None:
-        """Ends all of them; nothing is called any more. Takes a second at most."""
+        """End all processes within a second; no callback is called afterwards."""
         self._waiting.clear()
         running, self._running = self._running, {}
         self._asked.clear()
@@ -113,7 +114,7 @@ class LongQuestions(QObject):
         self.count_changed.emit(self.count)
 
     def _tell_waiting_soon(self) -> None:
-        """Later: whoever asks does not know the number of the question yet."""
+        """Report the waiting state later, because the caller does not know the request's number yet."""
         if self._waiting:
             QTimer.singleShot(0, self, self._tell_waiting)
 

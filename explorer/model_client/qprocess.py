@@ -1,4 +1,4 @@
-"""The process itself, as Qt runs it, and who hears of it."""
+"""A child process as a QProcess, and the protocol of its listener."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from trainer.untrusted import safe_subprocess
 
 
 class Listener(Protocol):
-    """Hears of a child, on the GUI thread."""
+    """Receives the events of a child process on the GUI thread."""
 
     def on_started(self, child: Child) -> None:
-        """It runs."""
+        """Handle that the process has started."""
 
     def on_output(self, child: Child) -> None:
-        """It has written an answer."""
+        """Handle output of the process."""
 
     def on_errors(self, child: Child) -> None:
-        """It has written to its error stream."""
+        """Handle output on stderr."""
 
     def on_failed_start(self, child: Child) -> None:
-        """There is no such program."""
+        """Handle that the program does not exist."""
 
     def on_finished(self, child: Child) -> None:
-        """It has ended."""
+        """Handle that the process has exited."""
 
 
 def keep_safe(process: QProcess, more: Mapping[str, str] | None = None) -> None:
-    """Gives a process that has not been started the environment and folder of `trainer.untrusted.safe_subprocess`."""
+    """Set the environment and working folder of `trainer.untrusted.safe_subprocess` on a process before it starts."""
     environment = QProcessEnvironment()
     for name, value in safe_subprocess.environment(more).items():
         environment.insert(name, value)
@@ -40,7 +40,7 @@ def keep_safe(process: QProcess, more: Mapping[str, str] | None = None) -> None:
 
 
 class Child(QProcess):
-    """A process that tells its parent what becomes of it, as long as both are there.
+    """A process that reports its events to its parent while both exist.
 
     It listens to itself with slots of its own. When Qt destroys it with its parent, Qt ends the program and says so
     from inside the destructor; slots of this class are gone by then, a function of Python would still be called, and
@@ -48,7 +48,7 @@ class Child(QProcess):
     """
 
     def __init__(self, command: Sequence[str], parent: QObject) -> None:
-        """Starts nothing yet; `parent` is a `Listener`."""
+        """Create the process without starting it; `parent` is a `Listener`."""
         super().__init__(parent)
         keep_safe(self, {"PYTHONFAULTHANDLER": "1"})
         self.setProgram(command[0])

@@ -1,4 +1,4 @@
-"""One answer process: started when first needed, started again when it dies, ended with the window."""
+"""One server process: started on first use, restarted when it dies, ended with the window."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINES_KEPT: Final = 50
 
 @dataclass(frozen=True)
 class Pending:
-    """A question that has no answer yet, and whom to tell."""
+    """A request without a response yet, and its callbacks."""
 
     question: Question
     done: Callable[[dict[str, Any]], None]
@@ -37,12 +37,12 @@ class Pending:
 
     @property
     def wanted(self) -> bool:
-        """Whether there is still somebody to tell."""
+        """Whether a receiver of the response still exists."""
         return self.owner is None or shiboken6.isValid(self.owner)
 
 
 class AnswerProcess(QObject):
-    """A child process that answers JSON lines, and the questions it still owes an answer.
+    """A child process that speaks JSON lines, and its pending requests.
 
     Signals:
         state_changed: `cold` before the first start, `warming` until it is ready, `warm` while idle, `busy` while it
@@ -70,26 +70,26 @@ class AnswerProcess(QObject):
 
     @property
     def state(self) -> State:
-        """As last announced."""
+        """The state last announced."""
         return self._state
 
     @property
     def has_warm_up(self) -> bool:
-        """Whether it was told what to load when it starts."""
+        """Whether a warm-up request is set for the next start."""
         return self._warm_up is not None
 
     @property
     def last_words(self) -> list[str]:
-        """The newest lines of its error stream, oldest first."""
+        """The newest lines of stderr, oldest first."""
         return list(self._last_words)
 
     def warm_up(self, number: int, question: WarmUp) -> None:
-        """Loads what `question` names, now and after every restart."""
+        """Load what `question` names, now and after every restart."""
         self._warm_up = (number, question)
         self.ask(number, Pending(question, _ignore, _ignore))
 
     def ask(self, number: int, pending: Pending) -> None:
-        """Sends the question, or keeps it until the process has started."""
+        """Send the request, or keep it until the process has started."""
         if self._closed:
             return
         self._pending[number] = pending
@@ -101,7 +101,7 @@ class AnswerProcess(QObject):
         self._announce()
 
     def cancel(self, number: int, *, by_ending: bool) -> None:
-        """Ends one question; with `by_ending` by ending the process, whose other questions are asked again."""
+        """Cancel one request; `by_ending` ends the process and resends its other requests."""
         if number not in self._pending:
             return
         is_next = next(iter(self._pending)) == number
@@ -116,7 +116,7 @@ class AnswerProcess(QObject):
         self._announce()
 
     def retire(self) -> None:
-        """Ends the process at once without waiting for it, and deletes this when it has ended."""
+        """End the process without waiting for it, and delete this object once it has exited."""
         self.begin_closing()
         process = self._process
         if process is None or process.state() == QProcess.ProcessState.NotRunning:
@@ -126,7 +126,7 @@ class AnswerProcess(QObject):
         process.kill()
 
     def begin_closing(self) -> None:
-        """Tells the process to end and takes nothing more from it."""
+        """Ask the process to exit and accept nothing more from it."""
         self._closed = True
         self._again.stop()
         self._pending.clear()
@@ -134,7 +134,7 @@ class AnswerProcess(QObject):
             self._process.closeWriteChannel()
 
     def finish_closing(self) -> None:
-        """Waits for the end, and brings it about if it does not come by itself."""
+        """Wait for the process to exit, and kill it if it does not."""
         for given_up in tuple(self._given_up):
             given_up.waitForFinished(CLOSE_GRACE_MS)
         process, self._process = self._process, None
@@ -166,23 +166,23 @@ class AnswerProcess(QObject):
         self._announce()
 
     def _hears(self, child: Child) -> bool:
-        """Whether `child` is the current one: one that was given up must not be heard any more."""
+        """Return whether `child` is the current process; events of an abandoned one are ignored."""
         return child is self._process and not self._closed
 
     def on_started(self, child: Child) -> None:
-        """Sends what has waited for it."""
+        """Send the waiting requests."""
         if self._hears(child):
             for number, pending in self._pending.items():
                 self._send(number, pending.question)
 
     def on_failed_start(self, child: Child) -> None:
-        """Treats it like one that ended at once."""
+        """Handle a failed start like an immediate exit."""
         if self._hears(child):
             self._last_words.append(child.errorString())
             self.on_finished(child)
 
     def on_finished(self, child: Child) -> None:
-        """Fails what it owed, and starts another after a pause."""
+        """Fail the pending requests and restart the process after a pause."""
         self._given_up.discard(child)
         if not self._hears(child):
             return
@@ -204,7 +204,7 @@ class AnswerProcess(QObject):
             self._fail(pending, failure)
 
     def _restart(self) -> None:
-        """Ends the process without blame; what it still owes is asked of the next one."""
+        """Restart the process without counting a failure; pending requests are sent to the new one."""
         # Kept until it has really ended: Qt warns of a process that is destroyed while it runs.
         self._given_up.add(self._process)
         self._process.kill()
@@ -225,7 +225,7 @@ class AnswerProcess(QObject):
         self._process.write(encode(number, question).encode() + b"\n")
 
     def on_output(self, child: Child) -> None:
-        """Takes whole lines."""
+        """Read complete lines."""
         if not self._hears(child):
             return
         *lines, self._output = (self._output + child.readAllStandardOutput().data()).split(b"\n")
@@ -233,7 +233,7 @@ class AnswerProcess(QObject):
             self._take(line)
 
     def on_errors(self, child: Child) -> None:
-        """Keeps the newest lines."""
+        """Keep the newest lines."""
         if not self._hears(child):
             return
         # Cut at line ends, so that a character split between two reads stays whole.
@@ -287,4 +287,4 @@ class AnswerProcess(QObject):
 
 
 def _ignore(_: object) -> None:
-    """Nobody waits for this answer."""
+    """Ignore a response that is no longer needed."""

@@ -1,1 +1,1 @@
-"""Item models: rows of the store as Qt tables show them."""
+"""Item models that show rows of the store in Qt tables."""

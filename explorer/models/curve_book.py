@@ -1,4 +1,4 @@
-"""The curves on the screen, kept in memory and extended by the rows that arrive."""
+"""In-memory curves of the runs on screen, extended as new rows arrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Arrays = tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray,
 
 @dataclass(frozen=True)
 class RunCurves:
-    """What the store holds of a run's curves at one moment: name -> steps, values, seconds of training."""
+    """A run's curves as stored at one moment: name -> steps, values, seconds of training."""
 
     run: RunRow
     names: tuple[str, ...]
@@ -24,7 +24,7 @@ class RunCurves:
 
 
 def read_curves(workspace: Workspace, runs: Sequence[int], names: Sequence[str]) -> tuple[RunCurves, ...]:
-    """Reads the curves `names` of `runs`; for `Background`."""
+    """Read the curves `names` of `runs`; runs on a background thread."""
     return tuple(
         RunCurves(
             workspace.runs.get(run),
@@ -37,7 +37,7 @@ def read_curves(workspace: Workspace, runs: Sequence[int], names: Sequence[str])
 
 
 class CurveBook:
-    """Answers what `trainer.charts.curves` asks of a workspace, from memory.
+    """An in-memory replacement for the parts of a workspace that `trainer.charts.curves` reads.
 
     So the window draws exactly what `trainer export curves` draws, and a new row costs no reading of old ones.
     """
@@ -49,7 +49,7 @@ class CurveBook:
         self._curves: dict[tuple[int, str], _Growing] = {}
 
     def load(self, read: Iterable[RunCurves]) -> None:
-        """Takes over what was read of some runs, in place of what the book had of them."""
+        """Store the curves read for some runs, replacing earlier ones of the same runs."""
         for curves in read:
             self.forget(curves.run.id)
             self._runs[curves.run.id] = curves.run
@@ -59,7 +59,7 @@ class CurveBook:
                 self._curves[curves.run.id, name] = _Growing(arrays)
 
     def append(self, rows: Iterable[ScalarRow]) -> set[int]:
-        """Adds new rows of curves the book holds; returns the runs whose curves grew.
+        """Append new rows to the curves held and return the runs whose curves grew.
 
         A row not past the last step of its curve is one that was read already, and is left out.
         """
@@ -73,23 +73,23 @@ class CurveBook:
         return grown
 
     def forget(self, run: int) -> None:
-        """Drops everything about a run."""
+        """Remove all data of a run."""
         for known in (self._runs, self._names, self._snapshots):
             known.pop(run, None)
         for key in [key for key in self._curves if key[0] == run]:
             del self._curves[key]
 
     def holds(self, run: int, names: Iterable[str]) -> bool:
-        """Whether the book has these curves of the run."""
+        """Return whether the book has these curves of the run."""
         return all((run, name) in self._curves for name in names)
 
     def update(self, run: RunRow) -> None:
-        """Takes over the newest row of a run that the book holds."""
+        """Replace the row of a run that the book holds."""
         if run.id in self._runs:
             self._runs[run.id] = run
 
     def frozen(self) -> CurveBook:
-        """The book as it is now, for another thread: later rows do not show in it. Copies no curve."""
+        """Return a snapshot of the book for another thread; later rows do not affect it and no curve is copied."""
         copy = CurveBook()
         copy._runs, copy._snapshots = dict(self._runs), dict(self._snapshots)
         copy._names = {run: set(names) for run, names in self._names.items()}
@@ -100,46 +100,46 @@ class CurveBook:
 
     @property
     def runs(self) -> CurveBook:
-        """Where `get` finds the row of a run."""
+        """The object whose `get` returns the row of a run, like `Workspace.runs`."""
         return self
 
     @property
     def results(self) -> CurveBook:
-        """Where the curves and snapshots are."""
+        """The object with the curves and snapshots, like `Workspace.results`."""
         return self
 
     def get(self, ref: int) -> RunRow:
-        """The run's row."""
+        """Return the run's row."""
         return self._runs[ref]
 
     def series(self, run: int, name: str) -> Arrays:
-        """Steps, values and seconds of training; empty if the run has not logged the name."""
+        """Return steps, values and seconds of training; empty if the run has not logged the name."""
         curve = self._curves.get((run, name))
         return curve.arrays() if curve is not None else _EMPTY
 
     def scalar_names(self, run: int) -> list[str]:
-        """What the run has logged so far, sorted."""
+        """Return the sorted names of the curves logged by the run."""
         return sorted(self._names.get(run, ()))
 
     def snapshots(self, run: int) -> list[SnapshotRow]:
-        """The run's snapshots when it was read."""
+        """Return the run's snapshots as of the last read."""
         return list(self._snapshots.get(run, ()))
 
 
 class _Growing:
-    """Three arrays that grow at the end, in amortized constant time."""
+    """Three arrays with amortized constant-time append."""
 
     def __init__(self, arrays: Arrays, *, shared: bool = False) -> None:
         self._size = len(arrays[0])
         self._arrays = [array if shared else np.array(array) for array in arrays]
 
     def arrays(self) -> Arrays:
-        """What is there, as views that later rows do not change."""
+        """Return views of the current contents that later rows do not change."""
         steps, values, seconds = (array[: self._size] for array in self._arrays)
         return steps, values, seconds
 
     def append(self, step: int, value: float, seconds: float) -> bool:
-        """Adds a point past the last one; whether it was."""
+        """Append a point if its step is new; return whether it was appended."""
         if self._size and step <= self._arrays[0][self._size - 1]:
             return False
         if self._size == len(self._arrays[0]):

@@ -1,4 +1,4 @@
-"""Pairs as a table: picture, caption, and any numbers; a million rows cost an order array and nothing else."""
+"""A table model of pairs with image, caption and numbers; sorting costs one index array even for a million rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Numbers:
     names: tuple[str, ...] = ()
 
     def text(self, place: int) -> str:
-        """The value as it is written: a true minus sign, a dash for none."""
+        """Format the value with a true minus sign; a dash stands for a missing one."""
         value = float(self.values[place])
         if np.isnan(value):
             return "–"
@@ -58,7 +58,7 @@ class Numbers:
 
 
 class PairTableModel(QAbstractTableModel):
-    """Picture and caption, class, then the numbers; sorting makes an order array and moves nothing."""
+    """A table model of image, caption, class and number columns; sorting only builds an index array."""
 
     FIXED: Final = ("Pair", "Class")
 
@@ -75,16 +75,16 @@ class PairTableModel(QAbstractTableModel):
 
     @property
     def pairs(self) -> Int[np.ndarray, " n"]:
-        """Rows of the snapshot, in the order shown."""
+        """The snapshot rows in display order."""
         return self._rows[self._order]
 
     @property
     def columns(self) -> tuple[Numbers, ...]:
-        """The columns of numbers."""
+        """The number columns."""
         return self._columns
 
     def show(self, items: Items | None, rows: Int[np.ndarray, " n"], columns: Sequence[Numbers] = ()) -> None:
-        """Lists these pairs of a snapshot, sorted as before where the column is still there."""
+        """Show these pairs of a snapshot, keeping the sort column if it still exists."""
         key = self._key(self._sorted[0])
         self.beginResetModel()
         self._items, self._rows, self._columns = items, np.asarray(rows, np.int64), tuple(columns)
@@ -99,16 +99,16 @@ class PairTableModel(QAbstractTableModel):
             self._sort_soon()
 
     def place_of(self, pair: int) -> int:
-        """The line that shows a pair; -1 if none does."""
+        """Return the line that shows a pair; -1 if there is none."""
         found = np.flatnonzero(self._rows[self._order] == pair)
         return int(found[0]) if len(found) else -1
 
     def lines_of(self, pairs: Int[np.ndarray, " k"]) -> Int[np.ndarray, " j"]:
-        """The lines that show these pairs, ascending."""
+        """Return the lines that show these pairs, ascending."""
         return np.flatnonzero(np.isin(self._rows[self._order], pairs))
 
     def place_at(self, line: int) -> int:
-        """Where the pair of a line stands in the arrays that the table was given."""
+        """Return the index of a line's pair in the arrays passed to the table."""
         return int(self._order[line])
 
     # -- Qt's side ---------------------------------------------------------------------------------------------
@@ -160,11 +160,11 @@ class PairTableModel(QAbstractTableModel):
 
     @property
     def _is_long(self) -> bool:
-        """Whether sorting would be felt, and there is a thread for it."""
+        """Whether sorting would take noticeable time and a thread is available."""
         return self._background is not None and len(self._rows) > SORTED_AT_ONCE
 
     def _sort_soon(self) -> None:
-        """Sorts on a thread; the lines stand as they are until then."""
+        """Sort on a thread; the current order stays until then."""
         asked = self._sorted
         if self._background is None or self._items is None:
             return
@@ -221,7 +221,7 @@ class PairTableModel(QAbstractTableModel):
         return ordered(self._values(column), self._rows, order)
 
     def _values(self, column: int) -> Sequence[str] | np.ndarray:
-        """Words of every pair of the snapshot, or numbers of the rows shown."""
+        """Return the texts of every pair of the snapshot, or the numbers of the rows shown."""
         if column < len(self.FIXED) and self._items is not None:
             return self._items.caption if column == 0 else self._items.label
         return np.asarray(self._columns[column - len(self.FIXED)].values)
@@ -230,7 +230,7 @@ class PairTableModel(QAbstractTableModel):
 def ordered(
     values: Sequence[str] | np.ndarray, rows: Int[np.ndarray, " n"], order: Qt.SortOrder
 ) -> Int[np.ndarray, " n"]:
-    """Places in `rows` by their value, equal ones in their order; words of every pair, or numbers of the rows."""
+    """Return a stable sort order of `rows` by value: texts of every pair, or numbers of the rows."""
     up = order is Qt.SortOrder.AscendingOrder
     if isinstance(values, np.ndarray):
         numbers = np.asarray(values, np.float64)

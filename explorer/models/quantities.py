@@ -1,4 +1,4 @@
-"""Quantities as the window writes them: with units, tabular, never more digits than mean something."""
+"""Format quantities for the window: with units and no more digits than are meaningful."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 
 def duration(seconds: float | None) -> str:
-    """`8 s`, `1 min 05 s`, `2 h 03 min`, `3 d 04 h`; empty for None."""
+    """Format a duration as `8 s`, `1 min 05 s`, `2 h 03 min` or `3 d 04 h`; empty for None."""
     if seconds is None or not math.isfinite(seconds):
         return ""
     whole = max(0, round(seconds))
@@ -21,7 +21,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(unix_seconds: float | None, *, now: float) -> str:
-    """`Today 14:03`, `Yesterday 09:12`, `3 Nov 14:03`, `3 Nov 2025`; empty for None. Both in unix seconds."""
+    """Format a Unix time as `Today 14:03`, `Yesterday 09:12`, `3 Nov 14:03` or `3 Nov 2025`; empty for None."""
     if unix_seconds is None:
         return ""
     then, today = datetime.fromtimestamp(unix_seconds), datetime.fromtimestamp(now)
@@ -35,5 +35,5 @@ def moment(unix_seconds: float | None, *, now: float) -> str:
 
 
 def steps(done: int, total: int) -> str:
-    """`350 / 720`, or only what is done while the total is not known."""
+    """Format progress as `350 / 720`, or only the steps done if the total is unknown."""
     return f"{done:,} / {total:,}".replace(",", " ") if total else (f"{done:,}".replace(",", " ") if done else "")

@@ -1,4 +1,4 @@
-"""The runs of the workspace as a table that sorts, filters and renames."""
+"""A table model of the workspace's runs, with sorting, filtering and renaming."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from explorer import theme
 from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
-from trainer.metrics import metric
+from trainer.metrics import headline_name, metric
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
 
@@ -32,7 +32,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class RunColumn(enum.IntEnum):
-    """The columns, left to right."""
+    """The columns, from left to right."""
 
     NAME = 0
     STATUS = 1
@@ -48,19 +48,17 @@ class RunColumn(enum.IntEnum):
 
 RUN_ROLE: Final = Qt.ItemDataRole.UserRole
 """The row itself, a `RunRow`."""
-SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 1
-"""What the column sorts by; None sorts last in both directions."""
-SHARE_ROLE: Final = Qt.ItemDataRole.UserRole + 2
+SHARE_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 """Of PROGRESS: the share done, 0 to 1, or None while the total is unknown."""
-TONE_ROLE: Final = Qt.ItemDataRole.UserRole + 3
+TONE_ROLE: Final = Qt.ItemDataRole.UserRole + 2
 """Of PROGRESS: the theme role that colors the bar."""
-SWATCHES_ROLE: Final = Qt.ItemDataRole.UserRole + 4
+SWATCHES_ROLE: Final = Qt.ItemDataRole.UserRole + 3
 """Of NAME: colors of the dots beside the name, because the run is A, B, or drawn below."""
 
 
 @dataclass(frozen=True)
 class StatusLook:
-    """How a status is shown: a word, an icon of the family, the theme role that tints it, and its rank in a sort."""
+    """The display of a status: text, icon name, theme role of its color, and sort rank."""
 
     word: str
     icon: str
@@ -94,8 +92,8 @@ HEADERS: Final[dict[RunColumn, str]] = {
     RunColumn.DATA: "Data",
     RunColumn.PROGRESS: "Progress",
     RunColumn.ETA: "Time left",
-    RunColumn.BEST: "Best R@1",
-    RunColumn.LAST: "Last R@1",
+    RunColumn.BEST: "Best",
+    RunColumn.LAST: "Last",
     RunColumn.DURATION: "Duration",
     RunColumn.STARTED: "Started",
 }
@@ -103,8 +101,8 @@ assert set(HEADERS) == set(RunColumn), "a column without a header"
 
 HINTS: Final[dict[RunColumn, str]] = {
     RunColumn.PROGRESS: "Steps done of all steps",
-    RunColumn.BEST: "Best image-to-text recall at 1 on the held-out pairs so far",
-    RunColumn.LAST: "Image-to-text recall at 1 on the held-out pairs, latest evaluation",
+    RunColumn.BEST: "Best value of the run's main metric so far; the line under the table names it",
+    RunColumn.LAST: "The run's main metric in the latest evaluation; the line under the table names it",
     RunColumn.DURATION: "Time spent training; pauses between stop and resume do not count",
 }
 
@@ -117,12 +115,12 @@ _OBJECTIVES: Final[dict[str, str]] = {kind.kind: kind.label for kind in config.S
 
 
 def look_of(status: str) -> StatusLook:
-    """How `status` is shown; one this version does not know keeps its own word."""
+    """Return the display of `status`; an unknown status keeps its own name."""
     return STATUSES.get(status, StatusLook(status.capitalize(), "circle-help", "secondary", 10))
 
 
 class RunsModel(QAbstractTableModel):
-    """One row per run, oldest first; changed in place, so that selections and editors survive a poll.
+    """One row per run, sorted by a column; updated in place, so that selections and editors survive a poll.
 
     Signals:
         rename_asked: The run's id and the name typed in its row; the model changes when the store has.
@@ -132,22 +130,28 @@ class RunsModel(QAbstractTableModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._runs: list[RunRow] = []
+        self._runs: tuple[RunRow, ...] = ()
+        self._rows: list[RunRow] = []
+        self._sorted_by = (RunColumn.STARTED, Qt.SortOrder.AscendingOrder)
+        self._holds = False
         self._swatches: dict[int, tuple[str, ...]] = {}
         self._turns: dict[int, int] = {}
         self._silent: dict[int, str] = {}
         self._expected: Mapping[int, Expected] = {}
-        self._keys: dict[tuple[int, int], Any] = {}
-        self._keys_of: dict[int, list[Any]] = {}
         self._clock = QTimer(self, interval=1000, timeout=self._tick)
 
     @property
     def runs(self) -> tuple[RunRow, ...]:
-        """The rows as last shown."""
-        return tuple(self._runs)
+        """The runs last shown, oldest first."""
+        return self._runs
+
+    @property
+    def rows(self) -> Sequence[RunRow]:
+        """The runs in row order."""
+        return self._rows
 
     def show(self, runs: Sequence[RunRow], *, expected: Mapping[int, Expected] | None = None) -> None:
-        """Makes the table show exactly `runs`, telling Qt only of what changed.
+        """Show exactly `runs`, notifying Qt only of what changed.
 
         Args:
             runs: Oldest first.
@@ -156,75 +160,65 @@ class RunsModel(QAbstractTableModel):
         turns = {run.id: turn for turn, run in enumerate(in_order(runs), start=1)}
         news = turns != self._turns or dict(expected or {}) != dict(self._expected)
         self._turns, self._expected = turns, expected or {}
-        if news:
-            self._keys.clear()
-            self._keys_of.clear()
-        kept = {run.id for run in runs}
-        # Stretches, from behind: each is told once, and a list of thousands is sorted and laid out once.
-        for first, last in reversed(_stretches([row for row, run in enumerate(self._runs) if run.id not in kept])):
+        self._runs = tuple(runs)
+        kept = {run.id: run for run in runs}
+        # Stretches, from behind: each is told once, and a list of thousands is laid out once.
+        for first, last in reversed(stretches([row for row, run in enumerate(self._rows) if run.id not in kept])):
             self.beginRemoveRows(QModelIndex(), first, last)
-            del self._runs[first : last + 1]
-            self._keys_of.clear()
+            del self._rows[first : last + 1]
             self.endRemoveRows()
-        known = {run.id for run in self._runs}
-        for first, last in _stretches([row for row, run in enumerate(runs) if run.id not in known]):
-            self.beginInsertRows(QModelIndex(), first, last)
-            self._runs[first:first] = runs[first : last + 1]
-            self._keys_of.clear()
+        changed = [self._replace(row, kept[run.id]) for row, run in enumerate(self._rows)]
+        known = {run.id for run in self._rows}
+        new = [run for run in runs if run.id not in known]
+        if new:
+            rows = [*self._rows, *new] if known else self._in_order(new)
+            self.beginInsertRows(QModelIndex(), len(known), len(rows) - 1)
+            self._rows = rows
             self.endInsertRows()
-        for row, run in enumerate(runs):
-            self._replace(row, run)
         if news:
             self._changed(RunColumn.STATUS, RunColumn.STARTED)
+        if known and (news or new or any(changed)) and not self._holds:
+            self._sort_rows()
         self._start_or_stop_clock()
 
+    def hold_order(self, on: bool) -> None:
+        """Keep the order of the rows despite updates until turned off; new runs come last."""
+        held, self._holds = self._holds, on
+        if held and not on:
+            self._sort_rows()
+
     def turn_of(self, run: int) -> int | None:
-        """Place of a queued run: 1 is the next."""
+        """Return a queued run's position in the queue; 1 is next."""
         return self._turns.get(run)
 
-    def sort_keys(self, column: int) -> list[Any]:
-        """`sort_key` of every row; made anew when a row changes, for a sort looks tens of thousands of times."""
-        if column not in self._keys_of:
-            self._keys_of[column] = [self.sort_key(row, column) for row in range(len(self._runs))]
-        return self._keys_of[column]
-
-    def sort_key(self, row: int, column: int) -> Any:
-        """What `SORT_ROLE` answers there; kept until the row changes, for a sort asks thousands of times."""
-        run = self._runs[row]
-        if (run.id, column) not in self._keys:
-            value = self._sort_value(run, RunColumn(column))
-            # Words never meet numbers: rows come from a file that anybody may have written.
-            self._keys[run.id, column] = None if value is None else (isinstance(value, str), value)
-        return self._keys[run.id, column]
-
     def show_swatches(self, swatches: dict[int, tuple[str, ...]]) -> None:
-        """Puts colored dots beside the names: run id -> colors."""
+        """Show colored dots next to the names: run id -> colors."""
         if swatches == self._swatches:
             return
         self._swatches = dict(swatches)
         self._changed(RunColumn.NAME, RunColumn.NAME)
 
     def show_silent(self, silent: Mapping[int, str]) -> None:
-        """Marks runs whose living trainer does not answer: run id -> why, and what to do."""
+        """Mark runs whose trainer does not respond: run id -> reason and advice."""
         if silent != self._silent:
             self._silent = dict(silent)
             self._changed(RunColumn.STATUS, RunColumn.STATUS)
 
     def row_of(self, run: int) -> int | None:
-        """The row that shows the run with this id."""
-        return next((row for row, shown in enumerate(self._runs) if shown.id == run), None)
+        """Return the row of the run with this id, or None."""
+        return next((row for row, shown in enumerate(self._rows) if shown.id == run), None)
 
     # -- Qt's side ---------------------------------------------------------------------------------------------
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(self._runs)
+        return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
         return 0 if parent.isValid() else len(RunColumn)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
-        if index.isValid() and self._runs[index.row()].status == "queued":
+        if index.isValid() and self._rows[index.row()].status == "queued":
             flags |= Qt.ItemFlag.ItemIsDragEnabled
         return flags | Qt.ItemFlag.ItemIsEditable if index.column() == RunColumn.NAME else flags
 
@@ -241,15 +235,13 @@ class RunsModel(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid() or index.row() >= len(self._runs):
+        if not index.isValid() or index.row() >= len(self._rows):
             return None
-        run, column = self._runs[index.row()], RunColumn(index.column())
+        run, column = self._rows[index.row()], RunColumn(index.column())
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(run, column)
         if role == RUN_ROLE:
             return run
-        if role == SORT_ROLE:
-            return self._sort_value(run, column)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         return self._look(run, column, role)
@@ -257,11 +249,40 @@ class RunsModel(QAbstractTableModel):
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if role != Qt.ItemDataRole.EditRole or index.column() != RunColumn.NAME:
             return False
-        run, name = self._runs[index.row()], str(value).strip()
+        run, name = self._rows[index.row()], str(value).strip()
         if not name or name == run.name:
             return False
         self.rename_asked.emit(run.id, name)
         return True
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        self._sorted_by = (RunColumn(column), order)
+        self._sort_rows()
+
+    def _sort_rows(self) -> None:
+        """Sort the rows; selections and editors move with their runs."""
+        rows = self._in_order(self._runs)
+        if all(new is old for new, old in zip(rows, self._rows, strict=True)):
+            return
+        self.layoutAboutToBeChanged.emit()
+        place = {run.id: row for row, run in enumerate(rows)}
+        before = self.persistentIndexList()
+        after = [self.index(place[self._rows[index.row()].id], index.column()) for index in before]
+        self._rows = rows
+        self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()
+
+    def _in_order(self, runs: Sequence[RunRow]) -> list[RunRow]:
+        """Return the runs in stable order, oldest first for ties. Missing values come last in both directions."""
+        column, order = self._sorted_by
+        values = {run.id: self._sort_value(run, column) for run in runs}
+        there = [run for run in runs if values[run.id] is not None]
+        # Words never meet numbers: rows come from a file that anybody may have written.
+        there.sort(
+            key=lambda run: (isinstance(values[run.id], str), values[run.id]),
+            reverse=order is Qt.SortOrder.DescendingOrder,
+        )
+        return there + [run for run in runs if values[run.id] is None]
 
     def _text(self, run: RunRow, column: RunColumn) -> str:
         turn = self._turns.get(run.id)
@@ -327,16 +348,17 @@ class RunsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return _hint(run, column)
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{HEADERS[column]}: {self._text(run, column) or 'none'}"
+            named = _hint(run, column) if column in (RunColumn.BEST, RunColumn.LAST) else None
+            return f"{HEADERS[column]}: {named or self._text(run, column) or 'none'}"
         return None
 
-    def _replace(self, row: int, run: RunRow) -> None:
-        if self._runs[row] is not run and self._runs[row] != run:
-            self._runs[row] = run
-            for column in RunColumn:
-                self._keys.pop((run.id, int(column)), None)
-            self._keys_of.clear()
-            self.dataChanged.emit(self.index(row, 0), self.index(row, len(RunColumn) - 1))
+    def _replace(self, row: int, run: RunRow) -> bool:
+        """Show `run` in its row; return whether any of it has changed."""
+        if self._rows[row] is run or self._rows[row] == run:
+            return False
+        self._rows[row] = run
+        self.dataChanged.emit(self.index(row, 0), self.index(row, len(RunColumn) - 1))
+        return True
 
     def _start_or_stop_clock(self) -> None:
         if any(working(run) for run in self._runs):
@@ -345,63 +367,51 @@ class RunsModel(QAbstractTableModel):
             self._clock.stop()
 
     def _tick(self) -> None:
-        for run in self._runs:
-            self._keys.pop((run.id, int(RunColumn.DURATION)), None)
-        self._keys_of.pop(int(RunColumn.DURATION), None)
         self._changed(RunColumn.DURATION, RunColumn.DURATION)
+        if self._sorted_by[0] is RunColumn.DURATION:
+            self._sort_rows()
 
     def _changed(self, first: RunColumn, last: RunColumn) -> None:
-        if self._runs:
-            self.dataChanged.emit(self.index(0, first), self.index(len(self._runs) - 1, last))
+        if self._rows:
+            self.dataChanged.emit(self.index(0, first), self.index(len(self._rows) - 1, last))
 
 
 class RunsFilter(QSortFilterProxyModel):
-    """The runs that hold every typed word in name, status, objective or data, sorted by value, not by text."""
+    """Filters runs by words in name, status, objective or data, in the order of the source's rows."""
 
     def __init__(self, source: RunsModel, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._words: tuple[str, ...] = ()
         self._source = source
         self.setSourceModel(source)
-        self.setSortRole(SORT_ROLE)
-        # Sorting by a value that a poll changes must not need a click on the header.
-        self.setDynamicSortFilter(True)
 
     def look_for(self, text: str) -> None:
-        """Keeps only the rows that hold all words of `text`; case does not matter."""
+        """Show only the rows that contain all words of `text`; not case sensitive."""
         self.beginFilterChange()
         self._words = tuple(text.casefold().split())
         self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
 
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Let the source sort its rows, because sorting thousands needs tens of thousands of `lessThan` calls."""
+        self._source.sort(column, order)
+
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
+        return self._accepts(self._source.rows[source_row])
+
+    def runs(self) -> list[RunRow]:
+        """Return the runs in display order."""
+        return [run for run in self._source.rows if self._accepts(run)]
+
+    def _accepts(self, run: RunRow) -> bool:
         if not self._words:
             return True
-        run = self.sourceModel().index(source_row, 0, source_parent).data(RUN_ROLE)
         shown = (RunColumn.NAME, RunColumn.STATUS, RunColumn.OBJECTIVE, RunColumn.DATA)
         text = " ".join(display_text(run, column) for column in shown).casefold()
         return all(word in text for word in self._words)
 
-    def lessThan(self, left: Index, right: Index) -> bool:
-        # Not by `data`: a sort of thousands of rows would ask Qt, and Qt us, for each of tens of thousands of looks.
-        keys = self._source.sort_keys(left.column())
-        a, b = keys[left.row()], keys[right.row()]
-        if a is None or b is None:
-            # A missing value is neither small nor large: last, whichever way the column is sorted.
-            descending = self.sortOrder() is Qt.SortOrder.DescendingOrder
-            return (b is None) is not descending if (a is None) is not (b is None) else False
-        return bool(a < b)
 
-    def runs(self) -> list[RunRow]:
-        """The rows in the order shown."""
-        return [self.run_at(row) for row in range(self.rowCount())]
-
-    def run_at(self, row: int) -> RunRow:
-        """The run shown in `row`."""
-        return self.index(row, 0).data(RUN_ROLE)
-
-
-def _stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """(first, last) of each stretch of rows that follow each other; `rows` ascend."""
+def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """Return (first, last) of each block of consecutive rows; `rows` must be ascending."""
     found: list[tuple[int, int]] = []
     for row in rows:
         if found and found[-1][1] == row - 1:
@@ -412,7 +422,7 @@ def _stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def gravest(run: RunRow) -> str:
-    """The kind of the worst alert of a run that trains, or that ended by it; empty when all is well."""
+    """Return the most severe alert of a run that is active or failed; empty if there is none."""
     if not run.alerts or not (working(run) or run.status == "failed"):
         return ""
     ranks = list(alerts.WORDS)
@@ -420,12 +430,12 @@ def gravest(run: RunRow) -> str:
 
 
 def preparing(run: RunRow) -> str:
-    """What the trainer does before its first step (`Drawing Scenes: 384 of 12,288`); empty once it trains."""
+    """Return what the trainer does before the first step (`Drawing Scenes: 384 of 12,288`); empty once it trains."""
     return run.phase if working(run) and not run.step and run.phase != "training" else ""
 
 
 def display_text(run: RunRow, column: RunColumn) -> str:
-    """What the table writes for `run` in `column`."""
+    """Return the table text of `run` in `column`."""
     if column is RunColumn.NAME:
         return run.name
     if column is RunColumn.STATUS:
@@ -477,7 +487,7 @@ def _alignment(column: RunColumn) -> int:
 
 
 def _hint(run: RunRow, column: RunColumn) -> str | None:
-    """The tooltip: why a run ended, where its folder is, what the trainer does just now."""
+    """Return the tool tip: why a run ended, its folder, or the trainer's current activity."""
     if column is RunColumn.STATUS:
         told = [str(alert.get("words", "")) for alert in run.alerts.values()]
         told += ["It stops after the epoch it is in."] if working(run) and run.asked == "stop-epoch" else []
@@ -488,12 +498,20 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
         return "\n".join(filter(None, (run.name, str(run.folder), run.note)))
     if column is RunColumn.PROGRESS:
         return run.phase or None
+    if column in (RunColumn.BEST, RunColumn.LAST) and run.metric:
+        return f"{headline_name(run.metric, run.facts)}: {display_text(run, column) or 'not measured yet'}"
     if column is RunColumn.STARTED and run.started_at is not None:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_at))
     return None
 
 
+def headline_names(runs: Sequence[RunRow]) -> str:
+    """Return what the columns of the best and the last value show, for runs with such a value; empty without one."""
+    names = dict.fromkeys(headline_name(run.metric, run.facts) for run in runs if run.metric and run.last is not None)
+    return f"Best and last: {'; '.join(names)}" if names else ""
+
+
 def matching(runs: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
-    """The rows with these ids, in the order of `wanted`; ids that no row has are left out."""
+    """Return the rows with the ids in `wanted`, in that order, without unknown ids."""
     known = {run.id: run for run in runs}
     return [known[run] for run in wanted if run in known]

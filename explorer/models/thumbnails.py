@@ -1,4 +1,4 @@
-"""Thumbnails by path: at once if they were decoded before, soon otherwise."""
+"""A cache of thumbnails by path, decoded in the background."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEPT: Final = 2_000
 
 
 class Pictures(QObject):
-    """Decodes thumbnails off the GUI thread and keeps the latest ones.
+    """Decodes thumbnails off the GUI thread and caches the most recent ones.
 
     Signals:
         arrived: The thumbnail of this path is there now, or is known to be unreadable.
@@ -40,7 +40,7 @@ class Pictures(QObject):
         self._waiting: set[str] = set()
 
     def get(self, path: str) -> QPixmap | None:
-        """The thumbnail, or None while it is being decoded or cannot be; `arrived` tells when to ask again."""
+        """Return the thumbnail, or None if it is not decoded; `arrived` signals when it is."""
         if path in self._known:
             self._known.move_to_end(path)
             found = self._known[path]
@@ -60,7 +60,7 @@ class Pictures(QObject):
         return None
 
     def problem(self, path: str) -> str:
-        """Why there is no thumbnail of this path, a sentence; empty if nothing is wrong."""
+        """Return an error message if there is no thumbnail for this path; empty otherwise."""
         found = self._known.get(path)
         return found if isinstance(found, str) else ""
 

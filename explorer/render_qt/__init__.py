@@ -1,1 +1,1 @@
-"""Draws the panels of `trainer.charts` with Qt and pyqtgraph."""
+"""Draw the panels of `trainer.charts` with Qt and pyqtgraph."""

@@ -1,4 +1,4 @@
-"""The controls of a panel, made from its settings: sliders with a box, choices side by side, editable cells."""
+"""Controls generated from a panel's settings: sliders with a spin box, segmented choices, editable cells."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CELL_PX = 84
 
 
 class Control(QWidget):
-    """One setting on the screen.
+    """The control of one setting.
 
     Signals:
         changed: The person chose another value that the setting takes.
@@ -46,7 +46,7 @@ class Control(QWidget):
         self.value: Any = setting.default
 
     def show_value(self, value: Any) -> None:
-        """Shows a value without telling that it changed."""
+        """Show a value without emitting `changed`."""
         raise NotImplementedError
 
     def _heading(self) -> QLabel:
@@ -56,15 +56,19 @@ class Control(QWidget):
 
 
 class Slide(Control):
-    """A number: a slider to play with, and a box to type it exactly."""
+    """A number: a slider and a spin box; the box alone for a number without bounds."""
 
     def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
         self.slider = _Slider(Qt.Orientation.Horizontal, objectName=f"{panel}-{setting.name}")
         self.slider.setAccessibleName(setting.label)
         self.slider.setToolTip(setting.help)
-        self.slider.setRange(0, _steps(setting))
-        self.slider.setPageStep(max(1, _steps(setting) // 20))
+        self.bounded = math.isfinite(setting.low) and math.isfinite(setting.high)
+        if self.bounded:
+            self.slider.setRange(0, _steps(setting))
+            self.slider.setPageStep(max(1, _steps(setting) // 20))
+        else:
+            self.slider.hide()
         self.box = NumberBox(whole=setting.kind == "whole", low=setting.low, high=setting.high)
         self.box.setObjectName(f"{panel}-{setting.name}-box")
         self.box.setAccessibleName(f"{setting.label}, number")
@@ -84,10 +88,15 @@ class Slide(Control):
 
     def show_value(self, value: float) -> None:
         self.value = value
-        with QSignalBlocker(self.slider), QSignalBlocker(self.box):
-            self.slider.setValue(to_place(self.setting, value))
+        with QSignalBlocker(self.box):
             self.box.set_value(value)
+        self._move_slider()
         _mark(self.box, "")
+
+    def _move_slider(self) -> None:
+        if self.bounded:
+            with QSignalBlocker(self.slider):
+                self.slider.setValue(to_place(self.setting, self.value))
 
     def _slid(self, place: int) -> None:
         self.value = to_value(self.setting, place)
@@ -103,23 +112,23 @@ class Slide(Control):
         if wrong or typed == self.value:
             return
         self.value = typed
-        with QSignalBlocker(self.slider):
-            self.slider.setValue(to_place(self.setting, typed))
+        self._move_slider()
         self.changed.emit()
 
 
 class Choose(Control):
-    """A choice between a few words, side by side."""
+    """A choice between a few options, shown side by side."""
 
     def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
-        self.buttons = {option: QPushButton(option.capitalize()) for option in setting.options}
+        said = {option: setting.named.get(option, option.capitalize()) for option in setting.options}
+        self.buttons = {option: QPushButton(words) for option, words in said.items()}
         group = QButtonGroup(self)
         row = QHBoxLayout()
         row.setSpacing(theme.SPACE)
         for option, button in self.buttons.items():
             button.setObjectName(f"{panel}-{setting.name}-{option}")
-            button.setAccessibleName(f"{setting.label}: {option}")
+            button.setAccessibleName(f"{setting.label}: {said[option]}")
             button.setToolTip(setting.help)
             button.setCheckable(True)
             group.addButton(button)
@@ -143,7 +152,7 @@ class Choose(Control):
 
 
 class Check(Control):
-    """A yes or no."""
+    """A check box."""
 
     def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
@@ -165,7 +174,7 @@ class Check(Control):
 
 
 class Cells(Control):
-    """A small matrix to type in; a cell that is no number is marked, and the last good one counts."""
+    """A small editable matrix; an invalid cell is marked and keeps its last valid value."""
 
     def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
@@ -225,7 +234,7 @@ class Cells(Control):
 
 
 class Controls(QWidget):
-    """The controls of a chart's settings, in a row that wraps or one under the other.
+    """The controls of a chart's settings, in a wrapping row or stacked.
 
     Settings without a control keep their value.
 
@@ -260,20 +269,20 @@ class Controls(QWidget):
 
     @property
     def settings(self) -> Any:
-        """What the controls say now."""
+        """The current settings."""
         values = {name: control.value for name, control in self.controls.items()}
         return dataclasses.replace(self._settings, **values)
 
     def show_settings(self, settings: Any) -> None:
-        """Puts the controls to these values, without a signal for each."""
+        """Set the controls to these values without a signal for each."""
         self._settings = settings
         for name, control in self.controls.items():
             control.show_value(getattr(settings, name))
 
 
 def control_of(setting: Setting, name: str) -> Control | None:
-    """The control of a setting in a row; None for settings that a view sets by other means."""
-    if not setting.control or setting.kind in ("rows", "text", "texts"):
+    """Return the control of a setting in a row; None for settings without a control."""
+    if not setting.control or setting.kind in ("rows", "text", "texts", "numbers"):
         return None
     kinds: dict[str, type[Control]] = {"choice": Choose, "flag": Check, "cells": Cells}
     control = kinds.get(setting.kind, Slide)(setting, name)
@@ -283,14 +292,14 @@ def control_of(setting: Setting, name: str) -> Control | None:
 
 
 class _Slider(QSlider):
-    """A slider that scrolling past does not move."""
+    """A slider that ignores the mouse wheel."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
 
 def to_value(setting: Setting, place: int) -> float | int:
-    """The number at a place of the slider, with as many digits as one step needs."""
+    """Return the number at a slider position, rounded to the precision of one step."""
     share = place / _steps(setting)
     if place in (0, _steps(setting)):
         # Three digits would fall short of 65,536.
@@ -304,7 +313,7 @@ def to_value(setting: Setting, place: int) -> float | int:
 
 
 def to_place(setting: Setting, value: float) -> int:
-    """The place of the slider nearest to a number."""
+    """Return the slider position nearest to a number."""
     if setting.log:
         share = math.log(value / setting.low) / math.log(setting.high / setting.low)
     else:
@@ -319,7 +328,7 @@ def _steps(setting: Setting) -> int:
 
 
 def _digits(setting: Setting) -> int:
-    """Decimals of a step: about 100 to 400 steps from end to end."""
+    """Return the decimals of a step; a slider has about 100 to 400 steps."""
     return 0 if setting.kind == "whole" else max(0, 2 - math.floor(math.log10((setting.high - setting.low) / 0.99)))
 
 

@@ -1,4 +1,4 @@
-"""A panel of `trainer.charts.marks` on the screen: a card for each mark, redrawn in place as settings change."""
+"""A widget for a panel of `trainer.charts.marks`: one card per mark, updated in place as settings change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.grid_map import GridMap, Heat
 from explorer.widgets.image_row import PictureRow, RowPicture
-from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
+from trainer.charts.marks import RUN_TONES, HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.panel_rows import cells_of
 
 PLOT_PX = 210
@@ -48,23 +48,28 @@ MOST_WIDE_COLUMNS = 5
 
 
 class PanelWidget(QScrollArea):
-    """Shows a panel; marks that do not fit beside each other stand one under the other, and the whole scrolls.
+    """A scrollable panel; marks that do not fit side by side are stacked.
 
     Signals:
         row_chosen: Key of a heat map, and what its clicked row stands for.
+        cell_chosen: Key of a heat map with names, and the row and column of its clicked cell.
         pair_chosen: The pair of a clicked picture, a row of the snapshot.
         plot_dragged: Key of a plot, and where on its axes the pointer is pressed.
+        plot_brushed: Key of a plot, and the range of x or the rectangle that is brushed, or None.
     """
 
     row_chosen = Signal(str, int)
+    cell_chosen = Signal(str, int, int)
     pair_chosen = Signal(int)
     plot_dragged = Signal(str, float, float)
+    plot_brushed = Signal(str, object)
 
     def __init__(self, pictures: Pictures, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, widgetResizable=True, objectName=f"{name}-panel")
         self._name, self._pictures = name, pictures
         self.panel: Panel | None = None
         self._filling: Panel | None = None
+        self._marked_ids: np.ndarray = np.empty(0, np.int64)
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
         self._lines: list[QBoxLayout] = []
@@ -76,7 +81,7 @@ class PanelWidget(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def show_panel(self, panel: Panel) -> None:
-        """Shows the panel; cards that are there already only get new data.
+        """Show the panel; existing cards only receive new data.
 
         A visible panel is filled over several turns of the event loop where one is too short; nothing moves meanwhile.
         """
@@ -101,7 +106,10 @@ class PanelWidget(QScrollArea):
                 turns().later(self, lambda: self._fill(panel, marks))
                 return
             mark = marks.pop(0)
-            self.cards[mark.key].show_mark(mark)
+            card = self.cards[mark.key]
+            card.show_mark(mark)
+            if isinstance(card, _PlotCard):
+                card.plot.mark(self._marked_ids)
         self.panel, self._filling = panel, None
         self.notes.setText("\n".join(panel.notes))
         self._arrange()
@@ -109,10 +117,23 @@ class PanelWidget(QScrollArea):
         turns().later(self, self._thaw)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
-        """What the cards show, read back from their Qt items: key of the mark, series, x, y, low, high."""
+        """Yield what the cards show, read from their Qt items: key of the mark, series, x, y, low, high."""
         for key, card in self.cards.items():
             for values in card.shown():
                 yield (key, *values, *(None,) * (5 - len(values)))
+
+    def mark(self, ids: np.ndarray) -> None:
+        """Highlight the points with these ids, such as the selected pairs, in every plot."""
+        self._marked_ids = ids
+        for card in self.cards.values():
+            if isinstance(card, _PlotCard):
+                card.plot.mark(ids)
+
+    def set_brush(self, key: str, brush: tuple[float, ...] | None) -> None:
+        """Show a range of x, or a rectangle, of a plot as brushed without emitting a signal."""
+        card = self.cards.get(key)
+        if isinstance(card, _PlotCard):
+            card.plot.set_brush(brush)
 
     def _thaw(self) -> None:
         if not self.filling:
@@ -170,7 +191,7 @@ class PanelWidget(QScrollArea):
         self.setWidget(inside)
 
     def _prepare(self) -> None:
-        """Makes plots beforehand, one a turn of the event loop: those of the first panel all at once would be felt."""
+        """Create plots in advance, one per event-loop iteration; creating them together would block the window."""
         if len(self._spare) + len(self.cards) < PREPARED:
             self._keep(self._new_plot())
             turns().later(self, self._prepare, unseen=True)
@@ -178,6 +199,7 @@ class PanelWidget(QScrollArea):
     def _new_plot(self) -> _PlotCard:
         card = _PlotCard(self._name, "")
         card.dragged.connect(self.plot_dragged)
+        card.brushed.connect(self.plot_brushed)
         card.plot.id_chosen.connect(self.pair_chosen)
         return card
 
@@ -196,6 +218,7 @@ class PanelWidget(QScrollArea):
         elif isinstance(mark, HeatMap):
             card = HeatMapCard(name)
             card.chosen.connect(lambda row, key=mark.key: self.row_chosen.emit(key, row))
+            card.map.cell_chosen.connect(lambda row, column, key=mark.key: self.cell_chosen.emit(key, row, column))
         elif isinstance(mark, ImageRow):
             card = ImageRowCard(name, self._pictures)
             card.chosen.connect(self.pair_chosen)
@@ -205,47 +228,50 @@ class PanelWidget(QScrollArea):
 
 
 def _in_lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
-    """The rows of the panel, long ones in several lines: many runs do not fit next to each other."""
+    """Yield the rows of the panel, splitting long ones over several lines."""
     for row in panel.rows:
         yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
 
 
 class _PlotCard(XYPlotCard):
     dragged = Signal(str, float, float)
+    brushed = Signal(str, object)
 
     def __init__(self, panel: str, key: str) -> None:
         super().__init__(panel, key)
         self.name(panel, key)
         self.plot.dragged.connect(lambda x, y: self.dragged.emit(self._key, x, y))
+        self.plot.brushed.connect(lambda brush: self.brushed.emit(self._key, brush))
         self.plot.setMinimumHeight(PLOT_PX - 60)
         self.setMinimumSize(PLOT_LEAST_PX, PLOT_PX)
 
     def name(self, panel: str, key: str) -> None:
-        """Stands for this mark from now on."""
+        """Assign this card to another mark."""
         self._key = key
+        self.plot.set_brush(None)
         self.setObjectName(f"{panel}-{key}")
 
     def show_mark(self, mark: XYPlot) -> None:
-        """Shows the plot."""
+        """Show the plot."""
         self.show_plot(mark)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
-        """The points of the items in the plot."""
+        """Return the points of the plot's items."""
         return self.plot.shown()
 
 
 class _TableCard(ShadedTableCard):
     def show_mark(self, mark: ShadedTable) -> None:
-        """Shows the table."""
+        """Show the table."""
         self.show_table(mark)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
-        """Row, column and value of every cell."""
+        """Yield row, column and value of every cell."""
         return iter(()) if self.table is None else cells_of(self.table)
 
 
 class HeatMapCard(QWidget):
-    """A heat map under its title; beside the title stands what is under the pointer.
+    """A heat map with a title and a readout of the cell under the pointer.
 
     Signals:
         chosen: What the clicked row stands for.
@@ -260,17 +286,19 @@ class HeatMapCard(QWidget):
         theme.set_role(self.note, "small")
         self.map = GridMap()
         self.map.setObjectName(f"{name}-map")
+        self.map.setAccessibleName("Heat map")
         self.setMinimumHeight(PLOT_PX + 60)
         card_column(self, self.title, self.note).addWidget(self.map, 1)
         self.map.pointed.connect(self._tell)
         self.map.chosen.connect(self._choose)
 
     def show_mark(self, mark: HeatMap) -> None:
-        """Shows the heat map."""
+        """Show the heat map."""
         self.grid = mark
         self.title.setText(mark.title)
         self.map.setAccessibleName(f"{mark.title}: {mark.unit}")
-        marked = round(mark.y_ticks[0][0]) if mark.y_ticks else -1
+        marked = round(mark.y_ticks[0][0]) if mark.y_ticks and not mark.named else -1
+        names = [tuple(words for _, words in ticks) if mark.named else () for ticks in (mark.y_ticks, mark.x_ticks)]
         self.map.show_heat(
             Heat(
                 mark.values,
@@ -282,12 +310,15 @@ class HeatMapCard(QWidget):
                 mark.x_ticks,
                 mark.cursor,
                 marked,
+                names[0],
+                names[1],
+                mark.dividers,
             )
         )
         self._tell(-1, -1)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
-        """Row, column and value of every cell that is drawn."""
+        """Yield row, column and value of every drawn cell."""
         grid = self.grid
         if grid is not None and self.map.heat is not None:
             for (row, column), value in np.ndenumerate(self.map.heat.values):
@@ -303,6 +334,7 @@ class HeatMapCard(QWidget):
             return
         where = [names[at] for names, at in ((grid.rows, row), (grid.columns, column)) if names]
         self.note.setText(f"{grid.unit} {grid.values[row, column]:.3g} · {' × '.join(where)}".replace("-", "−"))
+        self.map.setAccessibleDescription(self.note.text())
 
     def _choose(self, row: int) -> None:
         if self.grid is not None and row < len(self.grid.row_ids):
@@ -310,7 +342,7 @@ class HeatMapCard(QWidget):
 
 
 class ImageRowCard(QWidget):
-    """Pictures under a title.
+    """Images under a title.
 
     Signals:
         chosen: The pair of the clicked picture.
@@ -324,27 +356,28 @@ class ImageRowCard(QWidget):
         self.title, self.note = _title(), ElidedLabel()
         theme.set_role(self.note, "small")
         self.row = PictureRow(pictures.get)
+        self.row.setAccessibleName("Images")
         self.row.setObjectName(f"{name}-row")
-        self.badges = (Badge("A", 0), Badge("B", 1))
+        self.badges = [Badge(chr(ord("A") + place), place) for place in range(len(RUN_TONES))]
         card_column(self, *self.badges, self.title, self.note).addWidget(self.row)
         pictures.arrived.connect(self.row.picture_arrived)
         self.row.chosen.connect(self._choose)
 
     def show_mark(self, mark: ImageRow) -> None:
-        """Shows the pictures."""
+        """Show the images."""
         self.strip = mark
         self.title.setText(mark.title)
         self.note.setText(mark.note)
-        for badge, tone in zip(self.badges, ("run_a", "run_b"), strict=True):
+        for badge, tone in zip(self.badges, RUN_TONES, strict=True):
             badge.setVisible(mark.tone == tone)
-        self.row.setAccessibleName(mark.title)
+        self.row.setAccessibleName(mark.title or mark.note or "Images")
         self.row.setVisible(bool(mark.cells))
         self.row.show_pictures(
             [RowPicture(c.path, c.words, c.caption, c.share, c.strong) for c in mark.cells], mark.tone
         )
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
-        """The caption, words and share of every image."""
+        """Yield the caption, text and share of every image."""
         if self.strip is not None:
             for cell in self.strip.cells:
                 share = None if cell.share != cell.share else cell.share
@@ -356,7 +389,7 @@ class ImageRowCard(QWidget):
 
 
 class NumberTableCard(QFrame):
-    """Measures in rows, a column of aligned figures for each run."""
+    """A table with one row per measure and one column of aligned numbers per run."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
@@ -378,10 +411,11 @@ class NumberTableCard(QFrame):
         column.addStretch()
 
     def show_mark(self, mark: NumberTable) -> None:
-        """Shows the numbers."""
+        """Show the numbers."""
         self.numbers = mark
         self.title.setText(mark.title)
-        shape = (len(mark.columns), mark.badges, tuple((line.words, line.strong) for line in mark.lines))
+        lines = tuple((line.words, line.strong, line.best, len(line.values)) for line in mark.lines)
+        shape = (len(mark.columns), mark.badges, lines)
         if shape != self._shape:
             self._shape = shape
             self._build(mark)
@@ -391,22 +425,28 @@ class NumberTableCard(QFrame):
             label.setText(f"{letter} · {words}" if both else words)
             label.setToolTip(words)
         for (row, column), label in self._cells.items():
-            label.setText(mark.lines[row].text(column))
+            line = mark.lines[row]
+            words = line.text(column)
+            label.setText(words)
+            strong = "strong" if line.strong or column in line.best else ""
+            if (role := "bad" if words == "NaN" else strong) != (label.property("role") or ""):
+                theme.set_role(label, role)
         self.setAccessibleName(mark.title)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
-        """Column, words and the text of every cell."""
+        """Yield column, label and text of every cell."""
         if self.numbers is not None:
+            named = {id(line): words for words, line in self.numbers.named()}
             for (row, column), label in self._cells.items():
-                yield self.numbers.columns[column], self.numbers.lines[row].words, label.text()
+                yield self.numbers.columns[column], named[id(self.numbers.lines[row])], label.text()
 
     def text(self, words: str, column: int = 0) -> str:
-        """What stands beside these words."""
+        """Return the text next to this label."""
         row = next(i for i, line in enumerate(self.numbers.lines) if line.words == words)
         return self._cells[row, column].text()
 
     def set_narrow(self, *, narrow: bool) -> None:
-        """Gives the columns less room, or as much as they are wont to have."""
+        """Set the columns to their narrow or their default width."""
         for column in range(len(self._heads)):
             self._grid.setColumnMinimumWidth(column + 1, LEAST_COLUMN_PX if narrow else self._wide)
         self._grid.setHorizontalSpacing(theme.SPACE if narrow else self._gap)
@@ -432,12 +472,12 @@ class NumberTableCard(QFrame):
             self._grid.addWidget(head, 0, column + 1)
         self._grid.setColumnStretch(len(mark.columns) + 1, 1)
         for row, line in enumerate(mark.lines):
-            name = _label("secondary")
+            name = _label("secondary" if line.values else "strong")
             name.setText(line.words)
             name.setToolTip(line.hint)
-            self._grid.addWidget(name, row + 1, 0)
-            for column in range(len(mark.columns)):
-                cell = _label("strong" if line.strong else "")
+            self._grid.addWidget(name, row + 1, 0, 1, 1 if line.values else len(mark.columns) + 1)
+            for column in range(len(line.values)):
+                cell = _label("strong" if line.strong or column in line.best else "")
                 cell.setAlignment(right)
                 cell.setToolTip(line.hint)
                 self._cells[row, column] = cell

@@ -1,4 +1,4 @@
-"""A small matrix of numbers, its cells shaded by value."""
+"""A small matrix of numbers with cells shaded by value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PALEST, DEEPEST = 0.06, 0.5
 
 
 class ShadedTableCard(QWidget):
-    """The table's cells with headings, an extra column and row where it has them, and frames round marked cells."""
+    """The table's cells with headings, an optional extra column and row, and frames around marked cells."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
@@ -38,7 +38,7 @@ class ShadedTableCard(QWidget):
         theme.theme().changed.connect(self.cells.update)
 
     def show_table(self, table: ShadedTable) -> None:
-        """Shows the table."""
+        """Show the table."""
         self.table = table
         self.title.setText(table.title)
         self.setAccessibleName(table.title)
@@ -104,7 +104,7 @@ class _Cells(QWidget):
         self._write(painter, self._room(row, column), self._number(value), "text", strong=marked)
 
     def _heading(self) -> float:
-        """Width of the names of rows; measured once a table, for every cell asks for it."""
+        """Return the width of the row names; measured once per table, because every cell needs it."""
         table = self._matrix.table
         if self._heads[0] is not table or table is None:
             names = [*table.rows, table.below[0] if table.below else ""] if table else [""]

@@ -1,4 +1,4 @@
-"""A plot of `trainer.charts.marks` on the screen, redrawn in place as settings change."""
+"""A widget for a plot of `trainer.charts.marks`, updated in place as settings change."""
 
 from __future__ import annotations
 
@@ -8,28 +8,34 @@ from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QTransform
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.legend import Legend, LegendEntry
+from explorer.widgets.legend import Legend, LegendEntry, Mark
 from explorer.widgets.plot import Plot
 from trainer.charts import marks
+from trainer.charts.color_words import own_colors
 
 LEAST_HEIGHT = 118
+LYING_PX, LYING_ROOM_PX = 16, 64
+"""Height of a bar that lies, and of what stands over and under all of them."""
 BARS_WIDE = 0.7
 MOST_WRITTEN = 16
 """More bars than these have no number written over them."""
 _CLASSES = {"first": 2, "second": 3, "fifth": 4, "sixth": 5, "third": 6, "fourth": 7}
 """Places among the class colors: the first two are blue and orange, which mean runs A and B."""
-FILL_ALPHA, BAND_ALPHA = 0.55, 0.18
+FILL_ALPHA, BAND_ALPHA, BRUSH_ALPHA = 0.55, 0.18, 0.16
 _DASHES = Qt.PenStyle.DashLine
+_SYMBOLS = {"square": "s", "triangle": "t1", "pentagon": "p", "hexagon": "h"}
+HATCH_PX = 9
+"""Side of the tile of a hatch."""
 
 
 def tone_color(tone: marks.Tone) -> QColor:
-    """The color of a series in the theme as it is now."""
+    """Return the color of a series in the current theme."""
     if tone in _CLASSES:
         return QColor(theme.class_colors(8)[_CLASSES[tone]])
     if tone in ("run_a", "run_b"):
@@ -37,20 +43,95 @@ def tone_color(tone: marks.Tone) -> QColor:
     return theme.color("bad" if tone == "bad" else "outline")
 
 
+def cloud_color(cloud: marks.Points) -> QColor:
+    """Return the color of points in the current theme: of their class if they have one, else of their tone."""
+    if not cloud.classes:
+        return tone_color(cloud.tone)
+    own = own_colors(cloud.classes, dark=theme.theme().dark)
+    return QColor((own or theme.class_colors(len(cloud.classes)))[cloud.at])
+
+
+def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, faint: bool = False) -> QPen:
+    """Return the pen of a line: color and dashes tell one tone from another."""
+    color = tone_color(tone)
+    if faint:
+        # Solid, not translucent: over light ground a pale line could not be seen.
+        return pg.mkPen(theme.faint(color), width=1)
+    pen: QPen = pg.mkPen(color, width=width)
+    if pattern := marks.dash_of(tone, dashed=dashed):
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        pen.setDashPattern(pattern)
+    return pen
+
+
+def bar_brush(tone: marks.Tone) -> QBrush:
+    """Return the brush of bars: the color, hatched in that of the ground where the tone has a pattern."""
+    color, hatch = tone_color(tone), marks.HATCHES.get(tone, "")
+    if not hatch:
+        return QBrush(color)
+    tile = QPixmap(HATCH_PX, HATCH_PX)
+    tile.fill(color)
+    painter = QPainter(tile)
+    painter.setPen(QPen(theme.color("surface"), 1.2))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, hatch in "/\\x")
+    side, middle = HATCH_PX, HATCH_PX // 2
+    lines = {"/": [(0, side, side, 0)], "\\": [(0, 0, side, side)], "|": [(middle, 0, middle, side)]}
+    lines |= {"-": [(0, middle, side, middle)], "x": [(0, side, side, 0), (0, 0, side, side)]}
+    lines["+"] = lines["|"] + lines["-"]
+    for line in lines[hatch]:
+        painter.drawLine(*line)
+    painter.end()
+    return QBrush(tile)
+
+
+class HatchedBars(pg.BarGraphItem):
+    """Bars with a pattern over their color, which keeps its size when the axes change."""
+
+    def __init__(self, tone: marks.Tone) -> None:
+        self._hatch = bar_brush(tone)
+        super().__init__(x=[], height=[], width=0.7, brush=tone_color(tone), pen=None)
+
+    def paint(self, painter: QPainter, *options: Any) -> None:
+        super().paint(painter, *options)
+        if self._hatch.style() != Qt.BrushStyle.TexturePattern:
+            return
+        painter.save()
+        to_pixels = painter.worldTransform()
+        painter.setWorldTransform(QTransform())
+        for bar in self._bars():
+            painter.fillRect(to_pixels.mapRect(bar), self._hatch)
+        painter.restore()
+
+    def _bars(self) -> Iterator[QRectF]:
+        heights, wide = self.opts["height"], self.opts["width"]
+        if self.opts.get("x0") is not None:  # they lie
+            for place, length in zip(self.opts["y"], np.asarray(wide, np.float64), strict=True):
+                yield QRectF(0, place - heights / 2, length, heights).normalized()
+        else:
+            for place, length in zip(self.opts["x"], np.asarray(heights, np.float64), strict=True):
+                yield QRectF(place - wide / 2, 0, wide, length).normalized()
+
+
 class XYPlotWidget(Plot):
-    """Curves, bars, dots and shaded ranges over axes that stay where they are.
+    """Curves, bars, dots and shaded ranges over fixed axes.
 
     Signals:
         dragged: Where the pointer is pressed or dragged, in units of the axes.
         id_chosen: The id of a clicked point.
         pointed: The x under the pointer, NaN when it has left.
+        brushed: What was dragged across, as `(low, high)` of x or `(low, high, low, high)` of x and y, or None: the
+            brush was taken away, by a click or Esc.
     """
 
     dragged = Signal(float, float)
     pointed = Signal(float)
     id_chosen = Signal(int)
+    brushed = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
+        self._brush: tuple[float, ...] | None = None
+        self._brush_start: QPointF | None = None
+        self._marked_ids: np.ndarray = np.empty(0, np.int64)
         self.piece: marks.XYPlot | None = None
         self._shape: object = None
         self._curves: list[pg.PlotCurveItem] = []
@@ -60,7 +141,8 @@ class XYPlotWidget(Plot):
         self._regions: list[tuple[pg.LinearRegionItem, pg.TextItem]] = []
         self._signs: list[pg.TextItem] = []
         self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), pg.ErrorBarItem(beam=0.0)
-        self._cursor = pg.InfiniteLine(angle=90)
+        self._cursor, self._shade = pg.InfiniteLine(angle=90), pg.LinearRegionItem(movable=False)
+        self._outline, self._lit = pg.PlotCurveItem(), pg.ScatterPlotItem()
         super().__init__(parent)
         self.getPlotItem().setMouseEnabled(x=False, y=False)
         self.setMouseTracking(True)
@@ -68,9 +150,11 @@ class XYPlotWidget(Plot):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def show_plot(self, piece: marks.XYPlot) -> None:
-        """Draws the piece; items that are there already only get their new data."""
+        """Draw the plot; existing items only receive new data."""
         before, self.piece = self.piece, piece
-        if before is None or (before.x, before.y, before.equal) != (piece.x, piece.y, piece.equal):
+        if before is None or _scales(before) != _scales(piece):
+            if before is not None and before.lying:
+                self.setMinimumHeight(LEAST_HEIGHT)
             self._scale(piece)
         if self._shape != _shape(piece):
             self._rebuild(piece)
@@ -83,7 +167,7 @@ class XYPlotWidget(Plot):
             self._fill(self.piece)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
-        """Series, x, y and the ends of the interval of everything drawn, read back from the items."""
+        """Yield series, x, y and interval ends of everything drawn, read from the items."""
         piece = self.piece
         if piece is None:
             return
@@ -94,19 +178,20 @@ class XYPlotWidget(Plot):
             ends = () if curve.low is None else [_off_axis(piece.y, end.yData) for end in next(bands)]
             yield from ((curve.name, *map(float, point)) for point in zip(x, y, *ends, strict=True))
         for item, cloud in zip(self._clouds, piece.points, strict=True):
-            x, y = item.getData()
+            x, y = item.getData()[:: -1 if piece.lying else 1]
             places = zip(_off_axis(piece.x, x), _off_axis(piece.y, y), strict=True)
             yield from ((cloud.name, float(x), float(y)) for x, y in places)
         for (item, error), bars in zip(self._bars, piece.bars, strict=True):
-            heights = np.asarray(item.opts["height"])
+            heights = np.asarray(item.opts["width" if piece.lying else "height"])
             ends = [heights - error.opts["bottom"], heights + error.opts["top"]] if bars.low else []
             yield from ((bars.name, *point) for point in zip(piece.names, heights, *ends, strict=True))
         yield from self._shown_dots(piece)
 
     def _shown_dots(self, piece: marks.XYPlot) -> Iterator[tuple[Any, ...]]:
-        x, y = self._dots.getData()
+        x, y = self._dots.getData()[:: -1 if piece.lying else 1]
         first = len(x) - len(piece.dots)
-        bars = [self._errors.opts[end] for end in ("bottom", "top")] if self._errors.isVisible() else [[], []]
+        ends = ("left", "right") if piece.lying else ("bottom", "top")
+        bars = [self._errors.opts[end] for end in ends] if self._errors.isVisible() else [[], []]
         errors = iter(zip(*bars, strict=True))
         for dot, at, height in zip(piece.dots, x[first:], y[first:], strict=True):
             place, height = float(_off_axis(piece.x, at)), float(_off_axis(piece.y, height))
@@ -119,16 +204,76 @@ class XYPlotWidget(Plot):
     def sizeHint(self) -> QSize:
         return QSize(320, 150)
 
+    @property
+    def brush(self) -> tuple[float, ...] | None:
+        """The brushed range of x, or the brushed rectangle."""
+        return self._brush
+
+    def set_brush(self, brush: tuple[float, ...] | None) -> None:
+        """Show a brushed range or rectangle without emitting a signal."""
+        self._brush = brush
+        self._shade.setVisible(brush is not None and len(brush) == 2)
+        self._outline.setVisible(brush is not None and len(brush) == 4)
+        if brush is None or self.piece is None:
+            return
+        if len(brush) == 2:
+            self._shade.setRegion(brush)
+        else:
+            x = _on_axis(self.piece.x, np.array([brush[0], brush[1], brush[1], brush[0], brush[0]]))
+            self._outline.setData(
+                x, _on_axis(self.piece.y, np.array([brush[2], brush[2], brush[3], brush[3], brush[2]]))
+            )
+
+    def mark(self, ids: np.ndarray) -> None:
+        """Highlight the points with these ids."""
+        self._marked_ids = ids
+        if self.piece is not None:
+            self._fill_lit(self.piece)
+
     def mousePressEvent(self, ev: QMouseEvent) -> None:
+        if self.piece is not None and self.piece.brushes and ev.button() == Qt.MouseButton.LeftButton:
+            self._brush_start = self._place(ev)
+            self.setFocus(Qt.FocusReason.MouseFocusReason)
         self._drag(ev)
 
     def mouseMoveEvent(self, ev: QMouseEvent) -> None:
         if ev.buttons() & Qt.MouseButton.LeftButton:
             self._drag(ev)
+            if self._brush_start is not None:
+                self.set_brush(self._brushed_to(ev))
         self.pointed.emit(self._place(ev).x())
 
     def mouseReleaseEvent(self, ev: QMouseEvent) -> None:
         ev.accept()
+        if self._brush_start is None or self.piece is None:
+            return
+        brush = self._brushed_to(ev)
+        ends = [_at(self.piece.x, end) for end in (*brush[:2], self.piece.x.low, self.piece.x.high)]
+        self._brush_start = None
+        # A click, or a slip of the hand, takes the brush away, and chooses the point under it.
+        self.set_brush(brush if ends[1] - ends[0] > (ends[3] - ends[2]) / 200 else None)
+        self.brushed.emit(self._brush)
+        if self._brush is None:
+            at = QPointF(ends[0], _at(self.piece.y, brush[2])) if len(brush) == 4 else None
+            spots = [spot for cloud in self._clouds if at is not None for spot in cloud.pointsAt(at)]
+            if spots:
+                self._choose_point(spots)
+
+    def keyPressEvent(self, ev: QKeyEvent) -> None:
+        if ev.key() == Qt.Key.Key_Escape and self._brush is not None:
+            self.set_brush(None)
+            self.brushed.emit(None)
+            return
+        super().keyPressEvent(ev)
+
+    def _brushed_to(self, ev: QMouseEvent) -> tuple[float, ...]:
+        assert self.piece is not None
+        assert self._brush_start is not None
+        start, end = self._brush_start, self._place(ev)
+        box: list[float] = []
+        for axis, ends in ((self.piece.x, (start.x(), end.x())), (self.piece.y, (start.y(), end.y()))):
+            box += [max(min(ends), axis.low), min(max(ends), axis.high)]
+        return tuple(box) if self.piece.brushes == "xy" else tuple(box[:2])
 
     def leaveEvent(self, ev: QEvent) -> None:
         super().leaveEvent(ev)
@@ -140,11 +285,17 @@ class XYPlotWidget(Plot):
 
     def _place(self, ev: QMouseEvent) -> QPointF:
         place = self.getPlotItem().getViewBox().mapSceneToView(QPointF(ev.position()))
-        return QPointF(10.0 ** place.x(), place.y()) if self.piece and self.piece.x.log else place
+        if self.piece is None:
+            return place
+        return QPointF(float(_off_axis(self.piece.x, place.x())), float(_off_axis(self.piece.y, place.y())))
 
     def _scale(self, piece: marks.XYPlot) -> None:
-        self.set_labels(x=piece.x.label, y=piece.y.label)
         item = self.getPlotItem()
+        item.getViewBox().invertY(piece.lying)
+        if piece.lying:
+            self._scale_lying(piece)
+            return
+        self.set_labels(x=piece.x.label, y=piece.y.label)
         item.setAspectLocked(piece.equal)
         for side, axis in (("bottom", piece.x), ("left", piece.y)):
             item.getAxis(side).setTicks([_log_ticks(axis)] if axis.log else None)
@@ -154,6 +305,16 @@ class XYPlotWidget(Plot):
         item.showGrid(x=not (piece.equal or piece.bars), y=not piece.equal, alpha=0.14)
         for set_range, axis in ((self.setXRange, piece.x), (self.setYRange, piece.y)):
             set_range(_at(axis, axis.low), _at(axis, axis.high), padding=0)
+
+    def _scale_lying(self, piece: marks.XYPlot) -> None:
+        self.set_labels(x=piece.y.label, y=piece.x.label)
+        item = self.getPlotItem()
+        item.getAxis("bottom").setTicks(None)
+        item.getAxis("left").setTicks([list(enumerate(piece.names))])
+        item.showGrid(x=True, y=False, alpha=0.14)
+        self.setXRange(piece.y.low, piece.y.high, padding=0)
+        self.setYRange(piece.x.low, piece.x.high, padding=0)
+        self.setMinimumHeight(LYING_ROOM_PX + LYING_PX * len(piece.names) * max(len(piece.bars), 1))
 
     def _rebuild(self, piece: marks.XYPlot) -> None:
         self.clear()
@@ -166,28 +327,46 @@ class XYPlotWidget(Plot):
         self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), pg.ErrorBarItem(beam=0.0)
         self._cursor = pg.InfiniteLine(angle=90, pen=pg.mkPen(theme.color("text"), width=1, style=_DASHES))
         self._cursor.setZValue(-5)
-        for item in (self._errors, self._dots, self._cursor):
+        self._shade, self._outline = (
+            self._new_shade(),
+            pg.PlotCurveItem(pen=pg.mkPen(theme.color("text"), style=_DASHES)),
+        )
+        self._lit = pg.ScatterPlotItem(pxMode=True, size=9, pen=pg.mkPen(theme.color("text"), width=1.5), brush=None)
+        for item in (self._errors, self._dots, self._cursor, self._shade, self._outline, self._lit):
             self.addItem(item, ignoreBounds=True)
+        self.set_brush(self._brush if piece.brushes else None)
         written = _written(piece) + sum(bool(dot.label) for dot in piece.dots)
         self._signs = [pg.TextItem(color=theme.color("secondary"), anchor=(0.5, 0.5)) for _ in range(written)]
         for label in self._signs:
             label.setFont(theme.pixel_font(theme.SMALL_PX))
             self.addItem(label, ignoreBounds=True)
 
+    def _new_shade(self) -> pg.LinearRegionItem:
+        ground = theme.color("focus")
+        ground.setAlphaF(BRUSH_ALPHA)
+        shade = pg.LinearRegionItem(movable=False, brush=ground, pen=pg.mkPen(None))
+        shade.setZValue(5)
+        shade.hide()
+        return shade
+
     def _new_curve(self, curve: marks.Series) -> pg.PlotCurveItem:
-        style = _DASHES if curve.dashed else Qt.PenStyle.SolidLine
-        color = tone_color(curve.tone)
-        item = pg.PlotCurveItem(pen=pg.mkPen(color, width=curve.width, style=style))
         if curve.filled:
+            item = pg.PlotCurveItem(pen=pg.mkPen(tone_color(curve.tone), width=curve.width))
+            color = tone_color(curve.tone)
             color.setAlphaF(FILL_ALPHA)
             item.setFillLevel(0.0)
             item.setBrush(color)
+        else:
+            pen = line_pen(curve.tone, width=curve.width, dashed=curve.dashed, faint=curve.faint)
+            # Smoothed over two rows of pixels, a pale line of one could not be seen.
+            item = pg.PlotCurveItem(pen=pen, antialias=not curve.faint)
         self.addItem(item, ignoreBounds=True)
         return item
 
     def _new_band(self, curve: marks.Series) -> tuple[pg.PlotCurveItem, pg.PlotCurveItem]:
-        ends = (pg.PlotCurveItem(pen=None), pg.PlotCurveItem(pen=None))
         color = tone_color(curve.tone)
+        edge = pg.mkPen(color, width=1, style=Qt.PenStyle.DotLine)
+        ends = (pg.PlotCurveItem(pen=edge), pg.PlotCurveItem(pen=edge))
         color.setAlphaF(BAND_ALPHA)
         between = pg.FillBetweenItem(*ends, brush=color)
         between.setZValue(-7)
@@ -196,21 +375,22 @@ class XYPlotWidget(Plot):
         return ends
 
     def _new_cloud(self, cloud: marks.Points) -> pg.ScatterPlotItem:
-        color = theme.color("unselected") if cloud.tone == "quiet" else tone_color(cloud.tone)
-        item = pg.ScatterPlotItem(pxMode=True, size=cloud.size, pen=None, brush=color, tip=None)
+        color = cloud_color(cloud)
+        shape = "d" if cloud.mark == "diamond" else "o"
+        item = pg.ScatterPlotItem(pxMode=True, size=cloud.size, pen=None, brush=color, symbol=shape, tip=None)
         item.setZValue(-6)
-        item.sigClicked.connect(self._choose_point)
+        item.sigClicked.connect(lambda _item, spots: self._choose_point(spots))
         self.addItem(item, ignoreBounds=True)
         return item
 
     def _new_bars(self, bars: marks.Bars) -> tuple[pg.BarGraphItem, pg.ErrorBarItem]:
-        item = pg.BarGraphItem(x=[], height=[], width=0.7, brush=tone_color(bars.tone), pen=None)
+        item = HatchedBars(bars.tone)
         error = pg.ErrorBarItem(beam=0.0, pen=pg.mkPen(theme.color("text"), width=1))
         for part in (item, error):
             self.addItem(part, ignoreBounds=True)
         return item, error
 
-    def _choose_point(self, _item: pg.ScatterPlotItem, spots: list[pg.SpotItem]) -> None:
+    def _choose_point(self, spots: list[pg.SpotItem]) -> None:
         if len(spots) and spots[0].data() is not None:
             self.id_chosen.emit(int(spots[0].data()))
 
@@ -228,7 +408,8 @@ class XYPlotWidget(Plot):
     def _fill(self, piece: marks.XYPlot) -> None:
         for item, curve in zip(self._curves, piece.curves, strict=True):
             x, y = _on_axis(piece.x, curve.x), _on_axis(piece.y, curve.y)
-            item.setData(x, y, stepMode="center" if curve.stepped else None)
+            # A value that is not finite is a gap.
+            item.setData(x, y, stepMode="center" if curve.stepped else None, connect="finite")
         banded = [curve for curve in piece.curves if curve.low is not None]
         for (low, high), curve in zip(self._bands, banded, strict=True):
             x = _on_axis(piece.x, curve.x)
@@ -242,7 +423,9 @@ class XYPlotWidget(Plot):
             label.setPos(region.high if at_end else (region.low + region.high) / 2, _at(piece.y, piece.y.high))
         for item, cloud in zip(self._clouds, piece.points, strict=True):
             x, y = _on_axis(piece.x, cloud.xy[:, 0]), _on_axis(piece.y, cloud.xy[:, 1])
+            x, y = (y, x) if piece.lying else (x, y)
             item.setData(x=x, y=y, data=cloud.ids)
+        self._fill_lit(piece)
         labels = iter(self._signs)
         self._fill_bars(piece, labels)
         self._fill_dots(piece, labels)
@@ -250,12 +433,20 @@ class XYPlotWidget(Plot):
         if math.isfinite(piece.cursor):
             self._cursor.setValue(_at(piece.x, piece.cursor))
 
+    def _fill_lit(self, piece: marks.XYPlot) -> None:
+        parts = [cloud.xy[np.isin(cloud.ids, self._marked_ids)] for cloud in piece.points if cloud.ids is not None]
+        xy = np.concatenate(parts) if parts and len(self._marked_ids) else np.zeros((0, 2))
+        self._lit.setData(x=_on_axis(piece.x, xy[:, 0]), y=_on_axis(piece.y, xy[:, 1]))
+
     def _fill_bars(self, piece: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
         wide = BARS_WIDE / max(len(piece.bars), 1)
         for place, ((item, error), bars) in enumerate(zip(self._bars, piece.bars, strict=True)):
             at = np.arange(len(bars.heights)) + (place - (len(piece.bars) - 1) / 2) * wide
             heights = np.asarray(bars.heights, dtype=np.float64)
-            item.setOpts(x=at, height=heights, width=0.94 * wide)
+            if piece.lying:
+                item.setOpts(x=None, x0=0, width=heights, y=at, height=0.94 * wide)
+            else:
+                item.setOpts(x=at, height=heights, width=0.94 * wide)
             error.setVisible(bool(bars.low))
             if bars.low:
                 low, high = np.asarray(bars.low), np.asarray(bars.high)
@@ -264,8 +455,8 @@ class XYPlotWidget(Plot):
                 for x, top, height in zip(at, bars.high or bars.heights, heights, strict=True):
                     label = next(labels)
                     label.setText(marks.bar_text(height))
-                    label.setAnchor((0.5, 1.0))
-                    label.setPos(x, top)
+                    label.setAnchor((0.0 if height >= 0 else 1.0, 0.5) if piece.lying else (0.5, 1.0))
+                    label.setPos(*((top, x) if piece.lying else (x, top)))
 
     def _fill_dots(self, piece: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
         self._dots.setData(spots=[_spot(piece, dot) for dot in (*_marked(piece), *piece.dots)])
@@ -274,7 +465,10 @@ class XYPlotWidget(Plot):
         if barred:
             x, y, low, high = np.array([(dot.x, dot.y, dot.low, dot.high) for dot in barred]).T
             pen = pg.mkPen(theme.color("secondary"), width=1)
-            self._errors.setData(x=_on_axis(piece.x, x), y=y, top=high - y, bottom=y - low, pen=pen)
+            reach = {"left": y - low, "right": high - y} if piece.lying else {"top": high - y, "bottom": y - low}
+            none = dict.fromkeys({"left", "right", "top", "bottom"} - {*reach})
+            places = (y, x) if piece.lying else (_on_axis(piece.x, x), y)
+            self._errors.setData(x=places[0], y=places[1], **reach, **none, pen=pen)
         for dot in piece.dots:
             if dot.label:
                 label = next(labels)
@@ -283,7 +477,7 @@ class XYPlotWidget(Plot):
 
 
 def card_column(card: QWidget, *head: QWidget) -> QVBoxLayout:
-    """The column of a card under its head: a title, and last what takes the rest of the line."""
+    """Return the column layout of a card under its header; the last header widget stretches."""
     line = QHBoxLayout()
     line.setSpacing(theme.INSIDE)
     for widget in head:
@@ -296,7 +490,7 @@ def card_column(card: QWidget, *head: QWidget) -> QVBoxLayout:
 
 
 class XYPlotCard(QWidget):
-    """A plot under its title, with what its colors mean and what lies under the pointer."""
+    """A plot with a title, a legend and a readout under the pointer."""
 
     def __init__(self, panel: str, key: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"lab-{panel}-{key}")
@@ -312,7 +506,7 @@ class XYPlotCard(QWidget):
         column.addWidget(self.plot, 1)
 
     def show_plot(self, piece: marks.XYPlot) -> None:
-        """Shows the piece."""
+        """Show the plot."""
         self.plot.show_plot(piece)
         self.plot.setAccessibleName(piece.title)
         self.title.setText(piece.title)
@@ -331,23 +525,30 @@ class XYPlotCard(QWidget):
         if piece is None:
             return
         entries = [
-            LegendEntry(c.name, tone_color(c.tone).name(), "dashes" if c.dashed else "line")
-            for c in piece.curves
-            if c.name
+            LegendEntry(c.name, tone_color(c.tone).name(), "line", dash=_legend_dash(c)) for c in piece.curves if c.name
         ]
-        entries += [LegendEntry(b.name, tone_color(b.tone).name(), "disc") for b in piece.bars if b.name]
-        entries += [LegendEntry(p.name, tone_color(p.tone).name(), "disc") for p in piece.points if p.name]
-        marks = {"disc": "disc", "ring": "disc", "diamond": "diamond"}
+        entries += [
+            LegendEntry(b.name, tone_color(b.tone).name(), "square", brush=bar_brush(b.tone))
+            for b in piece.bars
+            if b.name
+        ]
+        entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark) for p in piece.points if p.name]
         for dot in piece.dots:
-            entry = LegendEntry(dot.name, tone_color(dot.tone).name(), marks[dot.mark])
+            square = dot.mark != "diamond" and marks.SYMBOLS.get(dot.tone) == "square"
+            mark: Mark = "diamond" if dot.mark == "diamond" else "square" if square else "disc"
+            entry = LegendEntry(dot.name, tone_color(dot.tone).name(), mark)
             if dot.name and entry not in entries:
                 entries.append(entry)
         self.legend.show_entries(entries)
         self.legend.setVisible(len(entries) > 1)
 
 
+def _legend_dash(curve: marks.Series) -> tuple[float, ...]:
+    return () if curve.filled or curve.faint else marks.dash_of(curve.tone, dashed=curve.dashed)
+
+
 def read_at(piece: marks.XYPlot, x: float) -> str:
-    """What the curves say at x: `0.52: InfoNCE 3.1, InfoLOOB 14.3`."""
+    """Return the values of the curves at x: `0.52: InfoNCE 3.1, InfoLOOB 14.3`."""
     parts = []
     for curve in piece.curves:
         if not len(curve.x) or not curve.x[0] <= x <= curve.x[-1]:
@@ -362,21 +563,29 @@ def read_at(piece: marks.XYPlot, x: float) -> str:
 
 
 def _shape(piece: marks.XYPlot) -> object:
-    """What decides which items there are; the rest is their data."""
-    curves = tuple((c.tone, c.dashed, c.width, c.filled, c.low is not None) for c in piece.curves)
-    clouds, bars = tuple((c.tone, c.size) for c in piece.points), tuple(b.tone for b in piece.bars)
+    """Return what determines which items exist; everything else is their data."""
+    curves = tuple((c.tone, c.dashed, c.width, c.filled, c.faint, c.low is not None) for c in piece.curves)
+    clouds, bars = (
+        tuple((c.tone, c.size, c.mark, c.classes, c.at) for c in piece.points),
+        tuple(b.tone for b in piece.bars),
+    )
     signs = _written(piece) + sum(bool(d.label) for d in piece.dots)
-    return curves, tuple(r.name for r in piece.regions), clouds, bars, signs
+    return curves, tuple(r.name for r in piece.regions), clouds, bars, signs, piece.lying, piece.brushes
+
+
+def _scales(piece: marks.XYPlot) -> object:
+    """Return what determines the axes."""
+    return piece.x, piece.y, piece.equal, piece.names, piece.lying, len(piece.bars)
 
 
 def _written(piece: marks.XYPlot) -> int:
-    """How many bars have their number over them: all of them, or none where they are many."""
+    """Return how many bars are labeled with their number: all, or none if there are too many."""
     bars = len(piece.bars) * len(piece.names)
     return bars if bars <= MOST_WRITTEN else 0
 
 
 def _marked(piece: marks.XYPlot) -> list[marks.Marker]:
-    """The points of the series that mark every one."""
+    """Return a marker for every point of the series with markers."""
     return [
         marks.Marker("", curve.tone, float(x), float(y), size=5)
         for curve in piece.curves
@@ -389,9 +598,9 @@ def _spot(piece: marks.XYPlot, dot: marks.Marker) -> dict[str, object]:
     paint = tone_color(dot.tone)
     ring = dot.mark == "ring"
     return {
-        "pos": (_at(piece.x, dot.x), _at(piece.y, dot.y)),
+        "pos": (dot.y, dot.x) if piece.lying else (_at(piece.x, dot.x), _at(piece.y, dot.y)),
         "size": dot.size,
-        "symbol": "d" if dot.mark == "diamond" else "o",
+        "symbol": "d" if dot.mark == "diamond" else _SYMBOLS.get(marks.SYMBOLS.get(dot.tone, ""), "o"),
         "brush": None if ring else pg.mkBrush(paint),
         "pen": pg.mkPen(paint, width=2) if ring else pg.mkPen(theme.color("surface"), width=1),
     }

@@ -1,1 +1,1 @@
-"""Runs from the window: started, stopped, queued, polled for news."""
+"""Control runs from the window: start, stop, queue and poll them."""

@@ -1,4 +1,4 @@
-"""What is done to the store on a person's behalf, off the GUI thread."""
+"""Changes to the store on behalf of the user, run off the GUI thread."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ DEMO: Final = (("clip-scenes", "CLIP demo"), ("cloob-scenes", "CLOOB demo"))
 
 
 def demo_runs() -> list[tuple[str, config.Run]]:
-    """Preset name and run of both demo runs, in training order."""
+    """Return preset name and configuration of both demo runs, in training order."""
     return [(preset, dataclasses.replace(catalog.preset(preset), name=name)) for preset, name in DEMO]
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """`name copy`, or `name copy 2` and so on: the first that no run has."""
+    """Return the first unused name of `name copy`, `name copy 2`, and so on."""
     stem = f"{name} copy"
     if stem not in taken:
         return stem
     return next(f"{stem} {n}" for n in range(2, len(taken) + 3) if f"{stem} {n}" not in taken)
 
 
-def create_and_launch(workspace: Workspace, run: config.Run, preset: str) -> int:
-    """Makes a run and starts its trainer; its number."""
+def create_and_launch(workspace: Workspace, run: config.Run, preset: str, parent: int | None = None) -> int:
+    """Create a run, start its trainer and return its id; `parent` is the run that it is a changed copy of."""
     config.check(run)
-    created = workspace.runs.create(_placed(run), preset=preset)
+    created = workspace.runs.create(_placed(run), preset=preset, parent=parent)
     launch.start_detached(workspace, created)
     return created
 
 
 def create_demo(workspace: Workspace) -> int:
-    """Queues all demo runs; the first one's id.
+    """Queue all demo runs and return the first id.
 
     The poll that follows starts it.
     """
@@ -49,7 +49,7 @@ def create_demo(workspace: Workspace) -> int:
 
 
 def create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None) -> int:
-    """Queues the runs of the ablation; the first one's id. The poll that follows starts it."""
+    """Queue the runs of the ablation and return the first id; the next poll starts it."""
     template = template or catalog.preset("clip-scenes")
     created = []
     for level in levels:
@@ -62,7 +62,7 @@ def create_ablation(workspace: Workspace, levels: Sequence[float], template: con
 
 
 def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
-    """Makes a branch and puts it into the queue; its number."""
+    """Create a branch, queue it and return its id."""
     made = branch_of(workspace, run, step, name)
     workspace.runs.enqueue(made)
     return made
@@ -71,7 +71,7 @@ def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
 def enqueue(
     workspace: Workspace, runs: Sequence[config.Run], preset: str, parent: int | None, priority: int, after: int | None
 ) -> int:
-    """Puts new runs into the queue; the first one's number."""
+    """Queue new runs and return the first id."""
     first, *_others = [
         workspace.runs.create(
             _placed(run), status="queued", preset=preset, parent=parent, priority=priority, after=after
@@ -82,36 +82,36 @@ def enqueue(
 
 
 def _placed(run: config.Run) -> config.Run:
-    """The run with absolute paths: its trainer works in another folder."""
+    """Return the run with absolute paths, because its trainer works in another folder."""
     return dataclasses.replace(run, data=config.absolute(run.data))
 
 
 def ask(workspace: Workspace, run: int, what: str) -> None:
-    """Asks the run's trainer for something; the empty word takes a wish back."""
+    """Send a request to the run's trainer; an empty string withdraws an earlier one."""
     workspace.runs.ask(run, what)
 
 
 def resume(workspace: Workspace, run: int) -> int:
-    """Starts a trainer that goes on; the run's number."""
+    """Start a trainer that resumes the run, and return the run's id."""
     launch.start_detached(workspace, run)
     return run
 
 
 def copy_of(workspace: Workspace, run: int, taken: set[str]) -> config.Run:
-    """What the run was told to compute, under a name that is free."""
+    """Return the run's configuration under an unused name."""
     original = workspace.runs.config_of(run)
     return dataclasses.replace(original, name=free_name(original.name, taken))
 
 
 def each(function: Callable[[int], None], runs: Sequence[int]) -> None:
-    """Calls `function` with every run."""
+    """Call `function` with every run."""
     for run in runs:
         function(run)
 
 
 @dataclass(frozen=True)
 class Responsiveness:
-    """What a run that does not stop does.
+    """The progress of a run that was asked to stop but is still active.
 
     Attributes:
         kept: Step of its newest checkpoint; None where there is none, or the store does not say.
@@ -125,7 +125,7 @@ class Responsiveness:
 
 
 def look(workspace: Workspace, run: int, remind: bool) -> Responsiveness:
-    """What the run has kept; `remind`: its trainer is told to stop once more, by a signal."""
+    """Return what the run has saved; `remind` sends its trainer the stop signal again."""
     if remind:
         launch.remind(workspace, run)
     row = workspace.runs.get(run)
@@ -134,5 +134,17 @@ def look(workspace: Workspace, run: int, remind: bool) -> Responsiveness:
 
 
 def newest_checkpoint(workspace: Workspace, run: int) -> int | None:
-    """Step of the newest checkpoint of `run`; None where there is none."""
+    """Return the step of the newest checkpoint of `run`; None if there is none."""
     return max((row.step for row in workspace.results.checkpoints(run)), default=None)
+
+
+def start_clip_and_cloob(workspace: Workspace, run: int | None) -> str:
+    """Store and start the experiment CLIP + CLOOB like this run, or on Scenes without one; return its name."""
+    from trainer.experiments.definition import clip_and_cloob, to_toml
+    from trainer.scheduling import experiments
+
+    own = None if run is None else workspace.runs.config_of(run)
+    made = clip_and_cloob(own, (row.name for row in workspace.experiments.all()))
+    workspace.experiments.add(made.name, to_toml(made))
+    experiments.start(workspace, made.name)
+    return made.name

@@ -1,4 +1,4 @@
-"""With which runs something is wrong, and what of it is new."""
+"""Track which runs have problems, and which problems are new."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from trainer.store import RunRow
 
 
 class AlertsSeen:
-    """Remembers what was told, and when each trainer gave its last sign of life by this window's own clock."""
+    """The alerts already shown, and each trainer's last heartbeat by this window's own clock."""
 
     def __init__(self) -> None:
         self._told: set[tuple[int, str, int]] = set()
         self._beats: dict[int, tuple[int, float]] = {}
 
     def is_stalled(self, row: RunRow, after_s: float) -> bool:
-        """Whether the run's trainer has given no sign of life for that long."""
+        """Return whether the run's trainer has sent no heartbeat for that long."""
         beats, since = self._beats.get(row.id, (-1, 0.0))
         return row.beats == beats and time.monotonic() - since > after_s
 
     def new(self, runs: Sequence[RunRow], after_s: float) -> list[tuple[RunRow, str]]:
-        """Runs and kinds that were not told yet; a sitting that begins anew may tell the same again."""
+        """Return runs and alert kinds not shown yet; a new session of a run may repeat an alert."""
         now = {}
         for run in runs:
             for kind, alert in run.alerts.items():

@@ -1,4 +1,4 @@
-"""Starts detached trainers, asks them to stop, watches the store and announces its rows.
+"""Start and stop detached trainers, watch the store and announce its rows.
 
 Facts come only through the store: what a trainer wrote while no window was open arrives the same way as what
 it writes now. Nothing here ends with the window: a trainer is a process of its own session.
@@ -28,7 +28,7 @@ from explorer.run_control.queue_notice import Notice
 from explorer.run_control.stop_timeout import Deaf, Patience
 from explorer.run_control.write_queue import Undoable, Writes, sentence
 from trainer import catalog, config
-from trainer.scheduling import launch, queue
+from trainer.scheduling import experiments, launch, queue
 from trainer.store import RunRow, Workspace
 
 __all__ = ["Jobs", "catalog", "demo_runs", "free_name", "news", "working"]
@@ -47,11 +47,11 @@ BACKUP_AGAIN_MS: Final = 3_600_000
 IDLE_AFTER: Final = 6
 """Polls without news, and without an active run, after which polling slows down."""
 
-Done = Callable[[Any], None]
+Done = Callable[[Any], object]
 
 
 class Jobs(QObject):
-    """The one place where the window and the trainers meet.
+    """The only interface between the window and the trainers.
 
     Every write to the store happens off the GUI thread, one after the other in the order asked; the rows that
     come of it are announced by the next poll, which follows at once.
@@ -128,36 +128,37 @@ class Jobs(QObject):
 
     @property
     def is_read(self) -> bool:
-        """Whether the store has told its runs: before, that there is none means nothing."""
+        """Whether the runs have been read; before that, an empty list means nothing."""
         return self._is_read
 
     def run(self, run: int) -> RunRow | None:
-        """The row of `run` as of the last poll; None if there is none (any more)."""
+        """Return the row of `run` as of the last poll; None if it does not exist."""
         return next((row for row in self._runs if row.id == run), None)
 
     @property
     def look_only(self) -> str:
-        """Why nothing may train in this workspace, as of the last poll; empty when it is the user's own."""
+        """The reason why this workspace is read-only, as of the last poll; empty if it is not."""
         return self._look_only
 
     def adopt(self) -> None:
-        """Makes a workspace that is look only the user's own."""
+        """Adopt a read-only workspace as the user's own."""
         self._write(self._workspace.adopt, self.adopted.emit)
 
     # -- what a person asks for --------------------------------------------------------------------------------
 
-    def start(self, run: config.Run, preset: str = "", *, done: Done | None = None) -> None:
-        """Creates `run` in the store and starts its trainer; `done` gets its id."""
+    def start(self, run: config.Run, preset: str = "", *, parent: int | None = None, done: Done | None = None) -> None:
+        """Create `run`, perhaps a changed copy of `parent`, and start its trainer; `done` receives its id."""
         self._write(
-            partial(actions.create_and_launch, self._workspace, run, preset), partial(self._announce_start, done)
+            partial(actions.create_and_launch, self._workspace, run, preset, parent),
+            partial(self._announce_start, done),
         )
 
     def start_demo(self) -> None:
-        """Queues the two demo runs: on a computer with one device they train one after the other."""
+        """Queue the two demo runs; with a single device they train one after the other."""
         self._write(partial(actions.create_demo, self._workspace), partial(self._announce_start, None))
 
     def start_ablation(self, levels: Sequence[float], template: config.Run | None = None) -> None:
-        """Queues the four objectives of CLOOB's ablation at each co-occurrence; one trains after the other.
+        """Queue the four objectives of CLOOB's ablation at each co-occurrence; they train one after the other.
 
         Args:
             levels: Values of `data.cooccurrence`, as far as the data has it.
@@ -168,8 +169,29 @@ class Jobs(QObject):
             partial(self._announce_start, None),
         )
 
+    def start_clip_and_cloob(self, run: int | None, *, done: Callable[[str], object] | None = None) -> None:
+        """Make and start the experiment CLIP + CLOOB like this run, or on Scenes without one; `done` gets its name."""
+        self._write(partial(actions.start_clip_and_cloob, self._workspace, run), done)
+
+    def add_experiment(self, name: str, definition: str) -> None:
+        """Store and start an experiment."""
+
+        def make() -> None:
+            self._workspace.experiments.add(name, definition)
+            experiments.start(self._workspace, name)
+
+        self._write(make)
+
+    def start_experiment(self, name: str) -> None:
+        """Let the queue train an experiment, going on with what was interrupted."""
+        self._write(partial(experiments.start, self._workspace, name))
+
+    def stop_experiment(self, name: str) -> None:
+        """Add no more runs to an experiment."""
+        self._write(partial(experiments.stop, self._workspace, name))
+
     def stop(self, runs: Sequence[int], *, after: str = "step", done: Done | None = None) -> None:
-        """Asks the trainers of `runs` to end after the `step` or `epoch` they are in, with a checkpoint.
+        """Ask the trainers of `runs` to stop after the current `step` or `epoch` and to save a checkpoint.
 
         One that goes on after the step is ended by itself, unless `let_go_on` calls that off; who asks for an epoch has
         accepted that it takes long.
@@ -179,42 +201,42 @@ class Jobs(QObject):
             self._write(partial(launch.stop, self._workspace, run, after=after), told)
 
     def ask(self, runs: Sequence[int], what: str) -> None:
-        """Asks trainers to `pause`, `save` or `evaluate`; the empty word lets those that pause go on."""
+        """Ask trainers to `pause`, `save` or `evaluate`; an empty string resumes paused ones."""
         for run in runs:
             self._patience.forget(run)
             self._write(partial(actions.ask, self._workspace, run, what))
 
     def kill(self, runs: Sequence[int]) -> None:
-        """Ends trainers at once; what they did since their last checkpoints is lost."""
+        """Kill trainers; their work since the last checkpoints is lost."""
         for run in runs:
             self._patience.end(run)
             self._force(launch.kill, run)
 
     def branch(self, run: int, step: int, name: str, *, done: Done | None = None) -> None:
-        """Makes a run that goes on from a kept checkpoint of `run`, and queues it."""
+        """Create a run that continues from a checkpoint of `run`, and queue it."""
         self._write(partial(actions.branch, self._workspace, run, step, name), partial(self._announce_start, done))
 
     # -- the queue ---------------------------------------------------------------------------------------------
 
     @property
     def slots(self) -> queue.Slots:
-        """How many runs train at once, as of the last poll."""
+        """The number of runs that may train at once, as of the last poll."""
         return self._slots
 
     def expected(self) -> dict[int, queue.Expected]:
-        """When each queued run is likely to start and end."""
+        """Return when each queued run is expected to start and end."""
         return queue.forecast(self._runs, self._slots)
 
     def enqueue(
         self, runs: Sequence[config.Run], preset: str = "", *, parent: int | None = None, priority: int = 0,
         after: int | None = None, done: Done | None = None,
     ) -> None:  # fmt: skip
-        """Queues new runs; `done` gets the first one's number."""
+        """Queue new runs; `done` receives the first id."""
         make = partial(actions.enqueue, self._workspace, tuple(runs), preset, parent, priority, after)
         self._write(make, partial(self._announce_start, done))
 
     def move(self, runs: Sequence[int], place: int) -> None:
-        """Puts queued runs at a place of the queue, 0 being the next; undoable."""
+        """Move queued runs to a position in the queue, 0 being next; undoable."""
         before = queue.in_order(self._runs)
         order, priorities = [run.id for run in before], {run.id: run.priority for run in before}
         self.undo.push(
@@ -226,33 +248,34 @@ class Jobs(QObject):
         )
 
     def shift(self, runs: Sequence[int], by: int) -> None:
-        """Moves queued runs up (-1) or down (+1) by one; undoable."""
+        """Move queued runs up (-1) or down (+1) by one; undoable."""
         order = [run.id for run in queue.in_order(self._runs)]
         places = [order.index(run) for run in runs if run in order]
         if places:
             self.move(runs, max(0, (min(places) if by < 0 else max(places) - len(places) + 1) + by))
 
     def prefer(self, runs: Sequence[int], priority: int) -> None:
-        """Gives queued runs a priority; higher ones start first."""
+        """Set the priority of queued runs; higher ones start first."""
         for run in runs:
             self._write(partial(queue.prefer, self._workspace, run, priority))
 
     def wait_for(self, runs: Sequence[int], other: int | None) -> None:
-        """Makes queued runs wait until `other` has ended."""
+        """Make queued runs wait until `other` has ended."""
         for run in runs:
             self._write(partial(queue.wait_for, self._workspace, run, other))
 
     def choose_slots(self, **values: Any) -> None:
-        """Changes how many runs train at once, or holds the queue."""
+        """Change how many runs train at once, or pause the queue."""
         self._write(partial(queue.choose_slots, self._workspace, **values))
 
     def keep_queue_going(self) -> None:
-        """Leaves the queue to a process of its own, for the window closes. At once, not among the writes."""
-        if queue.in_order(self._runs) and not queue.is_kept_going(self._workspace):
+        """Hand the queue to a separate process as the window closes; runs immediately, not in the write queue."""
+        waiting = queue.in_order(self._runs) or (self._runs and experiments.is_going(self._workspace))
+        if waiting and not queue.is_kept_going(self._workspace):
             queue.keep_going_detached(self._workspace)
 
     def end(self, run: int) -> None:
-        """Ends a trainer that does not answer: a signal, and after a grace time a kill."""
+        """Terminate a trainer that does not respond: a signal, then a kill after a grace period."""
         row, reminded = self.run(run), self._patience.end(run)
         if row is not None:
             self._forced[run] = row.sitting_at
@@ -260,16 +283,16 @@ class Jobs(QObject):
         self._force(partial(launch.end, grace_s=0.0) if reminded else launch.end, run, urgent=reminded)
 
     def let_go_on(self, runs: Sequence[int]) -> None:
-        """Lets trainers that were asked to stop go on until they do: they are not ended by themselves any more."""
+        """Let trainers that were asked to stop take as long as they need; they are no longer killed automatically."""
         for run in runs:
             self._patience.wait(run)
 
     def deaf(self, run: int) -> Deaf | None:
-        """What becomes of a run whose trainer goes on though it was asked to stop; None if it is no such run."""
+        """Return the state of a run that was asked to stop but is still active; None for other runs."""
         return self._patience.of(run)
 
     def was_forced(self, row: RunRow) -> bool:
-        """Whether this window has ended, or is about to end, the sitting of the run that `row` tells of."""
+        """Return whether this window has ended, or is about to end, the run's session in `row`."""
         return row.id in self._forced and self._forced[row.id] == row.sitting_at
 
     def _told_to_stop(self, run: int, after: str, done: Done | None, by_signal: bool) -> None:
@@ -298,29 +321,29 @@ class Jobs(QObject):
         )
 
     def is_deaf(self, run: int) -> bool:
-        """Whether the run's trainer goes on though it was asked to stop a while ago."""
+        """Return whether the run is still active long after it was asked to stop."""
         return self.deaf(run) is not None
 
     def resume(self, runs: Sequence[int]) -> None:
-        """Starts trainers that go on from the newest checkpoints of `runs`."""
+        """Start trainers that resume `runs` from their newest checkpoints."""
         for run in runs:
             self._write(partial(actions.resume, self._workspace, run), partial(self._announce_start, None))
 
-    def duplicate(self, run: int, *, done: Callable[[config.Run], None]) -> None:
-        """Gives `done` the configuration of `run` under a name that is free."""
+    def duplicate(self, run: int, *, done: Callable[[config.Run], object]) -> None:
+        """Pass `done` the configuration of `run` under an unused name."""
         taken = {row.name for row in self._runs}
         self._write(partial(actions.copy_of, self._workspace, run, taken), done)
 
     def configuration(self, run: int, *, done: Callable[[config.Run], None]) -> None:
-        """Gives `done` what `run` was told to compute."""
+        """Pass `done` the configuration of `run`."""
         self._write(lambda: self._workspace.runs.config_of(run), done)
 
     def requeue(self, run: int) -> None:
-        """Puts a run that ended early back into the queue; it goes on from its newest checkpoint."""
+        """Queue a run that ended early again; it resumes from its newest checkpoint."""
         self._write(lambda: self._workspace.runs.enqueue(run))
 
     def rename(self, run: int, name: str) -> None:
-        """Renames `run`; undoable."""
+        """Rename `run`; undoable."""
         row = self.run(run)
         if row is None or row.name == name:
             return
@@ -333,7 +356,7 @@ class Jobs(QObject):
         )
 
     def delete(self, runs: Sequence[int]) -> None:
-        """Takes `runs` out of every view; their folders stay, so it is undoable. Active runs are refused."""
+        """Delete `runs` from all views but keep their folders, so that it can be undone; active runs are refused."""
         rows = [row for row in self._runs if row.id in set(runs)]
         busy = [row.name for row in rows if working(row)]
         if busy:
@@ -352,18 +375,23 @@ class Jobs(QObject):
         self.deleted.emit(rows)
 
     def set_note(self, run: int, note: str) -> None:
-        """Keeps a person's remark with `run`."""
+        """Save a note with `run`."""
         self._write(lambda: self._workspace.runs.change(run, note=note))
 
     # -- watching the store ------------------------------------------------------------------------------------
 
     def watch(self) -> None:
-        """Starts polling: at once, then every 500 ms, more slowly while nothing runs and nothing changes."""
+        """Start polling: immediately, then every 500 ms, or less often while nothing runs or changes."""
         self._backup.start(BACKUP_MS)
         self.poll()
 
+    def tell_again(self) -> None:
+        """Emit `runs_changed` with the runs of the last poll, if there was one, for those who connected later."""
+        if self._is_read:
+            self.runs_changed.emit(list(self._runs))
+
     def close(self) -> None:
-        """Stops polling for good; the trainers go on, and what was asked already is still written."""
+        """Stop polling for good; trainers continue, and pending writes are completed."""
         self._closed = self._polling = True
         self._timer.stop()
         self._countdown.stop()
@@ -373,7 +401,7 @@ class Jobs(QObject):
         self._background.forget(self, "poll")
 
     def poll(self) -> None:
-        """Asks the store for news, off the GUI thread; while one poll is under way a second follows it."""
+        """Poll the store off the GUI thread; a request during a poll starts another one after it."""
         if self._polling:
             self._poll_again = True
             return
@@ -440,7 +468,7 @@ class Jobs(QObject):
         )
 
     def _count_down(self) -> None:
-        """Tells what starts soon; lets it start when it was told long enough."""
+        """Announce which run starts soon, and let it start after the notice period."""
         now = time.monotonic()
         if self._notice.is_over(now):
             self._countdown.stop()
@@ -454,11 +482,11 @@ class Jobs(QObject):
 
     @property
     def silent(self) -> dict[int, str]:
-        """Run -> why its living trainer does not answer, and what to do."""
+        """Run -> why its trainer does not respond, and what to do."""
         return dict(self._silent)
 
     def is_stalled(self, run: int) -> bool:
-        """Whether the run's trainer has given no sign of life for `STALLED_S`, by this window's own clock."""
+        """Return whether the run's trainer has sent no heartbeat for `STALLED_S`, by this window's own clock."""
         row = self.run(run)
         return row is not None and self._alarms.is_stalled(row, STALLED_S)
 
@@ -474,7 +502,7 @@ class Jobs(QObject):
         self.failed.emit(sentence(error))
 
     def _go_on_after_all(self, run: int) -> None:
-        """A run that could not be ended is not counted down any more; Stop tries it again."""
+        """Cancel the countdown of a run that could not be ended; Stop tries again."""
         self._patience.wait(run)
         self._forced.pop(run, None)
 
@@ -483,7 +511,7 @@ class Jobs(QObject):
         return [row for row in runs if row.id in before and not working(row)]
 
     def _poll_failed(self, error: Exception) -> None:
-        """Says once what is wrong with the store and keeps trying: a disk may come back."""
+        """Report a store error once and keep polling, because a disk may return."""
         if self._closed:
             return
         problem = sentence(error)

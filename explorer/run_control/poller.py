@@ -1,4 +1,4 @@
-"""What a poll reads of the store, off the GUI thread."""
+"""Poll the store for changes, off the GUI thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from trainer.scheduling import queue
+from trainer.scheduling import experiments, queue
 from trainer.scheduling.unresponsive import why_silent
 from trainer.store import RunRow, ScalarRow, Workspace
 
@@ -15,7 +15,7 @@ SCALARS_A_POLL: Final = 50_000
 
 @dataclass(frozen=True)
 class PollState:
-    """What the window knows already, so that a poll reads only what is newer."""
+    """What the window already knows, so that a poll reads only newer data."""
 
     changes: int = -1
     scalar: int = -1
@@ -25,7 +25,7 @@ class PollState:
 
 @dataclass(frozen=True)
 class PollResult:
-    """What one poll found.
+    """The result of one poll.
 
     Attributes:
         runs: None when nothing in the store has changed since `PollState`.
@@ -43,14 +43,14 @@ class PollResult:
 
 
 def working(run: RunRow) -> bool:
-    """Whether a process works on the run, as far as its row knows; a queued run still waits for one."""
+    """Return whether a process works on the run according to its row; a queued run has none yet."""
     return run.active and run.status != "queued"
 
 
 def news(
     workspace: Workspace, seen: PollState, active: Sequence[int], reconcile: bool, may_start: bool = True
 ) -> PollResult:
-    """What the store holds that `seen` does not; marks dead runs and starts the next queued one on the way.
+    """Return what is new in the store since `seen`; also mark dead runs and start the next queued one.
 
     Args:
         workspace: Where to look.
@@ -70,9 +70,11 @@ def news(
     if changes == seen.changes:
         return PollResult(seen, look_only=look_only, silent=silent)
     runs = tuple(workspace.runs.all())
-    if may_start and any(run.status == "queued" for run in runs) and queue.start_due(workspace):
+    # An experiment that goes on may have nothing in the queue until its last run has ended.
+    going = experiments.is_going(workspace)
+    if may_start and (going or any(run.status == "queued" for run in runs)) and queue.start_due(workspace):
         runs = tuple(workspace.runs.all())
-    waiting = any(run.status == "queued" for run in runs)
+    waiting = going or any(run.status == "queued" for run in runs)
     first = seen.scalar < 0
     scalars = () if first else tuple(workspace.results.scalars_after(seen.scalar, limit=SCALARS_A_POLL))
     if len(scalars) == SCALARS_A_POLL:

@@ -1,10 +1,10 @@
-"""What waits when a window opens is shown for a while before it starts."""
+"""Show the waiting queue for a while after a window opens before it starts."""
 
 from __future__ import annotations
 
 
 class Notice:
-    """Whether the queue may start runs: not before the person could see, and hold, what waits.
+    """Delays the queue's start until the user has had time to see and pause it.
 
     Args:
         seconds: How long what waits is shown first.
@@ -16,11 +16,11 @@ class Notice:
 
     @property
     def begun(self) -> bool:
-        """Whether it is known what waits."""
+        """Whether the waiting runs are known."""
         return self._until is not None
 
     def begin(self, waiting: bool, now: float) -> None:
-        """Takes what the window saw first: where nothing waits, there is nothing to show. Later calls change nothing.
+        """Start the notice period if runs are waiting; later calls have no effect.
 
         Args:
             waiting: Whether a run waits for its turn.
@@ -30,9 +30,9 @@ class Notice:
             self._until = now + self._seconds if waiting else now
 
     def left(self, now: float) -> float:
-        """Seconds until the queue may start; all of them as long as nothing was seen."""
+        """Return the seconds until the queue may start; the full period until `begin`."""
         return self._seconds if self._until is None else max(0.0, self._until - now)
 
     def is_over(self, now: float) -> bool:
-        """Whether the queue may start runs."""
+        """Return whether the queue may start runs."""
         return self._until is not None and now >= self._until

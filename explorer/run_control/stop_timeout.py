@@ -1,4 +1,4 @@
-"""How long a run that was asked to stop may go on, and when it is to be ended."""
+"""Determine how long a run may continue after a stop request before it is terminated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SAVING_MS: Final = 15_000
 
 @dataclass(frozen=True)
 class Deaf:
-    """What is known of a run that was asked to stop and goes on.
+    """The state of a run that was asked to stop but is still active.
 
     Attributes:
         kept: Step of its newest checkpoint; None where there is none, or the store does not say.
@@ -45,7 +45,7 @@ class Deaf:
 
 @dataclass
 class _Request:
-    """A wish to stop that is not obeyed yet. `look`: what was seen when it had run out of patience."""
+    """A pending stop request; `look` is the run's state when its timeout expired."""
 
     timer: QTimer
     look: Responsiveness | None = None
@@ -55,7 +55,7 @@ class _Request:
 
 
 class Patience(QObject):
-    """Counts the time of every run that was asked to stop after the step.
+    """Keeps a timeout for every run that was asked to stop after the step.
 
     Only a wish of this window leads to an end by itself, and only while this window is open: who asked from
     elsewhere, or closed the window, is not there to say that it is to be waited for.
@@ -77,7 +77,7 @@ class Patience(QObject):
         self._requests: dict[int, _Request] = {}
 
     def of(self, run: int) -> Deaf | None:
-        """What is known of `run`, if it is deaf."""
+        """Return the state of `run` if its timeout has expired, else None."""
         request = self._requests.get(run)
         if request is None or request.look is None:
             return None
@@ -85,7 +85,7 @@ class Patience(QObject):
         return Deaf(request.look.kept, left_s, request.busy)
 
     def heard(self, run: int, *, by_signal: bool) -> None:
-        """This window has asked `run` to stop; by a signal where the store could not take the wish."""
+        """Note that this window asked `run` to stop; by signal if the store could not record the request."""
         self._own.add(run)
         if by_signal:
             self._by_signal.add(run)
@@ -96,19 +96,19 @@ class Patience(QObject):
         self.watch(self._rows)
 
     def forget(self, run: int) -> None:
-        """This window has asked `run` for something else."""
+        """Note that this window asked `run` for something else."""
         self._by_signal.discard(run)
         self.wait(run)
 
     def wait(self, run: int) -> None:
-        """Calls the end of `run` off, until it is asked to stop once more."""
+        """Postpone the termination of `run` until it is asked to stop again."""
         self._own.discard(run)
         if (request := self._requests.get(run)) is not None:
             request.timer.stop()
             request.ends, request.busy = False, ""
 
     def end(self, run: int) -> bool:
-        """The run is being ended by now; whether it has had a signal and time to obey it."""
+        """Note that the run is being ended; return whether it has had a signal and time to react."""
         self._own.discard(run)
         request = self._requests.get(run)
         if request is None:
@@ -117,7 +117,7 @@ class Patience(QObject):
         return request.reminded
 
     def watch(self, rows: Sequence[RunRow]) -> None:
-        """Gives every run that was asked to stop its time; forgets those that ended or are to go on after all."""
+        """Start a timeout for every run asked to stop; forget runs that ended or are to continue."""
         self._rows = rows
         at_work = {row.id: row for row in rows if working(row)}
         self._own &= at_work.keys()
@@ -133,7 +133,7 @@ class Patience(QObject):
             self._requests[run] = request
 
     def close(self) -> None:
-        """Ends nothing any more: the wishes are in the store, and the next window tells of those not obeyed."""
+        """Stop all timeouts; the requests stay in the store, and the next window shows unfulfilled ones."""
         for request in self._requests.values():
             request.timer.stop()
         self._requests.clear()
@@ -200,7 +200,7 @@ class Patience(QObject):
 
 
 def patience_ms(row: RunRow) -> int:
-    """How long the trainer of a run may take to hear that it is to stop: it listens between steps only.
+    """Return how long a trainer may take to notice a stop request; it checks between steps only.
 
     One that pauses makes none, and listens all the time; what it estimates counts the pause as if it had trained.
     """
@@ -210,7 +210,7 @@ def patience_ms(row: RunRow) -> int:
 
 
 def _busy(before: Responsiveness | None, now: Responsiveness) -> str:
-    """What of what Stop waits for went on between two looks; empty where nothing did."""
+    """Return which delaying activity made progress between two checks; empty if none did."""
     if before is None:
         return ""
     if now.draft and now.draft != before.draft:

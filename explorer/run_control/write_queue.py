@@ -1,4 +1,4 @@
-"""Acts on the store, one after the other in the order asked, off the GUI thread; and acts that can be undone."""
+"""A queue of store changes, run in order off the GUI thread; and undoable changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.errors import UserError
 
 
 class Writes(QObject):
-    """Does what it is given, one at a time.
+    """Runs the queued functions one at a time.
 
     Signals:
         written: One is done, well or not.
@@ -27,11 +27,11 @@ class Writes(QObject):
     def __init__(self, background: Background, parent: QObject) -> None:
         super().__init__(parent)
         self._background = background
-        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None] | None]] = deque()
+        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], object] | None]] = deque()
         self._busy = False
 
-    def add(self, function: Callable[[], Any], done: Callable[[Any], None] | None = None) -> None:
-        """Does `function` after all that was added before; `done` gets its answer."""
+    def add(self, function: Callable[[], Any], done: Callable[[Any], object] | None = None) -> None:
+        """Run `function` after all earlier ones; `done` receives its result."""
         self._waiting.append((function, done))
         self._next()
 
@@ -62,7 +62,7 @@ class Writes(QObject):
 
 
 class Undoable(QUndoCommand):
-    """An undoable act made of two functions; Qt calls the first when the command is pushed."""
+    """An undoable action made of two functions; Qt calls the first when the command is pushed."""
 
     def __init__(self, text: str, *, redo: Callable[[], None], undo: Callable[[], None]) -> None:
         super().__init__(text)
@@ -76,7 +76,7 @@ class Undoable(QUndoCommand):
 
 
 def sentence(error: Exception) -> str:
-    """The words of a UserError; any other error is ours, and says so."""
+    """Return a UserError's message; any other error is reported as a bug."""
     return (
         str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}. This is a bug; see the log."
     )

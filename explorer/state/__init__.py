@@ -1,1 +1,1 @@
-"""What the window remembers: what is selected now, and its settings between two starts."""
+"""The window's state: the current selection, and settings that persist between sessions."""

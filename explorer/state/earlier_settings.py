@@ -1,4 +1,4 @@
-"""Keys of the remembered settings before the spelling became American; renamed when a window reads them."""
+"""Rename setting keys that predate the American spelling when a window reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COLUMNS: Final[Mapping[str, str]] = {"subject_colour": "subject_color", "object
 
 
 def renamed(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What a window remembered, under the keys of today; a text that somebody typed stays as it is.
+    """Return the stored settings under their current keys; texts typed by the user stay unchanged.
 
     Not in `trainer.store`, which would be imported before the first paint.
     """

@@ -1,7 +1,7 @@
-"""What the person looks at: runs A and B, the step, the data, the selected pairs, the open view.
+"""The current selection: runs A and B, the step, the data, the selected pairs, the open view.
 
 The only state that views share. Every change that a person makes can be undone; what the application does by itself
-(restoring, choosing the first runs, hovering) can not.
+(restoring, choosing the first runs, hovering) can not. Opening a view is no change: `view_history` walks back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_LISTED: Final = 1_000
 
 
 class Rows:
-    """Numbers of pairs, ascending, each once; cannot be changed, equal by content. A million cost milliseconds."""
+    """An immutable, sorted set of pair numbers that compares by content; a million cost milliseconds."""
 
     __slots__ = ("array",)
 
@@ -97,7 +97,7 @@ class Looking:
 
 
 class Selection(QObject):
-    """The one thing all views agree on. Assigning a property changes it, announces it and can be undone.
+    """The selection shared by all views; assigning a property announces the change and can be undone.
 
     Signals:
         runs_changed: Run A or run B is another.
@@ -128,7 +128,7 @@ class Selection(QObject):
 
     @property
     def now(self) -> Looking:
-        """The whole state, frozen."""
+        """The complete state, frozen."""
         return self._now
 
     @property
@@ -151,12 +151,12 @@ class Selection(QObject):
 
     @property
     def runs(self) -> tuple[int, ...]:
-        """A and B without the empty places and without saying one run twice."""
+        """A and B without empty places and duplicates."""
         return tuple(dict.fromkeys(run for run in (self.run_a, self.run_b) if run is not None))
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """A and B, each at its own step, without the empty places and without saying one snapshot twice."""
+        """A and B, each at its own step, without empty places and duplicates."""
         found: list[Side] = []
         for place, run in enumerate((self.run_a, self.run_b)):
             side = None if run is None else Side(place, run, self.step_of(place))
@@ -165,12 +165,12 @@ class Selection(QObject):
         return tuple(found)
 
     def follows(self, run: int) -> bool:
-        """Whether the last snapshot of this run is looked at, whichever that is."""
+        """Return whether this run's last snapshot is selected, whichever it is."""
         return any(side.run == run and side.step is None for side in self.sides)
 
     @property
     def step(self) -> int | None:
-        """Step looked at; None is the last."""
+        """The selected step; None is the last."""
         return self._now.step
 
     @step.setter
@@ -178,12 +178,12 @@ class Selection(QObject):
         self._change("Choose a step", step=step, step_b=None)
 
     def step_of(self, index: int) -> int | None:
-        """Step of run A (0) or B (1); None is its last."""
+        """Return the step of run A (0) or B (1); None is its last."""
         return self._now.step if index == 0 or self._now.step_b is None else self._now.step_b
 
     @property
     def dataset(self) -> SplitKey | None:
-        """Data looked at; None is the first there is."""
+        """The selected data; None is the first available."""
         return self._now.dataset
 
     @dataset.setter
@@ -193,7 +193,7 @@ class Selection(QObject):
 
     @property
     def pairs(self) -> np.ndarray:
-        """Selected rows of the dataset's items (int64, ascending, each once)."""
+        """Selected rows of the dataset's items (int64, ascending, unique)."""
         return self._now.pairs.array
 
     @pairs.setter
@@ -203,7 +203,7 @@ class Selection(QObject):
 
     @property
     def queries(self) -> tuple[Path, ...]:
-        """Image files asked about."""
+        """The query image files."""
         return tuple(Path(path) for path in self._now.queries)
 
     @queries.setter
@@ -217,11 +217,11 @@ class Selection(QObject):
 
     @view.setter
     def view(self, name: str) -> None:
-        self._change("Open a view", view=name)
+        self.propose(view=name)
 
     @property
     def hovered(self) -> int | None:
-        """Row of the pair under the pointer; not undoable, not remembered."""
+        """Row of the pair under the pointer; neither undoable nor saved."""
         return self._hovered
 
     @hovered.setter
@@ -231,37 +231,37 @@ class Selection(QObject):
             self.hovered_changed.emit()
 
     def select_runs(self, run_a: int | None, run_b: int | None) -> None:
-        """Looks at these two runs, as one step of undo."""
+        """Select these two runs, as one undo step."""
         self._change("Choose runs", run_a=run_a, run_b=run_b, step_b=None)
 
     def select_snapshots(self, a: tuple[int, int], b: tuple[int, int]) -> None:
-        """Looks at a run at a step as A and another (or the same at another step) as B, as one step of undo."""
+        """Select one run at a step as A and another (or the same at another step) as B, as one undo step."""
         step_b = b[1] if b[1] != a[1] else None
         self._change("Choose snapshots", run_a=a[0], run_b=b[0], step=a[1], step_b=step_b)
 
     def swap(self) -> None:
-        """A becomes B and B becomes A."""
+        """Swap A and B."""
         steps = {} if self._now.step_b is None else {"step": self._now.step_b, "step_b": self.step}
         self._change("Swap A and B", run_a=self.run_b, run_b=self.run_a, **steps)
 
     def place(self, paths: Iterable[Path | str]) -> None:
-        """Opens the Map with these images among its points."""
+        """Open the Map with these images among its points."""
         self.view = "map"
         self.placing.emit([*paths])
 
     def clear(self) -> None:
-        """Nothing is selected or hovered any more; runs, step and data stay."""
+        """Clear the selected and hovered pairs; runs, step and data stay."""
         self.hovered = None
         self.pairs = ()
 
     def propose(self, **values: Any) -> None:
-        """Sets fields of `Looking` on the application's own account: announced, but no step of undo."""
-        if "pairs" in values:
+        """Set fields of `Looking` on the application's own initiative: announced, but without an undo step."""
+        if "pairs" in values and not isinstance(values["pairs"], Rows):
             values["pairs"] = Rows(values["pairs"])
         self._become(dataclasses.replace(self._now, **values))
 
     def remember(self) -> dict[str, Any]:
-        """What to keep for the next start, ready for JSON."""
+        """Return what to save for the next session, ready for JSON."""
         names = [each.name for each in dataclasses.fields(self._now)]
         data = self.dataset and dataclasses.astuple(self.dataset)
         return {name: getattr(self._now, name) for name in names} | {
@@ -270,7 +270,7 @@ class Selection(QObject):
         }
 
     def restore(self, remembered: dict[str, Any]) -> None:
-        """Takes up what `remember` gave; what it does not know or cannot read is left out."""
+        """Restore the result of `remember`; unknown or invalid values are skipped."""
         fields: dict[str, Callable[[Any], Any]] = {
             "run_a": _whole,
             "run_b": _whole,
@@ -284,9 +284,9 @@ class Selection(QObject):
         self._become(Looking(**{name: read(remembered.get(name)) for name, read in fields.items()}))
 
     def _change(self, words: str, **values: Any) -> None:
-        after = dataclasses.replace(self._now, **values)
-        if after != self._now:
-            self.undo.push(_Change(self, words, self._now, after))
+        before = {name: getattr(self._now, name) for name in values}
+        if before != values:
+            self.undo.push(_Change(self, words, before, values))
 
     def _become(self, after: Looking) -> None:
         before, self._now = self._now, after
@@ -306,21 +306,21 @@ class Selection(QObject):
 
 
 class _Change(QUndoCommand):
-    """From one state to another; pushing it does it."""
+    """A change of some fields from one value to another; pushing it applies it, and later changes of others stay."""
 
-    def __init__(self, selection: Selection, words: str, before: Looking, after: Looking) -> None:
+    def __init__(self, selection: Selection, words: str, before: dict[str, Any], after: dict[str, Any]) -> None:
         super().__init__(words)
         self._selection, self._before, self._after = selection, before, after
 
     def redo(self) -> None:
-        self._selection._become(self._after)
+        self._selection.propose(**self._after)
 
     def undo(self) -> None:
-        self._selection._become(self._before)
+        self._selection.propose(**self._before)
 
 
 def _written(rows: Rows) -> list[int] | str:
-    """A few rows as they are; many as packed bits, a million in some hundred kilobytes."""
+    """Encode few rows as a list and many as packed bits; a million take some hundred kilobytes."""
     if len(rows) <= MOST_LISTED:
         return list(rows)
     chosen = np.zeros(int(rows.array[-1]) + 1, bool)

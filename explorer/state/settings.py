@@ -1,4 +1,4 @@
-"""What the window remembers between two starts: a JSON file in the workspace, so each workspace has its own.
+"""Persistent window settings: a JSON file in each workspace.
 
 Not Qt's own settings: those wait, on the GUI thread and without an end, for whoever holds the lock beside their file.
 """
@@ -27,7 +27,7 @@ LARGEST: Final = 20_000_000
 
 
 class Settings(QObject):
-    """Remembered values by key (`window/geometry`, `runs/splitter`). Unreadable ones are as good as none.
+    """Saved values by key (`window/geometry`, `runs/splitter`); unreadable ones count as missing.
 
     Attributes:
         file: Where they are kept.
@@ -35,7 +35,7 @@ class Settings(QObject):
     """
 
     def __init__(self, folder: Path, parent: QObject | None = None, *, remember: bool = True) -> None:
-        """Reads what was remembered; with `remember` False nothing is, and nothing is written."""
+        """Load the settings; with `remember` False, nothing is loaded or saved."""
         super().__init__(parent)
         self.file = folder / FILE
         self._kept = _kept(self.file) if remember else _Kept(None)
@@ -45,28 +45,28 @@ class Settings(QObject):
         self._soon.timeout.connect(self.write_beside)
 
     def value(self, key: str, default: Any = None) -> Any:
-        """What was remembered under `key`: anything JSON can say; `default` if that is of another kind."""
+        """Return the value saved under `key`, any JSON type; `default` if its type differs."""
         found = self._kept.values.get(key)
         return found if default is None or _alike(found, default) else default
 
     def set(self, key: str, value: Any) -> None:
-        """Remembers a value that JSON can say."""
+        """Save a JSON-compatible value."""
         # As it will be read: tuples as lists, keys as words.
         self._kept.values[key] = json.loads(json.dumps(value))
         self._kept.changed = True
         self._soon.start()
 
     def state(self, key: str) -> QByteArray:
-        """A widget's remembered state (`QSplitter.saveState` and the like); empty if there is none."""
+        """Return a widget's saved state (such as `QSplitter.saveState`); empty if there is none."""
         text = self.value(key)
         return QByteArray.fromBase64(text.encode("ascii", "ignore")) if isinstance(text, str) else QByteArray()
 
     def set_state(self, key: str, state: QByteArray) -> None:
-        """Remembers a widget's state."""
+        """Save a widget's state."""
         self.set(key, bytes(state.toBase64().data()).decode("ascii"))
 
     def forget(self) -> Path | None:
-        """Nothing is remembered any more; where what was is kept as a backup, None if there was nothing."""
+        """Reset all settings and return the path of the backup, or None if there was nothing."""
         backup = self._kept.put_aside("before-reset")
         self._kept.values.clear()
         self._kept.changed = True
@@ -74,16 +74,16 @@ class Settings(QObject):
         return backup
 
     def write_beside(self) -> None:
-        """Writes to the file on a thread."""
+        """Write the file on a thread."""
         self._kept.write_beside()
 
     def flush(self) -> bool:
-        """Writes to the file now. False when that cannot be done: then it is tried again at the next change."""
+        """Write the file now; return False on failure, which is retried with the next change."""
         return self._kept.write()
 
 
 class _Kept:
-    """The values of one file, shared by all who have it open in this process."""
+    """The values of one file, shared by all users of it in this process."""
 
     def __init__(self, file: Path | None) -> None:
         self.file, self.changed = file, False
@@ -106,7 +106,7 @@ class _Kept:
             self.damaged = self.put_aside("damaged")
 
     def put_aside(self, why: str) -> Path | None:
-        """Moves the file to a name that says why; None if there is none, or it cannot be moved."""
+        """Move the file to a name that states the reason; None if there is no file or it cannot be moved."""
         if self.file is None or not self.file.is_file():
             return None
         aside = self.file.with_name(f"{self.file.stem}-{why}-{time.strftime('%Y-%m-%d-%H%M%S')}{self.file.suffix}")
@@ -117,13 +117,13 @@ class _Kept:
         return aside
 
     def write(self) -> bool:
-        """Writes now. False when that cannot be done."""
+        """Write the file now; return False on failure."""
         if self.file is None or not (self.changed or self._written < self._newest):
             return True
         return self._put(*self._taken())
 
     def write_beside(self) -> None:
-        """Writes on a thread: a busy disk takes its time, up to a second here, and nobody should wait for that."""
+        """Write the file on a thread, because a busy disk may take up to a second."""
         if self.file is not None and self.changed:
             # No daemon: a program that ends waits for it.
             threading.Thread(target=self._put, args=self._taken(), name="settings").start()
@@ -161,7 +161,7 @@ def _kept(file: Path) -> _Kept:
 
 
 def _alike(found: Any, default: Any) -> bool:
-    """Whether `found` can stand where `default` is expected."""
+    """Return whether the type of `found` matches that of `default`."""
     if isinstance(found, int) and abs(found) >= 2**31:
         return False  # nothing that is counted here; Qt could not take it
     if isinstance(default, float):
@@ -172,7 +172,7 @@ def _alike(found: Any, default: Any) -> bool:
 
 
 def _of_earlier_versions(file: Path) -> dict[str, Any]:
-    """What an INI file of an earlier version remembered; nothing if there is none."""
+    """Return the settings in an earlier version's INI file; empty if there is none."""
     if not file.is_file():
         return {}
     old = QSettings(str(file), QSettings.Format.IniFormat)

@@ -1,4 +1,4 @@
-"""How the window looks: tokens, palette, stylesheet, fonts and icons. Nothing else names a color or a size.
+"""The look of the window: tokens, palette, stylesheet, fonts and icons; the only place for colors and sizes.
 
 `theme()` is the application's one theme; widgets that paint themselves read `theme().tokens` when they paint and
 repaint on `theme().changed`. Ordinary widgets need nothing: the stylesheet reaches them. A widget asks for a look by
@@ -35,6 +35,7 @@ from explorer.theme.tokens import (
     Tokens,
     contrast,
 )
+from trainer.analysis.palette import readable
 
 __all__ = [
     "AROUND",
@@ -55,7 +56,9 @@ __all__ = [
     "class_colors",
     "color",
     "contrast",
+    "faint",
     "icon",
+    "ink_on",
     "keep_icon",
     "pixel_font",
     "run_color",
@@ -71,7 +74,10 @@ _FALLBACKS: Final = ("Noto Sans", "DejaVu Sans", "Segoe UI", "Helvetica Neue", "
 
 
 class Theme(QObject):
-    """The one look of the application, light or dark.
+    """The application's theme, light or dark.
+
+    Attributes:
+        reduced_motion: Whether the person wants nothing to move, whatever the desktop says.
 
     Signals:
         changed: The tokens are others now; what paints itself must repaint. What takes longer than `update` is not
@@ -88,10 +94,21 @@ class Theme(QObject):
         self._dressing = Dressing(self)
         self._worn: Tokens = LIGHT
         self.tokens: Tokens = LIGHT
+        self.reduced_motion = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether things may move: neither the person nor the desktop asks for reduced motion."""
+        if self.reduced_motion:
+            return False
+        # Qt 6.10 and later know the desktop's wish where the desktop tells it.
+        accessibility = getattr(QApplication.styleHints(), "accessibility", None)
+        preference = getattr(accessibility() if accessibility else None, "motionPreference", None)
+        return preference is None or "Reduced" not in str(preference())
 
     @property
     def mode(self) -> Mode:
-        """What the person asked for; `system` follows the desktop."""
+        """The selected mode; `system` follows the desktop."""
         return self._mode
 
     @mode.setter
@@ -101,18 +118,18 @@ class Theme(QObject):
 
     @property
     def dark(self) -> bool:
-        """Whether the dark tokens are shown."""
+        """Whether the dark tokens are in use."""
         return self.tokens is DARK
 
     def follow(self, slot: Callable[[], object]) -> None:
-        """Calls a method of a widget (or of its child) when the theme has changed, as long as both live.
+        """Call a method of a widget (or of its child) on every theme change while both exist.
 
         At once if the widget is seen, else in a later turn of the event loop, at the latest when it is shown.
         """
         self._dressing.follow(slot)
 
     def divide(self, *wholes: QWidget) -> None:
-        """When the theme changes, children of these are dressed one by one, and those that nobody sees later.
+        """Restyle the children of these widgets one by one on a theme change, hidden ones later.
 
         They themselves get no sheet: they paint their ground, or are covered.
         """
@@ -120,7 +137,7 @@ class Theme(QObject):
             self._dressing.divide(whole)
 
     def apply(self, application: QApplication, mode: Mode | None = None) -> None:
-        """Dresses the application: Fusion, fonts, palette, stylesheet; and follows the desktop from here on."""
+        """Apply the theme to the application: Fusion, fonts, palette, stylesheet; then follow the desktop."""
         if self._application is not application:
             self._application = application
             application.setStyle("Fusion")
@@ -164,7 +181,7 @@ class Theme(QObject):
         return self._mode == "dark"
 
     def _write_marks(self, wanted: Tokens) -> None:
-        """Puts the arrows and ticks where the stylesheet looks for them; without them it shows none."""
+        """Write the arrow and check-mark files that the stylesheet refers to; without them it shows none."""
         drawn = [
             {file: icons.svg(*mark, 2.25) for file, mark in stylesheet.marks(now, dark=now is DARK).items()}
             for now in (LIGHT, DARK)
@@ -176,7 +193,7 @@ _theme: Theme | None = None
 
 
 def theme() -> Theme:
-    """The application's one theme; made at the first call."""
+    """Return the application's theme; created on first use."""
     global _theme
     if _theme is None:
         _theme = Theme()
@@ -184,23 +201,40 @@ def theme() -> Theme:
 
 
 def color(token: str) -> QColor:
-    """The color of a token now, e.g. `color("secondary")`; a `#rrggbb` is taken as it is."""
+    """Return the current color of a token, such as `color("secondary")`; `#rrggbb` is used as is."""
     return QColor(token if token.startswith("#") else getattr(theme().tokens, token))
 
 
+def faint(strong: QColor) -> QColor:
+    """Return a paler color that is still seen on the ground of tables and plots."""
+    return QColor(readable(_over_surface(strong, 0.4).name(), theme().dark))
+
+
+def ink_on(ground: QColor) -> QColor:
+    """Return black or white, whichever is more readable on a color, perhaps a translucent one over the surface."""
+    mixed = _over_surface(ground, ground.alphaF())
+    return QColor(max((LIGHT.surface, DARK.shade), key=lambda ink: contrast(ink, mixed.name())))
+
+
+def _over_surface(over: QColor, share: float) -> QColor:
+    under = color("surface")
+    pairs = ((over.red(), under.red()), (over.green(), under.green()), (over.blue(), under.blue()))
+    return QColor(*(round(share * a + (1 - share) * b) for a, b in pairs))
+
+
 def run_color(index: int) -> str:
-    """The color of the run shown in place `index`: 0 is A (blue), 1 is B (orange), then Okabe-Ito."""
+    """Return the color of the run at position `index`: 0 is A (blue), 1 is B (orange), then Okabe-Ito."""
     colors = tokens.run_colors(theme().dark)
     return colors[index % len(colors)]
 
 
 def class_colors(n: int) -> list[str]:
-    """`n` colors told apart, also by color-blind people up to 8."""
+    """Return `n` distinguishable colors, up to 8 of them safe for color-blind people."""
     return list(tokens.class_colors(n, theme().dark))
 
 
 def icon(name: str, size: int = 16, role: str = "text", checked: str = "") -> QIcon:
-    """A Lucide icon in the color of the token `role`, or of `checked` where its button is checked.
+    """Return a Lucide icon in the color of the token `role`, or of `checked` if its button is checked.
 
     It keeps its colors when the theme changes; see `keep_icon` for one that follows.
     """
@@ -209,7 +243,7 @@ def icon(name: str, size: int = 16, role: str = "text", checked: str = "") -> QI
 
 
 def keep_icon(target: QObject, name: str, size: int = 16, role: str = "text", checked: str = "") -> None:
-    """Gives a button or action an icon that follows the theme as long as it lives."""
+    """Set an icon on a button or action that follows the theme."""
     setter: Callable[[QIcon], None] = target.setIcon  # type: ignore[attr-defined]
     setter(icon(name, size, role, checked))
     previous = target.property("_icon_follows")
@@ -221,7 +255,7 @@ def keep_icon(target: QObject, name: str, size: int = 16, role: str = "text", ch
 
 
 class _IconFollower(QObject):
-    """Retints its parent's icon; as the parent's child it dies, and is disconnected, with it."""
+    """Recolors its parent's icon; as a child object it is deleted and disconnected with the parent."""
 
     def refresh(self) -> None:
         target = self.parent()
@@ -230,7 +264,7 @@ class _IconFollower(QObject):
 
 
 def pixel_font(pixels: int, *, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
-    """Inter at a size in pixels, with figures of equal width so that numbers stand in columns and do not jump."""
+    """Return Inter at a size in pixels, with tabular figures so that numbers align."""
     font = QFont([_FAMILY, *_FALLBACKS])
     font.setPixelSize(pixels)
     font.setWeight(weight)
@@ -241,7 +275,7 @@ def pixel_font(pixels: int, *, weight: QFont.Weight = QFont.Weight.Normal) -> QF
 
 
 def set_role(widget: QWidget, role: str) -> None:
-    """Gives a widget one of the stylesheet's looks, also when it is shown already."""
+    """Set a widget's stylesheet role, even if it is already visible."""
     widget.setProperty("role", role)
     # Before it is first shown, what it wears would only be taken off again.
     if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
@@ -255,7 +289,7 @@ def _load_fonts() -> None:
 
 
 def _palette(now: Tokens) -> QPalette:
-    """The tokens as Qt's palette, for everything a stylesheet does not reach."""
+    """Return the tokens as a Qt palette, for everything that the stylesheet does not reach."""
     palette = QPalette()
     roles = {
         QPalette.ColorRole.Window: now.background,

@@ -1,7 +1,7 @@
-"""Dresses windows part by part: what is seen at once, what is not in later turns of the event loop.
+"""Restyle windows in parts: visible ones at once, hidden ones in later event-loop iterations.
 
 A stylesheet reaches every widget under the one that it is given to, at a tenth of a millisecond each. A window of
-fifteen views has thousands, of which a person sees two hundred. So a window names what is `divided`: the widgets above
+all views has thousands, of which a person sees two hundred. So a window names what is `divided`: the widgets above
 its parts. These get no sheet (they paint their ground themselves); each of their children gets one of its own.
 """
 
@@ -23,7 +23,7 @@ _SHEET: Final = "_sheet"
 
 
 class Dressing(QObject):
-    """What wears which sheet, and who follows the theme."""
+    """Tracks which widgets have which stylesheet, and which slots follow the theme."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -31,13 +31,14 @@ class Dressing(QObject):
         self._followers: list[weakref.WeakMethod[Callable[[], object]]] = []
         self._waiting: dict[QWidget, list[Callable[[], object]]] = {}
         self._frozen: set[QWidget] = set()
+        self._worn: set[QWidget] = set()
 
     def divide(self, whole: QWidget) -> None:
-        """From now on the children of `whole` are dressed one by one, those that nobody sees later."""
+        """Restyle the children of `whole` one by one from now on, hidden ones later."""
         whole.setProperty(_DIVIDED, True)
 
     def follow(self, slot: Callable[[], object]) -> None:
-        """Calls a method of a widget (or of its child) whenever the theme has changed, as long as both live.
+        """Call a method of a widget (or of its child) on every theme change while both exist.
 
         At once if the widget is seen, else in a later turn, at the latest when it is shown.
         """
@@ -46,14 +47,14 @@ class Dressing(QObject):
         self._followers.append(weakref.WeakMethod(slot))
 
     def freeze(self, application: QApplication) -> None:
-        """Until `thaw`, divided windows show what they showed: none is seen half dressed."""
+        """Freeze the display of divided windows until `thaw`, so that none appears half restyled."""
         for window in _windows(application):
             if window.property(_DIVIDED) and window.isVisible():
                 self._frozen.add(window)
                 window.setUpdatesEnabled(False)
 
     def change(self, application: QApplication, name: str, sheet: str) -> None:
-        """Dresses every window in a sheet; an empty one is the application's own."""
+        """Apply a stylesheet to every window; an empty one is the application's own."""
         self._name, self._sheet = name, sheet
         for part in self._waiting:
             if shiboken6.isValid(part):
@@ -91,12 +92,22 @@ class Dressing(QObject):
             self._dress(widget)
 
     def _dress(self, part: QWidget) -> bool:
-        """Whether there was something to do."""
+        """Restyle a part; return whether it needed restyling."""
         if (part.property(_SHEET) or "") == self._name:
             return False
+        self._undress_inner(part)
+        self._worn.add(part)
         part.setProperty(_SHEET, self._name)
         part.setStyleSheet(self._sheet)
         return True
+
+    def _undress_inner(self, part: QWidget) -> None:
+        """Remove the stylesheets of widgets inside `part` that were windows when they were styled."""
+        self._worn = {one for one in self._worn if shiboken6.isValid(one)}
+        for inner in [one for one in self._worn if part.isAncestorOf(one)]:
+            self._worn.discard(inner)
+            inner.setProperty(_SHEET, "")
+            inner.setStyleSheet("")
 
     def _tell(self) -> None:
         for slot in self._living():
@@ -110,7 +121,7 @@ class Dressing(QObject):
                 slot()
 
     def thaw(self) -> None:
-        """Has frozen windows paint again once what was put off so far is done."""
+        """Let frozen windows repaint once all deferred work so far is done."""
         turns().later(self, self._melt)
 
     def _melt(self) -> None:
@@ -120,13 +131,13 @@ class Dressing(QObject):
         self._frozen.clear()
 
     def _part(self, widget: QWidget | None) -> QWidget | None:
-        """The part that waits and holds `widget`."""
+        """Return the waiting part that contains `widget`."""
         while widget is not None and widget not in self._waiting:
             widget = widget.parentWidget()
         return widget
 
     def _go_on(self, part: QWidget) -> None:
-        """Takes one step towards what `_catch_up` does at once."""
+        """Perform one step of `_catch_up`."""
         slots = self._waiting.get(part)
         if slots is None:
             return
@@ -138,7 +149,7 @@ class Dressing(QObject):
             self._catch_up(part)
 
     def _catch_up(self, part: QWidget) -> None:
-        """Dresses a part that has waited, and tells those in it who follow."""
+        """Restyle a deferred part and notify the followers in it."""
         slots = self._waiting.pop(part, None)
         if slots is None:
             return
@@ -166,7 +177,7 @@ def _alive(reference: weakref.WeakMethod[Callable[[], object]]) -> Any:
 
 
 def _widget(slot: Any) -> QWidget | None:
-    """The widget that shows what the follower changes."""
+    """Return the widget that shows what the follower changes."""
     owner = slot.__self__
     while owner is not None and not isinstance(owner, QWidget):
         owner = owner.parent()

@@ -1,4 +1,4 @@
-"""Lucide icons as pictures in the colors of the theme."""
+"""Lucide icons drawn in theme colors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PySide6.QtSvg import QSvgRenderer
 
 
 def assets() -> Path:
-    """The folder of icons and fonts: beside the packages in a checkout, inside the trainer in a wheel."""
+    """Return the folder of icons and fonts: next to the packages in a checkout, inside the trainer in a wheel."""
     import trainer
 
     package = Path(trainer.__file__).parent
@@ -20,7 +20,7 @@ def assets() -> Path:
 
 @lru_cache(maxsize=512)
 def svg(name: str, color: str, stroke: float = 2.0) -> bytes:
-    """The drawing of an icon with its strokes in `color`.
+    """Return an icon's SVG with its strokes in `color`.
 
     Raises:
         LookupError: There is no such icon in `assets/icons`.
@@ -34,7 +34,7 @@ def svg(name: str, color: str, stroke: float = 2.0) -> bytes:
 
 @lru_cache(maxsize=512)
 def pixmap(name: str, color: str, size: int, ratio: float = 1.0) -> QPixmap:
-    """The icon in `color`, `size` logical pixels square, sharp at the device's pixel ratio."""
+    """Return the icon in `color`, `size` logical pixels square, sharp at the device's pixel ratio."""
     image = QPixmap(QSize(size, size) * ratio)
     image.setDevicePixelRatio(ratio)
     image.fill(Qt.GlobalColor.transparent)
@@ -48,7 +48,7 @@ def pixmap(name: str, color: str, size: int, ratio: float = 1.0) -> QPixmap:
 
 
 def tinted(name: str, size: int, *, normal: str, disabled: str, active: str | None = None) -> QIcon:
-    """An icon that shows `normal`, grays out to `disabled`, and takes `active` where it is checked."""
+    """Return an icon in `normal`, in `disabled` when disabled, and in `active` when checked."""
     application = QGuiApplication.instance()
     ratio = application.devicePixelRatio() if isinstance(application, QGuiApplication) else 1.0
     result = QIcon()

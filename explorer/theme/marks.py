@@ -1,4 +1,4 @@
-"""Files of the arrows and ticks that the stylesheet shows: it can name files, but not draw.
+"""Files of the arrows and check marks in the stylesheet, which can refer to files but not draw.
 
 They lie in the user's cache, in a folder of what they hold: windows share them, and one that is killed leaves nothing
 behind that the next one would not use.
@@ -19,13 +19,13 @@ PREFIX = "theme"
 
 
 class MarkFiles:
-    """Where the drawings of this process lie."""
+    """The folder with this process's mark files."""
 
     def __init__(self) -> None:
         self._temporary: QTemporaryDir | None = None
 
     def write(self, drawings: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> bool:
-        """Makes `theme:NAME` in a stylesheet show each of `wanted`; whether there was a place for them.
+        """Make `theme:NAME` in a stylesheet resolve to each of `wanted`; return whether a folder was available.
 
         Where the cache cannot be written they lie in a temporary folder, which goes with this process.
 
@@ -51,7 +51,7 @@ class MarkFiles:
 
 
 def cache() -> Path:
-    """The folder of all versions of the drawings; it need not be there."""
+    """Return the cache folder of the drawings of all versions; it may not exist."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "theme"
@@ -65,7 +65,7 @@ def _version(drawings: Mapping[str, bytes]) -> str:
 
 
 def _fill(folder: Path, wanted: Mapping[str, bytes]) -> None:
-    """Writes what is not there; another window may do the same at the same time."""
+    """Write missing files; another window may do the same concurrently."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, drawing in wanted.items():
         file = folder / name

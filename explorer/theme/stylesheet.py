@@ -1,4 +1,4 @@
-"""The one stylesheet, made from the tokens."""
+"""The application's stylesheet, generated from the tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from explorer.theme.tokens import BODY_PX, CONTROL_PX, INSIDE, RADIUS, ROW_PX, S
 
 
 def marks(now: Tokens, *, dark: bool) -> dict[str, tuple[str, str]]:
-    """The little drawings the stylesheet refers to: file name -> (icon, color). Names differ per theme, for caches."""
+    """Return the stylesheet's small images: file name -> (icon, color). Names differ per theme because of caches."""
     suffix = "dark" if dark else "light"
     return {
         f"down-{suffix}.svg": ("chevron-down", now.secondary),
@@ -24,7 +24,7 @@ def marks(now: Tokens, *, dark: bool) -> dict[str, tuple[str, str]]:
 
 
 def stylesheet(now: Tokens, *, dark: bool) -> str:
-    """The stylesheet of the whole application in these tokens."""
+    """Return the stylesheet of the whole application for these tokens."""
     sizes = {
         "body_px": BODY_PX,
         "small_px": SMALL_PX,
@@ -100,7 +100,7 @@ QToolButton::menu-indicator { image: none; width: 0; }
 QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
     background: $surface; color: $text; border: 1px solid $outline; border-radius: ${radius}px;
     selection-background-color: $accent; selection-color: $accent_text; }
-QLineEdit { padding: 0 8px; min-height: ${control}px; }
+QLineEdit { padding: 0 8px; min-height: ${control}px; placeholder-text-color: $secondary; }
 QPlainTextEdit, QTextEdit { padding: 4px; }
 QAbstractSpinBox { min-height: 26px; }
 QComboBox { padding: 0 4px 0 8px; min-height: ${control}px; combobox-popup: 0;
@@ -151,7 +151,7 @@ QGroupBox { border: none; border-top: 1px solid $line; margin-top: 22px; padding
 QGroupBox::title { subcontrol-origin: margin; subcontrol-position: top left; padding: 0; }
 
 QSlider { min-height: 22px; background: transparent; }
-QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: $sunken; }
+QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: $outline; }
 QSlider::sub-page:horizontal { height: 4px; border-radius: 2px; background: $secondary; }
 QSlider::handle:horizontal { width: 14px; height: 14px; margin: -6px 0; border-radius: 8px; background: $surface;
     border: 1px solid $outline; }
@@ -163,7 +163,7 @@ QSlider::handle:vertical { width: 14px; height: 14px; margin: 0 -6px; border-rad
     border: 1px solid $outline; }
 QSlider::sub-page:horizontal:disabled { background: $disabled; }
 
-QProgressBar { background: $sunken; border: none; border-radius: 3px; max-height: 6px; min-height: 6px;
+QProgressBar { background: $surface; border: 1px solid $outline; border-radius: 4px; max-height: 6px; min-height: 6px;
     color: transparent; }
 QProgressBar::chunk { background: $accent; border-radius: 3px; }
 
@@ -191,10 +191,10 @@ QAbstractScrollArea::corner { background: transparent; border: none; }
 QScrollBar { background: transparent; border: none; margin: 0; }
 QScrollBar:vertical { width: 12px; }
 QScrollBar:horizontal { height: 12px; }
-QScrollBar::handle { background: $unselected; border-radius: 3px; margin: 3px; }
+QScrollBar::handle { background: $outline; border-radius: 3px; margin: 3px; }
 QScrollBar::handle:vertical { min-height: 32px; }
 QScrollBar::handle:horizontal { min-width: 32px; }
-QScrollBar::handle:hover { background: $outline; }
+QScrollBar::handle:hover { background: $secondary; }
 QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; border: none; }
 QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
 
@@ -234,12 +234,18 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #rail QToolButton { text-align: left; padding: 0 8px; min-height: 30px; color: $secondary; font-weight: 500; }
 #rail QToolButton:hover { color: $text; background: $hover; }
 #rail QToolButton:checked { color: $selection_text; background: $selection; font-weight: 600; }
+#place-tabs::tab { color: $secondary; background: transparent; border: none; border-radius: ${radius}px;
+    padding: 0 10px; margin-right: 4px; min-height: 26px; font-weight: 500; }
+#place-tabs::tab:hover { color: $text; background: $hover; }
+#place-tabs::tab:selected { color: $selection_text; background: $selection; font-weight: 600; }
+#place-tabs::tab:focus { color: $selection_text; border: 2px solid $focus; }
+#placeTabs { background: $surface; }
 #bar { background: $background; border-bottom: 1px solid $line; }
 #banner { border-radius: ${radius}px; background: $raised; border: 1px solid $line; }
 #banner[tone="bad"] { background: $bad_soft; border-color: $bad; }
 #banner[tone="warn"] { background: $warn_soft; border-color: $warn; }
 #banner[tone="good"] { background: $good_soft; border-color: $good; }
-#palette, #cheatSheet, #methodPanel { background: $raised; border: 1px solid $outline; border-radius: 10px; }
+#palette, #cheatSheet, #methodPanel, #keySheet { background: $raised; border: 1px solid $outline; border-radius: 10px; }
 #palette QLineEdit { border: none; background: transparent; font-size: 15px; min-height: 40px; padding: 0 8px; }
 #palette QListView { background: transparent; }
 #palette QListView::item { min-height: 32px; border-radius: ${radius}px; }

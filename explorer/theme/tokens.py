@@ -1,10 +1,16 @@
-"""Every color and every distance of the window; nothing else names one."""
+"""All colors and distances of the window."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from explorer.theme import glasbey
+from trainer.analysis import palette
+from trainer.analysis.palette import contrast
+
+__all__ = ["DARK", "LIGHT", "Tokens", "class_colors", "contrast", "run_colors"]
 
 SPACE: Final = 4
 INSIDE: Final = 8
@@ -23,7 +29,7 @@ TRANSITION_MS: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """The colors of one theme, as `#rrggbb`, named by what they are for.
+    """The colors of one theme, as `#rrggbb`, named by their purpose.
 
     Attributes:
         background: Behind everything: rail, bars, the space around a view.
@@ -81,7 +87,7 @@ LIGHT: Final = Tokens(
     sunken="#eceef2",
     hover="#e9ebf0",
     line="#e1e4ea",
-    outline="#858d9b",
+    outline="#7f8795",
     text="#1b1e25",
     secondary="#5b6372",
     disabled="#a2a9b5",
@@ -92,7 +98,7 @@ LIGHT: Final = Tokens(
     selection="#e7e1fa",
     selection_text="#1b1e25",
     run_a="#0072b2",
-    run_b="#e69f00",
+    run_b="#b86e00",
     run_a_text="#00659e",
     run_b_text="#855c00",
     good="#0b7a4b",
@@ -101,7 +107,7 @@ LIGHT: Final = Tokens(
     good_soft="#e2f4eb",
     warn_soft="#fbf0d9",
     bad_soft="#fce8e9",
-    unselected="#c3c8d1",
+    unselected="#b4bac5",
     shade="#1b1e25",
 )
 
@@ -136,44 +142,17 @@ DARK: Final = Tokens(
     shade="#000000",
 )
 
-# Okabe & Ito 2008, https://jfly.uni-koeln.de/color/: told apart by color-blind people too. A and B come first.
-_RUNS_LIGHT: Final = (LIGHT.run_a, LIGHT.run_b, "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a600", "#4d4d4d")
-_RUNS_DARK: Final = (DARK.run_a, DARK.run_b, "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
-_OKABE_ITO_LIGHT: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#d6c500", "#3a3f47")
-_OKABE_ITO_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
-
 
 @cache
 def run_colors(dark: bool) -> tuple[str, ...]:
-    """The colors of runs in the order they are shown: A, B, then the further ones."""
-    return _RUNS_DARK if dark else _RUNS_LIGHT
+    """Return the colors of runs in display order: A, B, then further ones."""
+    return palette.ON_DARK if dark else palette.ON_LIGHT
 
 
 @cache
 def class_colors(n: int, dark: bool) -> tuple[str, ...]:
-    """`n` colors told apart: Okabe-Ito up to 8, Glasbey above (256 differ, then they repeat)."""
+    """Return `n` distinct colors: those of runs up to 8, Glasbey above (256 distinct ones, then repeated)."""
     if n <= 8:
-        return (_OKABE_ITO_DARK if dark else _OKABE_ITO_LIGHT)[:n]
-    import colorcet
-
-    glasbey = colorcet.glasbey_bw_minc_20_minl_30 if dark else colorcet.glasbey_bw_minc_20_maxl_70
-    return tuple(_hex(glasbey[i % len(glasbey)]) for i in range(n))
-
-
-def contrast(first: str, second: str) -> float:
-    """The contrast of two colors, 1 to 21, as WCAG 2 defines it (relative luminances + 0.05, lighter over darker)."""
-    lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(color: str) -> float:
-    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _hex(color: object) -> str:
-    """Colorcet gives some palettes as `#rrggbb` and some as three floats."""
-    if isinstance(color, str):
-        return color
-    return "#" + "".join(f"{round(255 * float(c)):02x}" for c in color)
+        return run_colors(dark)[:n]
+    many = palette.told_apart(glasbey.ON_DARK if dark else glasbey.ON_LIGHT, dark)
+    return tuple(many[i % len(many)] for i in range(n))

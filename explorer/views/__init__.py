@@ -1,12 +1,13 @@
-"""The views of the window, in the order of the rail.
+"""The views of the window, and the places of the navigation rail that hold them.
 
-A place names its view without importing it, so that the window is painted before any view is loaded.
+An entry names its view without importing it, so that the window is painted before any view is loaded.
 """
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a view stands in the rail: `title` and `icon` are the view's own (a test compares them).
+class ViewEntry:
+    """A view of the window: `title` and `icon` equal the view's own (tested).
 
     Attributes:
         name: Of its folder or file.
         view: Name of its class.
-        group: What one wants to do there; views of a group stand together.
+        group: Heading in the rail if the view has a place of its own.
+        place: Name of the place whose tab it is; empty for a place of its own.
+        tab: Text of its tab; empty for the title.
+        synonyms: Other names that the command palette finds it by, such as earlier ones.
     """
 
     name: str
@@ -28,26 +32,160 @@ class Place:
     icon: str
     view: str
     group: str = ""
+    place: str = field(default="", kw_only=True)
+    tab: str = field(default="", kw_only=True)
+    synonyms: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def label(self) -> str:
+        """The text of its tab."""
+        return self.tab or self.title
 
     def load(self) -> type[View]:
-        """The view's class; imports its module."""
+        """Import the view's module and return its class."""
         return getattr(importlib.import_module(f"explorer.views.{self.name}"), self.view)
 
 
-VIEWS: Final[tuple[Place, ...]] = (
-    Place("runs", "Runs", "activity", "RunsView", "Train"),
-    Place("classify", "Classify", "image", "ClassifyView", "Look"),
-    Place("map", "Map", "chart-scatter", "MapView", "Look"),
-    Place("inspect", "Inspect", "scan-search", "InspectView", "Look"),
-    Place("timeline", "Timeline", "film", "TimelineView", "Look"),
-    Place("search", "Search", "search", "SearchView", "Look"),
-    Place("changes", "What changed", "blend", "ChangesView", "Measure"),
-    Place("similarity", "Similarity", "chart-column", "SimilarityView", "Measure"),
-    Place("gap", "Modality gap", "split", "GapView", "Measure"),
-    Place("geometry", "Geometry", "globe", "GeometryView", "Measure"),
-    Place("hopfield", "Hopfield", "orbit", "HopfieldView", "Measure"),
-    Place("explaining", "Explaining away", "layers", "ExplainingView", "Measure"),
-    Place("prompts", "Prompts", "type", "PromptsView", "Measure"),
-    Place("evaluate", "Evaluate", "list-checks", "EvaluateView", "Measure"),
-    Place("losslab", "Loss lab", "flask-conical", "LossLabView", "Learn"),
+@dataclass(frozen=True)
+class Place:
+    """An entry of the navigation rail: one view, or several as tabs.
+
+    Attributes:
+        keys: Its first shortcut; people may choose another.
+        group: Heading above it; places of a group stand together.
+        synonyms: Other names that the command palette finds it by.
+        views: What its tabs show, in their order.
+    """
+
+    name: str
+    title: str
+    icon: str
+    keys: str = ""
+    group: str = ""
+    synonyms: tuple[str, ...] = ()
+    views: tuple[ViewEntry, ...] = ()
+
+
+PLACES: Final[tuple[Place, ...]] = (
+    Place("runs", "Runs", "activity", "Ctrl+1", "Train"),
+    Place("map", "Map", "chart-scatter", "Ctrl+2", "Explore"),
+    Place("classify", "Classify", "image", "Ctrl+3", "Explore"),
+    Place("search", "Search", "search", "Ctrl+4", "Explore"),
+    Place("inspect", "Inspect", "scan-search", "Ctrl+5", "Explore"),
+    Place("compare", "Compare", "blend", "Ctrl+6", "Analyze"),
+    Place("geometry", "Geometry", "globe", "Ctrl+7", "Analyze"),
+    Place("data_quality", "Data quality", "database", "Ctrl+8", "Analyze"),
+    Place("evaluate", "Evaluate", "list-checks", "Ctrl+9", "Analyze"),
+    Place("losslab", "Loss lab", "flask-conical", "", "Learn"),
 )
+"""The rail; a place without a view is left out of it."""
+
+VIEWS: Final[tuple[ViewEntry, ...]] = (
+    ViewEntry("runs", "Runs", "activity", "RunsView", place="runs", synonyms=("Training curves", "Loss curves")),
+    ViewEntry(
+        "experiments",
+        "Experiments",
+        "scale",
+        "ExperimentsView",
+        place="runs",
+        synonyms=("Seeds", "Arms", "Verdict", "Ablation"),
+    ),
+    ViewEntry("map", "Map", "chart-scatter", "MapView", place="map", synonyms=("UMAP", "PCA", "t-SNE", "Embeddings")),
+    ViewEntry("timeline", "Timeline", "film", "TimelineView", place="map", synonyms=("Film", "Training animation")),
+    ViewEntry("classify", "Classify", "image", "ClassifyView", place="classify", synonyms=("Zero-shot", "Predict")),
+    ViewEntry(
+        "prompts",
+        "Prompts",
+        "type",
+        "PromptsView",
+        place="classify",
+        tab="Prompts and calibration",
+        synonyms=("Reliability diagram", "Calibration", "Templates", "Temperature"),
+    ),
+    ViewEntry(
+        "search",
+        "Search",
+        "search",
+        "SearchView",
+        place="search",
+        synonyms=("Hubness", "Hubs", "k-occurrence", "CSLS", "Retrieve"),
+    ),
+    ViewEntry("inspect", "Inspect", "scan-search", "InspectView", place="inspect", synonyms=("Saliency", "Occlusion")),
+    ViewEntry(
+        "changes",
+        "Compare",
+        "blend",
+        "ChangesView",
+        place="compare",
+        synonyms=("What changed", "Compare runs", "Representation similarity", "CKA"),
+    ),
+    ViewEntry(
+        "similarity",
+        "Similarity",
+        "chart-column",
+        "SimilarityView",
+        place="geometry",
+        synonyms=("Cosines", "Histograms", "Hard negatives", "Matrix", "Words", "Axes"),
+    ),
+    ViewEntry("gap", "Modality gap", "split", "GapView", place="geometry", synonyms=("Gap", "Cone")),
+    ViewEntry(
+        "geometry",
+        "Uniformity",
+        "globe",
+        "GeometryView",
+        place="geometry",
+        synonyms=("Geometry", "Alignment", "Angles", "Hypersphere"),
+    ),
+    ViewEntry(
+        "hopfield",
+        "Hopfield",
+        "orbit",
+        "HopfieldView",
+        place="geometry",
+        synonyms=("Hopfield retrieval", "Beta", "Spectrum"),
+    ),
+    ViewEntry(
+        "explaining",
+        "Explaining away",
+        "layers",
+        "ExplainingView",
+        place="geometry",
+        synonyms=("Feature usage", "Spectrum", "Saturation", "Probes", "Collapse"),
+    ),
+    ViewEntry(
+        "quality",
+        "Data quality",
+        "database",
+        "QualityView",
+        place="data_quality",
+        synonyms=("Mispairs", "Mislabeled", "Label errors", "Near-duplicates", "Outliers", "Leaks between splits"),
+    ),
+    ViewEntry(
+        "evaluate",
+        "Evaluate",
+        "list-checks",
+        "EvaluateView",
+        place="evaluate",
+        synonyms=("Benchmark", "Significance", "Linear probe", "Confusion matrix"),
+    ),
+    ViewEntry("losslab", "Loss lab", "flask-conical", "LossLabView", place="losslab", synonyms=("InfoNCE", "InfoLOOB")),
+)
+
+
+def places_of(entries: Sequence[ViewEntry]) -> tuple[Place, ...]:
+    """Return the places of these views in the rail's order; views without one follow, each in a place of its own."""
+    known = {place.name: place for place in PLACES}
+    found = []
+    for place in PLACES:
+        views = tuple(entry for entry in entries if entry.place == place.name)
+        if views:
+            found.append(_with_views(place, views))
+    for number, entry in enumerate((entry for entry in entries if entry.place not in known), start=len(found) + 1):
+        keys = f"Ctrl+{number}" if number < 10 else ""
+        found.append(Place(entry.name, entry.title, entry.icon, keys, entry.group, entry.synonyms, (entry,)))
+    return tuple(found)
+
+
+def _with_views(place: Place, views: tuple[ViewEntry, ...]) -> Place:
+    synonyms = views[0].synonyms if len(views) == 1 else ()
+    return Place(place.name, place.title, place.icon, place.keys, place.group, synonyms, views)

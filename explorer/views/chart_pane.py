@@ -1,29 +1,35 @@
-"""One chart of the registry on the screen: computed off the GUI thread, drawn, told of in words when it fails."""
+"""One chart of the registry: computed off the GUI thread, drawn together with its status."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Selection
+from explorer.views.sentences import Sentences
 from explorer.views.view import Context
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
+from explorer.widgets.state_area import StateArea
 from trainer.charts.marks import Panel
 from trainer.charts.settings import options
-from trainer.charts.spec import Chart, Request, Target, request_words
+from trainer.charts.spec import Chart, Request, Rows, Target, request_words
 from trainer.errors import UserError
 from trainer.store import Workspace, of_split
+
+REST_MS = 350
+"""A slider that has stood still for so long is computed for; a preview is shown until then."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was asked, what was computed of it, and the panel drawn of that."""
+    """A request, its computed data, and the panel drawn from them."""
 
     chart: Chart[Any, Any]
     request: Request
@@ -33,14 +39,14 @@ class Answer:
 
     @property
     def key(self) -> object:
-        """What decides the data: settings that only redraw do not."""
+        """The key of the computed data; settings that only affect drawing are left out."""
         return self.chart.name, self.request, self.chart.computed_of(self.settings)
 
 
 def answer(
     workspace: Workspace, chart: Chart[Any, Any], request: Request, settings: Any, kept: Answer | None, work: Ticket
 ) -> Answer:
-    """The chart for these settings; `kept` saves computing what is known. Pure, for a thread.
+    """Compute the chart for these settings, reusing data of `kept` where valid. Pure, for a thread.
 
     Raises:
         Problem: There is nothing to show; says why.
@@ -53,22 +59,20 @@ def answer(
 
 
 def request_of(selection: Selection) -> Request:
-    """The snapshots that the selection means: A first."""
+    """Return the request for the selected snapshots: A first."""
     return Request(tuple(Target(side.run, side.step) for side in selection.sides), **of_split(selection.dataset))
 
 
 class ChartPane(QWidget):
-    """A chart with its progress, its warnings and its panel.
+    """A chart with its progress, warnings, panel and status.
 
     Signals:
         answered: Another panel is shown.
-        refused: There is nothing to show, and the sentence why.
-        cancelled: The person ended the computation.
+        refused: There is nothing to show; `area` says why.
     """
 
     answered = Signal()
-    refused = Signal(str)
-    cancelled = Signal()
+    refused = Signal()
 
     def __init__(self, context: Context, name: str, pictures: Pictures | None = None) -> None:
         super().__init__()
@@ -77,37 +81,80 @@ class ChartPane(QWidget):
         self.answer: Answer | None = None
         self._work: Ticket | None = None
         self._asked: object = None
+        self._sentences = Sentences(context, self)
+        self._last: tuple[Chart[Any, Any], Request, Any] | None = None
         self.panel = PanelWidget(pictures or Pictures(context.background, self, edge=128), name)
-        self.computing = Working(f"{name}-computing")
+        self.computing = Working(f"{name}-computing", self)
         self.warnings = QLabel(wordWrap=True, objectName=f"{name}-warnings", visible=False)
         self.warnings.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.warnings, "warn")
-        self.bar = QHBoxLayout()
-        self.bar.setSpacing(theme.BETWEEN)
-        self.bar.addWidget(self.computing, 1)
+        content = QWidget()
+        inside = QVBoxLayout(content)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.setSpacing(theme.INSIDE)
+        inside.addWidget(self.warnings)
+        inside.addWidget(self.panel, 1)
+        self.area = StateArea(content)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(self.bar)
-        column.addWidget(self.warnings)
-        column.addWidget(self.panel, 1)
+        column.addWidget(self.area)
         self.computing.cancelled.connect(self._cancel)
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest.timeout.connect(lambda: self._last and self._start(*self._last))
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is on its way."""
-        return self._work is not None or self.panel.filling
+        """Whether a result is pending."""
+        return self._work is not None or self._rest.isActive() or self.panel.filling
 
     def ask(self, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
-        """Shows the chart for these settings; what is shown or on its way already is not asked for again."""
+        """Show the chart for these settings; what is shown or pending already is not requested again."""
         asked = (chart.name, request, settings)
         if asked == self._asked:
             return
-        self._asked = asked
+        self._asked, self._last = asked, (chart, request, settings)
         if chart.quick:
             self._answer_now(chart, request, settings)
             return
+        shown = self.answer
+        if chart.preview and shown is not None and (shown.chart.name, shown.request) == (chart.name, request):
+            self.stop()
+            self.panel.show_panel(chart.preview(shown.data, settings))
+            self._rest.start()
+            return
+        self._start(chart, request, settings)
+
+    def _start(self, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
         self._work = work = self.computing.start()
+        self.area.loading()
+        if chart.sentences is None:
+            self._compute(work, chart, request, settings)
+            return
+        self._context.background.run(
+            self,
+            chart.sentences,
+            self._context.workspace,
+            request,
+            settings,
+            done=lambda texts: self._embed(work, chart, request, settings, texts),
+            failed=lambda error: self._failed(work, error),
+            key=f"{self._name}-sentences",
+        )
+
+    def _embed(
+        self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any, texts: tuple[str, ...]
+    ) -> None:
+        def compute(vectors: tuple[Rows | str, ...]) -> None:
+            if work is self._work:
+                self._compute(work, chart, replace(request, vectors=vectors), settings)
+
+        if work is self._work and not texts:
+            self._compute(work, chart, request, settings)
+        elif work is self._work:
+            work(0.0, "Embedding the texts")
+            self._sentences.embed(request, texts, compute)
+
+    def _compute(self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
         self._context.background.run(
             self,
             answer,
@@ -123,18 +170,21 @@ class ChartPane(QWidget):
         )
 
     def forget(self) -> None:
-        """The store may answer otherwise now: the next `ask` is a new one, and is computed."""
+        """Invalidate the result because the store has changed; the next `ask` computes again."""
         self._asked = self.answer = None
+        self._sentences.forget()
 
     def stop(self) -> None:
-        """Ends what is being computed, silently."""
+        """Cancel the computation silently."""
         self._work = None
+        self._rest.stop()
+        self._sentences.cancel_all()
         self.computing.end()
 
     def command(self) -> list[str] | None:
-        """What to write after `trainer` for what is shown, without `--out`; None while nothing is."""
+        """Return the `trainer` arguments for what is shown, without `--out`; None if nothing is."""
         shown = self.answer
-        if shown is None:
+        if shown is None or not self.area.has_result:
             return None
         return ["export", shown.chart.name, *request_words(shown.request), *options(shown.settings)]
 
@@ -143,8 +193,7 @@ class ChartPane(QWidget):
         try:
             found = answer(self._context.workspace, chart, request, settings, self.answer, Ticket())
         except UserError as problem:
-            self._asked = None
-            self.refused.emit(str(problem))
+            self._refuse(chart, problem)
             return
         self._show(found)
 
@@ -155,6 +204,8 @@ class ChartPane(QWidget):
 
     def _show(self, found: Answer) -> None:
         self.answer = found
+        # Shown first: a panel that is seen is filled over several turns of the event loop.
+        self.area.ready()
         self.panel.show_panel(found.panel)
         self.warnings.setText("\n".join(found.panel.warnings))
         self.warnings.setVisible(bool(found.panel.warnings))
@@ -169,9 +220,26 @@ class ChartPane(QWidget):
             return
         if not isinstance(error, UserError):
             self._context.background.failed.emit(error)
-        self.refused.emit(str(error) or type(error).__name__)
+        assert self._last is not None
+        self._refuse(self._last[0], error)
+
+    def _refuse(self, chart: Chart[Any, Any], error: Exception) -> None:
+        self._asked = None
+        self.area.failed(f"Could not show {chart.label}", error, retry=self.retry)
+        self.refused.emit()
+
+    def retry(self) -> None:
+        """Repeat the last request."""
+        if self._last is not None:
+            self._asked = None
+            self.ask(*self._last)
 
     def _cancel(self) -> None:
         self.stop()
         self._asked = None
-        self.cancelled.emit()
+        if self.area.has_result:
+            self.area.stale("Cancelled: this is the result before.", ("Compute", self.retry))
+        else:
+            again = QAction("Compute", self.area)
+            again.triggered.connect(lambda: self.retry())
+            self.area.empty("circle-stop", "Cancelled", "Nothing has been computed.", again)

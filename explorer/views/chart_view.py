@@ -1,4 +1,4 @@
-"""A view whose tabs are charts of the registry: controls from their settings, progress, Cancel, notes, exports."""
+"""A view whose tabs are charts of the registry, with controls, progress, cancel, notes and exports."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane, request_of
+from explorer.views.chart_tab import remembered
 from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
-from trainer.charts import ChartError
 from trainer.charts.registry import charts_of
-from trainer.charts.settings import parse, words
+from trainer.charts.settings import words
 from trainer.charts.spec import Chart, Request
 
 REMEMBER_MS = 400
@@ -26,7 +26,7 @@ SIDE_PX = 328
 
 
 class ChartView(View):
-    """Shows the charts of one view, a tab each.
+    """The charts of one view, one per tab.
 
     Attributes:
         name: Of the view: its charts are those of the registry for it, and its widgets and settings are named so.
@@ -77,23 +77,23 @@ class ChartView(View):
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is on its way."""
+        """Whether a result is pending."""
         return self.pane.busy
 
     def open_chart(self, name: str) -> None:
-        """Opens the tab of this chart."""
+        """Open the tab of this chart."""
         self.tabs.setCurrentIndex(list(self.charts).index(name))
 
     def settings_now(self) -> Any:
-        """The open chart's settings as its controls say; a view sets further ones here."""
+        """Return the open chart's settings; subclasses may add further ones."""
         return self.controls_of(self.chart).settings
 
     def request_now(self) -> Request:
-        """Which snapshots are asked about."""
+        """Return the request for the selected snapshots."""
         return request_of(self.context.selection) if self.chart.needs != "none" else Request()
 
     def works_without_runs(self) -> bool:
-        """Whether there is something to show although no run is chosen."""
+        """Return whether there is something to show without a selected run."""
         return self.chart.needs == "none"
 
     def command(self) -> list[str] | None:
@@ -122,63 +122,51 @@ class ChartView(View):
         self.pane.ask(self.chart, self.request_now(), self.settings_now())
 
     def ask_again(self) -> None:
-        """Computes again: the store may answer otherwise now."""
+        """Recompute, because the store may have changed."""
         self.pane.forget()
         self.refresh_if_seen()
 
     def refresh_if_seen(self) -> None:
-        """Refreshes unless the view is hidden."""
+        """Refresh unless the view is hidden."""
         if self.isVisible():
             self.refresh()
 
     def tell(self, words: str) -> None:
-        """Says something next to the tabs; nothing takes no room there."""
+        """Show a message next to the tabs; an empty one takes no space."""
         self.status.setText(words)
         self.status.setVisible(bool(words))
 
-    def refuse(self, text: str) -> None:
-        """Says why there is nothing to see."""
-        self.show_empty("triangle-alert", "This cannot be shown", text)
-
     def reset(self) -> None:
-        """Puts every setting of the open chart back to its default."""
+        """Reset the open chart's settings to their defaults."""
         controls = self.controls_of(self.chart)
         controls.show_settings(self.chart.settings())
         controls.changed.emit()
 
     def change(self, **values: Any) -> None:
-        """Gives settings of the open chart these values, as if its controls had been moved."""
+        """Set settings of the open chart as if its controls had been moved."""
         controls = self.controls_of(self.chart)
         controls.show_settings(replace(controls.settings, **values))
         controls.changed.emit()
 
     def controls_of(self, chart: Chart[Any, Any]) -> Controls:
-        """The controls of a chart; made when first asked for, with the settings remembered."""
+        """Return the controls of a chart, created on first use with the saved settings."""
         if chart.name not in self.controls:
             made = Controls(chart.settings, chart.name, below=self.controls_left)
             shared = {name: value for each in self.controls.values() for name, value in self._shared(each).items()}
-            made.show_settings(_with(self._remembered(chart), shared))
+            made.show_settings(_with(remembered(self.context, chart), shared))
             made.changed.connect(lambda: self._on_settings(made))
             self.controls[chart.name] = made
             self.tools.addWidget(made)
         return self.controls[chart.name]
 
     def show_tools(self) -> None:
-        """Shows the view's own controls of the open chart."""
+        """Show the view's own controls of the open chart."""
 
     def _show_controls(self) -> None:
         shown = self.controls_of(self.chart)
         for controls in self.controls.values():
             controls.setVisible(controls is shown and not controls.is_empty)
         self.show_tools()
-
-    def _remembered(self, chart: Chart[Any, Any]) -> Any:
-        texts = self.context.settings.value(f"{chart.name}/settings", [])
-        try:
-            return parse(chart.settings, texts)
-        except (ChartError, TypeError, AttributeError):
-            # Another version's settings, or a file that somebody edited: as good as none.
-            return chart.settings()
 
     def _remember(self) -> None:
         for name, controls in self.controls.items():
@@ -212,10 +200,7 @@ class ChartView(View):
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
         self._remembering.timeout.connect(self._remember)
-        self.pane.refused.connect(self.refuse)
         self.pane.answered.connect(lambda: self.tell(""))
-        words = "Cancelled. Change a setting, or open the tab again, to go on."
-        self.pane.cancelled.connect(lambda: self.tell(words))
 
     def _lay_out(self) -> None:
         self.bar = bar = QHBoxLayout()
@@ -245,7 +230,7 @@ class ChartView(View):
         column.setContentsMargins(0, 0, theme.BETWEEN, 0)
         column.addLayout(tools)
         column.addStretch()
-        scroll = QScrollArea(widgetResizable=True, objectName=f"{self.name}-side")
+        scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus, objectName=f"{self.name}-side")
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
@@ -255,5 +240,5 @@ class ChartView(View):
 
 
 def _with(settings: Any, values: dict[str, Any]) -> Any:
-    """The settings with those of the values that they have."""
+    """Return the settings updated with those values that they have as fields."""
     return replace(settings, **{name: value for name, value in values.items() if hasattr(settings, name)})

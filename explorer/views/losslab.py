@@ -1,4 +1,4 @@
-"""What do the objectives pull together and push apart, and how hard?"""
+"""The Loss lab: how strongly the objectives attract and repel which embeddings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
 from explorer import theme
 from explorer.render_qt.controls import Slide
+from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.chart_view import ChartView
 
 CURSORS: Final = {
@@ -22,12 +24,15 @@ CURSORS: Final = {
 }
 """Which setting the dashed line of a plot stands for: it may be dragged."""
 
+CIRCLE: Final = "circle"
+"""The plot on which the query is dragged round."""
+
 LEAST_RADIUS: Final = 0.2
 """Nearer to the middle of the circle, the pointer says nothing about an angle."""
 
 
 class LossLabView(ChartView):
-    """Objectives in numbers that a person can move; needs no run."""
+    """Interactive plots of the objectives; needs no run."""
 
     title = "Loss lab"
     question = "What do the objectives pull together and push apart, and how hard?"
@@ -43,10 +48,20 @@ class LossLabView(ChartView):
         self.bar.addWidget(self.reset_button)
         self.reset_button.clicked.connect(self.reset)
         self.pane.panel.plot_dragged.connect(self.drag)
+        self.pane.answered.connect(self._show_what_can_be_dragged)
+
+    def _show_what_can_be_dragged(self) -> None:
+        """Show a hand cursor over draggable items."""
+        for key, card in self.pane.panel.cards.items():
+            if isinstance(card, XYPlotCard):
+                held = key == CIRCLE or (self.chart.name, key) in CURSORS
+                card.plot.viewport().setCursor(
+                    Qt.CursorShape.PointingHandCursor if held else Qt.CursorShape.ArrowCursor
+                )
 
     def drag(self, key: str, x: float, y: float) -> None:
-        """Takes the pointer's place on a plot for the setting it shows: the cursor, or the angle of the query."""
-        if key == "circle" and math.hypot(x, y) > LEAST_RADIUS:
+        """Apply a drag on a plot to the setting that it shows: the cursor, or the query's angle."""
+        if key == CIRCLE and math.hypot(x, y) > LEAST_RADIUS:
             name, value = "angle", round(math.degrees(math.atan2(y, x)) % 360, 1)
         else:
             name, value = CURSORS.get((self.chart.name, key), ""), x

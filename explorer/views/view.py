@@ -1,4 +1,4 @@
-"""One pane, one question: what every view is made of."""
+"""The base class of all views: one pane that answers one question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
-    QStackedWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -21,15 +20,19 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.min_size_scroll import Roomy
+from explorer.widgets.progress_row import JobSlot
+from explorer.widgets.state_area import StateArea
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from explorer.event_loop.background import Background
     from explorer.model_client.client import Asker
     from explorer.run_control.jobs import Jobs
     from explorer.state.selection import Selection
     from explorer.state.settings import Settings
+    from trainer.messages import Failure
     from trainer.store import Workspace
 
 EXPORTS: tuple[tuple[str, str], ...] = (
@@ -44,7 +47,7 @@ EXPORTS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True)
 class Context:
-    """What a view is given: no singletons, no reaching up to the window."""
+    """The services passed to a view, instead of singletons or access to the window."""
 
     workspace: Workspace
     selection: Selection
@@ -64,6 +67,8 @@ class View(QWidget):
         method: What the `?` tells: formula, paper, caveats; plain text.
         exports: Suffix and words of each export that the header's menu offers.
         body: Layout to fill, under the header.
+        area: Shows the body, or why there is none.
+        job_slot: Where what the view computes says how far it is, in the header.
         building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
 
     Signals:
@@ -96,54 +101,58 @@ class View(QWidget):
         self.body = QVBoxLayout(self._content)
         self.body.setContentsMargins(0, 0, 0, 0)
         self.body.setSpacing(theme.BETWEEN)
-        self._empty = EmptyState()
         self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
         self._waits_for_runs = False
         self._demo.triggered.connect(lambda: self.context.jobs.start_demo())
-        self._pages = QStackedWidget()
-        self._room = Roomy(self._content)
-        self._pages.addWidget(self._room)
-        self._pages.addWidget(self._empty)
+        self.area = StateArea(Roomy(self._content))
+        self.job_slot = JobSlot()
         self.header = QHBoxLayout()
         column = QVBoxLayout(self)
         column.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND)
         column.setSpacing(theme.BETWEEN)
         column.addLayout(self._lay_out_header())
-        column.addWidget(self._pages, 1)
+        column.addWidget(self.area, 1)
         self.building = self.build()
         if at_once:
             for _ in self.building:
                 pass
 
     def build(self) -> Iterator[None]:
-        """Makes what the body shows. Where it yields, the window may answer: no piece takes longer than 50 ms."""
+        """Create the content; each yield returns to the event loop, and no piece takes longer than 50 ms."""
         yield from ()
 
     def command(self) -> list[str] | None:
-        """What to write after `trainer` for the same figure and numbers, without `--out`; None: nothing to export."""
+        """Return the `trainer` arguments for the same figure, without `--out`; None if there is nothing to export."""
         return None
 
+    @property
+    def drop_words(self) -> str:
+        """The text of the drop overlay, such as `Drop to inspect`; empty if no images are accepted."""
+        return ""
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        """Handle dropped or pasted images; called only while `drop_words` is not empty."""
+
     def details(self) -> QWidget | None:
-        """What the panel on the right shows beside this view; None: no panel. The view keeps the widget alive."""
+        """Return the widget for the right panel, or None; the view keeps a reference to it."""
         return None
 
     def actions_for_palette(self) -> list[QAction]:
-        """What the command palette offers while this view is open."""
+        """Return the actions for the command palette while this view is open."""
         return []
 
     def refresh(self) -> None:
-        """Shows what the selection and the store say now. Called whenever the view is shown; must be quick."""
+        """Update for the selection and the store; called whenever the view is shown, so it must be quick."""
 
     def show_empty(
         self, icon: str, title: str, text: str, action: QAction | None = None, *others: QAction | None
     ) -> None:
-        """Shows an empty state that teaches, in place of the body, with a primary action and perhaps two others."""
-        self._empty.tell(icon, title, text, action, *others)
-        self._pages.setCurrentWidget(self._empty)
+        """Show an empty state with instructions, a primary action and up to two others."""
+        self.area.empty(icon, title, text, action, *others)
 
-    def show_reading(self, icon: str) -> None:
-        """Says that it is not known yet which runs there are: a slow disk must not look like an empty workspace."""
-        self.show_empty(icon, "Reading the runs", "The database of this workspace is being read.")
+    def show_unknown(self) -> None:
+        """Show a skeleton until the runs are read, because a slow disk must not look like an empty workspace."""
+        self.area.unknown()
         if not self._waits_for_runs:
             self._waits_for_runs = True
             self.context.jobs.runs_changed.connect(self._take_first_runs)
@@ -155,9 +164,9 @@ class View(QWidget):
             self.refresh()
 
     def show_no_run(self, icon: str, text: str) -> None:
-        """Says that no run is chosen, with `text` on how to; while there is none at all, offers the demo runs."""
+        """Show that no run is selected, with advice in `text`; offer the demo runs if there are none at all."""
         if not self.context.jobs.is_read:
-            self.show_reading(icon)
+            self.show_unknown()
         elif self.context.jobs.runs:
             self.show_empty(icon, "No run chosen", text)
         else:
@@ -165,13 +174,13 @@ class View(QWidget):
             self.show_empty(icon, "No run yet", words, self._demo)
 
     def show_content(self) -> None:
-        """Shows the body."""
-        self._pages.setCurrentWidget(self._room)
+        """Show the content."""
+        self.area.ready()
 
     @property
     def is_empty(self) -> bool:
-        """Whether the empty state is shown."""
-        return self._pages.currentWidget() is self._empty
+        """Whether there is no content: unknown, empty or failed."""
+        return self.area.kind in ("unknown", "empty", "failed")
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -189,6 +198,7 @@ class View(QWidget):
         words.addWidget(question)
         self.header.setSpacing(theme.SPACE)
         self.header.addLayout(words, 1)
+        self.header.addWidget(self.job_slot)
         self.header.addWidget(self._tool("copy", "terminal", "Copy as command", self.copy_asked.emit))
         self.header.addWidget(self._export_button())
         self.header.addWidget(self._tool("method", "circle-help", "How this is computed", self.method_asked.emit))
@@ -219,27 +229,32 @@ class View(QWidget):
             action.setEnabled(possible)
 
 
+def reason_of(failure: Failure) -> Exception | str:
+    """Return the reason for a failure for `StateArea.failed`; a bug's text goes to the details."""
+    return RuntimeError(failure.message) if failure.kind == "bug" else f"{failure.message} {failure.next}".strip()
+
+
 def side_words(selection: Selection, places: Iterable[int] = (0, 1)) -> list[str]:
-    """The snapshots at these places (0 is A) as arguments of a command: the runs, and the step of each."""
+    """Return the snapshots at these places (0 is A) as command arguments: the runs, and the step of each."""
     shown = {*places}
     runs = dict.fromkeys(str(side.run) for side in selection.sides if side.place in shown)
     return ["--runs", *runs, *step_words(selection, shown)]
 
 
 def step_words(selection: Selection, places: Iterable[int] = (0, 1)) -> list[str]:
-    """Which steps are looked at, as arguments of a command; B's only where it is another than A's."""
+    """Return the selected steps as command arguments: one if they are the same."""
     shown = {*places}
     return steps_in_words([side.step for side in selection.sides if side.place in shown])
 
 
 def steps_in_words(steps: Sequence[int | None]) -> list[str]:
-    """The steps of A and B (None: the last) as arguments of a command; B's only where it is another than A's."""
-    words = ["--step", str(steps[0])] if steps and steps[0] is not None else []
-    return [*words, "--step-b", "last" if steps[1] is None else str(steps[1])] if len({*steps}) > 1 else words
+    """Return the steps (None: the last) as command arguments: one if they are the same, none if all are the last."""
+    shown = steps[:1] if len({*steps}) == 1 else steps
+    return [] if {*steps} <= {None} else ["--step", *("last" if step is None else str(step) for step in shown)]
 
 
 def hairline() -> QFrame:
-    """A thin line between two parts of a view."""
+    """Return a thin line between two parts of a view."""
     line = QFrame()
     line.setProperty("role", "line")
     return line

@@ -1,1 +1,1 @@
-"""Small reusable parts of the window; none of them knows a run, a store or a selection."""
+"""Small reusable widgets that do not depend on runs, the store or the selection."""

@@ -1,4 +1,4 @@
-"""A quiet strip that says what went wrong, why, and what to do next; or that something is done."""
+"""A banner that reports an error with its cause and next step, or the completion of something."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Act = tuple[str, Callable[[], object]]
 
 
 class Banner(QFrame):
-    """Lies over the lower edge of its parent; the newest message replaces the one before."""
+    """A message over the lower edge of its parent; the newest replaces the previous one."""
 
     WIDTH: Final = 680
 
@@ -85,7 +85,7 @@ class Banner(QFrame):
         action: Act | None = None,
         other: Act | None = None,
     ) -> None:
-        """Shows a message.
+        """Show a message.
 
         Args:
             message: The cause, a sentence.
@@ -129,7 +129,7 @@ class Banner(QFrame):
         return super().eventFilter(watched, event)
 
     def amend(self, message: str, next_step: str) -> bool:
-        """Changes what can be done about `message`, if it still is what is shown: a countdown. Whether it is."""
+        """Update the next step of `message` if it is still shown, as in a countdown; return whether it is."""
         shown = self.isVisible() and self.message.text() == message
         if shown and self.next.text() != next_step:
             self.next.setText(next_step)
@@ -138,7 +138,7 @@ class Banner(QFrame):
 
     @property
     def is_grave(self) -> bool:
-        """Whether it shows what a person has to see: not what goes by itself."""
+        """Whether the message must be dismissed by the user, not by a timeout."""
         return self.isVisible() and self._tone in ("bad", "warn")
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -152,11 +152,11 @@ class Banner(QFrame):
         return widget is not None and self.isAncestorOf(widget)
 
     def _held(self) -> tuple[QPushButton, str] | None:
-        """The button that has the keys, and what it says."""
+        """Return the button with keyboard focus, and its label."""
         return next(((button, button.text()) for button in self._acts if button is self.window().focusWidget()), None)
 
     def _take_keys(self) -> None:
-        """To the last button, which does the least harm; a second time back to where the keys were."""
+        """Focus the last button, which is the safest; a second call returns the focus."""
         if self._has_keys():
             if self._came_from is not None and shiboken6.isValid(self._came_from):
                 self._came_from.setFocus()

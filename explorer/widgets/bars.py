@@ -1,4 +1,4 @@
-"""Horizontal bars of several columns beside shared row names: who gives how much to what."""
+"""A horizontal bar chart with several columns and shared row names."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class BarColumn:
 
     @property
     def top(self) -> int | None:
-        """Row of the largest share."""
+        """The row of the largest share."""
         return max(range(len(self.shares)), key=self.shares.__getitem__) if self.shares else None
 
 
 class BarChart(QWidget):
-    """Rows with a name on the left and a bar with its percentage in each column; the largest of a column stands out.
+    """Rows with a name and, in each column, a bar with its percentage; the largest of a column is emphasized.
 
     Rows that do not fit are summed up in a line at the end.
     """
@@ -62,7 +62,7 @@ class BarChart(QWidget):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Row names from top to bottom, those that do not fit included."""
+        """The row names from top to bottom, including those that do not fit."""
         return self._names
 
     @property
@@ -71,7 +71,7 @@ class BarChart(QWidget):
         return self._columns
 
     def show_bars(self, names: Sequence[str], columns: Sequence[BarColumn], *, stale: bool = False) -> None:
-        """Shows these rows and columns.
+        """Show these rows and columns.
 
         Args:
             names: Of the rows, the first on top.
@@ -120,7 +120,7 @@ class BarChart(QWidget):
         self._paint_rest(painter, fitting, name_width, lanes)
 
     def _fitting(self) -> int:
-        """How many rows are drawn; if not all fit, the last place is for the line that sums up the others."""
+        """Return how many rows are drawn; if not all fit, the last line sums up the others."""
         room = max(0, (self.height() - HEAD) // ROW)
         return len(self._names) if len(self._names) <= room else max(0, room - 1)
 
@@ -154,11 +154,15 @@ class BarChart(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("sunken"))
         painter.drawRoundedRect(track, 3, 3)
+        edge = theme.color(column.color)
         fill = theme.color(column.color)
         fill.setAlphaF(1.0 if is_top else PALE)
-        painter.setBrush(fill)
         if share * track.width() >= 0.5:
-            painter.drawRoundedRect(QRectF(track.left(), track.top(), share * track.width(), BAR), 3, 3)
+            # The fill of the others is pale, but where it ends can be seen.
+            painter.setPen(edge)
+            painter.setBrush(fill)
+            bar = QRectF(track.left(), track.top(), share * track.width(), BAR)
+            painter.drawRoundedRect(bar.adjusted(0.5, 0.5, -0.5, -0.5) if bar.width() > 2 else bar, 3, 3)
         painter.setPen(theme.color("text" if is_top else "secondary"))
         painter.setFont(_font(strong=is_top))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), percent(share))
@@ -194,7 +198,7 @@ class BarChart(QWidget):
 
 
 def percent(share: float) -> str:
-    """A share in percent with one digit; what is not quite nothing or everything is not written as such."""
+    """Format a share in percent with one digit, distinguishing it from exactly 0 and 1."""
     if 0 < share < 0.0005:
         return "< 0.1 %"
     if 0.9995 <= share < 1:

@@ -1,4 +1,4 @@
-"""What the heat maps share: cells in shades of one picture, the cell under the pointer or the keys, words on a cell."""
+"""The base of heat maps: colored cells, the cell under the pointer or cursor, text in cells."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
+from explorer.widgets.accessible import announce, present
 from explorer.widgets.viridis import picture
 
 NOWHERE: Final = (-1, -1)
+MOVES: Final = {
+    Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0)
+}  # fmt: skip
+"""Arrow key -> rows down and columns to the right."""
 
 
 class CellMap(QWidget):
-    """Rows and columns of equal cells in a rectangle that `room` gives; row 0 is on top.
+    """Rows and columns of equal cells in the rectangle `room`; row 0 is at the top.
 
     Signals:
         pointed: Row and column under the pointer or the keyboard; -1, -1 for none.
@@ -31,26 +36,27 @@ class CellMap(QWidget):
         self._cells: Float[np.ndarray, "rows columns"] = np.zeros((0, 0))
         self._at = NOWHERE
         self.setMouseTracking(True)
+        present(self, "Chart")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         theme.theme().changed.connect(self.update)
 
     @property
     def values(self) -> Float[np.ndarray, "rows columns"]:
-        """What is shown."""
+        """The values shown."""
         return self._cells
 
     def room(self) -> QRectF:
-        """Where the cells are, in pixels of the widget."""
+        """Return the rectangle of the cells, in widget pixels."""
         return QRectF(self.rect())
 
     def show_cells(self, values: Float[np.ndarray, "rows columns"], shares: Float[np.ndarray, "rows columns"]) -> None:
-        """Shows these values in the colors of `shares`, 0 the darkest and 1 the brightest; nothing is pointed at."""
+        """Show these values in the colors of `shares`, 0 darkest and 1 brightest, with no current cell."""
         self._cells, self._image, self._at = values, picture(shares), NOWHERE
         self.update()
 
     def cell_at(self, place: QPointF) -> tuple[int, int]:
-        """Row and column at a place of the widget; -1, -1 outside."""
+        """Return row and column at a widget position; -1, -1 outside."""
         room, (rows, columns) = self.room(), self._cells.shape
         if not self._cells.size or not room.contains(place):
             return NOWHERE
@@ -58,22 +64,37 @@ class CellMap(QWidget):
         return min(row, rows - 1), min(int((place.x() - room.left()) / room.width() * columns), columns - 1)
 
     def rect_of(self, row: float, column: float) -> QRectF:
-        """Where a cell is drawn."""
+        """Return the rectangle of a cell."""
         room, (rows, columns) = self.room(), self._cells.shape
         wide, high = room.width() / max(columns, 1), room.height() / max(rows, 1)
         return QRectF(room.left() + column * wide, room.top() + row * high, wide, high)
 
     def center_of(self, row: int, column: int) -> QPointF:
-        """The middle of a cell."""
+        """Return the center of a cell."""
         return self.rect_of(row, column).center()
 
     def point_at(self, cell: tuple[int, int]) -> None:
-        """Points at a cell, -1, -1 at none; the pointer becomes a hand over one."""
+        """Make a cell current (-1, -1: none); the pointer becomes a hand over one."""
         if cell != self._at:
             self._at = cell
             self.setCursor(Qt.CursorShape.ArrowCursor if cell == NOWHERE else Qt.CursorShape.PointingHandCursor)
             self.pointed.emit(*cell)
             self.update()
+
+    def words_at(self, row: int, column: int) -> str:
+        """Return the text that a screen reader reads for a cell."""
+        return f"row {row + 1}, column {column + 1}: {self._cells[row, column]:.3g}".replace("-", "\u2212")
+
+    def move_by_key(self, event: QKeyEvent) -> bool:
+        """Move to the next cell for an arrow key and announce it; False for other keys."""
+        rows, columns = self._cells.shape
+        if event.key() not in MOVES or not rows:
+            return False
+        down, right = MOVES[Qt.Key(event.key())]
+        row, column = self._at
+        self.point_at((min(rows - 1, max(0, row + down)), min(columns - 1, max(0, column + right))))
+        announce(self, self.words_at(*self._at))
+        return True
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self.point_at(self.cell_at(event.position()))
@@ -84,7 +105,7 @@ class CellMap(QWidget):
 
 
 def write_on(painter: QPainter, cell: QRectF, value: float, ground: QColor) -> None:
-    """Writes a number into a cell, dark or light, whichever is read better on its color."""
+    """Write a number into a cell, dark or light, whichever has more contrast."""
     inks = (theme.LIGHT.surface, theme.LIGHT.text)
     painter.setPen(QColor(max(inks, key=lambda ink: theme.contrast(ink, ground.name()))))
     painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}".replace("-", "\u2212"))

@@ -1,4 +1,4 @@
-"""How table cells paint what is not plain text: a progress bar with its number, dots before a name."""
+"""Delegates for table cells: a progress bar with its number, and dots before a name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QApplication, QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from explorer.theme import INSIDE, SPACE, color
+from explorer.theme import INSIDE, SPACE, color, ink_on
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -19,7 +19,7 @@ LETTERED = 16
 
 
 class ProgressCell(QStyledItemDelegate):
-    """A bar as long as the share done, and the cell's text right of it; no bar while the share is None."""
+    """A bar of the completed share with the cell's text to its right; no bar if the share is None."""
 
     def __init__(self, *, share_role: int, tone_role: int, text_width: int = 76, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,9 +46,10 @@ class ProgressCell(QStyledItemDelegate):
 
     def _paint_bar(self, painter: QPainter, track: QRectF, share: float, tone: str) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(color("outline"))
+        painter.setBrush(color("surface"))
+        painter.drawRoundedRect(track.adjusted(-0.5, -0.5, 0.5, 0.5), BAR_HEIGHT / 2, BAR_HEIGHT / 2)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(color("sunken"))
-        painter.drawRoundedRect(track, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
         if share > 0:
             done = QRectF(track)
             done.setWidth(max(BAR_HEIGHT, track.width() * min(1.0, share)))
@@ -57,10 +58,10 @@ class ProgressCell(QStyledItemDelegate):
 
 
 class SwatchCell(QStyledItemDelegate):
-    """The cell's text after one dot per color of the swatch role; edits with a line without suggestions."""
+    """The cell's text after one dot per color of the swatch role; its editor makes no suggestions."""
 
     def __init__(self, *, swatches_role: int, letters: Callable[[str], str], parent: QWidget | None = None) -> None:
-        """Builds the delegate; `letters` names a color in one letter (A, B), or gives an empty text."""
+        """Create the delegate; `letters` maps a color to one letter (A, B) or an empty string."""
         super().__init__(parent)
         self._swatches_role, self._letters = swatches_role, letters
 
@@ -105,20 +106,13 @@ class SwatchCell(QStyledItemDelegate):
             font.setPixelSize(DOT)
             font.setBold(True)
             painter.setFont(font)
-            painter.setPen(color(_ink(swatch)))
+            painter.setPen(ink_on(color(swatch)))
             painter.drawText(spot, int(Qt.AlignmentFlag.AlignCenter), letter)
         return LETTERED
 
 
-def _ink(ground: str) -> str:
-    """White or near-black, whichever is read more easily on `ground`."""
-    from explorer.theme import DARK, LIGHT, contrast
-
-    return max((LIGHT.surface, DARK.background), key=lambda ink: contrast(ink, ground))
-
-
 def _paint_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-    """Paints the cell as the stylesheet wants it (selection, hover, hairline), without its text."""
+    """Paint the cell in its stylesheet look (selection, hover, hairline), without its text."""
     bare: Any = QStyleOptionViewItem(option)
     delegate.initStyleOption(bare, index)
     bare.text = ""

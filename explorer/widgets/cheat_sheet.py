@@ -1,4 +1,4 @@
-"""All keys on one sheet, and the page that explains a method."""
+"""A cheat sheet of all shortcuts, and the panel that explains a method."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.widgets.accessible import present
 from explorer.widgets.overlay import Overlay
 
 Keys = Mapping[str, Sequence[tuple[str, str]]]
@@ -16,10 +17,11 @@ Keys = Mapping[str, Sequence[tuple[str, str]]]
 
 
 class CheatSheet(Overlay):
-    """The keys of the window in two columns."""
+    """The window's shortcuts in two columns."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="cheatSheet", width=720)
+        present(self, "Dialog", "Keys")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         title = QLabel("Keys")
         theme.set_role(title, "title")
@@ -28,7 +30,7 @@ class CheatSheet(Overlay):
         self.body.addWidget(self._columns)
 
     def tell(self, keys: Keys) -> None:
-        """Opens with these keys."""
+        """Open with these shortcuts."""
         self.body.removeWidget(self._columns)
         self._columns.deleteLater()
         self._columns = QWidget()
@@ -50,10 +52,11 @@ class CheatSheet(Overlay):
 
 
 class MethodPanel(Overlay):
-    """What a view computes: formula, paper, caveats; plain text that can be marked and copied."""
+    """What a view computes: formula, paper, caveats; as selectable plain text."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="methodPanel", width=640)
+        present(self, "Dialog", "How this is computed")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         self._title = QLabel()
         theme.set_role(self._title, "title")
@@ -68,6 +71,8 @@ class MethodPanel(Overlay):
         scroll = QScrollArea(widgetResizable=True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(self._text)
+        # The text has the focus, and scrolls.
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._scroll = scroll
         self.body.addWidget(self._title)
         self.body.addWidget(self._question)
@@ -75,7 +80,7 @@ class MethodPanel(Overlay):
         self.body.addWidget(scroll, 1)
 
     def tell(self, title: str, question: str, method: str) -> None:
-        """Opens with this explanation."""
+        """Open with this explanation."""
         self._title.setText(title)
         self._question.setText(question)
         self._text.setText(method or "Nothing is computed here.")

@@ -1,4 +1,4 @@
-"""A legend of classes with counts: which color is what, how many of it are selected, click to isolate."""
+"""A legend of classes with their colors and counts; a click isolates a class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from PySide6.QtGui import QColor, QKeyEvent, QLinearGradient, QMouseEvent, QPain
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
-from explorer.widgets.legend import paint_mark
+from explorer.widgets.legend import Mark, paint_mark
+from explorer.widgets.point_map.class_glyphs import paint_glyph
 
 ROW_PX = 26
 
@@ -32,6 +33,7 @@ class ClassEntry:
 
     Attributes:
         totals: How many there are, in each of the data sets that the legend explains.
+        glyph: Place of the strokes over its mark, as on the map; None for none.
         selected: How many are selected; None while nothing is selected anywhere.
     """
 
@@ -40,16 +42,17 @@ class ClassEntry:
     totals: tuple[int, ...]
     selected: int | None = None
     diamond: bool = False
+    glyph: int | None = None
 
     @property
     def counts(self) -> str:
-        """`12 / 128` while something is selected, `128` otherwise; `128 · 64` for two data sets."""
+        """`12 / 128` with a selection, `128` without; `128 · 64` for two data sets."""
         totals = " · ".join(f"{total:,}" for total in self.totals)
         return totals if self.selected is None else f"{self.selected:,} / {totals}"
 
 
 class ClassLegend(QListView):
-    """The classes of a plot, each with its mark, its name and its counts.
+    """The classes of a plot, each with its mark, name and counts.
 
     A click isolates a class, Ctrl + click several, a second click on the only one ends it; so does Escape. By keyboard
     the arrows isolate one after the other, Enter or Space ends it.
@@ -74,18 +77,18 @@ class ClassLegend(QListView):
         theme.theme().changed.connect(self.viewport().update)
 
     def set_entries(self, entries: Sequence[ClassEntry]) -> None:
-        """Shows these lines. What is isolated stays so if only counts and colors changed."""
+        """Show these lines; isolated ones stay isolated if only counts and colors change."""
         if [e.name for e in entries] != [e.name for e in self._entries.entries]:
             self.clearSelection()
         self._entries.show(tuple(entries))
         self.updateGeometry()
 
     def entries(self) -> tuple[ClassEntry, ...]:
-        """The lines as they are shown."""
+        """Return the lines as shown."""
         return self._entries.entries
 
     def chosen(self) -> list[int]:
-        """Ascending numbers of the isolated entries."""
+        """Return the ascending indices of the isolated entries."""
         return sorted(index.row() for index in self.selectionModel().selectedIndexes())
 
     def sizeHint(self) -> QSize:
@@ -116,14 +119,14 @@ class ClassLegend(QListView):
 
 
 class _Entries(QAbstractListModel):
-    """The lines for Qt."""
+    """The list model of the lines."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.entries: tuple[ClassEntry, ...] = ()
 
     def show(self, entries: tuple[ClassEntry, ...]) -> None:
-        """Replaces the lines; keeps Qt's selection where their number stays the same."""
+        """Replace the lines, keeping Qt's selection if their number is unchanged."""
         if len(entries) == len(self.entries):
             self.entries = entries
             if entries:
@@ -158,8 +161,10 @@ class _EntryDelegate(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         _paint_ground(painter, option, chosen)
-        mark = "diamond" if entry.diamond else "disc"
+        mark: Mark = "diamond" if entry.diamond else "disc"
         paint_mark(painter, _mark_place(option.rect), mark, theme.color("unselected" if others else entry.color))
+        if entry.glyph is not None:
+            paint_glyph(painter, entry.glyph, _mark_place(option.rect), 4.5)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         numbers = painter.fontMetrics().horizontalAdvance(entry.counts)
         words = option.rect.adjusted(28, 0, -numbers - 2 * theme.INSIDE, 0)
@@ -173,7 +178,7 @@ class _EntryDelegate(QStyledItemDelegate):
 
 
 class ScaleLegend(QWidget):
-    """A legend of a continuous scale: its colors from least to greatest, and both values."""
+    """A legend of a continuous scale: its colors from low to high, and both values."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -183,7 +188,7 @@ class ScaleLegend(QWidget):
         self.letter = ""
 
     def show_scale(self, colors: Sequence[QColor], low: float, high: float, *, letter: str = "") -> None:
-        """Shows these colors from `low` to `high`; `letter` says whose scale it is, if runs have their own."""
+        """Show these colors from `low` to `high`; `letter` names the run if runs have separate scales."""
         self._colors, self.ends, self.letter = list(colors), (f"{low:.4g}", f"{high:.4g}"), letter
         whose = f" of {letter}" if letter else ""
         self.setAccessibleName(f"Scale{whose} from {self.ends[0]} to {self.ends[1]}")

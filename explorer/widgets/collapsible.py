@@ -1,4 +1,4 @@
-"""A heading that folds what stands under it."""
+"""A heading that collapses the content below it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ARROW = 16
 
 
 class Fold(QAbstractButton):
-    """Words behind an arrow; checked: what stands under it is shown. Space, Enter or a click turns it."""
+    """A label with an arrow; while checked, the content below is shown. Space, Enter or a click toggles it."""
 
     def __init__(self, words: str, *, strong: bool = False, parent: QWidget | None = None) -> None:
         super().__init__(parent)

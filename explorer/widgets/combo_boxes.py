@@ -1,4 +1,4 @@
-"""Choosing one of a list that may change while it is shown."""
+"""Combo boxes whose entries may change while they are shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY: Final = 24
 
 
 class Picker(QComboBox):
-    """A combo box of `Choice`s that keeps its choice when the list changes; a long list is searched by typing.
+    """A combo box of `Choice`s that keeps its selection when entries change; long lists are searchable.
 
     Signals:
         picked: The key that the person chose; not sent when a program did.
@@ -28,7 +28,7 @@ class Picker(QComboBox):
     picked = Signal(object)
 
     def __init__(self, *, name: str, words: str, width: int, parent: QWidget | None = None) -> None:
-        """Builds an empty picker; `words` is its accessible name and tool tip, `width` the least width in pixels."""
+        """Create an empty combo box; `words` is its accessible name and tool tip, `width` its minimum in pixels."""
         super().__init__(parent)
         self.setObjectName(name)
         self.setAccessibleName(words)
@@ -45,7 +45,7 @@ class Picker(QComboBox):
         self.activated.connect(self._announce)
 
     def show_choices(self, choices: Sequence[Choice], key: Any) -> None:
-        """Offers exactly these and shows `key` as chosen; a picker with nothing to choose is grayed out."""
+        """Offer exactly these and select `key`; without entries the box is disabled."""
         wanted = tuple(choices)  # the same one, if it is a tuple
         if wanted is not self._choices and wanted != self._choices:
             self._choices = wanted
@@ -58,32 +58,32 @@ class Picker(QComboBox):
 
     @property
     def key(self) -> Any:
-        """What is chosen, None if nothing is."""
+        """The selected key, or None."""
         place = self.currentIndex()
         return self._choices[place].key if 0 <= place < len(self._choices) else None
 
     def showPopup(self) -> None:
-        """Opens the list; a long one with a line to type in."""
+        """Open the list; a long one opens with a search field."""
         if len(self._choices) > MANY:
             self.look_for("")
         else:
             super().showPopup()
 
     def look_for(self, typed: str) -> None:
-        """Opens the line to type in, with these letters in it."""
+        """Open the search field with this text."""
         if self.finder is None:
             self.finder = Finder(self, self._words)
             self.finder.picked.connect(self._found)
         self.finder.ask(self._choices, self.key, typed)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Closes its list too: an open one would outlive the window."""
+        """Close the list too, because it would outlive the window."""
         if self.finder is not None:
             self.finder.close()
         super().hideEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """As Qt does; a letter of a long list begins the search."""
+        """Handle keys like Qt, except that a letter in a long list starts the search."""
         letter = event.text()
         if len(self._choices) > MANY and letter.strip() and letter.isprintable():
             self.look_for(letter)
@@ -91,7 +91,7 @@ class Picker(QComboBox):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """As Qt paints it, but words that do not fit end in an ellipsis instead of half a letter."""
+        """Paint like Qt, but elide text that does not fit."""
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
         style = self.style()
@@ -105,7 +105,7 @@ class Picker(QComboBox):
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     def wheelEvent(self, event: Any) -> None:
-        """Scrolling over the bar must not look at another run."""
+        """Ignore the wheel, so that scrolling over the bar does not select another run."""
         event.ignore()
 
     def _found(self, choice: Choice) -> None:
@@ -119,7 +119,7 @@ class Picker(QComboBox):
 
 
 class Badge(QWidget):
-    """A letter on a small square in the color of a run: A is blue, B is orange, and readable without color."""
+    """A letter on a small square in a run's color: A is blue, B is orange, and readable without color."""
 
     def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -132,7 +132,6 @@ class Badge(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         ground = theme.run_color(self._index)
-        ink = max((theme.LIGHT.surface, theme.LIGHT.text), key=lambda c: theme.contrast(c, ground))
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -141,5 +140,5 @@ class Badge(QWidget):
         font = theme.pixel_font(theme.SMALL_PX)
         font.setWeight(font.Weight.DemiBold)
         painter.setFont(font)
-        painter.setPen(QColor(ink))
+        painter.setPen(theme.ink_on(QColor(ground)))
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._letter)

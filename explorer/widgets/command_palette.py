@@ -1,4 +1,4 @@
-"""Every command by a few letters of its name, without the mouse."""
+"""A command palette: any command by a few letters of its name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QKeyEvent, QPainter
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
+from explorer.widgets.accessible import present
 from explorer.widgets.fuzzy import score
 from explorer.widgets.overlay import Overlay
 
@@ -22,22 +23,24 @@ ROWS_SHOWN: Final = 10
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """One line of the palette: where it belongs, and the action it triggers."""
+    """One line of the palette: its group, the action it triggers, and other names that find it."""
 
     group: str
     action: QAction
+    synonyms: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
-        """The action's text as a person reads it, without mnemonics."""
+        """The action's text without mnemonics."""
         return self.action.text().replace("&", "")
 
 
 class CommandPalette(Overlay):
-    """A line to type in and the matching commands under it; arrows choose, Enter does, Esc leaves."""
+    """A search field above the matching commands; arrows move, Enter runs, Esc closes."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="palette", width=600, top=True)
+        present(self, "Dialog", "Command palette")
         self.body.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
         self.body.setSpacing(theme.SPACE)
         self.line = QLineEdit(objectName="paletteLine", accessibleName="Command to look for")
@@ -60,7 +63,7 @@ class CommandPalette(Overlay):
         self.list.clicked.connect(lambda _index: self._do())
 
     def ask(self, entries: Sequence[PaletteEntry]) -> None:
-        """Opens with these commands; those that cannot be used now are left out."""
+        """Open with these commands, without disabled ones."""
         self._entries = [entry for entry in entries if entry.action.isEnabled()]
         self.line.clear()
         self._filter("")
@@ -106,10 +109,17 @@ class CommandPalette(Overlay):
 
 
 def matching(typed: str, entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
-    """The entries that the typed letters name, best first; all of them, in their order, if nothing is typed."""
-    found = [(score(typed, f"{entry.words} {entry.group}"), place, entry) for place, entry in enumerate(entries)]
+    """Return the entries that match the typed letters, best first; all of them if nothing is typed."""
+    found = [(_score(typed, entry), place, entry) for place, entry in enumerate(entries)]
     kept = sorted(((-s, place, entry) for s, place, entry in found if s is not None), key=lambda t: t[:2])
     return [entry for _, _, entry in kept]
+
+
+def _score(typed: str, entry: PaletteEntry) -> float | None:
+    """Return how well the best of an entry's names matches; synonyms count a little less than its own words."""
+    own = score(typed, f"{entry.words} {entry.group}")
+    others = [found - 1 for name in entry.synonyms if (found := score(typed, name)) is not None]
+    return max([*([] if own is None else [own]), *others], default=None)
 
 
 class _Entries(QAbstractListModel):
@@ -135,7 +145,7 @@ class _Entries(QAbstractListModel):
 
 
 class _EntryCell(QStyledItemDelegate):
-    """Words on the left, the group and the shortcut on the right."""
+    """Text on the left, group and shortcut on the right."""
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
         return QSize(200, theme.ROW_PX)

@@ -1,4 +1,4 @@
-"""A stack that needs the room of its open page only."""
+"""A stack that is only as large as its current page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 
 
 class OpenPage(QStackedWidget):
-    """Qt's stack needs as much room as the greediest of its pages, also of those that nobody sees."""
+    """A stack sized for its current page, where QStackedWidget sizes for its largest page."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

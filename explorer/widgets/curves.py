@@ -1,28 +1,34 @@
-"""Curves of several things over one axis: the raw values faint under the smoothed ones, a crosshair that reads them."""
+"""Curves of several runs over one axis: raw values faint under smoothed ones, with a crosshair readout."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from explorer.event_loop.idle_scheduler import turns
 from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, theme
+from explorer.theme import faint as faint_of
+from explorer.widgets.accessible import announce
 from explorer.widgets.plot import Plot
 
-RAW_SHARE = 0.32
 FEW_POINTS = 20
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
 PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
 PREPARED = 4
+ZOOMS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
+STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+PERCENT = (0, 100)
+"""Ends of an axis of shares: there is no negative recall."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class CurveLine:
         x: Ascending.
         raw: As logged.
         smooth: Drawn strongly over `raw`; equal to it where nothing is smoothed.
+        dash: Strokes and gaps in line widths, by which it is told from others without its color; empty for solid.
     """
 
     key: int
@@ -44,11 +51,12 @@ class CurveLine:
     x: Float[np.ndarray, " n"]
     raw: Float[np.ndarray, " n"]
     smooth: Float[np.ndarray, " n"]
+    dash: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class CurvePlotData:
-    """The curves of one quantity: an axis of its own.
+    """The curves of one quantity, which have their own vertical axis.
 
     Attributes:
         key: Tells it from the other panels.
@@ -68,20 +76,23 @@ class CurvePlotData:
 
 
 class CurvePlot(QWidget):
-    """One panel on the screen.
+    """One curve plot.
 
     Signals:
         hovered: The x under the pointer, or NaN when it has left.
-        zoomed: The person dragged or turned the wheel over the plot.
+        zoomed: The person dragged the plot, or turned the wheel over it with Ctrl.
+        reset_asked: The person clicked it twice.
     """
 
     hovered = Signal(float)
     zoomed = Signal()
+    reset_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.panel: CurvePlotData | None = None
         self._curves: dict[int, tuple[pg.PlotDataItem, pg.PlotDataItem]] = {}
+        self._spare: list[tuple[pg.PlotDataItem, pg.PlotDataItem]] = []
         self.title = QLabel(self)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         set_role(self.title, "strong")
@@ -93,8 +104,11 @@ class CurvePlot(QWidget):
         self.plot.enableAutoRange(x=False, y=True)
         self.plot.setAutoVisible(y=True)
         self.plot.getViewBox().sigRangeChangedManually.connect(lambda _: self.zoomed.emit())
+        self.plot.reset_asked.connect(self.reset_asked)
         self.plot.scene().sigMouseMoved.connect(self._moved)
         self.plot.viewport().installEventFilter(self)
+        self.plot.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.plot.installEventFilter(self)
         self._cross = pg.InfiniteLine(angle=90, movable=False)
         self._cross.hide()
         self.plot.addItem(self._cross, ignoreBounds=True)
@@ -103,39 +117,53 @@ class CurvePlot(QWidget):
         self._recolor()
 
     def show_panel(self, panel: CurvePlotData) -> None:
-        """Draws `panel`; curves that are there already only get their new data."""
+        """Draw `panel`; existing curves only receive new data."""
+        for _ in self.drawing(panel):
+            pass
+
+    def drawing(self, panel: CurvePlotData) -> Iterator[None]:
+        """Draw `panel` like `show_panel`, with a yield after each curve."""
         self.panel = panel
         self.title.setText(panel.title)
         self.unit.setText(panel.unit)
-        for key in set(self._curves) - {line.key for line in panel.lines}:
-            for item in self._curves.pop(key):
-                self.plot.removeItem(item)
-        for line in panel.lines:
-            self._draw(line)
+        self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit))))
+        low, high = PERCENT if panel.unit.startswith("%") else (None, None)
+        self.plot.setLimits(yMin=low, yMax=high)
         drawn = any(len(line.x) for line in panel.lines)
         self.waiting.setText(panel.waiting)
         self.waiting.setVisible(not drawn)
         for side in ("left", "bottom"):
             # Numbers on the axes of nothing would be made up.
             self.plot.getPlotItem().getAxis(side).setStyle(showValues=drawn)
+        self._put_aside(set(self._curves) - {line.key for line in panel.lines})
+        for line in panel.lines:
+            self._draw(line)
+            yield
 
     def rest(self) -> None:
-        """Forgets its panel and hides, until it is needed again."""
+        """Clear the panel and hide until needed again."""
         self.hide()
         self.point_at(math.nan)
         self.plot.setXLink(None)
         self.plot.enableAutoRange(x=False, y=True)
-        for items in self._curves.values():
+        self._put_aside(set(self._curves))
+        self.panel = None
+
+    def _put_aside(self, keys: set[int]) -> None:
+        """Hide curves and keep their items for reuse, because removing and creating one takes a millisecond each."""
+        for key in keys:
+            items = self._curves.pop(key)
+            self._spare.append(items)
             for item in items:
-                self.plot.removeItem(item)
-        self._curves, self.panel = {}, None
+                item.hide()
+                item.clear()
 
     def curve(self, key: int) -> tuple[pg.PlotDataItem, pg.PlotDataItem] | None:
-        """The raw and the smoothed curve as given to pyqtgraph."""
+        """Return the raw and the smoothed curve as pyqtgraph items."""
         return self._curves.get(key)
 
     def point_at(self, x: float) -> None:
-        """Puts the crosshair at `x` and reads every curve there; NaN takes it away."""
+        """Move the crosshair to `x` and read every curve there; NaN removes it."""
         if math.isnan(x) or self.panel is None:
             self._cross.hide()
             self.readout.hide()
@@ -152,9 +180,10 @@ class CurvePlot(QWidget):
 
     def _draw(self, line: CurveLine) -> None:
         if line.key not in self._curves:
-            self._curves[line.key] = (self._new_item(0), self._new_item(1))
+            self._curves[line.key] = self._spare.pop() if self._spare else (self._new_item(0), self._new_item(1))
         raw, smooth = self._curves[line.key]
-        faint, strong = _mixed(line.color, RAW_SHARE), color(line.color)
+        smooth.show()
+        faint, strong = faint_of(color(line.color)), color(line.color)
         same = line.raw is line.smooth
         raw.setData(line.x, line.raw)
         raw.setPen(pg.mkPen(faint, width=1))
@@ -162,6 +191,11 @@ class CurvePlot(QWidget):
         smooth.setData(line.x, line.smooth)
         pen = pg.mkPen(strong, width=2)
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)  # square ends of single strokes stick out at the corners
+        if line.dash:
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            pen.setDashPattern(line.dash)
+        # Single strokes would each begin with a dash.
+        smooth.curve.setSegmentedLineMode("off" if line.dash else "on")
         smooth.setPen(pen)
         smooth.setSymbol("o" if len(line.x) <= FEW_POINTS else None)
         smooth.setSymbolSize(5)
@@ -170,7 +204,8 @@ class CurvePlot(QWidget):
 
     def _new_item(self, height: int) -> pg.PlotDataItem:
         # One sample a pixel instead of five: a dense curve is drawn as its extremes, and costs what a sparse one does.
-        item = pg.PlotDataItem(connect="finite", autoDownsampleFactor=1.0)
+        # Raw values are a pale line of one pixel: smoothed over two rows it could not be seen.
+        item = pg.PlotDataItem(connect="finite", autoDownsampleFactor=1.0, antialias=height > 0)
         item.setZValue(height)
         # As single strokes: the outline of a thick path of noise takes Qt 30 times as long.
         item.curve.setSegmentedLineMode("on")
@@ -188,7 +223,37 @@ class CurvePlot(QWidget):
     def eventFilter(self, watched: QWidget, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Leave:
             self.hovered.emit(math.nan)
+        if watched is self.plot and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            return self._take_key(Qt.Key(event.key()))
         return super().eventFilter(watched, event)
+
+    def _take_key(self, key: Qt.Key) -> bool:
+        """Read the next point of every curve for left and right; plus and minus zoom, 0 shows all."""
+        box = self.plot.getViewBox()
+        if key in ZOOMS:
+            box.scaleBy(x=ZOOMS[key])
+            self.zoomed.emit()
+        elif key == Qt.Key.Key_0:
+            self.reset_asked.emit()
+        elif key in STEPS and self.panel is not None and (x := self._next_x(STEPS[key])) is not None:
+            self.hovered.emit(x)
+            rows = [(line.name, read_at(line, x)) for line in self.panel.lines]
+            told = [f"{name} {point[1]:.{self.panel.digits}f}" for name, point in rows if point is not None]
+            announce(self.plot, f"{x:,.0f}: {', '.join(told)}")
+        else:
+            return False
+        return True
+
+    def _next_x(self, way: int) -> float | None:
+        places = [line.x for line in self.panel.lines if len(line.x)] if self.panel is not None else []
+        if not places:
+            return None
+        known = np.unique(np.concatenate(places))
+        if not self._cross.isVisible():
+            return float(known[0 if way > 0 else -1])
+        now = self._cross.value()
+        beyond = known[known > now] if way > 0 else known[known < now][::-1]
+        return float(beyond[0]) if len(beyond) else float(np.clip(now, known[0], known[-1]))
 
     def _moved(self, where: QPointF) -> None:
         box = self.plot.getViewBox()
@@ -205,7 +270,7 @@ class CurvePlot(QWidget):
         )
 
     def _place_readout(self, x: float) -> None:
-        """Keeps the readout inside the plot, on the side where the crosshair is not, away from the curves there."""
+        """Keep the readout inside the plot, opposite to the crosshair and away from curves."""
         self.readout.adjustSize()
         box, room = self.plot.getViewBox(), self.plot.geometry()
         (left, right), (low, high) = box.viewRange()
@@ -227,8 +292,8 @@ class CurvePlot(QWidget):
         set_role(self.waiting, "secondary")
         self.waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.waiting.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        centerd = QVBoxLayout(self.plot)
-        centerd.addWidget(self.waiting)
+        centered = QVBoxLayout(self.plot)
+        centered.addWidget(self.waiting)
         self.readout = QLabel(self)
         self.readout.setTextFormat(Qt.TextFormat.RichText)
         self.readout.setObjectName("curve-readout")
@@ -249,7 +314,13 @@ class CurvePlot(QWidget):
 
 
 class CurveGrid(QWidget):
-    """Panels beside and under each other, as many in a row as fit, with one horizontal axis and one crosshair."""
+    """A grid of plots, as many per row as fit, with a shared horizontal axis and crosshair.
+
+    Signals:
+        paused: Whether a part of the curves is looked at that does not grow with them.
+    """
+
+    paused = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -258,6 +329,8 @@ class CurveGrid(QWidget):
         self._columns = 0
         self._zoomed = False
         self._spare: list[CurvePlot] = []
+        self._work: Iterator[None] | None = None
+        self._next: Iterator[None] | None = None
         # A plot takes 30 ms to make: one at a time beforehand, or the first click on a run would be felt.
         self._preparing = QTimer(self, interval=60, timeout=self._prepare)
         self._preparing.start()
@@ -268,21 +341,56 @@ class CurveGrid(QWidget):
 
     @property
     def plots(self) -> dict[str, CurvePlot]:
-        """The panels on the screen by their keys."""
+        """The visible plots by key."""
         return dict(self._plots)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every curve of the panels last shown is drawn."""
+        return self._work is None and self._next is None
+
     def show_panels(self, panels: Sequence[CurvePlotData], *, x_label: str) -> None:
-        """Draws `panels` in this order; those that were there keep their zoom."""
+        """Draw `panels` in this order; existing ones keep their zoom.
+
+        Many curves take several turns of the event loop. Of panels that come meanwhile the newest are drawn after that.
+        """
+        self._next = self.showing(tuple(panels), x_label)
+        if self._work is None:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._work is not None or self._next is not None:
+            if self._work is None:
+                self._work, self._next = self._next, None
+            try:
+                for _ in self._work or ():
+                    if turns().is_full:
+                        turns().later(self, self._go_on)
+                        return
+            except Exception:
+                # What failed is not gone on with: the next panels are drawn.
+                self._work = None
+                raise
+            self._work = None
+
+    def showing(self, panels: Sequence[CurvePlotData], x_label: str) -> Iterator[None]:
+        """Draw `panels` as `show_panels` does, and yield where the rest can wait."""
         wanted = tuple(panel.key for panel in panels)
         for key in set(self._plots) - set(wanted):
             gone = self._plots.pop(key)
+            # A change of size may come between two turns: it lays out the panels that are left.
+            self._order = tuple(other for other in self._order if other != key)
             self._grid.removeWidget(gone)
             gone.rest()
             self._spare.append(gone)
+            yield
         for panel in panels:
             if panel.key not in self._plots:
-                self._plots[panel.key] = self._spare.pop() if self._spare else self._new_plot()
-            self._plots[panel.key].show_panel(panel)
+                if not self._spare:
+                    self._spare.append(self._new_plot())
+                    yield
+                self._plots[panel.key] = self._spare.pop()
+            yield from self._plots[panel.key].drawing(panel)
             self._plots[panel.key].show()
             self._plots[panel.key].plot.set_labels(x=x_label)
         if wanted != self._order:
@@ -293,8 +401,9 @@ class CurveGrid(QWidget):
         self._arrange()
 
     def reset_zoom(self) -> None:
-        """Shows all of every curve again, and goes on doing so while they grow."""
+        """Show all of every curve, also as they grow."""
         self._zoomed = False
+        self.paused.emit(False)
         for shown in self._plots.values():
             shown.plot.enableAutoRange(x=False, y=True)
         self._show_all()
@@ -314,13 +423,15 @@ class CurveGrid(QWidget):
         shown.hide()
         shown.hovered.connect(self._point_at)
         shown.zoomed.connect(self._keep_zoom)
+        shown.reset_asked.connect(self.reset_zoom)
         return shown
 
     def _keep_zoom(self) -> None:
         self._zoomed = True
+        self.paused.emit(True)
 
     def _show_all(self) -> None:
-        """From the first to the last point of any panel: linked axes would follow the first panel's curves only."""
+        """Show the range of all panels; linked axes would follow the first panel's curves only."""
         ends = [
             (line.x[0], line.x[-1])
             for shown in self._plots.values()
@@ -337,7 +448,7 @@ class CurveGrid(QWidget):
             shown.point_at(x)
 
     def _link(self) -> None:
-        """One horizontal axis for all panels: zooming in one zooms them all."""
+        """Link the horizontal axes of all panels, so that they zoom together."""
         first = self._plots[self._order[0]].plot if self._order else None
         for key in self._order:
             self._plots[key].plot.setXLink(None if self._plots[key].plot is first else first)
@@ -357,22 +468,15 @@ class CurveGrid(QWidget):
             self._grid.setRowStretch(row, 1 if row < rows else 0)
 
 
-def _mixed(line: str, share: float) -> QColor:
-    """The color over the surface, opaque: Qt draws a translucent line of many points ten times as slowly."""
-    over, under = color(line), color("surface")
-    channels = zip(over.getRgb()[:3], under.getRgb()[:3], strict=True)
-    return QColor(*(round(share * a + (1 - share) * b) for a, b in channels))
-
-
 def columns_for(panels: int, width: int) -> int:
-    """How many panels stand in a row of `width` pixels: as many as fit, but rows are filled evenly."""
+    """Return how many panels fit in a row of `width` pixels, with rows filled evenly."""
     fit = max(1, min(panels, width // PANEL_WIDTH))
     rows = -(-panels // fit)
     return max(1, -(-panels // max(1, rows)))
 
 
 def read_at(line: CurveLine, x: float) -> tuple[float, float] | None:
-    """The point of the smoothed curve nearest to `x`; None for an empty curve."""
+    """Return the point of the smoothed curve nearest to `x`; None for an empty curve."""
     if not len(line.x):
         return None
     after = int(np.searchsorted(line.x, x))

@@ -1,4 +1,4 @@
-"""Plots that are painted one after the other where all at once would hold up the window."""
+"""Plots painted one after the other, because painting them together would block the window."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
-from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QFocusEvent, QHideEvent, QPainter, QPaintEvent, QPen
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
@@ -21,7 +21,7 @@ _overdue_in = 0
 
 @contextmanager
 def frame() -> Iterator[None]:
-    """What is painted inside goes to the screen and may come a turn later; pictures for files are painted at once."""
+    """Mark painting to the screen, which may be deferred; painting for image files is immediate."""
     global _frames
     _frames += 1
     try:
@@ -31,7 +31,7 @@ def frame() -> Iterator[None]:
 
 
 class Exposures(QObject):
-    """Filters the events of a `QWindow`: what it exposes, as when it is resized, Qt paints at once and to the screen.
+    """An event filter of a `QWindow` for expose events, whose areas Qt paints immediately to the screen.
 
     From there to the end of the turn everything is taken for such a picture.
     """
@@ -44,7 +44,7 @@ class Exposures(QObject):
 
 
 class InTurn:
-    """Stands before a graphics view among the bases, and has it painted in the next turn where this one is full.
+    """A mixin for graphics views that defers painting to the next iteration when this one is full.
 
     Until then it keeps what it showed; where it has just been moved or shown, there is its ground.
     """
@@ -53,12 +53,12 @@ class InTurn:
     _painted_at: QRect | None = None
 
     def wait_for_turns(self) -> None:
-        """For the constructor: what is not painted now keeps its pixels, instead of being wiped first."""
+        """Keep the pixels of a deferred widget instead of erasing them; to be called in the constructor."""
         self.viewport().setAutoFillBackground(False)  # type: ignore[attr-defined]
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # type: ignore[attr-defined]
 
     def forget_painted(self) -> None:
-        """What was painted last must not be seen any more."""
+        """Discard the last painting, so that it is not shown again."""
         self._painted_at = None
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -72,6 +72,18 @@ class InTurn:
         self._times_passed_over = 0
         super().paintEvent(event)  # type: ignore[misc]
         self._painted_at = self._place_on_screen()
+        if self.hasFocus():  # type: ignore[attr-defined]
+            painter = QPainter(self.viewport())  # type: ignore[attr-defined]
+            painter.setPen(QPen(theme.color("focus"), 2))
+            painter.drawRect(self.viewport().rect().adjusted(1, 1, -1, -1))  # type: ignore[attr-defined]
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)  # type: ignore[misc]
+        self._paint_now()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)  # type: ignore[misc]
+        self._paint_now()
 
     def _is_overdue(self) -> bool:
         global _overdue_in

@@ -1,6 +1,8 @@
-"""Files dragged over the window: the overlay that takes them, and widgets that leave them to it."""
+"""Handle files dragged over the window: the overlay that accepts them, and widgets that must not."""
 
 from __future__ import annotations
+
+import functools
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -9,12 +11,16 @@ from PySide6.QtGui import (
     QDragLeaveEvent,
     QDragMoveEvent,
     QDropEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
     QPainter,
     QPaintEvent,
     QPen,
 )
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
+    QApplication,
     QGraphicsView,
     QLineEdit,
     QPlainTextEdit,
@@ -26,7 +32,7 @@ from explorer import theme
 
 
 class DropOverlay(QWidget):
-    """Covers the window during a drag and takes the drop, whatever widget lies beneath.
+    """Covers the window during a drag and accepts the drop, whatever widget is below.
 
     Signals:
         dropped: What was dropped, as a `QMimeData` that is valid during the call only.
@@ -44,7 +50,7 @@ class DropOverlay(QWidget):
         self.hide()
 
     def open(self, words: str) -> None:
-        """Covers the parent and says `words`."""
+        """Cover the parent and show `words`."""
         self._words = words
         self.setGeometry(self.parentWidget().rect())
         self.show()
@@ -90,9 +96,35 @@ class DropOverlay(QWidget):
         painter.drawText(self.rect().translated(0, 24), Qt.AlignmentFlag.AlignCenter, self._words)
 
 
+class _PicturesPass(QObject):
+    """Passes pasted images to the window's *Paste*, because text fields would consume the shortcut."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.matches(QKeySequence.StandardKey.Paste)
+        ):
+            copied = QGuiApplication.clipboard().mimeData()
+            if copied is not None and copied.hasImage() and not copied.hasText():
+                event.ignore()
+                return True
+        return super().eventFilter(watched, event)
+
+
+@functools.cache
+def _pictures_pass() -> _PicturesPass:
+    return _PicturesPass(QApplication.instance())
+
+
 def refuse_drops(root: QWidget) -> None:
-    """Leaves dropped files to the window: plots would swallow the drag, inputs would take the path as words."""
+    """Pass dropped files and pasted images to the window.
+
+    Plots would swallow the drag, inputs would take the path as words.
+    """
     for child in root.findChildren(QWidget):
+        if isinstance(child, QLineEdit | QPlainTextEdit | QTextEdit):
+            child.installEventFilter(_pictures_pass())
         if isinstance(child, QGraphicsView | QLineEdit | QPlainTextEdit | QTextEdit):
             child.setAcceptDrops(False)
             if isinstance(child, QAbstractScrollArea):

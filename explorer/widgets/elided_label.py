@@ -1,4 +1,4 @@
-"""One line of words that ends in an ellipsis where there is no room; the tool tip then has them all."""
+"""A one-line label that elides its text if necessary; the tool tip then has all of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NARROWEST_PX = 48
 
 
 class ElidedLabel(QLabel):
-    """A label that gives way: it takes what room there is and never asks for more."""
+    """A label that uses the available width and never asks for more."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
@@ -24,7 +24,7 @@ class ElidedLabel(QLabel):
 
     @property
     def elided(self) -> str:
-        """What is painted."""
+        """The text painted."""
         if self.width() < NARROWEST_PX:
             return ""
         return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.contentsRect().width())

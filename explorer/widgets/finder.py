@@ -1,4 +1,4 @@
-"""A list under a picker that is too long to scroll: what is typed leaves the entries that hold it."""
+"""A search popup for combo boxes with long lists: typing filters the entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST_PX: Final = 260
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry: what it stands for, its words, and a hint for the tool tip."""
+    """One entry: its key, its text, and a hint for the tool tip."""
 
     key: Any
     words: str
@@ -28,14 +28,14 @@ class Choice:
 
 
 class Choices(QAbstractListModel):
-    """Entries as Qt asks for them, one when it is seen: a list of thousands is shown as fast as one of two."""
+    """A list model that creates entries on demand, so that thousands show as fast as two."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.choices: Sequence[Choice] = ()
 
     def show(self, choices: Sequence[Choice]) -> None:
-        """Offers exactly these."""
+        """Offer exactly these."""
         self.beginResetModel()
         self.choices = choices
         self.endResetModel()
@@ -53,7 +53,7 @@ class Choices(QAbstractListModel):
 
 
 def holding(typed: str, choices: Sequence[Choice]) -> list[Choice]:
-    """The entries whose words or hint hold every typed word, in their order; those that begin so come first."""
+    """Return the entries whose text or hint contains every typed word; those that begin with them come first."""
     wanted = typed.casefold().split()
     if not wanted:
         return list(choices)
@@ -67,7 +67,7 @@ def holding(typed: str, choices: Sequence[Choice]) -> list[Choice]:
 
 
 class Finder(QFrame):
-    """A line to type in and the entries that hold what is typed; arrows choose, Enter picks, Esc leaves.
+    """A search field and the matching entries; arrows move, Enter selects, Esc closes.
 
     Signals:
         picked: The `Choice` that the person picked.
@@ -76,7 +76,7 @@ class Finder(QFrame):
     picked = Signal(object)
 
     def __init__(self, parent: QWidget, words: str) -> None:
-        """Builds a hidden one; `words` says what is looked for."""
+        """Create it hidden; `words` describes what is searched."""
         super().__init__(parent, Qt.WindowType.Popup)
         self._above = parent
         self.setObjectName("finder")
@@ -101,7 +101,7 @@ class Finder(QFrame):
         self.list.clicked.connect(lambda _index: self._pick())
 
     def ask(self, choices: Sequence[Choice], current: Any, typed: str = "") -> None:
-        """Opens under its parent with these entries, `current` chosen if nothing is typed yet."""
+        """Open below the parent with these entries, `current` selected if nothing is typed yet."""
         self._all = choices
         self.line.setText(typed)
         self._filter(typed)

@@ -1,4 +1,4 @@
-"""A line of controls that goes on in a second line where there is no room for it in one."""
+"""A row of controls that wraps to a second line if it does not fit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Part:
 
 
 class WrappingRow(QWidget):
-    """Its parts follow each other, each as wide as it wishes to be; no button shrinks below its words."""
+    """A wrapping row of widgets at their preferred widths; no button shrinks below its text."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,7 +46,7 @@ class WrappingRow(QWidget):
         self._parts: list[_Part] = []
 
     def add(self, widget: QWidget, *, gap: int = theme.SPACE, stretch: bool = False, right: bool = False) -> None:
-        """Takes a part in.
+        """Add a widget.
 
         Args:
             widget: The part.

@@ -1,4 +1,4 @@
-"""A form made from a frozen dataclass: its fields' metadata give the labels, the bounds, the units and the help."""
+"""A form generated from a frozen dataclass: field metadata provides labels, bounds, units and help."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -31,7 +32,7 @@ EDITOR_WIDTH = 208
 
 
 class Form(QWidget):
-    """One row per field of a dataclass: label, editor, unit, and what the field means; advanced ones folded.
+    """One row per field: label, editor, unit and help; advanced fields are collapsed.
 
     The form holds no opinion on what is valid: `set_problems` writes a sentence under the field it belongs to.
 
@@ -53,7 +54,7 @@ class Form(QWidget):
         choosable: frozenset[str] = frozenset(),
         parent: QWidget | None = None,
     ) -> None:
-        """Builds the rows.
+        """Create the rows.
 
         Args:
             kind: A dataclass whose fields all have defaults and types int, float, bool, str or Literal.
@@ -89,38 +90,47 @@ class Form(QWidget):
         self.set_value(self._shown)
 
     def value(self) -> Any:
-        """An instance of the dataclass with what is in the editors.
+        """Return an instance of the dataclass with the values in the editors.
 
         A number that cannot be read is there as its text, for the checker to name.
         """
         return dataclasses.replace(self._shown, **{name: row.value() for name, row in self._rows.items()})
 
     def set_value(self, instance: Any) -> None:
-        """Shows the fields of `instance`; emits `changed` once."""
+        """Show the fields of `instance`; emits `changed` once."""
         self._shown = instance
         with QSignalBlocker(self):
             for name, row in self._rows.items():
                 row.set_value(getattr(instance, name))
         self.changed.emit()
 
-    def set_problems(self, problems: Mapping[str, str]) -> None:
-        """Writes each sentence under its field, and clears the others; unfolds what would hide one."""
+    def set_problems(self, problems: Mapping[str, str], repairs: Mapping[str, Any] | None = None) -> None:
+        """Show each message under its field and clear the others; expand collapsed fields with a message.
+
+        Args:
+            problems: Field -> what is wrong with it.
+            repairs: Field -> a value that mends it, which a button puts into its editor.
+        """
         for name, row in self._rows.items():
-            row.set_problem(problems.get(name, ""))
+            row.set_problem(problems.get(name, ""), (repairs or {}).get(name))
         hidden = self._fold is not None and not self._fold.isChecked()
         if hidden and any(name in problems and self._advanced.holds(row) for name, row in self._rows.items()):
             self._fold.setChecked(True)
 
+    def repair_words(self, name: str, value: Any) -> str:
+        """Return the label of a button that puts `value` into a field: `Use batch size 32`."""
+        return self._rows[name].repair_words(value)
+
     def editor(self, name: str) -> QWidget:
-        """The widget that edits the field, e.g. for the focus."""
+        """Return the field's editor, for example to focus it."""
         return self._rows[name].editor
 
     def set_choices(self, name: str, choices: Sequence[str]) -> None:
-        """Offers these values for a choosable field, whose own value stays."""
+        """Set the values offered for a field; its current value stays."""
         self._rows[name].set_choices(choices)
 
     def set_note(self, name: str, note: str) -> None:
-        """Replaces the help beside a field; empty brings its own help back."""
+        """Replace the help next to a field; an empty note restores the default help."""
         self._rows[name].set_note(note)
 
     def _make_fold(self, advanced: QWidget) -> Fold:
@@ -132,7 +142,7 @@ class Form(QWidget):
 
 
 class _Rows(QWidget):
-    """Rows of a form under each other, their columns in line."""
+    """Stacked form rows with aligned columns."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -146,22 +156,22 @@ class _Rows(QWidget):
         self._grid.setColumnStretch(2, 1)
 
     def add(self, row: FormRow) -> None:
-        """Appends a row: label, editor and help on a line, the problem under the editor."""
+        """Add a row: label, editor and help on a line, the problem below the editor."""
         line = 2 * self.count
         self._grid.addWidget(row.label, line, 0)
         self._grid.addWidget(row.field, line, 1, Qt.AlignmentFlag.AlignLeft)
         self._grid.addWidget(row.help, line, 2)
-        self._grid.addWidget(row.problem, line + 1, 1, 1, 2)
+        self._grid.addWidget(row.trouble, line + 1, 1, 1, 2)
         self._held.append(row)
         self.count += 1
 
     def holds(self, row: FormRow) -> bool:
-        """Whether the row is one of these."""
+        """Return whether the row is one of these."""
         return row in self._held
 
 
 class FormRow(QWidget):
-    """The widgets of one field; only a holder, its parts are placed by the grid.
+    """The widgets of one field; a mere container, because the grid places its parts.
 
     Signals:
         edited: The editor holds another value now.
@@ -189,11 +199,14 @@ class FormRow(QWidget):
         self.problem = _small_label("", parent)
         self.problem.setObjectName(f"problem-{field.name}")
         set_role(self.problem, "bad")
-        self.problem.hide()
+        self.repair = QPushButton(parent, objectName=f"repair-{field.name}", autoDefault=False)
+        self.repair.clicked.connect(self._mend)
+        self._better: Any = None
+        self.trouble = _stacked(self.problem, self.repair, parent)
         self.field = self._placed(str(field.metadata.get("unit", "")), label, browse, parent)
 
     def value(self) -> Any:
-        """What the editor holds, in the field's type where it can be read so."""
+        """Return the editor's content, converted to the field's type if possible."""
         if isinstance(self.editor, NumberBox):
             return self.editor.value()
         if isinstance(self.editor, Switch):
@@ -203,7 +216,7 @@ class FormRow(QWidget):
         return self.editor.text()
 
     def set_value(self, value: Any) -> None:
-        """Shows `value` in the editor."""
+        """Show `value` in the editor."""
         if isinstance(self.editor, NumberBox):
             self.editor.set_value(value)
         elif isinstance(self.editor, Switch):
@@ -217,7 +230,7 @@ class FormRow(QWidget):
             self.editor.setText(value)
 
     def set_choices(self, choices: Sequence[str]) -> None:
-        """Lists these values; what is in the editor stays."""
+        """Offer these values; the editor's content stays."""
         assert isinstance(self.editor, QComboBox)
         now = self.editor.currentText()
         with QSignalBlocker(self.editor):
@@ -227,12 +240,23 @@ class FormRow(QWidget):
             self.editor.setCurrentIndex(self.editor.findText(now))
             self.editor.setEditText(now)
 
-    def set_problem(self, sentence: str) -> None:
-        """Shows the sentence under the editor and marks the editor; empty takes both away."""
+    def repair_words(self, value: Any) -> str:
+        """Return the label of a button that puts `value` into the editor."""
+        name = self.label.text()
+        plain = name if name[:2].isupper() else name[:1].lower() + name[1:]
+        return f"Use {plain} {value:,}" if isinstance(value, int) else f"Use {plain} {value}"
+
+    def set_problem(self, sentence: str, better: Any = None) -> None:
+        """Show the message under the editor, with a button that fixes it; empty removes both."""
         if sentence and isinstance(self.editor, NumberBox) and isinstance(self.editor.value(), str):
             sentence = f"{self.label.text()}: type a {'whole ' * (self._hint is int)}number."
         self.problem.setText(sentence)
+        self._better = better if sentence else None
+        self.repair.setVisible(self._better is not None)
+        if self._better is not None:
+            self.repair.setText(self.repair_words(self._better))
         self.problem.setVisible(bool(sentence))
+        self.trouble.setVisible(bool(sentence))
         if bool(self.editor.property("invalid")) != bool(sentence):
             self.editor.setProperty("invalid", bool(sentence))
             self.editor.style().unpolish(self.editor)
@@ -240,8 +264,13 @@ class FormRow(QWidget):
         # A screen reader says the sentence with the field.
         self.editor.setAccessibleDescription(sentence or self._help_text)
 
+    def _mend(self) -> None:
+        if self._better is not None:
+            self.set_value(self._better)
+            self.edited.emit()
+
     def set_note(self, note: str) -> None:
-        """Shows `note` instead of the help."""
+        """Show `note` instead of the help."""
         self.help.setText(note or self._help_text)
 
     def _make_editor(self, field: dataclasses.Field) -> QWidget:
@@ -269,7 +298,7 @@ class FormRow(QWidget):
         return line
 
     def _placed(self, unit: str, label: str, browse: Browse | None, parent: QWidget) -> QWidget:
-        """The editor with its unit or its browse button beside it, all rows equally wide."""
+        """Return the editor with its unit or browse button, in the same width for all rows."""
         holder = QWidget(parent)
         holder.setFixedWidth(EDITOR_WIDTH)
         layout = QHBoxLayout(holder)
@@ -294,6 +323,19 @@ class FormRow(QWidget):
         path = chosen if isinstance(chosen, str) else chosen[0]
         if path:
             self.editor.setText(path)
+
+
+def _stacked(problem: QWidget, repair: QWidget, parent: QWidget) -> QWidget:
+    holder = QWidget(parent)
+    column = QVBoxLayout(holder)
+    column.setContentsMargins(0, 0, 0, SPACE)
+    column.setSpacing(SPACE)
+    column.addWidget(problem)
+    column.addWidget(repair, 0, Qt.AlignmentFlag.AlignLeft)
+    problem.hide()
+    repair.hide()
+    holder.hide()
+    return holder
 
 
 def _small_label(text: str, parent: QWidget) -> QLabel:

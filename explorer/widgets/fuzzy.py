@@ -1,10 +1,10 @@
-"""How well a few typed letters name an entry of a list."""
+"""Fuzzy matching of typed letters against the entries of a list."""
 
 from __future__ import annotations
 
 
 def score(typed: str, text: str) -> float | None:
-    """How well `typed` names `text`, higher is better; None if its letters do not occur in order.
+    """Return how well `typed` matches `text`, higher is better; None if its letters do not occur in order.
 
     Letters that follow each other and letters at the start of a word count most; among equals the shorter text wins.
     """

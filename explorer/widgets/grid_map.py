@@ -1,4 +1,4 @@
-"""A heat map in a fixed frame: colors by value, words under the pointer, a row chosen by a click or the arrow keys."""
+"""A heat map with values under the pointer; a click or a key selects a row or cell."""
 
 from __future__ import annotations
 
@@ -11,33 +11,43 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.widgets.cell_map import NOWHERE, CellMap
-from explorer.widgets.viridis import picture
+from explorer.widgets.cell_map import MOVES, NOWHERE, CellMap, write_on
+from explorer.widgets.viridis import picture, shade
 
 LEFT, BOTTOM, RIGHT, TOP = 22, 36, 66, 4
 BAR = 10
+MOST_CELL = 44
+HEADS_PX = 168
+"""Greatest room for the upright names above."""
+WRITTEN_CELL = 34
+"""Cells of at least this size have their value written on them."""
 
 
 @dataclass(frozen=True)
 class Heat:
-    """What is drawn; row 0 is on top.
+    """The data of a heat map; row 0 is at the top.
 
     Attributes:
         low, high: Ends of the colors; `log`: they move in equal factors.
         x_ticks: Column and words.
         cursor: Column of a dashed line; NaN for none.
         marked: Row in a frame; -1 for none.
+        row_names, column_names: Written at the left and upright above, where cells can be chosen; empty for neither.
+        dividers: Rows, and columns, before which a line parts groups.
     """
 
     values: Float[np.ndarray, "rows columns"]
     low: float
     high: float
     log: bool
-    x_label: str
-    y_label: str
+    x_label: str = ""
+    y_label: str = ""
     x_ticks: tuple[tuple[float, str], ...] = ()
     cursor: float = float("nan")
     marked: int = -1
+    row_names: tuple[str, ...] = ()
+    column_names: tuple[str, ...] = ()
+    dividers: tuple[int, ...] = ()
 
 
 class GridMap(CellMap):
@@ -45,9 +55,11 @@ class GridMap(CellMap):
 
     Signals:
         chosen: The row that was clicked, or moved to with the arrow keys.
+        cell_chosen: Row and column that were clicked, or Enter was pressed on; where both have names.
     """
 
     chosen = Signal(int)
+    cell_chosen = Signal(int, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,42 +67,68 @@ class GridMap(CellMap):
         self.setMinimumSize(150, 150)
 
     def show_heat(self, heat: Heat) -> None:
-        """Draws this."""
+        """Draw this heat map."""
         self.heat, pointed = heat, self._at
         self.show_cells(heat.values, shares(heat))
         # The next answer while a slider moves: the pointer is where it was.
         self._at = pointed if pointed[0] < len(heat.values) and pointed[1] < heat.values.shape[1] else NOWHERE
+        if heat.row_names:
+            self.setAccessibleDescription(f"{heat.values.shape[0]} by {heat.values.shape[1]} cells")
 
     def sizeHint(self) -> QSize:
-        return QSize(300, 260)
+        return QSize(640, 560) if self.heat is not None and self.heat.row_names else QSize(300, 260)
 
     def room(self) -> QRectF:
-        """Where the cells are, in pixels of the widget; square where there are as many rows as columns."""
+        """Return the rectangle of the cells in widget pixels; square if there are as many rows as columns."""
+        if self.heat is not None and self.heat.row_names:
+            return self._room_between_names(self.heat)
         wide, high = max(self.width() - LEFT - RIGHT, 1), max(self.height() - TOP - BOTTOM, 1)
         if self.heat is not None and self.heat.values.shape[0] == self.heat.values.shape[1]:
             wide = high = min(wide, high)
         return QRectF(LEFT, TOP, wide, high)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        row, _ = self.cell_at(event.position())
-        if row >= 0:
+        row, column = self.cell_at(event.position())
+        if self.heat is not None and self.heat.row_names:
+            if row >= 0 and event.button() == Qt.MouseButton.LeftButton:
+                self.cell_chosen.emit(row, column)
+        elif row >= 0:
             self.chosen.emit(row)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
-        if self.heat is None or event.key() not in steps:
+        if self.heat is not None and self.heat.row_names:
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._at != NOWHERE:
+                self.cell_chosen.emit(*self._at)
+            elif not self.move_by_key(event):
+                super().keyPressEvent(event)
+            return
+        if self.heat is None or event.key() not in MOVES:
             super().keyPressEvent(event)
             return
-        row = min(max(self.heat.marked + steps[Qt.Key(event.key())], 0), len(self.heat.values) - 1)
-        self.chosen.emit(row)
+        if self._at == NOWHERE:
+            self.point_at((max(self.heat.marked, 0), 0))
+        self.move_by_key(event)
+        if self._at[0] != self.heat.marked:
+            self.chosen.emit(self._at[0])
+
+    def words_at(self, row: int, column: int) -> str:
+        heat = self.heat
+        if heat is None or not heat.row_names:
+            return super().words_at(row, column)
+        names = f"{heat.row_names[row]}, {heat.column_names[column] if heat.column_names else column + 1}"
+        return f"{names}: {written(heat.values[row, column])}"
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        if self.heat is None:
+        if self.heat is None or not self.heat.values.size:
             return
         painter = QPainter(self)
         frame = self.room()
         painter.drawImage(frame, self._image)
-        self._paint_axes(painter, frame, self.heat)
+        if self.heat.row_names:
+            self._write_names(painter, frame, self.heat)
+            self._paint_lines(painter, frame, self.heat)
+        else:
+            self._paint_axes(painter, frame, self.heat)
         self._paint_bar(painter, frame, self.heat)
         self._paint_marks(painter, frame, self.heat)
 
@@ -134,20 +172,62 @@ class GridMap(CellMap):
             )
         row, column = self._at
         if row >= 0:
-            painter.setPen(QPen(QColor(theme.LIGHT.surface), 1))
+            painter.setPen(QPen(theme.color("text"), 2) if heat.row_names else QPen(QColor(theme.LIGHT.surface), 1))
             painter.drawRect(self.rect_of(row, column))
         if self.hasFocus():
             painter.setPen(QPen(theme.color("focus"), 1))
             painter.drawRect(frame.adjusted(-1, -1, 1, 1))
 
+    def _room_between_names(self, heat: Heat) -> QRectF:
+        metrics = self.fontMetrics()
+        longest = [max(map(metrics.horizontalAdvance, names)) for names in (heat.row_names, heat.column_names)]
+        left = min(longest[0] + theme.BETWEEN, max(80, self.width() // 3))
+        top = min(longest[1] + theme.BETWEEN, HEADS_PX, max(60, self.height() // 3))
+        rows, columns = heat.values.shape
+        side = min((self.width() - left - RIGHT) / columns, (self.height() - top - 2) / rows, MOST_CELL)
+        return QRectF(left, top, columns * max(side, 4.0), rows * max(side, 4.0))
+
+    def _write_names(self, painter: QPainter, room: QRectF, heat: Heat) -> None:
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        metrics, size = painter.fontMetrics(), room.height() / len(heat.values)
+        if size < metrics.height() - 4:
+            return
+        left, top = int(room.left()) - theme.INSIDE, int(room.top()) - theme.INSIDE
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for place, name in enumerate(heat.row_names):
+            painter.setPen(theme.color("text" if place == self._at[0] else "secondary"))
+            words = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, left)
+            painter.drawText(QRectF(0, room.top() + (place + 0.5) * size - 10, left, 20), int(right), words)
+        for place, name in enumerate(heat.column_names):
+            painter.setPen(theme.color("text" if place == self._at[1] else "secondary"))
+            painter.save()
+            painter.translate(room.left() + (place + 0.5) * size, top)
+            painter.rotate(-90)
+            words = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, top)
+            painter.drawText(QRectF(0, -10, top, 20), int(Qt.AlignmentFlag.AlignVCenter), words)
+            painter.restore()
+
+    def _paint_lines(self, painter: QPainter, room: QRectF, heat: Heat) -> None:
+        size = room.height() / len(heat.values)
+        if size >= WRITTEN_CELL:
+            grounds = shade(shares(heat))
+            for (row, column), value in np.ndenumerate(heat.values):
+                if np.isfinite(value):
+                    write_on(painter, self.rect_of(row, column), value, QColor(*grounds[row, column].tolist()))
+        painter.setPen(QPen(theme.color("surface"), 2))
+        for place in heat.dividers:
+            x, y = room.left() + place * size, room.top() + place * size
+            painter.drawLine(QPointF(x, room.top()), QPointF(x, room.bottom()))
+            painter.drawLine(QPointF(room.left(), y), QPointF(room.right(), y))
+
 
 def written(value: float) -> str:
-    """An end of the scale in few letters: `1,024`, `16.9`, `0.0001`."""
+    """Format an end of the scale briefly: `1,024`, `16.9`, `0.0001`."""
     return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace("-", "−")
 
 
 def shares(heat: Heat) -> Float[np.ndarray, "rows columns"]:
-    """Where each cell stands between both ends of the scale, 0 to 1; NaN stays."""
+    """Return each cell's relative position on the scale, 0 to 1; NaN stays."""
     values, low, high = heat.values, heat.low, heat.high
     if heat.log:
         values, low, high = np.log(np.maximum(values, low)), np.log(low), np.log(high)

@@ -1,4 +1,4 @@
-"""A splitter with a hairline that is easy to catch."""
+"""A splitter with a thin handle that is easy to grab."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from explorer.theme import INSIDE, color
 
 
 class HairlineSplitter(QSplitter):
-    """Its handle is 9 px to the pointer and 1 px to the eye."""
+    """A splitter whose handle is 1 px wide visually but 9 px for the mouse."""
 
     def __init__(self, orientation: Qt.Orientation, parent: QWidget | None = None) -> None:
         super().__init__(orientation, parent)

@@ -1,4 +1,4 @@
-"""A card beside what the pointer rests on: picture, words, and a few numbers in columns."""
+"""A hover card: image, text, and a few numbers in columns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.widgets.accessible import announce
 
 PICTURE_PX = 96
 WORDS_PX = 232
@@ -26,7 +27,7 @@ class HoverRow:
 
 
 class HoverCard(QFrame):
-    """Floats over its parent near a place, inside the parent, never under the pointer; takes no mouse events."""
+    """A card near a point inside its parent, never under the pointer; ignores the mouse."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -48,7 +49,7 @@ class HoverCard(QFrame):
         self.hide()
 
     def tell(self, caption: str, line: str, heads: Sequence[str], rows: Sequence[HoverRow]) -> None:
-        """Shows these words, and the numbers under their heads."""
+        """Show this text, and the numbers under their headings."""
         self._caption.setText(caption)
         self._line.setText(line)
         self._line.setVisible(bool(line))
@@ -65,7 +66,7 @@ class HoverCard(QFrame):
         self.adjustSize()
 
     def set_picture(self, picture: QPixmap | None, *, instead: str = "") -> None:
-        """Shows the picture, or words in its place."""
+        """Show the image, or text in its place."""
         if picture is None:
             self._picture.setPixmap(QPixmap())
             self._picture.setText(instead)
@@ -77,18 +78,19 @@ class HoverCard(QFrame):
 
     @property
     def words(self) -> str:
-        """All the card says, for tests and screen readers."""
+        """The card's full text, for tests and screen readers."""
         labels = self.findChildren(QLabel)
         return "\n".join(label.text() for label in labels if label.text())
 
     def show_at(self, place: QPoint, room: QRect) -> None:
-        """Shows the card below `place`, or above it where there is more room, inside `room` of the parent."""
+        """Show the card below `place`, or above it if there is more space, inside `room` of the parent."""
         self.adjustSize()
         room = room if room.width() >= self.width() else self.parentWidget().rect()
         below = place.y() + AWAY_PX
         y = below if below + self.height() <= room.bottom() else place.y() - AWAY_PX - self.height()
         x = min(max(place.x() - self.width() // 2, room.left()), room.right() - self.width())
         self.move(max(x, 0), max(y, 0))
+        announce(self, self.words)
         self.show()
         self.raise_()
 

@@ -1,4 +1,4 @@
-"""One picture, as large as fits, or a sign while there is none."""
+"""One image, as large as fits, or an icon if there is none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_ENLARGED = 4.0
 def paint_square(
     painter: QPainter, square: QRect, pixmap: QPixmap | None, *, sign: str = "image", role: str = "disabled"
 ) -> None:
-    """The middle square of a picture with rounded corners; a sign where there is none."""
+    """Paint the center square of an image with rounded corners, or an icon if there is none."""
     clip = QPainterPath()
     clip.addRoundedRect(QRectF(square), 4, 4)
     painter.save()
@@ -31,7 +31,7 @@ def paint_square(
 
 
 class ImageBox(QWidget):
-    """Shows a pixmap whole, in its own proportions, on a quiet ground."""
+    """A complete pixmap in its own aspect ratio on a muted background."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -44,11 +44,11 @@ class ImageBox(QWidget):
 
     @property
     def pixmap(self) -> QPixmap | None:
-        """What is shown."""
+        """The pixmap shown."""
         return self._pixmap
 
     def show_picture(self, pixmap: QPixmap | None, *, broken: bool = False) -> None:
-        """Shows a pixmap; without one a sign, of damage if `broken`."""
+        """Show a pixmap, or an icon if there is none; a damage icon if `broken`."""
         self._pixmap = pixmap
         self._sign, self._role = ("triangle-alert", "bad") if broken else ("image", "disabled")
         self.update()

@@ -1,4 +1,4 @@
-"""Pictures side by side with a share over each and its caption below; one may be chosen."""
+"""Images in a row with a share above and a caption below; one can be selected."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
+from explorer.widgets.accessible import announce, present
 from explorer.widgets.image_box import paint_square
 
 LEAST_PX: Final = 84
@@ -36,7 +37,7 @@ CAPTION_PX: Final = 32
 
 @dataclass(frozen=True)
 class RowPicture:
-    """One picture: its file, the words over it, its caption, a share of a bar (NaN for none), whether in a frame."""
+    """One image: its file, the text above it, its caption, its bar's share (NaN: none), and whether it is framed."""
 
     path: str
     words: str
@@ -46,7 +47,7 @@ class RowPicture:
 
 
 class PictureRow(QWidget):
-    """As many pictures as fit, the rest left out; their number is in `fitting`.
+    """As many images as fit; `fitting` is their number.
 
     Signals:
         chosen: Place of the picture that was clicked, or chosen with the arrow keys and Enter.
@@ -64,37 +65,38 @@ class PictureRow(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._fit_height()
         self.setMouseTracking(True)
+        present(self, "Graphic")
         theme.theme().changed.connect(self.update)
 
     @property
     def shown(self) -> tuple[RowPicture, ...]:
-        """All pictures, also those that do not fit."""
+        """All images, including those that do not fit."""
         return self._shown
 
     def show_pictures(self, shown: Sequence[RowPicture], color: str) -> None:
-        """Shows these; `color` (a token or `#rrggbb`) paints the bars."""
+        """Show these images; `color` (a token or `#rrggbb`) paints the bars."""
         self._shown, self._color = tuple(shown), color
         self._current = min(self._current, max(len(self._shown) - 1, 0))
         self.setAccessibleDescription("; ".join(f"{s.words}: {s.caption}" for s in self._shown))
         self.update()
 
     def picture_arrived(self, path: str) -> None:
-        """Paints again if this picture is shown."""
+        """Repaint if this image is shown."""
         if any(s.path == path for s in self._shown):
             self.update()
 
     @property
     def scale(self) -> float:
-        """How much larger pictures are than on a narrow screen."""
+        """The factor by which images are larger than on a narrow screen."""
         return LARGER if self.width() >= ROOMY_PX else 1.0
 
     @property
     def fitting(self) -> int:
-        """How many are drawn."""
+        """The number of images drawn."""
         return max(1, min(len(self._shown), int(self.width() / (LEAST_PX * self.scale))))
 
     def place(self, number: int) -> QRect:
-        """Where a picture is, words and caption included."""
+        """Return an image's rectangle, including text and caption."""
         wide = min(self.width() // max(self.fitting, 1), round(MOST_PX * self.scale))
         return QRect(number * wide, 0, wide, self.height())
 
@@ -124,6 +126,7 @@ class PictureRow(QWidget):
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()), 0)
         if step and self._shown:
             self._current = min(max(self._current + step, 0), self.fitting - 1)
+            announce(self, f"{self._shown[self._current].words}: {self._shown[self._current].caption}")
             self.update()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self._shown:
             self.chosen.emit(self._current)

@@ -1,4 +1,4 @@
-"""A strip of thumbnails with a few words under each; only those in sight are decoded and drawn."""
+"""A strip of thumbnails with short texts; only visible ones are decoded and drawn."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MARK: Final = 18
 
 @dataclass(frozen=True)
 class StripItem:
-    """One picture of the strip.
+    """One image of the strip.
 
     Attributes:
         path: Of the image file; also its identity.
@@ -54,7 +54,7 @@ class StripItem:
 
 
 class StripModel(QAbstractListModel):
-    """The items of a strip; `UserRole` gives the whole `StripItem`."""
+    """The list model of a strip; `UserRole` gives the whole `StripItem`."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,7 +76,7 @@ class StripModel(QAbstractListModel):
         return None
 
     def replace(self, items: Sequence[StripItem]) -> None:
-        """Shows these items; where only words changed the view keeps its place."""
+        """Show these items; if only texts changed, the view keeps its position."""
         new = tuple(items)
         if [item.path for item in new] == [item.path for item in self.items]:
             changed = [row for row, (old, now) in enumerate(zip(self.items, new, strict=True)) if old != now]
@@ -101,7 +101,7 @@ class ImageStrip(QListView):
     remove_asked = Signal(list)
 
     def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
-        """Builds an empty strip; `picture` gives the thumbnail of a path, or None while there is none."""
+        """Create an empty strip; `picture` returns the thumbnail of a path, or None while there is none."""
         super().__init__(parent)
         self._model = StripModel(self)
         self.setModel(self._model)
@@ -122,16 +122,16 @@ class ImageStrip(QListView):
 
     @property
     def items(self) -> tuple[StripItem, ...]:
-        """What is shown, from left to right."""
+        """The items from left to right."""
         return self._model.items
 
     @property
     def current(self) -> str:
-        """Path of the current picture; empty if there is none."""
+        """The path of the current image; empty if there is none."""
         return self._path(self.currentIndex())
 
     def show_items(self, items: Sequence[StripItem]) -> None:
-        """Shows these; the current picture stays current, or its neighbor if it is gone."""
+        """Show these items; the current image stays current, or its neighbor replaces it."""
         before, row = self.current, self.currentIndex().row()
         self._model.replace(items)
         if not items or self.current:
@@ -142,7 +142,7 @@ class ImageStrip(QListView):
         self.choose(before if before in paths else paths[min(max(row, 0), len(paths) - 1)])
 
     def choose(self, path: str) -> None:
-        """Makes this picture the current one and brings it into sight."""
+        """Make this image current and scroll to it."""
         for row, item in enumerate(self.items):
             if item.path == path:
                 index = self._model.index(row)
@@ -151,7 +151,7 @@ class ImageStrip(QListView):
                 return
 
     def picture_arrived(self, path: str) -> None:
-        """Draws a picture that can be had now."""
+        """Draw an image that has become available."""
         for row, item in enumerate(self.items):
             if item.path == path:
                 self.update(self._model.index(row))
@@ -164,7 +164,7 @@ class ImageStrip(QListView):
         super().keyPressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Turns the wheel's up and down into left and right: there is nothing above or below."""
+        """Scroll horizontally with the vertical wheel."""
         delta = event.angleDelta()
         move = event.pixelDelta() if not event.pixelDelta().isNull() else QPoint(delta.x() // 2, delta.y() // 2)
         bar = self.horizontalScrollBar()
@@ -177,7 +177,7 @@ class ImageStrip(QListView):
 
 
 class _Cell(QStyledItemDelegate):
-    """Paints one picture with its words."""
+    """Paints one image with its text."""
 
     def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget) -> None:
         super().__init__(parent)
@@ -239,7 +239,7 @@ class _Cell(QStyledItemDelegate):
 
 
 def cell_size() -> QSize:
-    """Of one picture with its words."""
+    """Return the size of one image with its text."""
     return QSize(PICTURE + 2 * PAD + 4, PICTURE + 2 * PAD + LINES * LINE + 10)
 
 

@@ -1,4 +1,4 @@
-"""Which color and mark is which series, with selected / total."""
+"""A legend of series with their colors, marks, and selected / total counts."""
 
 from __future__ import annotations
 
@@ -7,27 +7,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPolygonF
+from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 
-Mark = Literal["disc", "diamond", "line", "dashes", "square"]
+Mark = Literal["disc", "diamond", "line", "square"]
+MARK_PX = 18
+"""Width of a line in front of a text; of other marks, that of the room around them."""
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """One series: its words, color (`#rrggbb`), mark, and how many of how many are selected if that is known."""
+    """One series: text, color (`#rrggbb`), mark, dashes of a line, brush of a bar, and counts if known."""
 
     words: str
     color: str
     mark: Mark = "disc"
+    dash: tuple[float, ...] = ()
+    brush: QBrush | None = None
     total: int | None = None
     selected: int | None = None
 
     @property
     def text(self) -> str:
-        """The words with the count: `images 12 / 1,024`."""
+        """The text with the count: `images 12 / 1,024`."""
         if self.total is None:
             return self.words
         count = f"{self.total:,}" if self.selected is None else f"{self.selected:,} / {self.total:,}"
@@ -35,7 +39,7 @@ class LegendEntry:
 
 
 class Legend(QWidget):
-    """A row of entries that flows into as many lines as it needs.
+    """A row of entries that wraps to as many lines as needed.
 
     Signals:
         clicked: The place of the entry that was clicked.
@@ -57,11 +61,11 @@ class Legend(QWidget):
 
     @property
     def entries(self) -> tuple[LegendEntry, ...]:
-        """What is shown."""
+        """The entries shown."""
         return self._entries
 
     def show_entries(self, entries: Sequence[LegendEntry]) -> None:
-        """Shows exactly these."""
+        """Show exactly these."""
         if tuple(entries) != self._entries:
             self._entries = tuple(entries)
             self._laid.clear()
@@ -92,9 +96,16 @@ class Legend(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         for entry, room in zip(self._entries, self._places(self.width()), strict=True):
-            paint_mark(painter, QPointF(room.left() + 5, room.center().y()), entry.mark, QColor(entry.color))
+            paint_mark(
+                painter,
+                QPointF(room.left() + MARK_PX / 2, room.center().y()),
+                entry.mark,
+                QColor(entry.color),
+                entry.dash,
+                entry.brush,
+            )
             painter.setPen(theme.color("secondary"))
-            words = room.adjusted(16, 0, 0, 0)
+            words = room.adjusted(MARK_PX + 5, 0, 0, 0)
             painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, entry.text)
 
     def changeEvent(self, event: QEvent) -> None:
@@ -111,7 +122,7 @@ class Legend(QWidget):
         metrics = self.fontMetrics()
         places, x, y = [], 0.0, 0.0
         for entry in self._entries:
-            wide = metrics.horizontalAdvance(entry.text) + 16.0
+            wide = metrics.horizontalAdvance(entry.text) + MARK_PX + 5.0
             if x > 0 and x + wide > width:
                 x, y = 0.0, y + self.LINE
             places.append(QRectF(x, y, wide, self.LINE))
@@ -119,10 +130,17 @@ class Legend(QWidget):
         return places
 
 
-def paint_mark(painter: QPainter, center: QPointF, mark: Mark, paint: QColor) -> None:
-    """Draws one mark, about 9 px wide, around `center`."""
+def paint_mark(
+    painter: QPainter,
+    center: QPointF,
+    mark: Mark,
+    paint: QColor,
+    dash: tuple[float, ...] = (),
+    brush: QBrush | None = None,
+) -> None:
+    """Draw one mark around `center`, about 9 px wide, or a line of 20 px with these dashes."""
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(paint)
+    painter.setBrush(brush if brush is not None else paint)
     x, y = center.x(), center.y()
     if mark == "disc":
         painter.drawEllipse(center, 4.5, 4.5)
@@ -132,8 +150,11 @@ def paint_mark(painter: QPainter, center: QPointF, mark: Mark, paint: QColor) ->
         )
     elif mark == "square":
         painter.drawRoundedRect(QRectF(x - 4.5, y - 4.5, 9, 9), 2, 2)
-    elif mark == "dashes":
-        for left in (x - 7, x + 1):
-            painter.drawRoundedRect(QRectF(left, y - 1.25, 6, 2.5), 1.25, 1.25)
     else:
-        painter.drawRoundedRect(QRectF(x - 6, y - 1.25, 12, 2.5), 1.25, 1.25)
+        pen = QPen(paint, 2.0)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        if dash:
+            # Shorter than in the plot, so that the pattern fits.
+            pen.setDashPattern([0.6 * part for part in dash])
+        painter.setPen(pen)
+        painter.drawLine(QPointF(x - MARK_PX / 2, y), QPointF(x + MARK_PX / 2, y))

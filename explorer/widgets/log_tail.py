@@ -1,4 +1,4 @@
-"""The end of a growing text file, searched and followed."""
+"""A view of the end of a growing text file, with search and follow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOST_MARKS: Final = 2_000
 
 @dataclass(frozen=True)
 class Piece:
-    """What was read of a file: its bytes from `start` to `end`, and whether older ones were left out."""
+    """Part of a file: its bytes from `start` to `end`, and whether older ones were skipped."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class Piece:
 
 
 def read_piece(path: Path, position: int | None) -> Piece:
-    """The bytes of the file after `position`; its last 256 kB when that is None or lies beyond the file's end.
+    """Read the file after `position`; its last 256 kB if that is None or beyond the end.
 
     A file that is not there (yet) is empty.
     """
@@ -67,7 +67,7 @@ def read_piece(path: Path, position: int | None) -> Piece:
 
 
 class LogTail(QWidget):
-    """Shows a log file and follows its end, unless the person has scrolled up; Ctrl+F searches it."""
+    """Shows a log file and follows its end unless scrolled up; Ctrl+F searches it."""
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -80,7 +80,7 @@ class LogTail(QWidget):
         theme().follow(self._mark)
 
     def show_file(self, path: Path | None) -> None:
-        """Shows the end of `path` and follows it; None empties the view."""
+        """Show the end of `path` and follow it; None clears the view."""
         if path == self._path:
             return
         self._path, self._position, self._rest = path, None, b""
@@ -137,7 +137,7 @@ class LogTail(QWidget):
     # -- searching ---------------------------------------------------------------------------------------------
 
     def find_next(self, *, backward: bool = False) -> bool:
-        """Goes to the next (or previous) place that holds the searched words, around the end; whether there is one."""
+        """Move to the next (or previous) match, wrapping around; return whether there is one."""
         wanted = self.search.text()
         if not wanted:
             return False
@@ -150,7 +150,7 @@ class LogTail(QWidget):
         return self.text.find(wanted, flags)
 
     def _mark(self) -> None:
-        """Puts a ground under every place found, and says how many there are."""
+        """Highlight all matches and show their number."""
         wanted, marks = self.search.text(), []
         look = QTextCharFormat()
         look.setBackground(color("warn_soft"))

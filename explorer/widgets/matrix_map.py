@@ -1,4 +1,4 @@
-"""A matrix that can be zoomed from very many cells down to one, with pictures on its axes when near."""
+"""A matrix that zooms from very many cells to one, with images on its axes when zoomed in."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap, QWheelEvent
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.widgets.cell_map import write_on
+from explorer.widgets.accessible import present
+from explorer.widgets.cell_map import MOVES, NOWHERE, write_on
 from explorer.widgets.viridis import picture
 
 MARGIN: Final = 52
@@ -26,7 +27,7 @@ STEP: Final = 1.25
 
 @dataclass(frozen=True)
 class Area:
-    """Which part is looked at, in cells; rows run from `top` to `bottom`, columns from `left` to `right`."""
+    """The visible part, in cells; rows run from `top` to `bottom`, columns from `left` to `right`."""
 
     top: float
     bottom: float
@@ -35,15 +36,15 @@ class Area:
 
     @property
     def whole(self) -> tuple[int, int, int, int]:
-        """The smallest range of whole cells that holds it: top, bottom, left, right."""
+        """The smallest range of whole cells that contains the area: top, bottom, left, right."""
         return math.floor(self.top), math.ceil(self.bottom), math.floor(self.left), math.ceil(self.right)
 
 
 class MatrixMap(QWidget):
-    """Cells of a square matrix; who uses it brings the picture of the part that is looked at.
+    """Cells of a square matrix; its user supplies the image of the visible part.
 
-    The wheel zooms about the pointer, dragging moves, a double click shows all; arrow keys, plus, minus and Home do
-    the same.
+    The wheel with Ctrl zooms about the pointer, dragging moves, a double click shows all; plus, minus and Home do the
+    same, and arrow keys with Ctrl. Arrow keys alone point at the next cell, Enter clicks it.
 
     Signals:
         area_changed: Another part is looked at.
@@ -64,10 +65,12 @@ class MatrixMap(QWidget):
         self._image_area = Area(0, 1, 0, 1)
         self._values: Float[np.ndarray, "r c"] = np.zeros((0, 0))
         self._marked: tuple[int, int] = (-1, -1)
+        self._at: tuple[int, int] = NOWHERE
         self._selected: frozenset[int] = frozenset()
         self._grip: QPointF | None = None
         self._moved = False
         self.setMouseTracking(True)
+        present(self, "Chart")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumSize(180, 180)
         theme.theme().changed.connect(self.update)
@@ -75,7 +78,7 @@ class MatrixMap(QWidget):
     # What is shown ----------------------------------------------------------------------------------------------
 
     def set_size(self, cells: int) -> None:
-        """A matrix of `cells` x `cells`; all of it is looked at if it is of another size than before."""
+        """Set the matrix to `cells` x `cells`, and show all of it if the size changed."""
         if cells != self.size_cells:
             self.size_cells = cells
             self._image = None
@@ -84,28 +87,28 @@ class MatrixMap(QWidget):
     def show_values(
         self, values: Float[np.ndarray, "r c"], area: tuple[int, int, int, int], low: float, high: float
     ) -> None:
-        """The picture of a part: `values` fill `area` (top, bottom, left, right) evenly; colors run low to high."""
+        """Fill `area` (top, bottom, left, right) evenly with `values`, colored from `low` to `high`."""
         self._values = np.asarray(values)
         self._image = picture((self._values - low) / max(high - low, 1e-9))
         self._image_area = Area(*map(float, area))
         self.update()
 
     def set_selected(self, places: Sequence[int]) -> None:
-        """Marks these rows and columns at the axes."""
+        """Mark these rows and columns on the axes."""
         self._selected = frozenset(int(p) for p in places)
         self.update()
 
     def mark(self, row: int, column: int) -> None:
-        """Rings a cell; -1 for none."""
+        """Ring a cell; -1 for none."""
         self._marked = (row, column)
         self.update()
 
     def show_all(self) -> None:
-        """Looks at the whole matrix."""
+        """Show the whole matrix."""
         self.look_at(Area(0, self.size_cells, 0, self.size_cells))
 
     def look_at(self, area: Area) -> None:
-        """Looks at a part; it is kept inside the matrix, and at least one cell large."""
+        """Show a part, kept inside the matrix and at least one cell large."""
         n = float(max(self.size_cells, 1))
         height = min(max(area.bottom - area.top, 1.0), n)
         width = min(max(area.right - area.left, 1.0), n)
@@ -118,7 +121,7 @@ class MatrixMap(QWidget):
         self.update()
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Enlarges (`factor` > 1) about a place of the widget, its middle by default."""
+        """Zoom in (`factor` > 1) about a widget position, by default its center."""
         room, area = self.room, self.area
         about = room.center() if about is None else about
         across, down = (about.x() - room.left()) / room.width(), (about.y() - room.top()) / room.height()
@@ -129,17 +132,17 @@ class MatrixMap(QWidget):
 
     @property
     def room(self) -> QRectF:
-        """Where cells are drawn: a square."""
+        """The square in which cells are drawn."""
         side = max(16.0, min(self.width() - MARGIN - 4.0, self.height() - MARGIN - 4.0))
         return QRectF(MARGIN, 2, side, side)
 
     @property
     def cell_px(self) -> float:
-        """Height of a cell."""
+        """The height of a cell."""
         return self.room.height() / max(self.area.bottom - self.area.top, 1e-9)
 
     def cell_at(self, place: QPointF) -> tuple[int, int]:
-        """Row and column under a place of the widget, (-1, -1) outside."""
+        """Return row and column at a widget position, (-1, -1) outside."""
         room, area = self.room, self.area
         if not room.contains(place) or not self.size_cells:
             return -1, -1
@@ -148,7 +151,7 @@ class MatrixMap(QWidget):
         return min(int(row), self.size_cells - 1), min(int(column), self.size_cells - 1)
 
     def place_of(self, row: float, column: float) -> QPointF:
-        """Where the upper left corner of a cell is drawn."""
+        """Return the position of a cell's upper left corner."""
         room, area = self.room, self.area
         x = room.left() + (column - area.left) / (area.right - area.left) * room.width()
         y = room.top() + (row - area.top) / (area.bottom - area.top) * room.height()
@@ -157,6 +160,9 @@ class MatrixMap(QWidget):
     # Events -----------------------------------------------------------------------------------------------------
 
     def wheelEvent(self, event: QWheelEvent) -> None:
+        if not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            event.ignore()
+            return
         self.zoom(STEP ** (event.angleDelta().y() / 120), event.position())
         event.accept()
 
@@ -188,6 +194,7 @@ class MatrixMap(QWidget):
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
+        self._at = NOWHERE
         self.pointed.emit(-1, -1)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -199,7 +206,11 @@ class MatrixMap(QWidget):
             Qt.Key.Key_Left: (0.0, -across),
             Qt.Key.Key_Right: (0.0, across),
         }
-        if key in moves:
+        if key in MOVES and not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self._point_by_key(*MOVES[Qt.Key(key)])
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._at != NOWHERE:
+            self.clicked.emit(*self._at)
+        elif key in moves:
             dy, dx = moves[key]
             self.look_at(Area(area.top + dy, area.bottom + dy, area.left + dx, area.right + dx))
         elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
@@ -210,6 +221,21 @@ class MatrixMap(QWidget):
             self.show_all()
         else:
             super().keyPressEvent(event)
+
+    def _point_by_key(self, down: int, right: int) -> None:
+        """Make the next cell current and scroll to it."""
+        if not self.size_cells:
+            return
+        area = self.area
+        before = self._at if self._at != NOWHERE else (int(area.top) - down, int(area.left) - right)
+        row, column = (min(max(place, 0), self.size_cells - 1) for place in (before[0] + down, before[1] + right))
+        self._at = (row, column)
+        height, width = area.bottom - area.top, area.right - area.left
+        top = min(max(area.top, row + 1 - height), row)
+        left = min(max(area.left, column + 1 - width), column)
+        self.look_at(Area(top, top + height, left, left + width))
+        self.pointed.emit(row, column)
+        self.update()
 
     # Painting ---------------------------------------------------------------------------------------------------
 
@@ -230,7 +256,8 @@ class MatrixMap(QWidget):
             painter.restore()
         self._paint_axes(painter)
         if self.hasFocus():
-            painter.setPen(theme.color("focus"))
+            painter.setClipping(False)
+            painter.setPen(QPen(theme.color("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(room)
 
@@ -246,9 +273,10 @@ class MatrixMap(QWidget):
                 write_on(painter, QRectF(*corners), self._values[i, j], self._image.pixelColor(j, i))
 
     def _paint_mark(self, painter: QPainter) -> None:
-        row, column = self._marked
-        if row < 0:
-            return
+        for row, column in {self._marked, self._at} - {NOWHERE}:
+            self._ring(painter, row, column)
+
+    def _ring(self, painter: QPainter, row: int, column: int) -> None:
         cell = QRectF(self.place_of(row, column), self.place_of(row + 1, column + 1))
         if cell.width() < 8:
             cell = QRectF(cell.center().x() - 4, cell.center().y() - 4, 8, 8)
@@ -322,7 +350,7 @@ class MatrixMap(QWidget):
 
 
 class ColorScale(QWidget):
-    """What the colors mean: a thin bar with the values at its ends."""
+    """A color scale: a thin bar with the values at its ends."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -331,7 +359,7 @@ class ColorScale(QWidget):
         theme.theme().changed.connect(self.update)
 
     def show_range(self, low: float, high: float, words: str) -> None:
-        """Says what the least and the greatest color are."""
+        """Set the values of the lowest and the highest color."""
         self.low, self.high, self.words = low, high, words
         self.setAccessibleName(f"{words} from {low:.2f} to {high:.2f}")
         self.update()
@@ -350,7 +378,7 @@ class ColorScale(QWidget):
 
 
 def ticks(first: float, last: float, most: int = 5) -> list[int]:
-    """Round whole numbers between the ends, at most `most` + 1 of them."""
+    """Return round integers between the ends, at most `most` + 1 of them."""
     rough = max(last - first, 1e-9) / most
     decade = 10 ** math.floor(math.log10(max(rough, 1)))
     step = max(1, int(next(m * decade for m in (1, 2, 5, 10) if m * decade >= rough)))

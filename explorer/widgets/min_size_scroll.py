@@ -1,4 +1,4 @@
-"""Room for what needs more than there is: nothing is squashed below its least size, it scrolls instead."""
+"""A scroll area that prevents content from shrinking below its minimum size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 
 class Roomy(QScrollArea):
-    """Gives its content all the room it has, and never less than the content's least size.
+    """A scroll area whose content fills it, but never shrinks below its minimum size.
 
     `QScrollArea.setWidgetResizable` would scroll as soon as words that wrap have less than they prefer.
     """
@@ -50,7 +50,7 @@ class Roomy(QScrollArea):
 
 
 def _least(widget: QWidget, width: int) -> QSize:
-    """The least size of a widget that is `width` wide or as much wider as it must be."""
+    """Return the minimum size of a widget that is at least `width` wide."""
     layout = widget.layout()
     if layout is None:
         return widget.minimumSizeHint().expandedTo(widget.minimumSize())

@@ -1,4 +1,4 @@
-"""A box for one number that never hides what was typed: out of range is shown as wrong, not silently changed."""
+"""A number box that keeps what was typed: out-of-range values are marked, not changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TYPABLE: Final = re.compile(r"[0-9eE+\-., _]*")
 
 
 class NumberBox(QAbstractSpinBox):
-    """An integer or a float with arrows; what cannot be read as a number is kept as text for the checker to name.
+    """An integer or float with arrows; invalid input is kept as text for validation.
 
     QSpinBox refuses keys that lead out of its range, and QDoubleSpinBox rounds to a fixed number of decimals:
     neither lets a form say what is wrong, nor holds 1e-6.
@@ -43,7 +43,7 @@ class NumberBox(QAbstractSpinBox):
         self.lineEdit().textChanged.connect(self.edited)
 
     def value(self) -> int | float | str:
-        """The number, or the text itself while it is none."""
+        """Return the number, or the text itself if it is not a number."""
         if self._exact is not None and self._exact[0] == self.text():
             return self._exact[1]
         text = self.text().strip().replace("_", "").replace(" ", "")
@@ -53,7 +53,7 @@ class NumberBox(QAbstractSpinBox):
             return self.text()
 
     def set_value(self, value: int | float) -> None:
-        """Shows `value` with up to 6 digits; until somebody types, `value()` has all of them."""
+        """Show `value` with up to 6 digits; until edited, `value()` returns all of them."""
         self._exact = (written(value), value)
         self.lineEdit().setText(written(value))
 
@@ -87,7 +87,7 @@ class NumberBox(QAbstractSpinBox):
         self.selectAll()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scrolling the form must not change the number that happens to be under the pointer."""
+        """Ignore the wheel, so that scrolling a form does not change the number under the pointer."""
         event.ignore()
 
     def minimumSizeHint(self) -> QSize:
@@ -95,12 +95,12 @@ class NumberBox(QAbstractSpinBox):
 
 
 def written(value: int | float) -> str:
-    """A number as a person would type it: `256`, `0.001`, `1e-06`, `14.2857`."""
+    """Format a number as a user would type it: `256`, `0.001`, `1e-06`, `14.2857`."""
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
 def step_size(value: int | float, *, whole: bool) -> float:
-    """What one press of an arrow adds: a tenth of the number's decade, at least 1 for whole numbers."""
+    """Return the step of an arrow: a tenth of the number's decade, at least 1 for integers."""
     if value == 0:
         return 1 if whole else 0.01
     decade = 10.0 ** (math.floor(math.log10(abs(value))) - 1)

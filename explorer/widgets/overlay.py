@@ -1,4 +1,4 @@
-"""A raised panel over the window: dims what is behind, closes on Esc or a click outside, gives the focus back."""
+"""A panel over the window that dims the rest, closes on Esc or a click outside, and returns the focus."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Overlay(QWidget):
     closed = Signal()
 
     def __init__(self, parent: QWidget, *, name: str, width: int, top: bool = False) -> None:
-        """Builds the panel, hidden; `top` hangs it near the upper edge instead of the middle."""
+        """Create the panel hidden; `top` places it near the upper edge instead of the center."""
         super().__init__(parent)
         self.panel = QFrame(self, objectName=name)
         self.panel.setMaximumWidth(width)
@@ -35,7 +35,7 @@ class Overlay(QWidget):
         self.hide()
 
     def open(self, focus: QWidget | None = None) -> None:
-        """Shows the panel over everything and gives the keyboard to `focus`, or to the panel itself."""
+        """Show the panel over everything and focus `focus`, or the panel itself."""
         if self.isHidden():
             self._focus_before = QApplication.focusWidget()
         self._cover()
@@ -44,7 +44,7 @@ class Overlay(QWidget):
         (focus or self).setFocus(Qt.FocusReason.PopupFocusReason)
 
     def close_panel(self) -> None:
-        """Hides the panel and gives the focus back."""
+        """Hide the panel and return the focus."""
         if self.isHidden():
             return
         self.hide()
@@ -66,7 +66,7 @@ class Overlay(QWidget):
         return super().event(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Tab stays inside: what is behind is out of reach while the panel is open."""
+        """Keep Tab inside the panel while it is open."""
         inside = [w for w in self.panel.findChildren(QWidget) if w.focusPolicy() & Qt.FocusPolicy.TabFocus]
         inside = [w for w in inside if w.isVisible() and w.isEnabled()]
         if inside:

@@ -1,13 +1,17 @@
-"""A pyqtgraph plot in the clothes of the theme."""
+"""A pyqtgraph plot styled by the theme."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyqtgraph as pg
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsItem, QWidget
 
 from explorer import theme
+from explorer.widgets.accessible import present
 from explorer.widgets.deferred_paint import InTurn
 from explorer.widgets.plot_controls import do_without_menus
 
@@ -16,7 +20,7 @@ do_without_menus()
 
 
 class _Axis(pg.AxisItem):
-    """An axis that names no values while its plot shows none: numbers beside nothing would be taken for results."""
+    """An axis without tick labels while its plot is empty, since they would look like results."""
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         view = self.linkedView()
@@ -24,19 +28,30 @@ class _Axis(pg.AxisItem):
             return [""] * len(values)
         return super().tickStrings(values, scale, spacing)
 
+    def _updateMaxTextSize(self, x: float) -> None:
+        """Compute the space for tick labels from the current ticks alone; pyqtgraph also considers earlier ones."""
+        self.textWidth = self.textHeight = 0
+        super()._updateMaxTextSize(max(theme.SMALL_PX, 8 * math.ceil(x / 8)))
+
 
 def _shows(item: QGraphicsItem) -> bool:
-    """Whether an item of a plot has something to show; a curve keeps its data in children."""
+    """Return whether a plot item has something to show; a curve keeps its data in children."""
     if not item.isVisible():
         return False
     return not item.boundingRect().isEmpty() or any(_shows(child) for child in item.childItems())
 
 
 class Plot(InTurn, pg.PlotWidget):
-    """Axes that follow the theme: Inter with tabular figures, a faint grid, hairlines, no menu of pyqtgraph's own.
+    """A plot whose axes follow the theme: Inter with tabular figures, a faint grid, no pyqtgraph menu.
 
-    Subclasses paint their curves in `recolor`, which is called again whenever the theme changes.
+    The wheel scrolls the page that the plot stands on; with Ctrl it zooms where the plot can be zoomed. Subclasses
+    paint their curves in `recolor`, which is called again whenever the theme changes.
+
+    Signals:
+        reset_asked: A double click: all of the plot is to be seen again.
     """
+
+    reset_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None, *, x_label: str = "", y_label: str = "", **options: Any) -> None:
         axes = {side: _Axis(side) for side in ("bottom", "left")} | options.pop("axisItems", {})
@@ -46,6 +61,9 @@ class Plot(InTurn, pg.PlotWidget):
         self.wait_for_turns()
         # Dropped images belong to the window, whatever they are dropped on.
         self.setAcceptDrops(False)
+        # Tab stops only where keys do something: a subclass that takes some says so.
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        present(self, "Chart")
         self._labels = {"bottom": x_label, "left": y_label}
         item = self.getPlotItem()
         item.setMenuEnabled(False)
@@ -62,14 +80,24 @@ class Plot(InTurn, pg.PlotWidget):
         theme.theme().follow(self.recolor)
 
     def set_labels(self, *, x: str | None = None, y: str | None = None) -> None:
-        """Names the axes, units included (`cosine`, `step`); None leaves one as it is."""
+        """Set the axis labels with units (`cosine`, `step`); None leaves one unchanged."""
         for side, words in (("bottom", x), ("left", y)):
             if words is not None:
                 self._labels[side] = words
         self._label()
 
+    def wheelEvent(self, ev: QWheelEvent) -> None:
+        if ev.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().wheelEvent(ev)
+        else:
+            ev.ignore()
+
+    def mouseDoubleClickEvent(self, ev: QMouseEvent) -> None:
+        super().mouseDoubleClickEvent(ev)
+        self.reset_asked.emit()
+
     def recolor(self) -> None:
-        """Takes the colors of the theme as it is now."""
+        """Apply the theme's current colors."""
         self.forget_painted()
         self.setBackground(theme.color("surface"))
         for side in ("bottom", "left"):
@@ -79,6 +107,8 @@ class Plot(InTurn, pg.PlotWidget):
         self._label()
 
     def _label(self) -> None:
+        if not self.accessibleName():
+            self.setAccessibleName(" over ".join(filter(None, (self._labels["left"], self._labels["bottom"]))))
         style = {"color": theme.color("secondary").name(), "font-size": f"{theme.SMALL_PX}px"}
         for side, words in self._labels.items():
             axis = self.getPlotItem().getAxis(side)

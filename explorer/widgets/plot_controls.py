@@ -1,4 +1,4 @@
-"""Stand-ins for the menu of options that pyqtgraph builds for every plot: thirty-five widgets that nobody ever sees.
+"""Replacements for the options menu of every pyqtgraph plot: thirty-five widgets that are never shown.
 
 The window has some thirty plots. Their menus were two thirds of its widgets: each was made while somebody waited for
 a view, and dressed anew at every change of the theme. A plot asks its menu for its own state, so the stand-ins keep
@@ -31,7 +31,7 @@ _FRAMES: Final = ("decimateGroup", "gridGroup", "transformGroup")
 
 
 class _Check(QObject):
-    """A box to tick; of those that exclude each other one is ticked."""
+    """A check box; of a mutually exclusive group one is checked."""
 
     toggled = Signal(bool)
 
@@ -76,7 +76,7 @@ class _Number(QObject):
 
 
 class _List(QObject):
-    """The parameters that curves could be averaged over: none."""
+    """The list of parameters to average curves over; always empty."""
 
     itemClicked = Signal(object)
 
@@ -84,20 +84,20 @@ class _List(QObject):
         return 0
 
     def clear(self) -> None:
-        """There is nothing."""
+        """Do nothing, because the list is empty."""
 
     def findItems(self, _text: str, _how: object) -> list[Any]:
         return []
 
     def addItem(self, _item: object) -> None:
-        """Averaging is not offered."""
+        """Do nothing, because averaging is not offered."""
 
 
 class PlotControls:
-    """Takes the place of `plotConfigTemplate_generic.Ui_Form`."""
+    """A replacement for `plotConfigTemplate_generic.Ui_Form`."""
 
     def setupUi(self, form: QWidget) -> None:
-        """Makes all that a plot asks for."""
+        """Create all controls that a plot accesses."""
         radios: list[_Check] = []
         made: dict[str, QObject] = {name: _Check(on) for name, on in _CHECKS.items()}
         made |= {name: _Check(on, radios) for name, on in _RADIOS.items()}
@@ -110,7 +110,7 @@ class PlotControls:
 
 
 def do_without_menus() -> None:
-    """From here on pyqtgraph makes plots without their menus; a version that is built otherwise keeps them."""
+    """Let pyqtgraph create plots without menus; an incompatible version keeps them."""
     module = importlib.import_module("pyqtgraph.graphicsItems.PlotItem.PlotItem")
     if hasattr(module, "ui_template"):
         module.ui_template = SimpleNamespace(Ui_Form=PlotControls)  # type: ignore[attr-defined]

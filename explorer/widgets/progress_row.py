@@ -1,10 +1,11 @@
-"""Something that takes longer than a second: how far it is, and a way to end it."""
+"""The progress of work that takes longer than a second, with a cancel button."""
 
 from __future__ import annotations
 
 import time
 from typing import Final
 
+import shiboken6
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
@@ -12,22 +13,29 @@ from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
 
 POLL_MS: Final = 120
+NOTE_PX: Final = 200
+"""Kept for the note, so that the header does not move with its words."""
 SHOWN_AFTER_S: Final = 0.5
 """What is done sooner than that needs no bar, and would only flicker."""
 
 
 class Cancelled(Exception):
-    """The work was ended by the person, or is not wanted any more."""
+    """The work was canceled by the user or is no longer needed."""
 
 
 class Ticket:
-    """What a function on a background thread tells its progress to; plain data, so a thread may hold it."""
+    """A progress receiver for functions on background threads; plain data, so that a thread may hold it.
+
+    Attributes:
+        cancelled: Nobody waits for it any more, or it has ended.
+        answered: It has ended by itself, with a result or with the reason for none.
+    """
 
     def __init__(self) -> None:
-        self.share, self.note, self.cancelled = 0.0, "", False
+        self.share, self.note, self.cancelled, self.answered = 0.0, "", False, False
 
     def __call__(self, share: float, note: str) -> None:
-        """Notes how far the work is.
+        """Record the progress, or raise `Cancelled`.
 
         Raises:
             Cancelled: Nobody waits for it any more.
@@ -37,8 +45,44 @@ class Ticket:
         self.share, self.note = share, note
 
 
+class JobSlot(QWidget):
+    """The place in a view's header that shows the progress of its computations.
+
+    Signals:
+        began: A `Working` of the view has started.
+    """
+
+    began = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("jobSlot")
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._rows: list[Working] = []
+
+    def take(self, row: Working) -> None:
+        """Show this row in front of earlier ones."""
+        self._rows = [one for one in self._rows if shiboken6.isValid(one) and one is not row and one.busy]
+        for one in self._rows:
+            one.hide()
+        self._rows.append(row)
+        self._row.addWidget(row)
+        self.began.emit(row)
+
+    def is_front(self, row: Working) -> bool:
+        """Return whether the row is the newest."""
+        busy = [one for one in self._rows if shiboken6.isValid(one) and one.busy]
+        return not busy or busy[-1] is row
+
+
 class Working(QWidget):
-    """A thin bar with a note and Cancel, visible only while something slow is under way.
+    """A thin bar with a note and Cancel, visible only during slow work.
+
+    When it starts inside a view it moves into the view's `job_slot`: progress and Cancel have one place.
+
+    Attributes:
+        asks: Whether it shows a question to a process, which the list of jobs knows of the process's client.
 
     Signals:
         cancelled: The person has ended it.
@@ -46,11 +90,14 @@ class Working(QWidget):
 
     cancelled = Signal()
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None, *, asks: bool = False) -> None:
         super().__init__(parent, objectName=name)
+        self.asks = asks
         self._ticket: Ticket | None = None
+        self._slot: JobSlot | None = None
         self._since = 0.0
         self.note = ElidedLabel()
+        self.note.setMinimumWidth(NOTE_PX)
         theme.set_role(self.note, "small")
         self.bar = QProgressBar(accessibleName="Progress", textVisible=False)
         self.bar.setRange(0, 1000)
@@ -70,30 +117,46 @@ class Working(QWidget):
 
     @property
     def busy(self) -> bool:
-        """Whether something is under way."""
+        """Whether work is in progress."""
         return self._ticket is not None
 
+    @property
+    def ticket(self) -> Ticket | None:
+        """The ticket of the current work."""
+        return self._ticket
+
     def start(self) -> Ticket:
-        """Ends what was under way, and gives the ticket of what is now."""
+        """End earlier work and return the ticket of the new one."""
         if self._ticket is not None:
             self._ticket.cancelled = True
         self._ticket, self._since = Ticket(), time.monotonic()
+        self._find_slot()
         self._timer.start()
         return self._ticket
 
+    def tell(self, share: float | None, note: str) -> None:
+        """Show the progress of a request to a process, starting the display if it is idle."""
+        ticket = self._ticket or self.start()
+        ticket.share, ticket.note = share or 0.0, note
+
     def end(self) -> None:
-        """The answer is there, or there will be none."""
+        """End the work, finished or not."""
+        if self._ticket is not None:
+            self._ticket.answered = True
+        self._stop()
+
+    def cancel(self) -> None:
+        """Cancel the work for the user."""
+        if self._ticket is not None:
+            self._stop()
+            self.cancelled.emit()
+
+    def _stop(self) -> None:
         if self._ticket is not None:
             self._ticket.cancelled = True
         self._ticket = None
         self._timer.stop()
         self.hide()
-
-    def cancel(self) -> None:
-        """Ends it for the person."""
-        if self._ticket is not None:
-            self.end()
-            self.cancelled.emit()
 
     def _look(self) -> None:
         if self._ticket is None:
@@ -103,4 +166,13 @@ class Working(QWidget):
         left = spent * (1 - share) / share if share > 0.02 else 0.0
         words = f"{self._ticket.note}…" if self._ticket.note else "working…"
         self.note.setText(f"{words} {left:,.0f} s left" if left > 10 else words)
-        self.setVisible(spent > SHOWN_AFTER_S)
+        in_front = self._slot is None or self._slot.is_front(self)
+        self.setVisible(spent > SHOWN_AFTER_S and in_front)
+
+    def _find_slot(self) -> None:
+        above: QWidget | None = self.parentWidget()
+        while self._slot is None and above is not None:
+            self._slot = getattr(above, "job_slot", None)
+            above = above.parentWidget()
+        if self._slot is not None:
+            self._slot.take(self)

@@ -1,4 +1,4 @@
-"""A switch: on or off at a glance."""
+"""A toggle switch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDTH, _HEIGHT = 34, 20
 
 
 class Switch(QAbstractButton):
-    """A checkable button that looks like a switch; Space or a click turns it."""
+    """A checkable button that looks like a switch; Space or a click toggles it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""The one color scale of heat maps: viridis, dark for little and bright for much, readable without colors too."""
+"""The color scale of heat maps: viridis, dark for low and bright for high, readable without color vision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING: Final = 140
 
 
 def shade(shares: Float[np.ndarray, "r c"]) -> UInt8[np.ndarray, "r c 3"]:
-    """Red, green and blue of shares from 0 to 1; beyond that the end's color, gray where there is no number."""
+    """Return RGB of shares from 0 to 1, clipped beyond; gray for NaN."""
     known = np.isfinite(shares)
     colors = _table()[(np.where(known, shares, 0.0).clip(0, 1) * 255).astype(np.int64)]
     colors[~known] = NOTHING
@@ -22,7 +22,7 @@ def shade(shares: Float[np.ndarray, "r c"]) -> UInt8[np.ndarray, "r c 3"]:
 
 
 def picture(shares: Float[np.ndarray, "r c"]) -> QImage:
-    """The same as an image, a pixel a cell."""
+    """Return the colors as an image with one pixel per cell."""
     colors = np.ascontiguousarray(shade(shares))
     height, width = colors.shape[:2]
     return QImage(colors.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()

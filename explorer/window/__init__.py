@@ -1,4 +1,4 @@
-"""The window: places the views, collects their actions, shows failures."""
+"""The main window: places the views, collects their actions, shows failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
@@ -18,7 +18,8 @@ from explorer.event_loop.idle_scheduler import turns
 from explorer.event_loop.stall_detector import Watchdog
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
-from explorer.views import VIEWS, Place
+from explorer.state.view_history import ViewHistory
+from explorer.views import VIEWS, ViewEntry, places_of
 from explorer.widgets import banner
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
@@ -29,26 +30,34 @@ from explorer.window.actions import Actions, Command
 from explorer.window.bar import Bar
 from explorer.window.drop_handler import Intake
 from explorer.window.error_dialog import ErrorDialog
+from explorer.window.job_panel import JobPanel
+from explorer.window.key_bindings import KeyBindings
+from explorer.window.key_sheet import KeySheet
 from explorer.window.notifications import Notifications
 from explorer.window.pages import Pages
+from explorer.window.place_tabs import PlaceTabs
 from explorer.window.preload_qt_types import types_of_qt
 from explorer.window.rail import Rail
 from explorer.window.services import Loaded, Services, build, load
 from explorer.window.single_instance import answer_the_bell
 from explorer.window.status import Status
 from explorer.window.welcome import tell_how_it_starts
+from explorer.window.zoom import ZOOM_KEY, next_zoom, zoom_of
 from trainer.errors import UserError
 
 if TYPE_CHECKING:
     from explorer.views.view import View
     from explorer.window.exports import Exports
+    from explorer.window.job_center import JobCenter
+    from trainer import config
 
 GEOMETRY_KEY: Final = "window/geometry"
 SELECTION_KEY: Final = "selection"
 THEME_KEY: Final = "window/theme"
+MOTION_KEY: Final = "window/reducedMotion"
 SIZE: Final = (1280, 800)
 CLASSIFY: Final = "classify"
-"""The view that takes dropped images."""
+"""The view that takes dropped images where the open one does not."""
 _MODES: Final = {"system": "As the system", "light": "Light", "dark": "Dark"}
 _EXPORTS: Final = {
     "svg": "figure as SVG",
@@ -60,9 +69,10 @@ _EXPORTS: Final = {
 
 
 class Window(QMainWindow):
-    """Paints its frame at once; views and store follow after the first paint.
+    """Paints its frame at once; views and store are loaded after the first paint.
 
     Attributes:
+        places: What the rail offers: each holds one view or several as tabs.
         rooms: What the views work with; None until `ready`.
         watchdog: Measures how long the event loop is busy at a stretch; tests read it.
 
@@ -74,17 +84,20 @@ class Window(QMainWindow):
     painted = Signal()
     ready = Signal()
 
-    def __init__(self, folder: Path, hooks: Hooks, *, places: Sequence[Place] = VIEWS, safe: bool = False) -> None:
-        """Builds the frame; `safe`: nothing remembered is restored or written, and nothing is started unasked."""
+    def __init__(self, folder: Path, hooks: Hooks, *, entries: Sequence[ViewEntry] = VIEWS, safe: bool = False) -> None:
+        """Build the frame; `safe` restores and saves no settings and starts nothing automatically."""
         super().__init__(objectName="window")
-        self.folder, self.hooks, self._places, self._safe = folder, hooks, tuple(places), safe
+        self.folder, self.hooks, self._entries, self._safe = folder, hooks, tuple(entries), safe
+        self.places = places_of(self._entries)
         self.settings = Settings(folder, self, remember=not safe)
         self.selection = Selection(self)
+        self.history = ViewHistory(self.selection, self)
         self.background = Background(self)
         self.rooms: Services | None = None
         self._exports: Exports | None = None
-        self._was_painted = self._may_go = self._is_ready = False
+        self._was_painted = self._may_go = self._is_ready = self._reads_runs = False
         self._news: Notifications | None = None
+        self.job_center: JobCenter | None = None
         self._waiting_images: list[Path] = []
         self._waiting_data: str | None = None
         self._build()
@@ -100,8 +113,10 @@ class Window(QMainWindow):
         self.setWindowTitle("Contrastive Explorer")
         self.setMinimumSize(880, 560)
         self._exposures = Exposures(self)
-        self.rail = Rail(self._places)
+        self.rail = Rail(self.places)
         self.bar = Bar(self.selection)
+        self._zoom_at_start = zoom_of(self.settings.value(ZOOM_KEY))
+        self.tabs = PlaceTabs(self.places, self.settings)
         self.pages = Pages(self.settings)
         self.status = Status(self.folder)
         self.setStatusBar(self.status)
@@ -109,6 +124,7 @@ class Window(QMainWindow):
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
         right.addWidget(self.bar)
+        right.addWidget(self.tabs)
         right.addWidget(self.pages, 1)
         middle = QWidget()
         row = QHBoxLayout(middle)
@@ -118,38 +134,50 @@ class Window(QMainWindow):
         row.addLayout(right, 1)
         self.setCentralWidget(middle)
         theme.theme().divide(self, middle)
+        self.job_panel = JobPanel(middle)
         self.banner = Banner(middle)
         self.palette_panel = CommandPalette(self)
         self.cheat_sheet = CheatSheet(self)
         self.method_panel = MethodPanel(self)
+        self.key_sheet = KeySheet(self)
         self.intake = Intake(self, self.folder, self.background)
         self._looks = self.rail.add_at_foot("themeMenu", "sun-moon", "Theme")
         self._looks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         keys = self.rail.add_at_foot("showKeys", "keyboard", "Keys")
         keys.clicked.connect(self.show_keys)
         self.actions_by_group = self._make_actions()
+        every = [action for actions in self.actions_by_group.groups.values() for action in actions]
+        self.bindings = KeyBindings(every, self.settings, self)
+        self._name_keys()
+
+    opens_again = False
+    """Whether another window is to be opened when this one is closed, with another zoom."""
 
     def _make_actions(self) -> Actions:
         actions = Actions(self)
-        for number, place in enumerate(self._places, start=1):
-            key = f"Ctrl+{number}" if number < 10 else ""
-            go = functools.partial(self.go_to, place.name)
-            actions.add(Command("Go to", place.title, key, go, f"goTo-{place.name}"))
-        undo = self.selection.undo
-        for action, key, name in (
-            (undo.createUndoAction(self, "Undo"), "Ctrl+Z", "undo"),
-            (undo.createRedoAction(self, "Redo"), "Ctrl+Shift+Z", "redo"),
-        ):
-            action.setShortcut(key)
-            action.setObjectName(name)
-            actions.adopt("Selection", action)
+        self._synonyms: dict[str, tuple[str, ...]] = {}
+        for place in self.places:
+            go = functools.partial(self.go_to_place, place.name)
+            actions.add(Command("Go to", place.title, place.keys, go, f"goToPlace-{place.name}"))
+            self._synonyms[f"goToPlace-{place.name}"] = place.synonyms
+            for entry in place.views if len(place.views) > 1 else ():
+                go = functools.partial(self.go_to, entry.name)
+                actions.add(Command("Go to", f"{place.title}: {entry.label}", "", go, f"goTo-{entry.name}"))
+                self._synonyms[f"goTo-{entry.name}"] = entry.synonyms
         commands = [
+            Command("Go to", "Back to the view before", "Alt+Left", self.history.back, "goBack"),
+            Command("Go to", "Forward to the view after", "Alt+Right", self.history.forth, "goForth"),
+            Command("Go to", "Next tab", "Ctrl+Tab", lambda: self.tabs.walk(1), "nextTab", "Ctrl+PgDown"),
+            Command("Go to", "Previous tab", "Ctrl+Shift+Tab", lambda: self.tabs.walk(-1), "previousTab", "Ctrl+PgUp"),
+            Command("Selection", "Undo", "Ctrl+Z", self._undo, "undo"),
+            Command("Selection", "Redo", "Ctrl+Shift+Z", self._redo, "redo"),
             Command("Selection", "Clear the selection", "Esc", self._escape, "clearSelection"),
             Command("Selection", "Swap A and B", "Ctrl+T", self.selection.swap, "swapAB"),
-            Command("Selection", "Paste an image to classify", "Ctrl+V", self.intake.paste, "paste"),
+            Command("Selection", "Paste a picture into this view", "Ctrl+V", self.intake.paste, "paste"),
             Command("This view", "How this is computed", "F1", self._show_method, "showMethod"),
             Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
             Command("Window", "Open a pretrained model…", "Ctrl+O", self.open_model, "openModel"),
+            Command("Window", "Jobs", "Ctrl+J", self.job_panel.toggle, "showJobs"),
             Command("Window", "Import data…", "Ctrl+Shift+O", self.import_data, "importData"),
             Command("Share", "Export evidence bundle…", "Ctrl+Shift+E", self._export_bundle, "exportBundle"),
         ]
@@ -160,12 +188,21 @@ class Window(QMainWindow):
         commands += [
             Command("Window", "Command palette", "Ctrl+Shift+P", self.show_palette, "showPalette"),
             Command("Window", "Keys", "?", self.show_keys, "showKeysAction"),
+            Command("Window", "Change keys…", "", self.change_keys, "changeKeys"),
             Command("Window", "Start the demo runs", "", self._start_demo, "startDemo"),
             Command("Window", "Close the window", "Ctrl+Q", self.leave, "closeWindow"),
             Command("Window", "Ask again what becomes of runs when closing", "", self._ask_again, "askAgain"),
         ]
         for command in commands:
             actions.add(command)
+        for words, keys, way, name in (
+            ("Zoom in", "Ctrl++", 1, "zoomIn"),
+            ("Zoom out", "Ctrl+-", -1, "zoomOut"),
+            ("Zoom to 100 %", "Ctrl+0", 0, "zoomReset"),
+        ):
+            action = actions.add(Command("Window", words, keys, functools.partial(self._zoom, way), name))
+            if way > 0:
+                action.setShortcuts([QKeySequence(keys), QKeySequence("Ctrl+=")])
         self._add_theme_menu(actions)
         return actions
 
@@ -178,12 +215,23 @@ class Window(QMainWindow):
             entry.setCheckable(True)
             entry.triggered.connect(action.trigger)
             menu.aboutToShow.connect(lambda e=entry, m=mode: e.setChecked(theme.theme().mode == m))
+        menu.addSeparator()
+        still = actions.add(Command("Window", "Reduced motion", "", self._switch_motion, "reducedMotion"))
+        entry = menu.addAction(still.text())
+        entry.setCheckable(True)
+        entry.triggered.connect(still.trigger)
+        menu.aboutToShow.connect(lambda: entry.setChecked(theme.theme().reduced_motion))
+        menu.addSeparator()
+        for name in ("zoomIn", "zoomOut", "zoomReset"):
+            menu.addAction(next(a for a in actions.groups["Window"] if a.objectName() == name))
         self._looks.setMenu(menu)
 
     def _connect(self) -> None:
-        self.rail.opened.connect(self.go_to)
+        self.rail.opened.connect(self.go_to_place)
+        self.tabs.opened.connect(self.go_to)
+        self.bindings.changed.connect(self._name_keys)
         self.bar.palette_asked.connect(self.show_palette)
-        self.status.jobs_clicked.connect(lambda: self.go_to(self._places[0].name))
+        self.status.jobs_clicked.connect(self.job_panel.toggle)
         self.intake.arrived.connect(self.take_images)
         self.intake.model_arrived.connect(self.open_model)
         self.intake.data_arrived.connect(self.import_data)
@@ -221,27 +269,45 @@ class Window(QMainWindow):
             if turns().is_full:
                 turns().later(self, lambda: self._load_after(steps))
                 return
-        self.background.run(self, load, self._places, done=self._move_in)
+        self.background.run(self, load, self._open_first(self._entries)[:1], done=self._move_in)
 
     def _move_in(self, loaded: Loaded) -> None:
         from explorer.window.exports import Exports
+        from explorer.window.job_center import JobCenter
 
         self.rooms = rooms = build(self.folder, self.selection, self.background, self.settings, self)
         self._exports = Exports(self, rooms.exporter, self.settings, self.banner, self.folder)
-        self._exports.count_changed.connect(self.status.show_exports)
         self._news = Notifications(rooms, self.bar, self.status, self.banner, self, warm=not self._safe)
+        self._news.restart_asked.connect(self._edit_and_restart)
+        parts = (self.job_panel, self.status, self.banner, self.pages)
+        self.job_center = JobCenter(rooms, *parts, self._show_result, self, folder=self.folder, hooks=not self._safe)
         rooms.asker.died.connect(self.hooks.hear)
         self.status.watch_load()
         answer_the_bell(self.folder, self.come_forward, self)
-        open_first = sorted(self._places, key=lambda place: place.name != self._view_name())
-        turns().later(self, lambda: self._build_views(loaded, open_first))
+        places = [place for place in self._entries if place.name in loaded.names]
+        turns().later(self, lambda: self._build_views(loaded, places))
 
-    def _build_views(self, loaded: Loaded, places: list[Place]) -> None:
-        """Builds one view a turn of the event loop, the open one first, so that the window stays alive."""
+    def _open_first(self, places: Sequence[ViewEntry]) -> list[ViewEntry]:
+        return sorted(places, key=lambda place: place.name != self._view_name())
+
+    def _load_others(self, built: frozenset[str]) -> None:
+        """Read the runs once the open view can show them, before the modules of the other views are imported."""
+        assert self.rooms is not None
+        self.rooms.jobs.watch()
+        others = self._open_first([place for place in self._entries if place.name not in built])
+        self.background.run(self, load, others, done=lambda loaded: self._build_views(loaded, others))
+
+    def _build_views(self, loaded: Loaded, places: list[ViewEntry]) -> None:
+        """Build one view per event-loop iteration, the open one first, so that the window stays responsive."""
+        if not places and not self._reads_runs:
+            self._reads_runs = True
+            self._load_others(loaded.names)
+            return
         if not places:
             assert self.rooms is not None
             assert self._news is not None
-            self.rooms.jobs.watch()
+            # Views that were built after the runs were read have not heard of them.
+            self.rooms.jobs.tell_again()
             self._news.read_facts()
             if self._waiting_images:
                 self.classify(self._waiting_images)
@@ -254,8 +320,8 @@ class Window(QMainWindow):
         view = self._new_view(loaded, place)
         self._go_on_building(loaded, place, view, rest)
 
-    def _go_on_building(self, loaded: Loaded, place: Place, view: View | None, rest: list[Place]) -> None:
-        """Goes on with a view for the rest of this turn."""
+    def _go_on_building(self, loaded: Loaded, place: ViewEntry, view: View | None, rest: list[ViewEntry]) -> None:
+        """Continue building a view for the rest of this iteration."""
         try:
             for _ in view.building if view is not None else ():
                 if turns().is_full:
@@ -266,18 +332,18 @@ class Window(QMainWindow):
             view = None
         turns().later(self, lambda: self._place_view(loaded, place, view, rest))
 
-    def _place_view(self, loaded: Loaded, place: Place, view: View | None, rest: list[Place]) -> None:
-        """In a turn of its own: its stylesheet takes half as long as the view itself."""
+    def _place_view(self, loaded: Loaded, place: ViewEntry, view: View | None, rest: list[ViewEntry]) -> None:
+        """Add a view in its own iteration, because its stylesheet takes half as long as the view itself."""
         if view is None:
             self.pages.add_broken(place.name, place.title)
         else:
-            self._listen(view)
+            self._listen(place.name, view)
             self.pages.add(place.name, view)
         if place.name == self._view_name():
             self._show_view()
         turns().later(self, lambda: self._build_views(loaded, rest))
 
-    def _new_view(self, loaded: Loaded, place: Place) -> View | None:
+    def _new_view(self, loaded: Loaded, place: ViewEntry) -> View | None:
         assert self.rooms is not None
         if place.name in loaded.broken:
             self._show_bug(f"{place.title} could not be loaded.", loaded.broken[place.name])
@@ -288,41 +354,86 @@ class Window(QMainWindow):
             self.hooks.report(error)
             return None
 
-    def _listen(self, view: View) -> None:
+    def _listen(self, name: str, view: View) -> None:
+        if self.job_center is not None:
+            self.job_center.jobs.watch(name, view)
         view.failed.connect(lambda message, step: self.banner.tell(message, step))
         view.export_asked.connect(self._export)
         view.copy_asked.connect(self._copy_command)
         view.method_asked.connect(self._show_method)
         if (asked := getattr(view, "import_asked", None)) is not None:
             asked.connect(self.import_data)
+        if (asked := getattr(view, "train_asked", None)) is not None:
+            asked.connect(self._train_copy)
+        if (asked := getattr(view, "comparison_asked", None)) is not None:
+            asked.connect(lambda: self.import_data(compare=True))
+        if (asked := getattr(view, "open_model_asked", None)) is not None:
+            asked.connect(self.open_model)
 
     # -- what the person does ----------------------------------------------------------------------------------
 
+    def _train_copy(self, run: int, data: config.Data) -> None:
+        """Open the New run form in Runs for a copy of this run with other data."""
+        if (view := self._opened_view("runs")) is not None:
+            view.train_copy_on(run, data)  # type: ignore[attr-defined]
+
     def go_to(self, name: str) -> None:
-        """Opens a view; can be undone."""
+        """Open a view; Alt+Left goes back."""
         self.selection.view = name
-        self.rail.mark(self._view_name())
+        self._mark()
+
+    def go_to_place(self, name: str) -> None:
+        """Open the view of this place that was open last."""
+        self.go_to(self.tabs.last_view(name))
+
+    def change_keys(self) -> None:
+        """Open the panel in which shortcuts are changed."""
+        self.key_sheet.ask(self.bindings, self._keys_of_views)
+
+    def _keys_of_views(self) -> list[QAction]:
+        views = self.pages.views.values()
+        return [action for view in views for action in (*view.actions_for_palette(), *view.actions())]
+
+    def _name_keys(self) -> None:
+        self.rail.show_keys({p.name: self.bindings.keys_of(f"goToPlace-{p.name}") for p in self.places})
+
+    def _mark(self) -> None:
+        view = self._view_name()
+        self.tabs.show_view(view)
+        self.rail.mark(self.tabs.place_of(view).name)
+
+    def _show_result(self, name: str) -> None:
+        """Open the view, or the import dialog running in the background, that shows the result of a job."""
+        from explorer.import_sheet.sheet import ImportData
+        from explorer.window.job_list import IMPORT
+
+        if name != IMPORT:
+            self.go_to(name)
+        elif hidden := [sheet for sheet in self.findChildren(ImportData) if sheet.isHidden()]:
+            hidden[-1].open()
+        else:
+            self.import_data()
 
     def take_images(self, paths: Sequence[Path]) -> None:
-        """Gives images to the open view if it takes any (Search), else to Classify."""
+        """Pass images to the open view if it accepts any, else to Classify."""
         view = self.pages.open_view
-        if getattr(view, "takes_images", False):
-            view.take(list(paths))  # type: ignore[union-attr]
+        if view is not None and view.drop_words:
+            view.take(list(paths))
         else:
             self.classify(paths)
 
     def classify(self, paths: Sequence[Path]) -> None:
-        """Opens Classify with these images; before the view is there, they wait for it."""
+        """Open Classify with these images, or keep them until the view exists."""
         view = self.pages.views.get(CLASSIFY)
         if view is None:
             self._waiting_images = list(paths)
             return
         self._waiting_images = []
         self.go_to(CLASSIFY)
-        view.take(list(paths))  # type: ignore[attr-defined]
+        view.take(list(paths))
 
     def open_model(self, model: Path | None = None) -> None:
-        """Asks what to look at with a published model, and makes it a run."""
+        """Ask how to inspect a published model, and import it as a run."""
         if self.rooms is not None:
             from explorer.window import open_model_sheet
 
@@ -337,8 +448,11 @@ class Window(QMainWindow):
                 parent=self,
             )
 
-    def import_data(self, path: str = "") -> None:
-        """Says what a folder, table or tar holds, and trains on it; before the views are there, it waits for them."""
+    def import_data(self, path: str = "", *, compare: bool = False) -> None:
+        """Open the import dialog for a folder, table or tar, once the views exist.
+
+        With `compare`, a CLIP and a CLOOB run are queued on its data.
+        """
         if self.rooms is None or not self._is_ready:
             self._waiting_data = path
             return
@@ -352,24 +466,34 @@ class Window(QMainWindow):
             path,
             open_view=self._opened_view,
             classify=self.classify,
+            keep_listed=self._keep_listed,
+            compare=compare,
             parent=self,
         )
+
+    def _keep_listed(self, question: int) -> None:
+        if self.job_center is not None:
+            self.job_center.jobs.keep_question(question)
 
     def _opened_view(self, name: str) -> View | None:
         self.go_to(name)
         return self.pages.views.get(name)
 
     def show_palette(self) -> None:
-        """Opens the command palette."""
+        """Open the command palette."""
         view = self.pages.open_view
         here = [PaletteEntry(view.title, action) for action in view.actions_for_palette()] if view is not None else []
         known = {id(entry.action) for entry in here}
         for group, actions in self.actions_by_group.groups.items():
-            here += [PaletteEntry(group, a) for a in actions if id(a) not in known and a.objectName() != "showPalette"]
+            here += [
+                PaletteEntry(group, a, self._synonyms.get(a.objectName(), ()))
+                for a in actions
+                if id(a) not in known and a.objectName() != "showPalette"
+            ]
         self.palette_panel.ask(here)
 
     def show_keys(self) -> None:
-        """Opens the cheat sheet."""
+        """Open the cheat sheet."""
         keys = self.actions_by_group.keys()
         keys["Window"] = [*keys["Window"], (banner.KEY, "To a message and back")]
         view = self.pages.open_view
@@ -379,7 +503,7 @@ class Window(QMainWindow):
         self.cheat_sheet.tell({group: lines for group, lines in keys.items() if lines})
 
     def come_forward(self) -> None:
-        """Shows the window above the others."""
+        """Raise the window above the others."""
         self.showNormal() if self.isMinimized() else self.show()
         self.raise_()
         self.activateWindow()
@@ -396,17 +520,34 @@ class Window(QMainWindow):
         self.intake.greet(event, self._drop_words())
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """A drop so quick that the overlay had no turn to take it."""
+        """Handle a drop that arrives before the overlay is shown."""
         self.intake.overlay.dropEvent(event)
 
     def _drop_words(self) -> str:
         view = self.pages.open_view
-        if getattr(view, "takes_images", False):
-            return getattr(view, "drop_words", "Drop to search by this picture")
-        both = self.selection.run_a is not None and self.selection.run_b is not None
-        if both:
+        if view is not None and view.drop_words:
+            return view.drop_words
+        if len(self.selection.runs) > 1:
             return "Drop to classify with A and B"
         return "Drop to classify" if not self.selection.runs else "Drop to classify with the chosen run"
+
+    def _undo(self) -> None:
+        """Undo the last change and name it, because it may belong to another view."""
+        stack = self.selection.undo
+        words = stack.undoText()
+        stack.undo()
+        self._tell_undone(f"Undone: {words}." if words else "There is nothing to undo.", "Redo", stack.canRedo())
+
+    def _redo(self) -> None:
+        stack = self.selection.undo
+        words = stack.redoText()
+        stack.redo()
+        self._tell_undone(f"Done again: {words}." if words else "There is nothing to redo.", "Undo", stack.canUndo())
+
+    def _tell_undone(self, words: str, other: str, can: bool) -> None:
+        if not self.banner.is_grave:
+            act = (other, self._redo if other == "Redo" else self._undo) if can else None
+            self.banner.tell(words, tone="info", action=act)
 
     def _escape(self) -> None:
         if self.banner.isVisible():
@@ -430,14 +571,38 @@ class Window(QMainWindow):
         if self._exports is not None and self.pages.open_view is not None:
             self._exports.copy(self.pages.open_view)
 
+    def _edit_and_restart(self, run: int) -> None:
+        view = self._opened_view(self._entries[0].name)
+        if view is not None:
+            view.edit_and_restart(run)  # type: ignore[attr-defined]
+
     def _start_demo(self) -> None:
         if self.rooms is not None:
             self.rooms.jobs.start_demo()
-            self.go_to(self._places[0].name)
+            self.go_to(self._entries[0].name)
 
     def _choose_theme(self, mode: theme.Mode) -> None:
         theme.theme().mode = mode
         self.settings.set(THEME_KEY, mode)
+
+    def _switch_motion(self) -> None:
+        theme.theme().reduced_motion = not theme.theme().reduced_motion
+        self.settings.set(MOTION_KEY, theme.theme().reduced_motion)
+
+    def _zoom(self, way: int) -> None:
+        """Remember another zoom and offer the restart that shows it."""
+        now = zoom_of(self.settings.value(ZOOM_KEY))
+        wanted = next_zoom(now, way) if way else 100
+        self.settings.set(ZOOM_KEY, wanted)
+        if wanted == self._zoom_at_start:
+            self.banner.tell(f"The zoom stays {wanted} %.", tone="good")
+        else:
+            restart = ("Restart the window", self._open_again)
+            self.banner.tell(f"Zoom {wanted} % after a restart of the window. Runs go on.", tone="good", action=restart)
+
+    def _open_again(self) -> None:
+        self.opens_again = True
+        self.close()
 
     # -- failures ----------------------------------------------------------------------------------------------
 
@@ -453,23 +618,24 @@ class Window(QMainWindow):
     # -- remembering -------------------------------------------------------------------------------------------
 
     def _view_name(self) -> str:
-        names = [place.name for place in self._places]
+        names = [place.name for place in self._entries]
         return self.selection.view if self.selection.view in names else names[0]
 
     def _show_view(self) -> None:
-        self.rail.mark(self._view_name())
+        self._mark()
         self.pages.show_view(self._view_name())
 
     def _restore(self) -> None:
         self.selection.restore(self.settings.value(SELECTION_KEY, {}))
-        self.rail.mark(self._view_name())
+        self.history.forget()
+        self._mark()
         if not self.restoreGeometry(self.settings.state(GEOMETRY_KEY)):
             room = QGuiApplication.primaryScreen().availableGeometry()
             self.resize(min(SIZE[0], room.width()), min(SIZE[1], room.height()))
             self.move(room.center() - self.rect().center())
 
     def forget(self) -> None:
-        """Starts as if this workspace had never been opened: size, view and selection as on the first day."""
+        """Reset size, view and selection as if this workspace had never been opened."""
         backup = self.settings.forget()
         self._restore()
         words = f"What was remembered is kept as {backup.name}." if backup else "There was nothing to forget."
@@ -487,12 +653,12 @@ class Window(QMainWindow):
         self.settings.set_state(GEOMETRY_KEY, self.saveGeometry())
 
     def close(self) -> bool:
-        """Closes without a question; trainers go on. What a person does is `leave`."""
+        """Close without asking; trainers continue. Users close through `leave`."""
         self._may_go = True
         return super().close()
 
     def leave(self) -> None:
-        """Closes, after asking what becomes of the runs that train or wait."""
+        """Close, after asking what to do with runs that train or wait."""
         if self.rooms is None:
             self.close()
         else:
@@ -503,7 +669,7 @@ class Window(QMainWindow):
         self.banner.tell("Closing the window asks again what becomes of runs.", tone="good")
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Remembers and leaves; by the window's own button a person is asked first, by the end of the session not."""
+        """Save the state and close; the window's close button asks first, the end of the session does not."""
         session_ends = bool(getattr(QGuiApplication.instance(), "isSavingSession", lambda: False)())
         if not self._may_go and not session_ends and self.rooms is not None:
             event.ignore()

@@ -1,4 +1,4 @@
-"""The bar on top: run A, run B, step, data."""
+"""The bar at the top: run A, run B, step, data."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 HEIGHT = 48
 _WITH_WORDS_PX = 920
 """In a bar that is narrower than this, the search button has a sign only: the pickers need the room."""
+READING = "Reading…"
+"""Until the store was read: that nothing is known is not that there is nothing."""
 OWN_STEPS = "own steps"
 """Key of the choice that A and B are at a step each; it is made where two snapshots are compared."""
 _SPLITS = {
@@ -33,7 +35,7 @@ _SPLITS = {
 
 
 class Bar(QWidget):
-    """Pickers that show and change the selection.
+    """Combo boxes that show and change the selection.
 
     Signals:
         palette_asked: The search button was clicked.
@@ -49,6 +51,7 @@ class Bar(QWidget):
         self._selection = selection
         self._runs: tuple[Choice, ...] = ()
         self._facts = PickerChoices()
+        self._knows_runs = self._knows_facts = False
         self.run_a = Picker(name="runA", words="Run A", width=88)
         self.run_b = Picker(name="runB", words="Run B", width=88)
         self.step = Picker(name="step", words="Step of the snapshots", width=104)
@@ -64,17 +67,18 @@ class Bar(QWidget):
         self._show()
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
-        """Offers these runs."""
+        """Offer these runs."""
         words = [
             Choice(run.id, run.name, f"#{run.id}, {run.objective.upper()}, {run.data}, {run.status}") for run in runs
         ]
         # Made once for both pickers and for all that is chosen until the next list: there may be thousands.
         self._runs = (Choice(None, "No run"), *words) if words else ()
+        self._knows_runs = True
         self._show()
 
     def show_facts(self, facts: PickerChoices) -> None:
-        """Offers these steps and data."""
-        self._facts = facts
+        """Offer these steps and data."""
+        self._facts, self._knows_facts = facts, True
         self._show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -105,12 +109,9 @@ class Bar(QWidget):
         chosen = self._selection.dataset if self._selection.dataset in self._facts.datasets else None
         self.dataset.show_choices(data, chosen or (data[0].key if data else None))
         self.swap.setEnabled(bool(self._selection.runs))
-        for picker, words in (
-            (self.run_a, "No run yet"),
-            (self.run_b, "No run yet"),
-            (self.step, "Last"),
-            (self.dataset, "No snapshots yet"),
-        ):
+        no_run = "No run yet" if self._knows_runs else READING
+        no_data = "No snapshots yet" if self._knows_runs and self._knows_facts else READING
+        for picker, words in ((self.run_a, no_run), (self.run_b, no_run), (self.step, "Last"), (self.dataset, no_data)):
             picker.setPlaceholderText(words)
 
     def _lay_out(self) -> None:
@@ -141,5 +142,5 @@ def _choice(run: RunRow) -> Choice:
 
 
 def dataset_words(key: SplitKey) -> str:
-    """The data for a person: `Scenes, unseen renderings`."""
+    """Format a data key: `Scenes, unseen renderings`."""
     return f"{key.dataset[:1].upper()}{key.dataset[1:]}, {_SPLITS.get(key.split, key.split)}"

@@ -1,4 +1,4 @@
-"""What becomes of the runs when the window closes: asked once a time, or remembered."""
+"""Decide what happens to the runs when the window closes: ask, or use the saved choice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOM: Final = 460
 
 
 class Leaving(QDialog):
-    """Says what trains and what waits, and asks what becomes of it.
+    """A dialog that lists running and waiting runs and asks what to do with them.
 
     Attributes:
         choice: `keep`, `stop` or `stay`.
@@ -70,7 +70,7 @@ class Leaving(QDialog):
 
 
 def ask(window: QWidget, jobs: Jobs, settings: Settings, go: Callable[[], object]) -> None:
-    """Calls `go` when the window may close: at once when nothing trains or waits, else after the person's choice."""
+    """Call `go` when the window may close: at once if no run is active, else after the user's choice."""
     from explorer.run_control.jobs import working
 
     training = [run.id for run in jobs.runs if working(run)]
@@ -98,7 +98,7 @@ def ask(window: QWidget, jobs: Jobs, settings: Settings, go: Callable[[], object
 
 
 def sentence(training: int, waiting: int) -> str:
-    """What is under way: `2 runs are training and 1 waits in the queue.` is such a sentence."""
+    """Return the number of active runs as a sentence: `2 runs are training and 1 waits in the queue.`, for example."""
     parts = []
     if training:
         parts.append(f"{training} run{'s are' if training > 1 else ' is'} training")

@@ -1,4 +1,4 @@
-"""Messages of the desktop itself, for when the window is not in front; where there is no tray, nothing happens."""
+"""Desktop notifications while the window is not in front; without a system tray, nothing happens."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from trainer.untrusted.escaping import spoken
 
 
 class Desktop(QObject):
-    """Shows a message in the desktop's tray while none of the application's windows is active."""
+    """Shows a tray notification while none of the application's windows is active."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._tray: QSystemTrayIcon | None = None
 
-    def tell(self, title: str, text: str) -> bool:
-        """Whether the desktop was given the message."""
+    def tell(self, title: str, text: str, *, warns: bool = True) -> bool:
+        """Show a notification; return whether the desktop accepted it."""
         if QApplication.activeWindow() is not None or not self.there():
             return False
         if self._tray is None:
@@ -27,12 +27,13 @@ class Desktop(QObject):
             self._tray.activated.connect(lambda _: self._come_forward())
             self._tray.messageClicked.connect(self._come_forward)
         self._tray.show()
-        self._tray.showMessage(spoken(title), spoken(text), QSystemTrayIcon.MessageIcon.Warning, 10_000)
+        icons = QSystemTrayIcon.MessageIcon
+        self._tray.showMessage(spoken(title), spoken(text), icons.Warning if warns else icons.Information, 10_000)
         return True
 
     @staticmethod
     def there() -> bool:
-        """Whether this desktop shows messages."""
+        """Return whether this desktop shows notifications."""
         return QSystemTrayIcon.isSystemTrayAvailable() and QSystemTrayIcon.supportsMessages()
 
     def _come_forward(self) -> None:

@@ -1,4 +1,4 @@
-"""A popover over the status line: GPUs, processor, memory and disk, and what each trainer takes of them."""
+"""A popover over the status bar: GPUs, CPU, memory and disk, and the share of each trainer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH: Final = 440
 
 
 class DeviceMonitor(QFrame):
-    """Reads the gauges off the GUI thread while it is open; costs nothing while it is not."""
+    """Reads the system load off the GUI thread, only while open."""
 
     def __init__(self, context: Context, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
@@ -44,13 +44,13 @@ class DeviceMonitor(QFrame):
         self._line("Reading…", None, "")
 
     def open_over(self, widget: QWidget) -> None:
-        """Opens above `widget`, right edges together."""
+        """Open above `widget`, with aligned right edges."""
         self._anchor = widget
         self._place()
         self.show()
 
     def lines(self) -> list[tuple[str, str]]:
-        """Name and value of each line, as shown."""
+        """Return name and value of each line, as shown."""
         found = []
         for row in range(self._grid.rowCount()):
             name, value = self._grid.itemAtPosition(row, 0), self._grid.itemAtPosition(row, 2)

@@ -1,4 +1,4 @@
-"""How images, models and data come in from outside: dropped, pasted, or refused with a sentence."""
+"""Accept images, models and data that are dropped or pasted, or explain why not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.untrusted import confined
 
 
 class Intake(QObject):
-    """Takes images, models and data for a window.
+    """Accepts images, models and data for a window.
 
     Signals:
         arrived: Image files to look at, as a list of paths.
@@ -39,7 +39,7 @@ class Intake(QObject):
         window.setAcceptDrops(True)
 
     def greet(self, event: QDragEnterEvent, words: str) -> None:
-        """Answers a drag that enters the window: covers it with `words` if it carries files."""
+        """Accept a drag that enters the window with files, and cover the window with `words`."""
         if dropped_files.could_be_images(event.mimeData()):
             event.acceptProposedAction()
             found = dropped_files.dropped(event.mimeData())
@@ -47,7 +47,7 @@ class Intake(QObject):
             self.overlay.open(other or words)
 
     def take(self, mime: QMimeData) -> None:
-        """Takes the image files, the model or the data of a drop or the clipboard, and says what it does not take."""
+        """Take the images, model or data of a drop or the clipboard, and report what is not taken."""
         found = dropped_files.dropped(mime)
         if found.model is not None:
             self.model_arrived.emit(found.model)
@@ -64,7 +64,7 @@ class Intake(QObject):
             self.refused.emit("Nothing arrived: the program dragged from gave no files. Drop them again, or browse.")
 
     def paste(self) -> None:
-        """Takes copied files, or a copied picture, which is first written to the workspace's scratch folder."""
+        """Paste copied files, or a copied image, which is first written to the workspace's scratch folder."""
         mime = QGuiApplication.clipboard().mimeData()
         if mime is not None and mime.hasUrls():
             self.take(mime)
@@ -83,7 +83,7 @@ class Intake(QObject):
 
 
 def write_png(image: QImage, file: Path) -> Path | None:
-    """The file, once the picture is in it; None if it could not be written."""
+    """Write the image and return the file; None if it could not be written."""
     content = QBuffer()
     content.open(QBuffer.OpenModeFlag.WriteOnly)
     if not image.save(content, "PNG"):  # type: ignore[call-overload]  # its stub asks for bytes, its code takes words

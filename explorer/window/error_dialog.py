@@ -1,4 +1,4 @@
-"""The one dialog for what must not happen: what happened, what is safe, what to do, and the details to pass on."""
+"""The dialog for internal errors: what happened, what is safe, what to do, and details to report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEXT: Final = (
 
 
 class ErrorDialog(QDialog):
-    """Says that the program has an error; never more than one is open, and it stops nobody from going on."""
+    """A non-blocking dialog for program errors; at most one is open."""
 
     def __init__(self, hooks: Hooks, parent: QWidget) -> None:
         super().__init__(parent, objectName="failure")
@@ -61,7 +61,7 @@ class ErrorDialog(QDialog):
         column.addLayout(self._buttons())
 
     def tell(self, summary: str, details: str) -> None:
-        """Shows an error; one that is open already says how many came."""
+        """Show an error; an open dialog counts further ones."""
         if not self.isVisible():
             self._stories.clear()
         self._stories.append(details)
@@ -72,7 +72,7 @@ class ErrorDialog(QDialog):
         self.resize(self.width(), self.layout().totalHeightForWidth(self.width()))
 
     def story(self) -> str:
-        """What is copied: every error told, the end of the log, and what this program runs on."""
+        """Return the text to copy: every reported error, the end of the log, and the system versions."""
         told = "\n\n".join(self._stories[-5:])
         return f"{told}\n\nThe end of {self._hooks.log_file.name}:\n{self._hooks.last_lines()}\n\n{surroundings()}"
 
@@ -93,7 +93,7 @@ class ErrorDialog(QDialog):
 
 
 def surroundings() -> str:
-    """Versions and system, for a report."""
+    """Return versions and system, for a report."""
     import PySide6
 
     return (
@@ -103,5 +103,5 @@ def surroundings() -> str:
 
 
 def open_file(file: Path) -> None:
-    """Has the desktop open a file."""
+    """Open a file with the desktop's default application."""
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(file)))

@@ -1,4 +1,4 @@
-"""The person's side of exporting: where to, a note while it is drawn, and what came of it."""
+"""The user interface of exporting: the file dialog, a progress note, and the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QStandardPaths, QUrl, Signal
+from PySide6.QtCore import QObject, QStandardPaths, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
@@ -31,19 +31,12 @@ _NEXT: Final = "Choose a run with results for A or B first."
 
 
 class Exports(QObject):
-    """Exports of the open view.
-
-    Signals:
-        count_changed: How many are being drawn now.
-    """
-
-    count_changed = Signal(int)
+    """Exports of the open view."""
 
     def __init__(self, window: QWidget, exporter: Exporter, settings: Settings, banner: Banner, folder: Path) -> None:
         super().__init__(window)
         self._window, self.exporter, self._settings, self.banner = window, exporter, settings, banner
         self._folder = folder
-        exporter.started.connect(self._count)
         exporter.done.connect(self._done)
         exporter.failed.connect(self._failed)
         exporter.progressed.connect(self._progressed)
@@ -51,7 +44,7 @@ class Exports(QObject):
         self.bundles: dict[Path, Path] = {}
 
     def ask(self, view: View, suffix: str) -> None:
-        """Asks where to, then exports; the dialog does not block the window."""
+        """Ask for a file, then export; the dialog does not block the window."""
         command = view.command()
         if command is None:
             self.banner.tell(_NOTHING, _NEXT, tone="info")
@@ -67,12 +60,12 @@ class Exports(QObject):
         dialog.open()
 
     def write(self, command: list[str], file: Path) -> None:
-        """Exports to this file."""
+        """Export to this file."""
         self._settings.set(FOLDER_KEY, str(file.parent))
         self.exporter.start(command, file)
 
     def ask_bundle(self, views: Iterable[View], runs: Sequence[int]) -> None:
-        """Asks where to, then writes the evidence of these runs: every figure that a view shows, and all about it."""
+        """Ask for a file, then write the evidence bundle of these runs with every figure currently shown."""
         if not runs:
             self.banner.tell("Select a run to export.", _NEXT, tone="info")
             return
@@ -88,7 +81,7 @@ class Exports(QObject):
         dialog.open()
 
     def write_bundle(self, figures: Sequence[Sequence[str]], runs: Sequence[int], file: Path) -> None:
-        """Writes the bundle to this file or new folder, with these figures, or the usual ones if there are none."""
+        """Write the bundle to this file or new folder, with these figures or the default ones."""
         self._settings.set(FOLDER_KEY, str(file.parent))
         command = ["bundle", "--runs", *map(str, runs)]
         if figures:
@@ -101,7 +94,7 @@ class Exports(QObject):
         self._progressed(export, "starting")
 
     def copy(self, view: View) -> None:
-        """Puts the view's headless command on the clipboard."""
+        """Copy the view's `trainer` command to the clipboard."""
         command = view.command()
         if command is None:
             self.banner.tell(_NOTHING, _NEXT, tone="info")
@@ -122,21 +115,16 @@ class Exports(QObject):
             self.banner.tell(f"Writing {export.file.name}…", line, tone="info", action=cancel)
 
     def _cancelled(self, export: Export) -> None:
-        self._count(export)
         self._forget(export)
         self.banner.tell(f"{export.file.name} was cancelled.", "Nothing was written.", tone="info")
 
     def _forget(self, export: Export) -> None:
-        """Removes the list of figures that was written for the command."""
+        """Delete the list of figures written for the command."""
         figures = self.bundles.pop(export.file, None)
         if figures is not None:
             confined.remove(figures.parent, figures.name)
 
-    def _count(self, _export: Export) -> None:
-        self.count_changed.emit(len(self.exporter.running))
-
     def _done(self, export: Export) -> None:
-        self._count(export)
         self._forget(export)
         folder = QUrl.fromLocalFile(str(export.file.parent))
         self.banner.tell(
@@ -147,7 +135,6 @@ class Exports(QObject):
         )
 
     def _failed(self, export: Export, reason: str) -> None:
-        self._count(export)
         self._forget(export)
         line = shell_command([*export.command, "--out", str(export.file)], self._folder)
         self.banner.tell(
@@ -156,6 +143,6 @@ class Exports(QObject):
 
 
 def drawings(views: Iterable[View]) -> list[list[str]]:
-    """The commands that draw what the views show now; a view that shows nothing has none."""
+    """Return the commands that draw what the views show now; an empty view has none."""
     commands = [view.command() for view in views]
     return [command for command in commands if command and command[0] in DRAWING]

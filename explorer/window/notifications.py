@@ -1,10 +1,11 @@
-"""What the store says, brought to the bar, the status line, the banner and the model process."""
+"""Pass news from the store to the bar, the status bar, the banner and the model process."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, Signal
 
 from explorer.window.desktop_notifications import Desktop
 from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
@@ -31,12 +32,18 @@ QUEUE_WAITS: Final = "The queue of this workspace is about to start."
 
 
 class Notifications(QObject):
-    """Listens to the jobs and to the selection on the window's behalf."""
+    """Listens to the jobs and the selection for the window.
+
+    Signals:
+        restart_asked: A run that failed is to be edited and started again, as a new one.
+    """
+
+    restart_asked = Signal(int)
 
     def __init__(
         self, rooms: Services, bar: Bar, status: Status, banner: Banner, parent: QObject, *, warm: bool = True
     ) -> None:
-        """Begins to listen; the jobs say nothing before they are watched. `warm`: models are loaded unasked."""
+        """Connect the signals, before the jobs are watched; `warm` loads models in advance."""
         super().__init__(parent)
         self._warm = warm
         self._rooms, self._bar, self._status, self._banner = rooms, bar, status, banner
@@ -66,7 +73,7 @@ class Notifications(QObject):
         self._selection.runs_changed.connect(self.read_facts)
 
     def read_facts(self) -> None:
-        """Asks the store which steps and data the looked-at runs have, and which of them can be asked questions."""
+        """Read which steps and data the selected runs have, and which of these runs can answer queries."""
         context = self._rooms.context
         context.background.run(self, facts_of, context.workspace, self._selection.runs, done=self._take_facts)
 
@@ -87,7 +94,7 @@ class Notifications(QObject):
             self._selection.propose(run_a=run_a, run_b=run_b)
 
     def _tell_meanwhile(self, runs: list[RunRow]) -> None:
-        """At the first news: what ended while no window was open. Then remembers what is under way for the next."""
+        """Report with the first poll which runs ended while no window was open, then save the active ones."""
         before, self._before = self._before, None
         if self._rooms.jobs.look_only:
             return
@@ -109,7 +116,7 @@ class Notifications(QObject):
             self._settings.set(WORKING_KEY, active)
 
     def _take_start(self, runs: int, seconds: int) -> None:
-        """Says what starts and when, and lets it be held: in a banner, unless that has something else to say."""
+        """Announce which runs start when, with a way to pause them: in a banner, unless it shows something else."""
         self._status.show_start(runs, seconds)
         words = f"{runs} {'run starts' if runs == 1 else 'runs start'} in {seconds} s."
         if not runs:
@@ -173,17 +180,38 @@ class Notifications(QObject):
         if self._stopping.tell_end(run):
             return
         if run.status in ("failed", "interrupted"):
-            self._banner.tell(
-                f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
-                "Its log in Runs tells more; Resume goes on from its newest checkpoint.",
-                tone="bad" if run.status == "failed" else "warn",
-                details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
+            # Not above: the window is painted before the store is loaded.
+            from explorer.run_control.actions import newest_checkpoint
+
+            self._rooms.context.background.run(
+                self,
+                newest_checkpoint,
+                self._rooms.context.workspace,
+                run.id,
+                done=partial(self._tell_failed, run),
+                failed=lambda _: self._tell_failed(run, None),
+                key=f"kept of {run.id}",
+                urgent=True,
             )
         elif run.status == "finished":
             self._banner.tell(f"{run.name} has finished.", tone="good")
 
+    def _tell_failed(self, run: RunRow, kept: int | None) -> None:
+        """Show the failure with possible actions; resuming only if there is a checkpoint."""
+        resume: Act = ("Resume", lambda: self._rooms.jobs.resume([run.id]))
+        edit: Act = ("Edit and restart", lambda: self.restart_asked.emit(run.id))
+        acts = (edit, None) if kept is None else (edit, resume) if run.status == "failed" else (resume, edit)
+        self._banner.tell(
+            f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
+            "See its log in Runs." + (f" Resume continues from step {kept:,}." if kept is not None else ""),
+            tone="bad" if run.status == "failed" else "warn",
+            details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
+            action=acts[0],
+            other=acts[1],
+        )
+
     def _tell_alert(self, run: RunRow, kind: str) -> None:
-        """A banner, and the desktop's own message when the window is not in front; failed runs tell their end."""
+        """Show a banner, and a desktop notification when the window is not in front; failed runs report their end."""
         from explorer.run_control.jobs import STALLED_S
         from trainer import alerts
 
@@ -210,7 +238,7 @@ class Notifications(QObject):
 
 
 def _how_it_ended(run: RunRow) -> str:
-    """`CLIP demo finished`, `CLOOB demo failed at step 120 (1,203 MiB in use)`."""
+    """Return an outcome such as `CLIP demo finished` or `CLOOB demo failed at step 120 (1,203 MiB in use)`."""
     if run.status == "finished":
         return f"{run.name} finished"
     memory = f" ({run.rss_mib:,.0f} MiB in use)" if run.rss_mib and run.status != "stopped" else ""

@@ -1,4 +1,4 @@
-"""Opens the import sheet over the window, and takes what is chosen in it to the views."""
+"""Open the import dialog over the window and pass its result to the views."""
 
 from __future__ import annotations
 
@@ -31,17 +31,28 @@ def ask(
     *,
     open_view: Callable[[str], View | None],
     classify: Callable[[list[Path]], object],
+    keep_listed: Callable[[int], object],
+    compare: bool = False,
     parent: QWidget,
 ) -> ImportData:
-    """Opens the sheet over the window `parent`; what is to be trained on goes to the form of a new run."""
+    """Open the dialog over the window `parent`; data to train on go to the New run form.
+
+    With `compare` they go to a CLIP and a CLOOB run, which are queued without a form.
+
+    `keep_listed` receives the number of each question that is pending while the dialog is hidden.
+    """
     sheet = ImportData(folder, asker, background, path=path, parent=parent)
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
 
     def train(data: config.Data, pairs: int | None, size: int, captions_repeat: bool) -> None:
         if view := open_view(RUNS):
-            view.train_on(data, pairs, size, captions_repeat)  # type: ignore[attr-defined]
+            train_on = view.compare_on if compare else view.train_on  # type: ignore[attr-defined]
+            train_on(data, pairs, size, captions_repeat)
 
+    if compare:
+        sheet.start.setText("Train CLIP and CLOOB on these pairs")
     sheet.train_asked.connect(train)
     sheet.classify_asked.connect(classify)
+    sheet.asked_in_background.connect(keep_listed)
     sheet.open()
     return sheet

@@ -1,4 +1,4 @@
-"""The sheet that opens a published model: which one, what to look at with it, and what went wrong."""
+"""A dialog that opens a published model: which one, with which data, and errors."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ _WORDS: Final = (
 
 
 class OpenError(UserError):
-    """A model that could not be opened; the message is the trainer's own sentence."""
+    """A model that could not be opened; the message is the trainer's own."""
 
 
 class OpenModelSheet(QDialog):
-    """Asks for a model and for data to look at with it. Enter opens it, Esc closes the sheet.
+    """A dialog for a model and the data to inspect it with. Enter opens it, Esc closes the dialog.
 
     Signals:
         opened: Number of the new run, whose trainer has been started.
@@ -76,7 +76,7 @@ class OpenModelSheet(QDialog):
         like: RunRow | None = None,
         parent: QWidget | None = None,
     ) -> None:
-        """Builds the sheet; `like` is a run whose data the model can look at, too."""
+        """Build the dialog; `like` is a run whose data the model can be used with, too."""
         super().__init__(parent)
         self.setObjectName("open-model")
         self.setWindowTitle("Open a pretrained model")
@@ -89,7 +89,7 @@ class OpenModelSheet(QDialog):
         (self.name if model else self.model).setFocus()
 
     def command(self) -> list[str]:
-        """What to write after `trainer` to do the same without the window."""
+        """Return the `trainer` arguments that do the same."""
         words = ["open", self.model.text().strip()]
         chosen = self.data.currentData()
         if chosen == _OTHER:
@@ -100,7 +100,7 @@ class OpenModelSheet(QDialog):
         return words + (["--name", name] if name else [])
 
     def accept(self) -> None:
-        """Starts opening; the sheet stays until it is known whether the model can be read."""
+        """Start opening; the dialog stays until the model has been read or rejected."""
         self._check()
         if not self.start.isEnabled():
             return
@@ -145,7 +145,7 @@ class OpenModelSheet(QDialog):
         self.data.setObjectName("open-model-data")
         if like is not None:
             self.data.addItem(f"The data of {like.name}", str(like.id))
-        self.data.addItem("Scenes", _SCENES)
+        self.data.addItem("256 Scenes, drawn for it", _SCENES)
         self.data.addItem("A folder, table or tar", _OTHER)
         self.path = QLineEdit(self)
         self.path.setObjectName("open-model-path")
@@ -251,7 +251,7 @@ def ask(
     import_data: Callable[[str], object],
     parent: QWidget,
 ) -> OpenModelSheet:
-    """Opens the sheet over the window `parent`; the new run is shown where runs are."""
+    """Open the dialog over the window `parent`; the new run appears in the Runs view."""
     like = None if chosen is None else jobs.run(chosen)
     sheet = OpenModelSheet(folder, background, model=str(model or ""), like=like, parent=parent)
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -263,7 +263,7 @@ def ask(
 
 
 def start_opening(workspace: Path, words: list[str]) -> int:
-    """The number of the run that opens a model in a process of its own; runs off the GUI thread.
+    """Start a process that opens a model, and return the run's id; runs off the GUI thread.
 
     The trainer reads the file first, so whatever is wrong with it is said here, before there is a run.
 

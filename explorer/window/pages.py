@@ -1,4 +1,4 @@
-"""The middle of the window: the open view, and beside it the panel that the view may fill."""
+"""The central area: the open view, and next to it the view's optional panel."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
 from explorer.state.settings import Settings
 from explorer.widgets.drop_overlay import refuse_drops
-from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.min_size_scroll import Roomy
+from explorer.widgets.state_area import StatePage
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -27,14 +27,14 @@ NARROW_PX: Final = 1000
 
 
 class _Stack(QStackedWidget):
-    """Paints its ground itself: it gets no sheet, and under the application's one its palette stays what it was."""
+    """A stack that paints its own background, because it has no stylesheet and a stale palette."""
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(event.rect(), theme.color("surface"))
 
 
 class Pages(HairlineSplitter):
-    """Views by name, and the details of the open one."""
+    """Views by name, and the details panel of the open one."""
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
@@ -61,14 +61,14 @@ class Pages(HairlineSplitter):
         QPainter(self).fillRect(event.rect(), theme.color("surface"))
 
     def add(self, name: str, view: View) -> None:
-        """Takes a view in."""
+        """Add a view."""
         self.views[name] = view
         self._place(name, view)
         view.details_changed.connect(lambda: self._show_details(self.open_view))
 
     def add_broken(self, name: str, title: str) -> None:
-        """Puts a sentence in the place of a view that could not be made."""
-        broken = EmptyState()
+        """Add a message in place of a view that could not be created."""
+        broken = StatePage()
         broken.tell(
             "octagon-alert",
             f"{title} could not be opened",
@@ -77,7 +77,7 @@ class Pages(HairlineSplitter):
         self._place(name, broken)
 
     def show_view(self, name: str) -> None:
-        """Shows a view, or nothing as long as it is not there."""
+        """Show a view, or nothing until it exists."""
         turns().begin()
         page = self._places.get(name, self.blank)
         refuse_drops(page)
@@ -91,7 +91,7 @@ class Pages(HairlineSplitter):
 
     @property
     def open_view(self) -> View | None:
-        """The view that is shown."""
+        """The current view."""
         current = self.stack.currentWidget()
         return next((view for view in self.views.values() if view is current), None)
 

@@ -1,4 +1,4 @@
-"""What the bar offers to choose from, read from the store off the GUI thread."""
+"""Read the choices of the bar from the store, off the GUI thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PickerChoices:
-    """Steps and data that the looked-at runs have snapshots of, and which of these runs can be asked questions.
+    """Steps and data of the selected runs' snapshots, and which of these runs can answer queries.
 
     Attributes:
         steps: Ascending; of all looked-at runs together.
@@ -26,7 +26,7 @@ class PickerChoices:
 
 
 def facts_of(workspace: Workspace, runs: Sequence[int]) -> PickerChoices:
-    """The facts of these runs; a run that is gone has none."""
+    """Return the choices for these runs; a deleted run has none."""
     from trainer.store import StoreError
 
     steps: set[int] = set()
@@ -45,7 +45,7 @@ def facts_of(workspace: Workspace, runs: Sequence[int]) -> PickerChoices:
 
 
 def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> tuple[int | None, int | None]:
-    """A and B with their empty places filled: the first CLIP run to A, the first CLOOB run to B, else the first free.
+    """Return A and B with empty places filled: first CLIP run in A, first CLOOB run in B, else the first free one.
 
     Runs that are no more leave their place empty before it is filled.
     """
@@ -63,7 +63,7 @@ def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -
 
 
 def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None, spare: str = "") -> int | None:
-    """The first run of the wanted objective, else the first of any but `spare`; None if all are taken."""
+    """Return the first free run with this objective, else the first with any but `spare`; None if all are taken."""
     free = [run for run in runs if run.id != taken]
     wanted = [run.id for run in free if run.objective.casefold() == objective]
     others = [run.id for run in free if run.objective.casefold() != spare]

@@ -1,4 +1,4 @@
-"""The types of Qt's classes, made where they are safe to make."""
+"""Create the Python types of Qt's classes at a safe moment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MODULES: Final = ("QtCore", "QtGui", "QtWidgets", "QtSvg", "QtOpenGL", "QtOpenG
 
 
 def types_of_qt() -> Iterator[None]:
-    """Has PySide make the types of Qt's classes, one a step; 0.1 s in all.
+    """Create the Python types of Qt's classes, one per step; 0.1 s in all.
 
     PySide puts each off until its first use, and importing pyqtgraph uses all of them. The views are imported on a
     thread: a window whose types were made there, while Qt was at work here, once crashed at its start.

@@ -1,8 +1,8 @@
-"""The rail on the left: one button a view under what one wants to do, and the looks and keys at its foot."""
+"""The navigation rail on the left: one button per place, grouped by purpose, and settings at the bottom."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QButtonGroup, QFrame, QLabel, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
@@ -14,10 +14,10 @@ WIDTH = 176
 
 
 class Rail(QWidget):
-    """Icon and word of each view; the open one is marked. Scrolls where the window is too low for all.
+    """Icon and name of each place, with the open one marked; scrolls if the window is too low.
 
     Signals:
-        opened: Name of the view whose button was clicked.
+        opened: Name of the place whose button was clicked.
     """
 
     opened = Signal(str)
@@ -43,19 +43,25 @@ class Rail(QWidget):
         self._views.verticalScrollBar().rangeChanged.connect(lambda _least, _most: self._later.start())
 
     def mark(self, name: str) -> None:
-        """Marks the open view, and brings its button into sight."""
+        """Mark the open place and scroll to its button."""
         if name in self.buttons:
             self.buttons[name].setChecked(True)
             self._views.ensureWidgetVisible(self.buttons[name], 0, theme.SPACE)
 
+    def show_keys(self, keys: Mapping[str, str]) -> None:
+        """Name the shortcut of each place (name -> keys, may be empty) in its tool tip."""
+        for name, button in self.buttons.items():
+            words = str(button.accessibleName())
+            button.setToolTip(f"{words} ({keys[name]})" if keys.get(name) else words)
+
     def add_at_foot(self, name: str, icon: str, words: str) -> QToolButton:
-        """A button under the views, e.g. for the theme."""
+        """Add a button below the views, such as for the theme."""
         button = _button(name, icon, words)
         self._column.addWidget(button)
         return button
 
     def _make_room(self) -> None:
-        """The scroll bar takes its room of the views, not of the words of the buttons."""
+        """Widen the rail by the scroll bar, so that it does not cover the buttons' labels."""
         bar = self._views.verticalScrollBar()
         self.setFixedWidth(WIDTH + (bar.sizeHint().width() if bar.maximum() else 0))
 
@@ -63,7 +69,7 @@ class Rail(QWidget):
         content = QWidget(objectName="rail-views")
         column = _column(content)
         group = ""
-        for number, place in enumerate(places, start=1):
+        for place in places:
             if place.group != group:
                 group = place.group
                 heading = QLabel(group)
@@ -72,7 +78,7 @@ class Rail(QWidget):
                 column.addWidget(heading)
             button = _button(f"rail-{place.name}", place.icon, place.title)
             button.setCheckable(True)
-            button.setToolTip(f"{place.title} (Ctrl+{number})" if number < 10 else place.title)
+            button.setToolTip(f"{place.title} ({place.keys})" if place.keys else place.title)
             button.clicked.connect(lambda _=False, name=place.name: self.opened.emit(name))
             self._group.addButton(button)
             column.addWidget(button)

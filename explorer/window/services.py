@@ -1,4 +1,4 @@
-"""Everything that is loaded after the first paint, and the objects made of it."""
+"""Modules loaded after the first paint, and the objects created from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject
 from explorer.event_loop.background import Background
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
-from explorer.views import Place
+from explorer.views import ViewEntry
 
 if TYPE_CHECKING:
     from explorer.export import Exporter
@@ -34,14 +34,19 @@ _MODULES: Final = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """The classes of the views, and the tracebacks of those that could not be loaded."""
+    """The view classes, and the tracebacks of those that could not be loaded."""
 
     views: dict[str, type[View]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all of them."""
+        return frozenset((*self.views, *self.broken))
 
-def load(places: Sequence[Place]) -> Loaded:
-    """Imports what the window needs after its first paint; runs on a thread, for this takes most of a second."""
+
+def load(places: Sequence[ViewEntry]) -> Loaded:
+    """Import what the window and these views need; runs on a thread because it takes most of a second."""
     for module in _MODULES:
         importlib.import_module(module)
     loaded = Loaded()
@@ -55,30 +60,30 @@ def load(places: Sequence[Place]) -> Loaded:
 
 @dataclass(frozen=True)
 class Services:
-    """What the window and its views work with."""
+    """The services that the window and its views use."""
 
     context: Context
     exporter: Exporter
 
     @property
     def jobs(self) -> Jobs:
-        """The trainers."""
+        """The interface to the trainers."""
         return self.context.jobs
 
     @property
     def asker(self) -> Asker:
-        """The answer processes."""
+        """The client of the server processes."""
         return self.context.asker
 
     def close(self) -> None:
-        """Ends what belongs to the window; trainers go on."""
+        """Close everything that belongs to the window; trainers continue."""
         self.exporter.close()
         self.jobs.close()
         self.asker.close()
 
 
 def build(folder: Path, selection: Selection, background: Background, settings: Settings, parent: QObject) -> Services:
-    """The rooms of this workspace; quick once `load` has run."""
+    """Create the services of this workspace; fast once `load` has run."""
     from explorer.export import Exporter
     from explorer.model_client.client import Asker
     from explorer.run_control.jobs import Jobs

@@ -1,4 +1,4 @@
-"""One window per workspace: a lock that dies with its process, and a bell that brings the first window forward."""
+"""Allow one window per workspace: a lock tied to its process, and a socket that raises the first window."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BELL: Final = "contrastive-explorer-"
 
 
 def claim(folder: Path) -> QLockFile | None:
-    """The lock of this workspace, held as long as the object lives; None while another window holds it.
+    """Lock this workspace for the lifetime of the returned object; None if another window holds the lock.
 
     The lock of a process that was killed is taken over.
     """
@@ -35,7 +35,7 @@ def claim(folder: Path) -> QLockFile | None:
 
 
 def ring(folder: Path) -> bool:
-    """Asks the window that has this workspace to come forward; whether it heard."""
+    """Ask the window of this workspace to raise itself; return whether it was reached."""
     from PySide6.QtNetwork import QLocalSocket
 
     connection = QLocalSocket()
@@ -52,7 +52,7 @@ def ring(folder: Path) -> bool:
 
 
 def answer_the_bell(folder: Path, come_forward: Callable[[], object], parent: QObject) -> None:
-    """From here on a second start with this workspace makes this window come forward; no bell outlives its window."""
+    """Listen for a second start with this workspace, which raises this window, until the window is deleted."""
     from PySide6.QtNetwork import QLocalServer
 
     server = QLocalServer(parent)
@@ -74,7 +74,7 @@ def answer_the_bell(folder: Path, come_forward: Callable[[], object], parent: QO
 
 
 def take_dead_bells_down(folder: Path) -> None:
-    """Removes the sockets of windows that were killed, whatever their workspace; those of living windows stay."""
+    """Remove the sockets of killed windows, whatever their workspace."""
     if os.name == "nt":
         return  # its pipes are no files, and end with their process
     for path in folder.glob(f"{_BELL}*"):
@@ -84,7 +84,7 @@ def take_dead_bells_down(folder: Path) -> None:
 
 
 def _is_heard(path: Path) -> bool:
-    """Whether a process listens at this socket; it is not rung."""
+    """Return whether a process listens at this socket, without notifying it."""
     # One of another kind is refused for its kind by a listener, and for nobody being there otherwise.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         return probe.connect_ex(str(path)) != errno.ECONNREFUSED

@@ -1,4 +1,4 @@
-"""The line at the bottom: what trains and exports, how busy the machine is, how the model process is."""
+"""The status bar: active runs and exports, system load, state of the model process."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MODEL_WORDS: Final = {
 
 
 class Status(QStatusBar):
-    """Facts in small words.
+    """The status bar's fields.
 
     Signals:
-        jobs_clicked: The person wants to see the runs.
+        jobs_clicked: The person wants to see the jobs.
         load_clicked: The person wants to know what keeps the computer busy; the widget that was clicked.
         hold_clicked: The person wants that nothing in the queue starts.
         look_only_clicked: The person wants to know why the workspace is look only.
@@ -46,13 +46,14 @@ class Status(QStatusBar):
         super().__init__(parent)
         self.setSizeGripEnabled(False)
         self._slots = [_Job(self) for _ in range(SHOWN)]
-        self._more = QLabel()
+        self._jobs = QToolButton(objectName="statusJobs", accessibleName="Show the jobs")
+        self._jobs.setToolTip("What is under way, and what has ended (Ctrl+J)")
+        self._jobs.clicked.connect(self.jobs_clicked)
         self._start = QLabel(objectName="statusStart")
         self._hold = QToolButton(objectName="statusHold", accessibleName="Hold the queue")
         self._hold.setText("Hold")
         self._hold.setToolTip("Nothing in the queue starts until it is let go on")
         self._hold.clicked.connect(self.hold_clicked)
-        self._exports = QLabel(objectName="statusExports")
         self._load = QToolButton(objectName="statusLoad", accessibleName="Show what keeps this computer busy")
         self._load.setToolTip("Load of all processors, and memory in use; click for GPUs, disk, and each run's share")
         self._load.clicked.connect(lambda: self.load_clicked.emit(self._load))
@@ -67,49 +68,44 @@ class Status(QStatusBar):
         self._folder.clicked.connect(lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(workspace))))
         self._lay_out()
         self.show_runs(())
-        self.show_exports(0)
+        self.show_jobs(0, 0)
         self.show_look_only("")
         self.show_start(0, 0)
         self.show_model("cold")
         self._timer = QTimer(self, interval=LOAD_MS, timeout=self._measure)
 
     def watch_load(self) -> None:
-        """Starts to show the machine's load."""
+        """Start showing the system load."""
         self._measure()
         self._timer.start()
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
-        """Shows those that are at work, and how many wait."""
+        """Show the first of the active runs."""
         active = [run for run in runs if run.active and run.status != "queued"]
-        waiting = sum(run.status == "queued" for run in runs)
         for slot, run in zip(self._slots, active, strict=False):
             slot.show_run(run)
         for slot in self._slots[len(active) :]:
             slot.hide()
-        hidden = len(active) - SHOWN
-        words = [f"and {hidden} more" if hidden > 0 else "No run is training" if not active else ""]
-        words += [f"{waiting} waiting" if waiting else ""]
-        self._more.setText(", ".join(filter(None, words)))
-        self._more.setVisible(bool(self._more.text()))
 
-    def show_exports(self, count: int) -> None:
-        """Says how many exports are being drawn."""
-        self._exports.setVisible(count > 0)
-        self._exports.setText("Drawing an export…" if count == 1 else f"Drawing {count} exports…")
+    def show_jobs(self, running: int, waiting: int) -> None:
+        """Show how many jobs are running, and how many wait."""
+        words = [f"{running} {'job' if running == 1 else 'jobs'}" if running or not waiting else ""]
+        words += [f"{waiting} waiting" if waiting else ""]
+        self._jobs.setText(", ".join(filter(None, words)) if running or waiting else "No jobs")
 
     def show_start(self, runs: int, seconds: int) -> None:
-        """Says how many queued runs start and when, with a button to hold them; nothing for no run."""
+        """Show how many queued runs start and when, with a button to pause them; nothing for 0 runs."""
         self._start.setText(f"{runs} {'run starts' if runs == 1 else 'runs start'} in {seconds} s")
         for widget in (self._start, self._hold):
             widget.setVisible(runs > 0)
 
     def show_look_only(self, why: str) -> None:
-        """Says that nothing may train here; an empty `why` takes that back."""
+        """Show that this workspace is read-only; an empty `why` hides the note."""
         self._look_only.setVisible(bool(why))
         self._look_only.setToolTip(f"This workspace is look only: {why}; click to make it yours")
 
     def show_model(self, state: str) -> None:
-        """Shows the state of the model process."""
+        """Show the state of the model process."""
         role, words = _MODEL_WORDS.get(state, ("outline", state))
         self._dot.show_role(role)
         self._model.setText(words)
@@ -131,7 +127,7 @@ class Status(QStatusBar):
         row = QHBoxLayout(left)
         row.setContentsMargins(theme.INSIDE, 0, 0, 0)
         row.setSpacing(theme.BETWEEN)
-        for widget in (*self._slots, self._more, self._start, self._hold, self._exports):
+        for widget in (self._jobs, *self._slots, self._start, self._hold):
             row.addWidget(widget)
         row.addStretch(1)
         self.addWidget(left, 1)
@@ -148,7 +144,7 @@ class Status(QStatusBar):
 
 
 class _Job(QWidget):
-    """Name, bar and remaining time of one run."""
+    """Name, progress bar and remaining time of one run."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -197,14 +193,14 @@ class _Dot(QWidget):
 
 
 def duration(seconds: float) -> str:
-    """Seconds for a person: `0:42`, `12:05`, `3:04:59`."""
+    """Format seconds as `0:42`, `12:05`, `3:04:59`."""
     whole = max(0, round(seconds))
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
 def _short(folder: Path) -> str:
-    """The folder's last two parts, after `~` where it is the person's own."""
+    """Return the folder's last two parts, after `~` inside the user's home folder."""
     try:
         text = str(Path("~") / folder.relative_to(Path.home()))
     except ValueError:

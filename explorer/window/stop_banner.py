@@ -1,4 +1,4 @@
-"""Tells of runs that were asked to stop and go on: when they are ended, how to wait for them, what became of them."""
+"""Report runs that are still active after a stop request: when they are ended, how to wait, what happened."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNKNOWN: Final = -1
 
 
 class Stopping(QObject):
-    """One banner for all such runs, so that none takes another's buttons away."""
+    """A single banner for all such runs, so that none hides another's buttons."""
 
     def __init__(self, context: Context, banner: Banner, desktop: Desktop, parent: QObject) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ class Stopping(QObject):
         self._jobs.runs_changed.connect(self._go_on)
 
     def tell_end(self, run: RunRow) -> bool:
-        """Tells that `run` was ended against its will, if it was; whether that is so."""
+        """Report that `run` was terminated, if it was; return whether it was."""
         if run.status != "interrupted" or not self._jobs.was_forced(run):
             return False
         # Not above: the window is painted before the store is loaded.
@@ -83,7 +83,7 @@ class Stopping(QObject):
         return next_words([(run.name, deaf) for run, deaf in known])
 
     def _go_on(self) -> None:
-        """Counts down; forgets runs that ended; comes back when other news that lay over this is gone.
+        """Update the countdown, drop runs that have ended, and show the banner again when another one is gone.
 
         What its person has closed stays closed.
         """
@@ -145,12 +145,12 @@ class Stopping(QObject):
 
 
 def asked_words(names: Sequence[str]) -> str:
-    """That they do not listen: `CLIP demo was asked to stop and goes on.` is such a sentence."""
+    """Return a sentence about these runs: `CLIP demo was asked to stop and goes on.`, for example."""
     return f"{listed(names)} {'was asked to stop and goes on' if len(names) == 1 else 'were asked to stop and go on'}."
 
 
 def next_words(known: Sequence[tuple[str, Deaf | None]]) -> str:
-    """When those of these names are ended, and what that costs; by name where it is not the same for all."""
+    """Return when the named runs are ended and what is lost; by name unless it is the same for all."""
     groups: dict[str, list[tuple[str, Deaf | None]]] = {}
     for name, deaf in known:
         groups.setdefault(_what(deaf), []).append((name, deaf))
@@ -160,7 +160,7 @@ def next_words(known: Sequence[tuple[str, Deaf | None]]) -> str:
 
 
 def _what(deaf: Deaf | None) -> str:
-    """`ends`, what it is seen at and waited for, or nothing for one that is not ended by itself."""
+    """Return `ends`, the current activity waited for, or an empty string if the run is not ended automatically."""
     return "" if deaf is None or deaf.left_s is None else deaf.busy or "ends"
 
 
@@ -181,7 +181,7 @@ def _next_of(what: str, group: Sequence[tuple[str, Deaf | None]], *, by_name: bo
 
 
 def resume_words(kept: Sequence[int | None]) -> str:
-    """From where the ended runs can be resumed."""
+    """Return from which steps the ended runs can be resumed."""
     steps = [f"{step:,}" for step in kept if step not in (None, UNKNOWN)]
     it = "It" if len(kept) == 1 else "They"
     if kept == [None]:
@@ -192,7 +192,7 @@ def resume_words(kept: Sequence[int | None]) -> str:
 
 
 def _kept(steps: Sequence[int | None], its: str) -> str:
-    """`step 120, its last checkpoint`; none may be kept, or the store may not have said."""
+    """Return `step 120, its last checkpoint`, or another text if none is kept or known."""
     if len(steps) == 1 and steps[0] is not None:
         return f"step {steps[0]:,}, {its} last checkpoint"
     words = f"{its} last checkpoint" + ("s" if len(steps) > 1 else "")
@@ -200,5 +200,5 @@ def _kept(steps: Sequence[int | None], its: str) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """`a, b and c`."""
+    """Join names as `a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,4 +1,4 @@
-"""What the window says first: that it crashed, that it is bare, or that its memory was damaged."""
+"""Messages at startup: a crash, safe mode, or damaged settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from explorer.window.error_dialog import surroundings
 
 
 def tell_how_it_starts(banner: Banner, hooks: Hooks, settings: Settings, *, safe: bool) -> None:
-    """Tells the gravest of what a person should know about this start; nothing when all is as it was."""
+    """Show the most severe message about this start, if any."""
     if hooks.crash:
         banner.tell(
             "The window crashed the last time.",

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks NAME`: the measurements that the READMEs quote, one module each, from a checkout.
+"""`python -m tests.benchmarks NAME`: the measurements quoted in the READMEs, one module each, from a checkout.
 
 A benchmark is a module with `HELP`, `add_arguments` and `run`. Each is imported only when it is chosen, so that
 `losses` runs where torch is all there is.
@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-NAMES: Final = ("coverage", "data", "losses", "many_pairs", "many_runs", "map", "objectives", "search")
+NAMES: Final = ("coverage", "data", "experiments", "losses", "many_pairs", "many_runs", "map", "objectives", "search")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one benchmark; returns its exit status: 0 done, 2 the arguments or the data cannot be used."""
+    """Run one benchmark and return its exit code: 0 success, 2 invalid arguments or data."""
     words = list(sys.argv[1:] if argv is None else argv)
     chosen = importlib.import_module(f"tests.benchmarks.{words[0]}") if words and words[0] in NAMES else None
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Measure what the READMEs quote.")

@@ -1,4 +1,4 @@
-"""Points like those of an embedding map, as many as are wanted: clusters of all sizes, some texts, a few strays."""
+"""Synthetic points like those of an embedding map: clusters of all sizes, some texts, a few outliers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLUSTERS = 60
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points for a map: places, cluster of each, which are texts, and the clusters' colors."""
+    """Points for a map: positions, clusters, which are texts, and the clusters' colors."""
 
     xy: Float32[np.ndarray, "n 2"]
     cluster: UInt16[np.ndarray, " n"]
@@ -21,7 +21,7 @@ class Cloud:
 
 
 def cloud(n: int, *, seed: int = 0, texts: bool = True) -> Cloud:
-    """`n` seeded points: clusters of unequal size and width as UMAP draws them, and one stray in a thousand."""
+    """Return `n` seeded points: clusters of unequal size and width as in UMAP, and one outlier in a thousand."""
     rng = np.random.default_rng(seed)
     turn = rng.uniform(0, 2 * np.pi, CLUSTERS)
     center = np.stack([np.cos(turn), np.sin(turn)], axis=1) * 12 * np.sqrt(rng.random(CLUSTERS))[:, None]
@@ -40,7 +40,7 @@ def cloud(n: int, *, seed: int = 0, texts: bool = True) -> Cloud:
 
 
 def palette() -> UInt8[np.ndarray, "k 3"]:
-    """The clusters' colors in the present theme."""
+    """Return the clusters' colors in the current theme."""
     from PySide6.QtGui import QColor
 
     from explorer.theme import class_colors

@@ -1,4 +1,4 @@
-"""How often the intervals that are shown hold the true value, in samples whose true value is known."""
+"""Coverage of the confidence intervals shown, on samples with a known true value."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Level:
-    """What pairs without any relation show against their 10 most similar unmatched ones, of `n` pairs."""
+    """The measures of `n` unrelated pairs against their 10 most similar unmatched ones."""
 
     n: int
     auc: float
@@ -60,7 +60,7 @@ class Level:
 
 
 def measure(samples: int, seed: int = 0) -> Iterator[Coverage]:
-    """Each setting as soon as it is done."""
+    """Yield each setting as soon as it is measured."""
     for n in SIZES:
         yield from _separations(n, samples, np.random.default_rng(seed))
     for n, *shares in CEILINGS:
@@ -76,7 +76,7 @@ def measure(samples: int, seed: int = 0) -> Iterator[Coverage]:
 
 
 def levels(seed: int = 0) -> Iterator[Level]:
-    """The level of shuffled pairs of independent images and texts in 32 dimensions."""
+    """Yield the level of shuffled pairs of independent images and texts in 32 dimensions."""
     for n in (100, 500, 1000):
         rows = np.random.default_rng(seed).standard_normal((2, n, 32))
         image, text = rows / np.linalg.norm(rows, axis=2, keepdims=True)
@@ -138,12 +138,12 @@ HELP = "samples of a known truth: how often each 95 %% interval holds it, and wh
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How many samples of each setting."""
+    """Add the number of samples per setting."""
     parser.add_argument("--samples", type=int, default=400, help="of each setting (400)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the tables of trainer/README.md, a row as soon as it is measured."""
+    """Print the tables of trainer/README.md, each row as soon as it is measured."""
     results: dict[str, list[dict[str, object]]] = {"coverage": [], "shuffled": []}
     if not args.json:
         print("| interval of 95 % | truth | n | samples | holds it (%) |\n|---|---|---:|---:|---:|")

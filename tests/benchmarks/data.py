@@ -1,4 +1,4 @@
-"""How fast pairs reach a training step: the prepared cache against decoding each image again, as open_clip loads."""
+"""Loading speed of pairs in training: the prepared cache against decoding each image again, as open_clip does."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class DataSpeed:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast our loader is."""
+        """The speed of our loader relative to open_clip's."""
         return self.ours / self.theirs
 
 
 def measure(run: config.Run, workspace_folder: Path, *, workers: int, seconds: float) -> DataSpeed:
-    """Loads and trains for about `seconds` each way; the model is the run's own.
+    """Load and train for about `seconds` each way, with the run's own model.
 
     Args:
         run: Data, model, objective and batch size.
@@ -114,7 +114,7 @@ def _pairs(run: config.Run, workspace_folder: Path, loading: Loading) -> Pairs:
 
 
 def _streamed(pairs: Pairs, run: config.Run, workers: int) -> Iterator[Tensor]:
-    """Batches as `TrainingSession` makes them of images that are decoded again in every epoch."""
+    """Yield batches as `TrainingSession` makes them from images decoded again in every epoch."""
     size, seed, scale = run.optimizer.batch_size, run.seed, run.optimizer.crop_scale
 
     def upcoming(step: int) -> Iterator[Any]:
@@ -131,7 +131,7 @@ def _streamed(pairs: Pairs, run: config.Run, workers: int) -> Iterator[Tensor]:
 
 
 def _cached(pairs: Pairs, run: config.Run) -> Iterator[Tensor]:
-    """Batches as `TrainingSession` makes them."""
+    """Yield batches as `TrainingSession` makes them."""
     for epoch in itertools.count():
         for rows in batches(len(pairs), run.optimizer.batch_size, run.seed, epoch):
             rows.sort()
@@ -139,7 +139,7 @@ def _cached(pairs: Pairs, run: config.Run) -> Iterator[Tensor]:
 
 
 class _Decoding(Dataset):
-    """A pair decoded from its file and transformed when it is asked for: `open_clip_train.data.CsvDataset`."""
+    """A pair decoded and transformed on access, like `open_clip_train.data.CsvDataset`."""
 
     def __init__(self, places: Sequence[str], tokens: Tensor, transform: Callable[[Any], Tensor]) -> None:
         self._places, self._tokens, self._transform = places, tokens, transform
@@ -172,7 +172,7 @@ def _forever(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 class _Fed(TrainingSession):
-    """The same training, its batches from elsewhere."""
+    """The same training with batches from another source."""
 
     def __init__(self, run: config.Run, pairs: Pairs, tokenizer: Tokenizer, source: Iterator[Any]) -> None:
         super().__init__(run, pairs, tokenizer, torch.device("cpu"))
@@ -197,7 +197,7 @@ def _rate(source: Iterator[Any], batch: int, seconds: float) -> float:
 
 
 def _train(training: TrainingSession, batch: int, seconds: float) -> tuple[float, float]:
-    """Pairs a second, and the share of the time that steps wait for their batch."""
+    """Return pairs per second, and the share of the time that steps wait for their batch."""
     for _ in range(3):
         training.update()
     updates, began = [], time.perf_counter()
@@ -213,7 +213,7 @@ HELP = "our loader against open_clip's way: pairs a second, alone and in trainin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which data, which model, how long."""
+    """Add the data, the model and the duration."""
     parser.add_argument("--workspace", metavar="DIR", help="folder of runs (default: the user's own)")
     parser.add_argument(
         "--data", nargs="+", metavar="PATH", default=[], help="folders, tables or tars (default: Scenes)"
@@ -225,7 +225,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints a row a data set."""
+    """Print one row per data set."""
     workspace = Workspace(args.workspace or catalog.default_workspace())
     rows = []
     if not args.json:

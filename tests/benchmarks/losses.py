@@ -46,7 +46,7 @@ ON_GPU: Final = ("clip", "cloob")
 
 @dataclass(frozen=True)
 class Measurement:
-    """One loss, forward and backward, in a process of its own.
+    """One loss, forward and backward, in a separate process.
 
     Attributes:
         objective: Which loss.
@@ -74,7 +74,7 @@ class Measurement:
 def measure(
     sizes: Sequence[int], *, dimension: int = 512, objectives: Sequence[str] = OBJECTIVES, device: str = "cpu"
 ) -> Iterator[Measurement]:
-    """Every objective and form at every batch size, one after the other; dense only in 60 % of free memory."""
+    """Yield every objective and form at every batch size; dense only within 60 % of free memory."""
     for pairs in sizes:
         for objective in objectives:
             for form in FORMS.get(objective, ("dense", "tiled")):
@@ -126,7 +126,7 @@ def _loss(objective: str, form: str, pairs: int, device: str) -> Callable:
 
 
 def _stand_in_for_jaxtyping() -> None:
-    """Where torch is all there is, shapes in signatures are read as plain tensors."""
+    """Replace jaxtyping's shapes by plain tensors if only torch is installed."""
     try:
         import jaxtyping  # noqa: F401
     except ModuleNotFoundError:
@@ -141,7 +141,7 @@ def _stand_in_for_jaxtyping() -> None:
 
 
 class _PeakMemory(threading.Thread):
-    """The most resident memory of this process while it runs, read every 2 ms."""
+    """The peak resident memory of this process, sampled every 2 ms."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -159,14 +159,14 @@ class _PeakMemory(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        """Reads until it is told to stop."""
+        """Sample until told to stop."""
         while self.running:
             self.peak = max(self.peak, self.process.memory_info().rss)
             time.sleep(0.002)
 
 
 class _PeakGpuMemory:
-    """The most memory that torch had allocated on the GPU."""
+    """The peak memory that torch allocated on the GPU."""
 
     def __enter__(self) -> _PeakGpuMemory:
         import torch
@@ -185,7 +185,7 @@ class _PeakGpuMemory:
 def measure_here(
     objective: str, form: str, pairs: int, dimension: int, device: str, *, rounded: bool | None = None
 ) -> Measurement:
-    """One measurement in this process, which should be a fresh one: memory is not given back to the system.
+    """Return one measurement in this process, which should be new because memory is not returned to the system.
 
     Args:
         objective: Which loss.
@@ -232,7 +232,7 @@ def measure_here(
 
 
 def matrix_rate(device: str, *, side: int | None = None) -> float:
-    """Operations a second of a large product of bfloat16 matrices summed in float32: the best of five."""
+    """Return operations per second of a large bfloat16 product summed in float32: the best of five."""
     import torch
 
     from trainer.losses.precision import product
@@ -256,7 +256,7 @@ HELP = "dense against tiled against open_clip: memory and time over the batch si
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to measure, where, and at which sizes."""
+    """Add what to measure, the device, and the sizes."""
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: bfloat16 inputs (default: cpu)")
     parser.add_argument("--pairs", type=int, nargs="+", help="batch sizes (default: 1k to 32k, on a GPU 64k and 256k)")
     parser.add_argument("--dimension", type=int, help="of the embeddings (default: 512, on a GPU 1024)")
@@ -264,7 +264,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints a row as soon as it is measured."""
+    """Print each row as soon as it is measured."""
     results = []
     if not args.json:
         print(f"{'objective':<10} {'form':<6} {'pairs':>7} {'seconds':>9} {'peak MiB':>9}  share of matrix rate")

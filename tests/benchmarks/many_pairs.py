@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks many_pairs`: how soon the map of a million pairs is seen after its view is opened.
+"""`python -m tests.benchmarks many_pairs`: the time until the map of a million pairs is visible.
 
 Makes a workspace with one run and one snapshot of so many pairs, opens the window on it, and then the Map. Prints the
 seconds to the first picture and to the one of all points, and the longest stretches of computing. The first opening
@@ -24,7 +24,7 @@ GROUPS = 500
 
 
 def make(folder: Path, pairs: int, width: int) -> None:
-    """A workspace with one finished run, whose one snapshot has these pairs in `GROUPS` heaps of unequal size."""
+    """Create a workspace with one finished run, whose snapshot has these pairs in `GROUPS` clusters of unequal size."""
     from trainer import config
     from trainer.store import Workspace
     from trainer.store.snapshot_files import Items, snapshot_name, write_snapshot
@@ -64,7 +64,7 @@ def _rows(rng: np.random.Generator, middle: np.ndarray, group: np.ndarray) -> Fl
 
 
 def measure(folder: Path, *, cold: bool) -> dict[str, Any]:
-    """Opens the window, and when it rests the Map."""
+    """Open the window, and the Map once the window is idle."""
     with opened(folder) as it:
         it.wait(120, until=lambda: "all_views" in it.passed)
         it.wait(5)
@@ -94,7 +94,7 @@ def measure(folder: Path, *, cold: bool) -> dict[str, Any]:
 
 
 def forget_files(folder: Path) -> None:
-    """Has the system read the files of the runs from the disk again, as after a start of the computer."""
+    """Evict the runs' files from the page cache, as after a reboot."""
     for file in folder.rglob("*"):
         if file.suffix in (".npy", ".parquet"):
             with file.open("rb") as stream:
@@ -106,7 +106,7 @@ HELP = "how soon the map of a million pairs is seen after its view is opened"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How many pairs, how wide, how often."""
+    """Add the number of pairs, their width, and the repetitions."""
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--width", type=int, default=512, help="numbers of an embedding (default: 512)")
     parser.add_argument("--times", type=int, default=5, help="openings with the layout on disk (default: 5)")
@@ -116,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints an object for each opening, the first of them without a layout on disk, then the medians of the others."""
+    """Print one object per opening, the first without a layout on disk, then the medians of the others."""
     if args.once:
         print(json.dumps(measure(args.workspace, cold=args.cold)))
         return 0

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks many_runs`: how long the window computes at a stretch beside thousands of runs.
+"""`python -m tests.benchmarks many_runs`: how long the window is blocked with thousands of runs.
 
 Makes a workspace of so many runs with so many rows of curves each, and one of two runs. Starts the window on both in
 turn and prints the seconds to the first paint; then goes through every view of the large one, scrolls, sorts, types and
@@ -25,7 +25,7 @@ NAMES = ("train/loss", "train/inv_tau", "train/lr", "val/image_to_text_R@1", "va
 
 
 def make(folder: Path, runs: int, rows: int) -> None:
-    """A workspace of runs that have ended; `rows` values of curves each, under five names."""
+    """Create a workspace of ended runs with `rows` curve values each, under five names."""
     from trainer import config
     from trainer.store import Workspace
     from trainer.store.run_files import folder_name
@@ -63,7 +63,7 @@ def make(folder: Path, runs: int, rows: int) -> None:
 
 
 def measure(folder: Path, *, only_start: bool = False) -> dict[str, Any]:
-    """Opens the window; goes through all that a person does beside many runs."""
+    """Open the window and perform all user actions with many runs."""
     with opened(folder) as it:
         it.wait(120, until=lambda: "all_views" in it.passed)
         if only_start:
@@ -106,7 +106,7 @@ def _table(it: Opened) -> None:
 
 
 def _orders() -> tuple[Any, ...]:
-    """Both ways of sorting."""
+    """Return both sort orders."""
     from PySide6.QtCore import Qt
 
     return (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder)
@@ -116,16 +116,16 @@ def _pickers(it: Opened) -> None:
     picker = it.window.bar.run_a
     it.do("open a picker", picker.showPopup, 1)
     for typed in ("1", "19", "199", "run 1999"):
-        it.do(f"type {typed!r}", lambda words=typed: picker._finder.line.setText(words), 0.3)
-    rows = picker._finder.list.model().rowCount()
-    it.do(f"found {rows}", picker._finder.close, 0.3)
+        it.do(f"type {typed!r}", lambda words=typed: picker.finder.line.setText(words), 0.3)
+    rows = picker.finder.list.model().rowCount()
+    it.do(f"found {rows}", picker.finder.close, 0.3)
     it.do("choose A and B", lambda: it.window.selection.select_runs(1, 2), 4)
     it.do("the palette", it.window.show_palette, 1)
     it.window.palette_panel.hide()
 
 
 def _polls(it: Opened, folder: Path) -> None:
-    """A run logs five rows ten times a second, and gives signs of life, for eight seconds."""
+    """Log five rows and heartbeats of a run ten times a second, for eight seconds."""
     over = threading.Event()
 
     def train() -> None:
@@ -151,7 +151,7 @@ HELP = "how long the window computes at a stretch beside thousands of runs, and 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How many runs, how long their curves, how often it is measured."""
+    """Add the number of runs, the length of their curves, and the repetitions."""
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--rows", type=int, default=7_000, help="values of curves a run (default: 7000)")
     parser.add_argument("--starts", type=int, default=5, help="of each workspace, in turn (default: 5)")
@@ -161,7 +161,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints an object for each workspace's starts, and one for each walk."""
+    """Print one object for each workspace's starts, and one for each walk."""
     if args.one:
         print(json.dumps(measure(args.workspace, only_start=args.one == "start")))
         return 0

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks map`: the map at a million and ten million points, under a mouse, here."""
+"""`python -m tests.benchmarks map`: the map at one and ten million points, under mouse events, on this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TARGETS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How many points, how long, what else is measured."""
+    """Add the number of points, the duration, and optional measurements."""
     parser.add_argument("--points", type=int, nargs="+", default=[1_000_000], metavar="N", help="default: 1000000")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each way of moving (default: 4)")
     parser.add_argument("--size", default="1200x900", help="of the map in pixels (default: 1200x900)")
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints one object per number of points."""
+    """Print one object per number of points."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtWidgets import QApplication
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def missed(answer: dict[str, Any]) -> list[str]:
-    """The targets that this measurement does not reach, in words."""
+    """Describe the targets that this measurement misses."""
     words = []
     for name, (target, how) in _targets(answer["points"]).items():
         value = answer.get(name)

@@ -1,4 +1,4 @@
-"""What the benchmark `map` measures: a real map, moved by mouse events, watched from outside."""
+"""The measurements of the benchmark `map`: a real map, moved by mouse events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CORNERS: Final = 200
 
 
 class WatchedMap(PointMap):
-    """A map that notes when it was painted."""
+    """A map that records when it is painted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class WatchedMap(PointMap):
 
 
 class Drawing:
-    """Counts pictures of the drawing threads, with the processor time each took."""
+    """Counts images of the drawing threads, with the CPU time of each."""
 
     def __init__(self) -> None:
         self.cpu: list[float] = []
@@ -50,7 +50,7 @@ class Drawing:
 
     @contextmanager
     def watched(self) -> Iterator[Drawing]:
-        """Watches while it is entered."""
+        """Record while the context is active."""
         plain = raster.draw
 
         def draw(request: raster.RasterRequest) -> raster.RasterImage:
@@ -68,13 +68,13 @@ class Drawing:
 
 
 def machine() -> dict[str, Any]:
-    """Where this was measured, and how busy it was."""
+    """Return the machine, and its load."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {"processor": platform.machine(), "cores": os.cpu_count(), "load": load, "python": platform.python_version()}
 
 
 def measure(points: int, *, size: tuple[int, int], seconds: float, stock: bool, pictures: str | None) -> dict[str, Any]:
-    """All figures of a map of so many points."""
+    """Return all measurements of a map with this many points."""
     pg.setConfigOption("mouseRateLimit", -1)
     began = time.perf_counter()
     load_kernels()
@@ -124,7 +124,7 @@ def _first_frame(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
 
 
 def _moved(shown: WatchedMap, seconds: float) -> dict[str, Any]:
-    """Pans and zooms: gaps of the event loop, pictures, paints. Sharp: made for the view that it shows."""
+    """Pan and zoom: gaps of the event loop, images, paints; sharp ones are rendered for the visible view."""
     answer: dict[str, Any] = {}
     gaps, frames, paints, cpu, sampled, gui, busy = [], 0, 0, [], 0, 0.0, 0.0
     gaps_of_paints: list[float] = []
@@ -162,7 +162,7 @@ def _moved(shown: WatchedMap, seconds: float) -> dict[str, Any]:
 
 
 def _every_point(shown: WatchedMap, seconds: float) -> dict[str, Any]:
-    """The same drag without a budget: every point is read for every picture."""
+    """Measure the same drag without a budget, where every point is read for every image."""
     shown.fit()
     _until_still(shown)
     budget, layer.MOVING_POINTS = layer.MOVING_POINTS, len(shown.layer.grid)
@@ -179,7 +179,7 @@ def _every_point(shown: WatchedMap, seconds: float) -> dict[str, Any]:
 
 
 def _asked(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
-    """Hit tests under the pointer, and a lasso around half of the map."""
+    """Measure hit tests under the pointer, and a lasso around half of the map."""
     rng = np.random.default_rng(1)
     spots = [shown.position(int(i)) for i in rng.integers(0, len(data.xy), 300)]
     hits = [_timed(lambda spot=spot: shown.pick(spot.x() + 3, spot.y() - 2)) for spot in spots]
@@ -193,7 +193,7 @@ def _asked(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
 
 
 def _changed(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
-    """Gray-out, colors and theme: how long the window is held up, and until they are seen."""
+    """Measure dimming, colors and theme: how long the window is blocked, and until they are visible."""
     half = np.zeros(len(data.xy), bool)
     half[::2] = True
     dark = {"light": "dark", "dark": "light"}
@@ -219,7 +219,7 @@ def _changed(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
 
 
 def _at_4k(shown: WatchedMap, seconds: float) -> dict[str, Any]:
-    """The same at 3840 x 2160: drawn at half the resolution while it moves, whole when it rests."""
+    """Measure at 3840 x 2160: half the resolution while moving, full when still."""
     size = shown.size()
     shown.resize(3840, 2160)
     _pass(0.3)
@@ -248,7 +248,7 @@ def _at_4k(shown: WatchedMap, seconds: float) -> dict[str, Any]:
 
 
 def _linked(data: Cloud, seconds: float) -> dict[str, Any]:
-    """Two maps side by side: one is dragged and the other follows in lock-step; a lasso reaches both."""
+    """Measure two linked maps: one is dragged and the other follows; a lasso reaches both."""
     both = QWidget()
     row = QHBoxLayout(both)
     a, b = WatchedMap(), WatchedMap()
@@ -292,7 +292,7 @@ def _linked(data: Cloud, seconds: float) -> dict[str, Any]:
 
 
 def _stock(data: Cloud, size: tuple[int, int]) -> dict[str, Any]:
-    """Stock scatter of pyqtgraph of the same points, one color: what it takes to make, and to paint once moved."""
+    """Measure pyqtgraph's scatter plot of the same points in one color: creating it, and painting it once moved."""
     began = time.perf_counter()
     plot = pg.PlotWidget()
     plot.resize(*size)
@@ -317,7 +317,7 @@ def _stock(data: Cloud, size: tuple[int, int]) -> dict[str, Any]:
 
 
 class Beats:
-    """A heartbeat of the event loop: how long it went without one."""
+    """Measures the time between iterations of the event loop."""
 
     def __init__(self) -> None:
         self.gaps: list[float] = []
@@ -339,7 +339,7 @@ class Beats:
 
 
 def _panning(shown: WatchedMap, seconds: float) -> None:
-    """Drags the map around, 125 moves a second as a mouse makes them."""
+    """Drag the map around, with 125 moves per second like a mouse."""
     middle = QPointF(shown.width() / 2, shown.height() / 2)
     left, none = Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton
     began = time.perf_counter()
@@ -354,7 +354,7 @@ def _panning(shown: WatchedMap, seconds: float) -> None:
 
 
 def _zooming(shown: WatchedMap, seconds: float) -> None:
-    """Turns the wheel in, tenfold in a second, and out again, around a place."""
+    """Zoom in tenfold within a second, and out again, around a position."""
     place = QPointF(shown.width() * 0.55, shown.height() * 0.45)
     began = time.perf_counter()
 
@@ -405,7 +405,7 @@ def _until(there: Callable[[], bool]) -> None:
 
 
 def _until_still(shown: WatchedMap) -> None:
-    """Until the map shows all that was asked, every point read, and has painted it."""
+    """Wait until the map has painted everything requested, with every point read."""
     _until(lambda: shown.layer.still)
     painted = len(shown.paints)
     shown.viewport().update()
@@ -413,7 +413,7 @@ def _until_still(shown: WatchedMap) -> None:
 
 
 def _outline(shown: WatchedMap) -> np.ndarray:
-    """A wavy outline of 200 corners around the middle half of what is seen."""
+    """Return a wavy outline of 200 corners around the center half of the view."""
     view = shown.box.viewRect()
     turn = np.linspace(0, 2 * np.pi, CORNERS, endpoint=False)
     wave = 1 + 0.2 * np.sin(7 * turn)

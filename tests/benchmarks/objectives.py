@@ -1,4 +1,4 @@
-"""Every objective on Scenes for the same number of pairs: what each learns, over seeds."""
+"""Every objective on Scenes with the same number of pairs: results over seeds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ATTRIBUTES: Final = {
 
 @dataclass(frozen=True)
 class Spread:
-    """Over the seeds.
+    """Mean and deviation over the seeds.
 
     Attributes:
         mean: Of all seeds.
@@ -49,7 +49,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Result:
-    """What one objective reached over its seeds.
+    """The result of one objective over its seeds.
 
     Attributes:
         kind: Of the objective, or `untrained`.
@@ -67,12 +67,12 @@ class Result:
 
 
 def kinds() -> list[str]:
-    """Every objective, in the order of the New run form."""
+    """Return every objective, in the order of the New run form."""
     return [choice.kind for choice in config.choices(config.Objective)]
 
 
 def planned(objective: str, seed: int, *, epochs: int = EPOCHS) -> config.Run:
-    """The run of an objective: its preset for Scenes and that preset's learning rate, but everyone's number of pairs.
+    """Return an objective's run: its Scenes preset and learning rate, with the common number of pairs.
 
     Raises:
         ConfigError: No such objective.
@@ -95,7 +95,7 @@ def planned(objective: str, seed: int, *, epochs: int = EPOCHS) -> config.Run:
 def train(
     workspace: Workspace, objectives: Sequence[str], seeds: Sequence[int], *, epochs: int = EPOCHS
 ) -> Iterator[RunRow]:
-    """Trains what is not there yet, all objectives with one seed before the next seed; yields each run as it ends.
+    """Train missing runs, all objectives with one seed before the next seed, and yield each run as it ends.
 
     Runs that were interrupted go on, those that another process trains are left to it, and those that failed stay
     failed. Ends early where a person stops a run.
@@ -116,7 +116,7 @@ def train(
 def results(
     workspace: Workspace, objectives: Sequence[str], seeds: Sequence[int], *, epochs: int = EPOCHS
 ) -> list[Result]:
-    """What has been reached so far: one row an objective with a finished run, after one for untrained towers."""
+    """Return the results so far: one row per objective with a finished run, after one for untrained towers."""
     rows = {
         kind: {seed: row for seed in seeds if (row := _found(workspace, planned(kind, seed, epochs=epochs)))}
         for kind in objectives
@@ -141,7 +141,7 @@ def results(
 
 
 def markdown(rows: Sequence[Result], *, epochs: int = EPOCHS) -> str:
-    """The block of the README: what was done, and the table in percent, mean and standard deviation over the seeds."""
+    """Return the block of the README: the method, and a table in percent, mean and deviation over the seeds."""
     run = planned(kinds()[0], 0, epochs=epochs)
     heldout = run.data.heldout_pairs
     chances = [1 / heldout, 5 / heldout, *(1 / len(words) for words in (COLORS, SHAPES, GROUNDS, RELATIONS))]
@@ -171,7 +171,7 @@ def _cell(spread: Spread | None) -> str:
 
 
 def _found(workspace: Workspace, plan: config.Run) -> RunRow | None:
-    """The newest run that computes what is planned, whatever it is called and however it was watched."""
+    """Return the newest run with the planned computation, whatever its name and monitoring."""
     alike = {"name": plan.name, "watching": plan.watching}
     same = [row for row in workspace.runs.all() if replace(workspace.runs.config_of(row.id), **alike) == plan]
     return same[-1] if same else None
@@ -197,7 +197,7 @@ HELP = "train every objective on Scenes for the same number of pairs, over seeds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which objectives, how often and how long."""
+    """Add the objectives, the seeds and the length."""
     parser.add_argument("--workspace", metavar="DIR", help="folder of runs (default: the user's own)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], metavar="N", help="default: 0 1 2")
     parser.add_argument("--objectives", nargs="+", metavar="KIND", help="clip, cloob, simclr, ... (default: all)")
@@ -206,7 +206,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Trains what is missing, so a second call goes on where the first ended; prints the table as Markdown."""
+    """Train missing runs, so that a second call continues, and print the table as Markdown."""
     workspace = Workspace(args.workspace or catalog.default_workspace())
     objectives = args.objectives or kinds()
     for kind in objectives:

@@ -1,4 +1,4 @@
-"""The window as a person has it, for benchmarks: opened on a workspace, watched by its own watchdog."""
+"""The real window for benchmarks: opened on a workspace, monitored by its own watchdog."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Opened:
     stretches: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def wait(self, seconds: float, until: Callable[[], object] = lambda: False) -> bool:
-        """Lets the window live until something is so; False when `seconds` were over before."""
+        """Run the event loop until a condition is met; False after a timeout of `seconds`."""
         end = time.perf_counter() + seconds
         while not (so := bool(until())) and time.perf_counter() < end:
             self.application.processEvents()
@@ -43,7 +43,7 @@ class Opened:
         return so
 
     def note(self, what: str) -> None:
-        """Keeps the longest stretch since the last note under this name."""
+        """Record the longest blocked period since the last call under this name."""
         dog = self.window.watchdog
         if dog.longest is not None:
             told = [gap.stack for gap in dog.gaps if gap.own_ms > 100]
@@ -52,7 +52,7 @@ class Opened:
         dog.forget()
 
     def do(self, what: str, act: Callable[[], object], seconds: float = 2.0) -> None:
-        """Does something, lets the window live a while, and keeps what it took."""
+        """Perform an action, run the event loop for a while, and record the longest blocked period."""
         act()
         self.wait(seconds)
         self.note(what)
@@ -60,7 +60,7 @@ class Opened:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Opened]:
-    """The window on a workspace, from its start and as if for the first time; it is closed in the end."""
+    """Open the window on a workspace as on its first start, and close it at the end."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     logging.disable(logging.WARNING)
     from PySide6.QtWidgets import QApplication
@@ -91,14 +91,14 @@ def opened(folder: Path) -> Iterator[Opened]:
 
 
 def measured_apart(*arguments: str) -> dict[str, Any]:
-    """What `python -m tests.benchmarks ARGUMENTS...` prints last, in a process of its own."""
+    """Return the last output of `python -m tests.benchmarks ARGUMENTS...` in a separate process."""
     command = [sys.executable, "-m", "tests.benchmarks", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def since_start_s() -> float:
-    """Seconds since this process was started."""
+    """Return the seconds since this process was started."""
     import psutil
 
     return round(time.time() - psutil.Process().create_time(), 3)

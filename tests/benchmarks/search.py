@@ -1,4 +1,4 @@
-"""Search among many vectors: the exact answer against the bare product.
+"""Search among many vectors: exact search against the bare product.
 
 The vectors are made up, because nobody ships a million embeddings with a program: unit rows around centers of a
 space of 64 directions with falling variance, plus noise, which is about what embeddings of pictures look like.
@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.search import nearest_rows
+from trainer.analysis.search import best_of, products
 
 HELP = "a million vectors: the exact answer against the bare product"
 DIRECTIONS: Final = 64
@@ -27,7 +27,7 @@ K: Final = 10
 
 @dataclass(frozen=True)
 class Measurement:
-    """One way to search.
+    """One search method.
 
     Attributes:
         way: `bare product` or `exact`.
@@ -47,12 +47,12 @@ class Measurement:
 
 
 def measure(rows: int, *, dimension: int = 512, questions: int = 100, seed: int = 0) -> Iterator[Measurement]:
-    """The bare product and the exact answer, in turns."""
+    """Yield the bare product and the exact search, in turns."""
     vectors, asked = made_up(rows, dimension, seed=seed), made_up(questions, dimension, seed=seed, draw=1)
     bare, exact = [], []
     for query in (asked[0], *asked):
         bare.append(_seconds(lambda query=query: vectors @ query))
-        exact.append(_seconds(lambda query=query: nearest_rows(vectors, query, K)))
+        exact.append(_seconds(lambda query=query: best_of(products(vectors, query), K)))
     # The first of each only warms the caches.
     base = statistics.median(bare[1:])
     for way, seconds in (("bare product", bare[1:]), ("exact", exact[1:])):
@@ -61,7 +61,7 @@ def measure(rows: int, *, dimension: int = 512, questions: int = 100, seed: int 
 
 
 def made_up(n: int, d: int, *, seed: int, draw: int = 0) -> Float[np.ndarray, "n d"]:
-    """Unit rows that have neighbors; another `draw` of one seed gives other rows of the same kind."""
+    """Return unit rows with close neighbors; another `draw` of a seed gives other rows of the same distribution."""
     rng = np.random.default_rng(seed)
     spread = 1 / np.sqrt(np.arange(1, DIRECTIONS + 1, dtype=np.float32))
     basis = rng.standard_normal((DIRECTIONS, d), dtype=np.float32) * spread[:, None]
@@ -84,14 +84,14 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How many vectors, and how wide."""
+    """Add the number of vectors, and their width."""
     parser.add_argument("--rows", type=int, default=1_000_000, help="vectors to search (1000000)")
     parser.add_argument("--dimension", type=int, default=512)
     parser.add_argument("--questions", type=int, default=100, help="one after the other (100)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints a row for each way."""
+    """Print one row per method."""
     rows = list(measure(args.rows, dimension=args.dimension, questions=args.questions))
     if args.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))

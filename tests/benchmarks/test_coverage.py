@@ -1,4 +1,4 @@
-"""The published coverage, in few samples: every row is there, and broken intervals would show."""
+"""The published coverage, in few samples: every row exists, and broken intervals would be detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of loaders measures both on the same pairs and says how long a step waits."""
+"""The comparison of loaders measures both on the same pairs and reports how long a step waits."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_dense_beyond_memory_is_not_run_and_says_why():
 
 @pytest.mark.parametrize("objective", losses.ON_GPU)
 def test_the_path_of_a_gpu_runs_with_rounded_operands_and_knows_its_share(objective):
-    """On a CPU, at a tiny size: the same code but for the clock and the memory."""
+    """Run the same code on a CPU at a tiny size, apart from clock and memory."""
     row = losses.measure_here(objective, "tiled", 96, 16, "cpu", rounded=True)
     assert row.seconds > 0
     assert 0 < row.share < 1
@@ -39,7 +39,7 @@ def test_the_path_of_a_gpu_runs_with_rounded_operands_and_knows_its_share(object
 
 @pytest.mark.slow
 def test_torch_alone_is_enough(tmp_path):
-    """Where there is no jaxtyping, psutil, numpy or open_clip, the losses can be imported and measured on a GPU."""
+    """Without jaxtyping, psutil, numpy or open_clip, the losses can be imported and measured on a GPU."""
     script = """
 import sys
 class Missing:
@@ -60,7 +60,7 @@ print(losses.matrix_rate("cpu", side=64) > 0, getattr(sys.modules["jaxtyping"], 
 
 @pytest.mark.parametrize(("objective", "form"), losses.OPERATIONS)
 def test_operations_are_those_of_the_matrix_products(objective, form):
-    """Counted by torch, which counts two for every multiplication and addition, but none that adds in place."""
+    """Compare to torch's counter: two per multiplication and addition, none for in-place additions."""
     n, d = 64, 32
     rows = [torch.nn.functional.normalize(torch.randn(n, d), dim=1).requires_grad_() for _ in range(2)]
     loss = losses._loss(objective, form, n, "cpu")

@@ -1,4 +1,4 @@
-"""The benchmark `map` prints what it measured, and measures a real map."""
+"""The benchmark `map` prints its measurements, and measures a real map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of objectives: what is trained, what is skipped, and what is made of the numbers."""
+"""The table of objectives: what is trained, what is skipped, and how numbers are summarized."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def workspace(tmp_path) -> Workspace:
 
 @pytest.fixture
 def fitted(monkeypatch) -> list[str]:
-    """Names of the runs that were trained; training only writes an evaluation before and one after."""
+    """Return the names of trained runs; training only writes an evaluation before and after."""
     names: list[str] = []
 
     def fit(workspace: Workspace, run: int) -> None:

@@ -1,4 +1,4 @@
-"""The exact answer is timed beside the bare product, on vectors that have neighbors."""
+"""Exact search is timed against the bare product, on vectors with close neighbors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the window share: its looks, a workspace, a context for views, and a guard against leaks."""
+"""Shared by the window's tests: theme, a workspace, a context for views, and a leak guard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TESTS = itertools.count()
 
 @pytest.fixture(scope="session")
 def _undressed(qapp: QApplication) -> list[bool]:
-    """Whether the theme has changed since the application was dressed, which costs more than most tests."""
+    """Record whether the theme has changed since it was applied, because applying it is slower than most tests."""
     changes = [True]
     theme.theme().changed.connect(lambda: changes.append(True))
     return changes
@@ -30,7 +30,7 @@ def _undressed(qapp: QApplication) -> list[bool]:
 
 @pytest.fixture
 def dressed(qapp: QApplication, _undressed: list[bool]) -> Iterator[QApplication]:
-    """The application in the light theme, and back in it afterwards."""
+    """Return the application in the light theme, and restore it afterwards."""
     if _undressed:
         theme.theme().apply(qapp, "light")
         _undressed.clear()
@@ -40,7 +40,7 @@ def dressed(qapp: QApplication, _undressed: list[bool]) -> Iterator[QApplication
 
 @pytest.fixture
 def background(qapp: QApplication) -> Iterator[Background]:
-    """The way off the GUI thread; every thread must have ended when the test does."""
+    """Return the background runner; every thread must have ended with the test."""
     made = Background()
     yield made
     assert made.close(), "a function is still running on a background thread"
@@ -48,7 +48,7 @@ def background(qapp: QApplication) -> Iterator[Background]:
 
 @pytest.fixture
 def make_context(dressed: QApplication, background: Background, tmp_path: Path) -> Iterator[Callable[[], object]]:
-    """Makes the context that views are given, around an empty workspace with the real jobs and asker."""
+    """Return a function that creates a view's context with an empty workspace, and real jobs and client."""
     from explorer.model_client.client import Asker
     from explorer.run_control.jobs import Jobs
     from explorer.views.view import Context
@@ -73,14 +73,14 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
 
 @pytest.fixture(autouse=True, scope="session")
 def _modules_are_no_garbage() -> None:
-    """What was imported is not looked through again after every test."""
+    """Exclude imported modules from garbage collection after every test."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _garbage_is_collected_here() -> Iterator[None]:
-    """As in the application (`gc_on_gui_thread`): a worker thread that destroys widgets of an earlier test crashes.
+    """Collect garbage as in the application (`gc_on_gui_thread`): destroying widgets on a worker thread crashes.
 
     Every test looks through what it made; the whole heap is looked through now and then.
     """
@@ -92,7 +92,7 @@ def _garbage_is_collected_here() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
-    """No test leaves a thread at work; pytest-qt closes the widgets given to `qtbot.addWidget`."""
+    """Check that no test leaves a running thread; pytest-qt closes widgets passed to `qtbot.addWidget`."""
     before = set(threading.enumerate())
     yield
     left = [thread for thread in set(threading.enumerate()) - before if thread.is_alive() and not thread.daemon]
@@ -106,7 +106,7 @@ def _nothing_stays() -> Iterator[None]:
 
 @pytest.fixture
 def two_runs(tmp_path: Path, _two_runs_once: tuple[Path, tuple[int, int]]) -> tuple[int, int]:
-    """Two runs in the workspace of `make_context`, each with snapshots of the same 48 pairs at steps 10 and 20.
+    """Return two runs in the workspace of `make_context`, with snapshots of the same 48 pairs at steps 10 and 20.
 
     Run A separates its pairs well, run B badly; images are real files.
     """
@@ -122,7 +122,7 @@ def two_runs(tmp_path: Path, _two_runs_once: tuple[Path, tuple[int, int]]) -> tu
 
 @pytest.fixture(scope="session")
 def _two_runs_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[int, int]]:
-    """Every run is synced to the disk, which takes a second: it is done once and copied."""
+    """Create the runs once and copy them, because syncing every run to disk takes a second."""
     import numpy as np
     from PIL import Image
 

@@ -187,7 +187,7 @@ print("alive", len(got))
 
 @pytest.mark.slow
 def test_owners_and_backgrounds_come_and_go_while_answers_are_on_their_way() -> None:
-    """Half of the answers arrive at something that Qt, Python or both have let go of: nothing may crash."""
+    """Deliver half of the results to receivers deleted by Qt, Python or both: nothing may crash."""
     ended = subprocess.run([sys.executable, "-c", STRESS, "200"], capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("alive")

@@ -1,4 +1,4 @@
-"""A board on the screen keeps every piece readable, however narrow the window is."""
+"""A panel keeps every mark readable, however narrow the window is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.charts.marks import Panel, ShadedTable
 
 
 class NoPictures(QObject):
-    """Of a board without pictures."""
+    """The thumbnails of a panel without images."""
 
     arrived = Signal(str)
 

@@ -1,4 +1,4 @@
-"""The evidence bundle from the window: which figures, progress, cancel, and what came of it."""
+"""The evidence bundle from the window: figures, progress, cancel, and results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ words = sys.argv[1:]
 out, figures = words[words.index("--out") + 1], words[words.index("--figures") + 1]
 print(" 10% figure 1 of 2: map", flush=True)
 if "hang" in out:
-    time.sleep(60)
+    time.sleep(600)
 pathlib.Path(out).write_text(pathlib.Path(figures).read_text())
 """
 

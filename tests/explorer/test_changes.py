@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +10,8 @@ from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
 
 from explorer.views.changes import ChangesView
-from trainer.charts.changes import changes
-from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.mispairs import mispairs
+from trainer.charts.pair_changes import changes
 
 FIXED = 2
 
@@ -26,7 +24,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> ChangesView:
     qtbot.addWidget(shown)
     shown.resize(1100, 760)
     shown.show()
-    qtbot.waitUntil(lambda: shown.reading is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: shown.found is not None and not shown.compared.pane.busy, timeout=10_000)
     return shown
 
 
@@ -49,7 +47,7 @@ def test_a_clicked_header_sorts_and_a_clicked_line_selects(qtbot, view: ChangesV
     column = FIXED + [c.key for c in model.columns].index("margin_change")
     place = QPoint(header.sectionViewportPosition(column) + 20, header.height() // 2)
     qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    values = view.reading.changes.values["margin_change"]
+    values = view.found.values["margin_change"]
     order = np.argsort(values, kind="stable")
     if header.sortIndicatorOrder() is Qt.SortOrder.DescendingOrder:
         order = np.argsort(-values, kind="stable")
@@ -66,7 +64,7 @@ def test_a_clicked_header_sorts_and_a_clicked_line_selects(qtbot, view: ChangesV
 
 def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: ChangesView):
     view.context.selection.pairs = [11]
-    found = view.reading.changes
+    found = view.found
     for row, near in zip(view.neighborhoods.rows, (found.neighbors_a, found.neighbors_b), strict=True):
         assert [tile.pair for tile in row.tiles.tiles] == near[11].tolist()
     shared = set(found.neighbors_a[11].tolist()) & set(found.neighbors_b[11].tolist())
@@ -75,32 +73,32 @@ def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: 
     assert view.neighborhoods.note.text().startswith(f"{len(shared)} of 10 nearest images shared")
 
 
-def test_a_rectangle_dragged_in_the_scatter_selects_the_pairs_inside(qtbot, view: ChangesView):
+def test_a_rectangle_dragged_over_the_plot_selects_the_pairs_inside(qtbot, view: ChangesView):
     view.tabs.setCurrentIndex(1)
-    view.axes.setCurrentIndex(2)
-    view.axes.activated.emit(2)
-    scatter, values = view.scatter, view.reading.changes.values
-    box = scatter.getPlotItem().getViewBox()
-    start = scatter.mapFromScene(box.mapViewToScene(box.viewRect().center()))
-    end = scatter.mapFromScene(box.mapViewToScene(box.viewRect().bottomRight()))
-    view_end, view_start = (box.mapSceneToView(scatter.mapToScene(place)) for place in (end, start))
-    QTest.mousePress(scatter.viewport(), Qt.MouseButton.LeftButton, pos=start)
-    QTest.mouseMove(scatter.viewport(), end)
-    QTest.mouseRelease(scatter.viewport(), Qt.MouseButton.LeftButton, pos=end)
+    view.compared.change(measure="margin")
+    qtbot.waitUntil(lambda: not view.compared.pane.busy, timeout=10_000)
+    plot, values = view.compared.pane.panel.cards["pairs-1"].plot, view.found.values
+    box = plot.getPlotItem().getViewBox()
+    start = plot.mapFromScene(box.mapViewToScene(box.viewRect().center()))
+    end = plot.mapFromScene(box.mapViewToScene(box.viewRect().bottomRight()))
+    view_end, view_start = (box.mapSceneToView(plot.mapToScene(place)) for place in (end, start))
+    QTest.mousePress(plot.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    QTest.mouseMove(plot.viewport(), end)
+    QTest.mouseRelease(plot.viewport(), Qt.MouseButton.LeftButton, pos=end)
     low = np.minimum([view_start.x(), view_start.y()], [view_end.x(), view_end.y()])
     high = np.maximum([view_start.x(), view_start.y()], [view_end.x(), view_end.y()])
     xy = np.stack([values["margin_a"], values["margin_b"]], axis=1)
     expected = np.flatnonzero(((xy >= low) & (xy <= high)).all(1))
     assert 0 < len(expected) < 48
     assert view.context.selection.pairs.tolist() == expected.tolist()
-    assert scatter.marks <= 48
-    QTest.mouseClick(scatter.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    assert len(plot._lit.getData()[0]) == len(expected), "the selection is lifted out"
+    QTest.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=start)
     assert len(view.context.selection.pairs) == 0
 
 
 def test_mispairs_are_listed_worst_first_and_select(qtbot, view: ChangesView):
     view.tabs.setCurrentIndex(2)
-    found = mispairs(view.reading.changes)
+    found = mispairs(view.found)
     for key, places in (("both", found.both), ("only_a", found.only_a), ("only_b", found.only_b)):
         assert [tile.pair for tile in view.mispairs.lists[key].tiles.tiles] == places.tolist()
         assert view.mispairs.counts[key].text().startswith(f"{len(places)} of 48 pairs")
@@ -112,72 +110,90 @@ def test_mispairs_are_listed_worst_first_and_select(qtbot, view: ChangesView):
 
 def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, view: ChangesView, two_runs: tuple[int, int]):
     view.tabs.setCurrentIndex(3)
-    qtbot.waitUntil(lambda: view.wholes.likeness is not None, timeout=10_000)
-    names = [space.words for space in view.wholes.likeness.spaces]
+    qtbot.waitUntil(lambda: view.wholes.data is not None and not view.wholes.pane.busy, timeout=10_000)
+    names = [space.words for space in view.wholes.data.spaces]
     line, column = names.index("bad · 20 · images"), names.index("good · 10 · images")
-    heat = view.wholes.map
+    card = view.wholes.pane.panel.cards["cka"]
+    heat = card.map
     qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.center_of(line, column).toPoint())
     selection = view.context.selection
     assert (selection.run_a, selection.step_of(0)) == (two_runs[0], 10)
     assert (selection.run_b, selection.step_of(1)) == (two_runs[1], 20)
-    qtbot.waitUntil(lambda: view.reading is not None and view.reading.changes.a.step == 10, timeout=10_000)
-    words = view.wholes.cell.text()
+    qtbot.waitUntil(lambda: view.found is not None and view.found.a.step == 10, timeout=10_000)
+    words = card.note.text()
     QTest.mouseMove(heat, heat.center_of(0, 1).toPoint())
-    qtbot.waitUntil(lambda: view.wholes.cell.text() != words, timeout=2000)
-    assert f"{view.wholes.likeness.matrices['cka'][0, 1]:.3f}" in view.wholes.cell.text()
-    assert view.command()[:3] == ["export", "likeness", "--runs"]
+    qtbot.waitUntil(lambda: card.note.text() != words, timeout=2000)
+    value = f"{view.wholes.data.matrices['cka'][0, 1]:.3g}".replace("-", "−")
+    assert card.note.text() == f"Linear CKA {value} · good · 10 · images × good · 20 · images"
+    runs = [str(run) for run in two_runs]
+    assert view.command() == ["export", "representation-similarity", "--runs", *runs]
 
 
-def test_verdicts_by_a_prompt_suite_through_the_model_process(qtbot, view: ChangesView, tmp_path: Path):
+def test_the_matrix_is_read_and_chosen_with_the_keyboard(qtbot, view: ChangesView, two_runs: tuple[int, int]):
+    view.tabs.setCurrentIndex(3)
+    qtbot.waitUntil(lambda: view.wholes.data is not None and not view.wholes.pane.busy, timeout=10_000)
+    view.wholes.change(measure="rsa")
+    qtbot.waitUntil(lambda: "rsa" in view.wholes.pane.panel.cards, timeout=10_000)
+    heat = view.wholes.pane.panel.cards["rsa"].map
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Right):
+        qtbot.keyClick(heat, key)
+    value = f"{view.wholes.data.matrices['rsa'][1, 2]:.3g}".replace("-", "−")
+    assert heat.accessibleDescription() == f"RSA {value} · good · 20 · images × bad · 10 · images"
+    qtbot.keyClick(heat, Qt.Key.Key_Return)
+    selection = view.context.selection
+    assert [(side.run, side.step) for side in selection.sides] == [(two_runs[0], 20), (two_runs[1], 10)]
+    assert view.command()[-2:] == ["--measure", "rsa"]
+    again = ChangesView(view.context)
+    qtbot.addWidget(again)
+    assert again.wholes.settings_now().measure == "rsa", "settings are remembered"
+
+
+def test_verdicts_by_a_prompt_suite_through_the_model_process(
+    qtbot, view: ChangesView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     asked = []
 
     def ask(question, *, done, **_: object) -> int:
         asked.append(question)
-        rng = np.random.default_rng(len(asked))
-        vectors = rng.standard_normal((len(question.templates), len(question.labels), 8)).astype(np.float32)
         file = tmp_path / f"{len(asked)}.npy"
-        write_class_texts(
-            file, ClassTexts(question.run, question.step, 1.0, question.labels, question.templates, vectors)
-        )
-        QTimer.singleShot(0, lambda: done({"file": str(file)}))
+        np.save(file, np.random.default_rng(len(asked)).standard_normal((len(question.texts), 8)).astype(np.float32))
+        QTimer.singleShot(0, lambda: done({"array": str(file)}))
         return len(asked)
 
-    view._asking._asker = SimpleNamespace(ask=ask, cancel=lambda _number: None)
+    monkeypatch.setattr(view.context.asker, "ask", ask)
     assert "verdicts by means of the captions of 4 classes" in view.note.text()
-    before = view.reading.changes
+    before = view.found
     offered = [view.suite.itemText(place) for place in range(view.suite.count())]
     assert view.suite.isVisible()
     assert offered[0] == "Verdicts: captions"
     place = offered.index("Verdicts: scenes-shapes")
     view.suite.setCurrentIndex(place)
     view.suite.activated.emit(place)
-    qtbot.waitUntil(lambda: view.reading.suite == "scenes-shapes", timeout=5000)
-    assert [(question.run, question.step) for question in asked] == [(before.a.run, 20), (before.b.run, 20)]
-    assert "verdicts by" in view.note.text()
-    assert "prompt template" in view.note.text()
+    qtbot.waitUntil(lambda: "prompt template" in view.note.text(), timeout=5000)
+    assert sorted((question.run, question.step) for question in asked) == [(before.a.run, 20), (before.b.run, 20)]
     assert view.command()[-2:] == ["--suite", "scenes-shapes"]
-    assert view.reading.changes.values["overlap"] is before.values["overlap"], "nothing else is computed again"
+    assert view.found.values["overlap"] is before.values["overlap"], "nothing else is computed again"
     view.suite.setCurrentIndex(0)
     view.suite.activated.emit(0)
-    qtbot.waitUntil(lambda: view.reading.suite == "", timeout=5000)
-    assert view.reading.changes.verdict_a.tolist() == before.verdict_a.tolist()
+    qtbot.waitUntil(lambda: "captions of 4 classes" in view.note.text(), timeout=5000)
+    assert view.found.verdict_a.tolist() == before.verdict_a.tolist()
 
 
 def test_two_steps_of_one_run(qtbot, view: ChangesView, two_runs: tuple[int, int]):
     view.context.selection.run_b = None
-    qtbot.waitUntil(lambda: view.reading.changes.b.run == two_runs[0], timeout=10_000)
-    found = view.reading.changes
+    qtbot.waitUntil(lambda: view.found.b.run == two_runs[0], timeout=10_000)
+    found = view.found
     assert (found.a.step, found.b.step) == (10, 20)
     run = str(two_runs[0])
-    assert view.command()[:8] == ["export", "changes", "--runs", run, run, "--step-a", "10", "--step-b"]
+    assert view.command()[:7] == ["export", "changes", "--runs", run, "--step", "10", "20"]
 
 
 def test_a_comparison_can_be_ended_and_begun_again(qtbot, view: ChangesView):
-    view.working.start()
-    view.working.cancel()
+    view.compared.pane.computing.start()
+    view.compared.pane.computing.cancel()
     assert view.is_empty
     view._again.trigger()
-    qtbot.waitUntil(lambda: not view.is_empty and not view.working.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: not view.is_empty and view.found is not None, timeout=10_000)
 
 
 def test_no_run_teaches(view: ChangesView):

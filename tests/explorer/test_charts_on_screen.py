@@ -1,25 +1,41 @@
-"""What the screen shows is what is exported: every chart of the registry, with settings that are not the defaults."""
+"""What the screen shows is what is exported: every chart of the registry, with non-default settings."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from PySide6.QtCore import QObject, QTimer
 
+from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.views.chart_pane import ChartPane
 from trainer.__main__ import main
 from trainer.charts import registry
+from trainer.charts.class_task import ClassTexts, ClassWords, write_class_texts
+from trainer.charts.outside_query import OutsideQuery
 from trainer.charts.settings import Setting, settings_of
 from trainer.charts.spec import Chart, Request, Target
-from trainer.store import Question, Workspace
+from trainer.config import Clip, Cloob
+from trainer.config import to_toml as to_text
+from trainer.experiments.definition import Arm, Experiment, Outcome, to_toml
+from trainer.inference import chart_query, embed, model_cache
+from trainer.store import Question, RunLog, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 OTHER: dict[str, dict[str, Any]] = {
+    "axes": {"x": "a red ring; a red disc - a blue ring", "y": "a star"},
     # Nothing has embedded independent Scenes here.
     "attribute-probes": {"independent": False},
+    "search": {"query_text": "a red ring", "k": 7},
+    "calibration": {"tau": (0.05, 0.2)},
+    "prompts": {"weights": (1.0, 0.25), "value": "accuracy"},
+    "groups": {"group": ("*a*", "*b*")},
     "data-efficiency": {"group": ("*a*", "*b*"), "metric": "zero_shot_acc1"},
 }
 """Chart -> values of settings that cannot be moved blindly, a row number for example."""
@@ -29,7 +45,7 @@ ASKED = {task: Question(task, 48, 4) for task in ("zero_shot", "few_shot")}
 
 
 def evaluate(workspace: Workspace, run: int, step: int) -> None:
-    """Stores a zero-shot evaluation and a few-shot one of a step."""
+    """Store a loss, and evaluations of a step on three tasks."""
     metrics, record = {"zero_shot_acc1": step / 40}, {"edges": [0, 0.5, 1], "counts": [20, 28]}
     record |= {"inv_tau": 30.0, "ece": 0.1, "confidence": [0.3, 0.8], "accuracy": [0.4, step / 40]}
     about = {"classes": ["a", "b"], "reliability": {"own": record}}
@@ -37,11 +53,29 @@ def evaluate(workspace: Workspace, run: int, step: int) -> None:
     write_task(folder, TaskRecord("zero_shot", metrics, 48, 48, about, {}, ASKED["zero_shot"]))
     curve = {"curve": [[1, step / 60, 0.02], [4, step / 40, 0.01]]}
     write_task(folder, TaskRecord("few_shot", {}, 48, 48, curve, {}, ASKED["few_shot"]))
+    found = {"label": np.arange(48) % 2, "predicted": np.arange(48) % 3 % 2, "path": np.arange(48).astype(str)}
+    write_task(folder, TaskRecord("knn", {}, 48, 48, {"classes": ["a", "b"]}, found, Question("knn", 48, 2)))
     workspace.results.add_evaluation(run, step, "scenes", "renderings", metrics, ASKED)
+    with RunLog.claim(workspace, run) as log:
+        for at in range(1, 50):
+            log.scalars(at, {"train/loss": 1 / at})
+        log.status("finished")
+
+
+def make_experiment(workspace: Workspace, runs: tuple[int, int]) -> None:
+    """Make the two runs the arms of an experiment with one seed."""
+    own = [workspace.runs.config_of(run) for run in runs]
+    arms = (Arm("CLIP", dataclasses.replace(own[0], objective=Clip())), Arm("CLOOB", own[1]))
+    arms = (arms[0], Arm("CLOOB", dataclasses.replace(arms[0].run, objective=Cloob())))
+    made = Experiment(name="two", arms=arms, outcome=Outcome("zero_shot_acc1", "renderings"), fields=("objective",))
+    workspace.experiments.add("two", to_toml(made))
+    for run, arm, step in zip(runs, arms, STEPS, strict=True):
+        config = dataclasses.replace(arm.run, name=workspace.runs.get(run).name)
+        workspace.runs.change(run, experiment="two", arm=arm.name, config=to_text(config), step=step)
 
 
 def moved(chart: Chart[Any, Any]) -> Any:
-    """The chart's settings, each away from its default where it can be moved."""
+    """Return the chart's settings, each different from its default if possible."""
     values = {one.name: _other(one) for one in settings_of(chart.settings)} | OTHER.get(chart.name, {})
     return dataclasses.replace(chart.settings(), **values)
 
@@ -58,25 +92,80 @@ def _other(one: Setting) -> Any:
     return one.default
 
 
+def vectors(texts: Sequence[str]) -> np.ndarray:
+    """Return the embeddings by the stand-in of every model."""
+    rows = np.stack([np.random.default_rng(sum(map(ord, text))).normal(size=8) for text in texts])
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def class_files(folder: Path, request: Request) -> tuple[str, ...]:
+    """Return files of classes in two templates, as embedded by each target's stand-in."""
+    files, labels, templates = [], ("ring", "star", "heart", "cross"), ("a {}", "{}")
+    for place, target in enumerate(request.targets):
+        files.append(folder / f"classes-{place}.npy")
+        found = vectors([words.format(name) for words in templates for name in labels]).reshape(2, 4, 8)
+        write_class_texts(files[-1], ClassTexts(target.run, target.step, 12.0, labels, templates, found))
+    return tuple(map(str, files))
+
+
+class StandIn(QObject):
+    """Answers for the model process of the window."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder, self.asked = folder, 0
+
+    def ask(self, question: Any, *, done: Callable, failed: Callable, progress: Any = None, owner: Any = None) -> int:
+        self.asked += 1
+        file = self.folder / f"{self.asked}.npy"
+        np.save(file, vectors(question.texts))
+        QTimer.singleShot(0, lambda: done({"array": str(file)}))
+        return self.asked
+
+    def cancel(self, number: int) -> None:
+        """Do nothing, because responses are immediate."""
+
+
+@pytest.fixture
+def embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """Replace the models of window and command line by one that needs no checkpoint."""
+    monkeypatch.setattr(model_cache.OpenModels, "get", lambda *_: SimpleNamespace(opened=None))
+    monkeypatch.setattr(embed, "embed_sentences", lambda _model, texts, *_: vectors(texts))
+    monkeypatch.setattr(chart_query, "class_files", lambda _space, request, *_: class_files(tmp_path, request))
+    return StandIn(tmp_path)
+
+
 @pytest.mark.parametrize("name", [name for group in registry.BUILT_IN.values() for name in group])
 def test_the_screen_shows_what_is_exported(
-    qtbot, make_context, two_runs: tuple[int, int], tmp_path: Path, name: str
+    qtbot, make_context, embedding: StandIn, two_runs: tuple[int, int], tmp_path: Path, name: str
 ) -> None:
     chart = registry.load(name)
-    context = make_context()
+    context = dataclasses.replace(make_context(), asker=embedding)
     for run, step in zip(two_runs, STEPS, strict=True):
         evaluate(context.workspace, run, step)
+    if chart.view == "experiments":
+        make_experiment(context.workspace, two_runs)
     pane = ChartPane(context, "test")
     qtbot.addWidget(pane)
     pane.resize(1200, 900)
     pane.show()
     refused: list[str] = []
-    pane.refused.connect(refused.append)
-    targets = tuple(Target(run, step) for run, step in zip(two_runs, STEPS, strict=True))
-    pane.ask(chart, Request(targets if chart.needs != "none" else ()), moved(chart))
+    pane.refused.connect(lambda: refused.append(name))
+    steps = (None, None) if chart.needs == "whole_runs" else STEPS
+    targets = tuple(Target(run, step) for run, step in zip(two_runs, steps, strict=True))
+    request = Request(targets if chart.needs != "none" else ())
+    if issubclass(chart.settings, ClassWords):
+        request = dataclasses.replace(request, class_texts=class_files(tmp_path, request))
+    settings = moved(chart)
+    if isinstance(settings, OutsideQuery) and settings.is_outside:
+        query = tuple(map(tuple, vectors([settings.query_text]).tolist()))
+        request = dataclasses.replace(request, vectors=(query,) * len(targets))
+    pane.ask(chart, request, settings)
     qtbot.waitUntil(lambda: bool(refused) or (pane.answer is not None and not pane.busy), timeout=120_000)
     assert not refused
 
+    for card in pane.panel.findChildren(XYPlotWidget):
+        assert_within_percent(card)
     # Off the GUI thread's turn: the offscreen plots are filled once they are seen.
     seen = list(pane.panel.shown())
     out = tmp_path / "chart.csv"
@@ -90,8 +179,19 @@ def test_the_screen_shows_what_is_exported(
             assert same(value, row[column]), (shown, row)
 
 
+def assert_within_percent(plot: XYPlotWidget) -> None:
+    """Check that an axis of shares shows nothing below 0 or above 100 on the screen."""
+    assert plot.piece is not None
+    ranges = plot.getViewBox().viewRange()
+    axes = (plot.piece.x, plot.piece.y)
+    for axis, (low, high) in zip(axes, reversed(ranges) if plot.piece.lying else ranges, strict=True):
+        if axis.label == "%" or "(%)" in axis.label:
+            assert 0 <= axis.low < axis.high <= 100
+            assert (low, high) == pytest.approx((axis.low, axis.high))
+
+
 def same(shown: Any, exported: str) -> bool:
-    """Equal numbers to 1e-6, or the same words; a text on the screen is as exact as its digits."""
+    """Return whether numbers are equal to 1e-6 or texts are equal; screen texts are as exact as their digits."""
     if shown is None or exported == "":
         return exported == "" and (shown is None or shown == "" or shown == "–" or shown != shown)
     if isinstance(shown, str):

@@ -1,4 +1,4 @@
-"""The Classify view: what is asked, what is shown, and the whole way with real models."""
+"""The Classify view: requests, display, and the complete path with real models."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class FakeJobs(QObject):
     runs_changed = Signal(list)
     run_ended = Signal(object)
 
+    is_read = True
+
     def __init__(self, workspace: Workspace) -> None:
         super().__init__()
         self.runs = tuple(workspace.runs.all())
@@ -44,7 +46,7 @@ class FakeJobs(QObject):
 
 
 class FakeAsker(QObject):
-    """Answers by the name of the file: `a-red.png` is a red to run 1 and, if `disagree`, a blue to run 2."""
+    """Answers by file name: `a-red.png` is red to run 1 and, if `disagree`, blue to run 2."""
 
     state_changed = Signal(str, str)
 
@@ -172,7 +174,7 @@ def test_without_a_run_it_offers_the_demo(qtbot: QtBot, context: Context) -> Non
     qtbot.addWidget(view.questions)
     view.show()
     assert view.is_empty
-    qtbot.mouseClick(view.findChild(QObject, "emptyStateButton"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(view.findChild(QObject, "stateButton"), Qt.MouseButton.LeftButton)
     assert context.jobs.demos == 1
 
 
@@ -325,7 +327,7 @@ def test_the_checkpoints_of_the_chosen_steps_answer(
     context.selection.select_snapshots((1, 20), (2, 10))
     qtbot.waitUntil(lambda: [column.note[:8] for column in view.bars.columns] == ["step 20 ", "step 10 "])
     assert words_under(view, images["disagree-red"]) == ["red 90 %", "blue 90 %"]
-    assert view.command()[2:9] == ["--runs", "1", "2", "--step", "20", "--step-b", "10"]
+    assert view.command()[2:8] == ["--runs", "1", "2", "--step", "20", "10"]
 
 
 def test_one_run_at_two_steps_answers_twice(
@@ -337,7 +339,7 @@ def test_one_run_at_two_steps_answers_twice(
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     assert [column.title for column in view.bars.columns] == ["two, step 10", "two, step 20"]
     assert len({column.color for column in view.bars.columns}) == 2
-    assert view.command()[2:8] == ["--runs", "2", "--step", "10", "--step-b", "20"]
+    assert view.command()[2:7] == ["--runs", "2", "--step", "10", "20"]
     context.selection.select_snapshots((2, 10), (2, 30))
     qtbot.waitUntil(lambda: [column.note for column in view.bars.columns][1:] == ["step 42 (30 not kept)"])
     assert [column.title for column in view.bars.columns] == ["two, step 10", "two, last step"]
@@ -352,7 +354,7 @@ def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_sai
     qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
     notes = [column.note for column in view.bars.columns]
     assert notes == ["step 41 (10 not kept)", "step 20 · 5 ms"]
-    assert view.command()[2:7] == ["--runs", "1", "2", "--step-b", "20"], "the same numbers as shown"
+    assert view.command()[2:8] == ["--runs", "1", "2", "--step", "last", "20"], "the same numbers as shown"
     asked = len(context.asker.asked)
     view.take([images["a-moon"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["a-moon"])) == 2)

@@ -1,4 +1,4 @@
-"""What is typed, and what is said, in the Classify view: pure functions."""
+"""Texts typed and shown in the Classify view: pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picker of thousands: nothing is made an entry at a time, and one is found by typing."""
+"""A combo box with thousands of entries: none is created individually, and typing finds one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def picker(dressed: QApplication, qtbot) -> Picker:
 
 
 class Watched(Choice):
-    """An entry that tells when its words are read."""
+    """An entry that records when its text is read."""
 
     read: ClassVar[set[int]] = set()
 

@@ -1,4 +1,4 @@
-"""By mouse and keys through the whole window: brush, a cell of the matrix, both maps, a search, its hits on the map."""
+"""Mouse and keys through the whole window: brush, a matrix cell, both maps, a search, its hits on the map."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from trainer.store import Workspace, read_snapshot
 
 @pytest.fixture
 def window(dressed: QApplication, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterator[Window]:
-    """The real window with three of its views; only the models are played: `text 7` is text 7 of the run."""
+    """Return the real window with three of its views and fake models: `text 7` is text 7 of the run."""
     folder = tmp_path / "workspace"
     hooks = Hooks(folder)
-    shown = Window(folder, hooks, places=[place for place in VIEWS if place.name in ("map", "changes", "search")])
+    shown = Window(folder, hooks, entries=[place for place in VIEWS if place.name in ("map", "changes", "search")])
     shown.resize(1280, 800)
     with qtbot.waitSignal(shown.ready, timeout=30_000):
         shown.show()
@@ -57,12 +57,12 @@ def test_from_a_brush_to_the_maps_and_from_a_search_to_the_map(qtbot, window: Wi
         return window.pages.open_view if selection.view == name else None
 
     # Brush the scatter.
-    qtbot.mouseClick(named(window, "rail-changes"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(named(window, "rail-compare"), Qt.MouseButton.LeftButton)
     changes = view("changes")
-    qtbot.waitUntil(lambda: changes.reading is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: changes.found is not None and not changes.compared.pane.busy, timeout=15_000)
     bar = changes.tabs.tabBar()
     qtbot.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(1).center())
-    scatter = changes.scatter
+    scatter = changes.compared.pane.panel.cards["pairs-1"].plot
     # Ranks: the upper left holds what A finds and B does not.
     corner = scatter.viewport().rect().bottomRight()
     start, end = QPoint(corner.x() // 12, corner.y() // 20), QPoint(corner.x() * 2 // 3, corner.y() // 2)
@@ -74,8 +74,9 @@ def test_from_a_brush_to_the_maps_and_from_a_search_to_the_map(qtbot, window: Wi
     assert 0 < len(brushed) < 48
     # A cell of the matrix: B's first step against A's last.
     qtbot.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(3).center())
-    qtbot.waitUntil(lambda: changes.wholes.likeness is not None, timeout=15_000)
-    names, heat = [space.words for space in changes.wholes.likeness.spaces], changes.wholes.map
+    qtbot.waitUntil(lambda: changes.wholes.data is not None and not changes.wholes.pane.busy, timeout=15_000)
+    names = [space.words for space in changes.wholes.data.spaces]
+    heat = changes.wholes.pane.panel.cards["cka"].map
     line, column = names.index("bad · 10 · images"), names.index("good · 20 · images")
     qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.center_of(line, column).toPoint())
     assert ((selection.run_a, selection.step_of(0)), (selection.run_b, selection.step_of(1))) == (
@@ -111,4 +112,6 @@ def test_from_a_brush_to_the_maps_and_from_a_search_to_the_map(qtbot, window: Wi
     assert selection.pairs.tolist() == search.hit_rows().tolist()
     selection.undo.undo()
     assert selection.pairs.tolist() == brushed
+    assert selection.view == "map", "undo opens no view"
+    window.history.back()
     assert selection.view == "search"

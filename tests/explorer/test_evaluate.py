@@ -1,4 +1,4 @@
-"""The Evaluate view through its real widgets; the process that answers is replaced by what it would store."""
+"""The Evaluate view through its real widgets; the server process is replaced by what it would store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer.views.evaluate import EvaluateView
@@ -19,9 +19,9 @@ from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts.marks import Mark
+from trainer.charts.evaluation_scores import TASK_WORDS
+from trainer.charts.marks import Mark, NumberRow
 from trainer.messages import Evaluate, Failure
-from trainer.render_mpl.evaluation_table import TASK_WORDS
 from trainer.scheduling import queue
 from trainer.store import Question, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
@@ -31,7 +31,7 @@ CLASSES = ("ring", "star", "heart")
 
 
 class FakeAsker(QObject):
-    """Stores what it is asked for: run A is right in 2 of 3 images, the other in all."""
+    """Stores requested results: run A is right in 2 of 3 images, the other in all."""
 
     state_changed = Signal(str, str)
 
@@ -130,26 +130,29 @@ def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: Evaluate
     assert question.data == "/some/GTSRB"
     assert "linear_probe" not in question.tasks
     assert "zero_shot" in question.tasks
-    rows = {row[0]: row for row in view.table.texts() if len(row) > 1}
-    assert rows["Zero-shot accuracy"][1:5] == ["60", "66.7 %", "100.0 %", "+33.3"]
-    assert rows["Zero-shot accuracy"][6] == "< 0.001"
-    assert rows["Zero-shot top-5 accuracy"][6] == "1.000"
-    strong = {
-        view.table.item(row, column).text()
-        for row in range(view.table.rowCount())
-        for column in (2, 3)
-        if view.table.item(row, column) is not None and view.table.item(row, column).font().bold()
-    }
-    assert strong == {"100.0 %"}
+    card = numbers(view, qtbot)
+    assert [card.text("Zero-shot accuracy", column) for column in range(4)] == ["60", "66.7 %", "100.0 %", "+33.3"]
+    assert card.text("Zero-shot accuracy", 5) == "< 0.001"
+    assert card.text("Zero-shot top-5 accuracy", 3) == "–", "top-5 of three classes cannot differ"
+    strong = {label.text() for label in card.findChildren(QLabel) if label.property("role") == "strong"}
+    assert {text for text in strong if "%" in text} == {"100.0 %"}
     assert "Its captions are made of its classes" in view.status.text()
+
+
+def numbers(view: EvaluateView, qtbot: QtBot) -> Any:
+    """Return the card of the table of scores."""
+    qtbot.waitUntil(lambda: view.table.answer is not None and not view.table.busy, timeout=20_000)
+    return view.table.panel.cards["numbers"]
 
 
 def test_published_numbers_stand_beside_ones_own(view: EvaluateView, qtbot: QtBot):
     measured(view, qtbot)
-    texts = view.published.texts()
-    assert view.published.isVisible()
-    assert ["CLOOB RN50", "Zero-shot", "CC3M, 31 epochs", "5", "6.38 ± 2.11 %"] in texts
-    assert "CLOOB paper" in view.published.item(0, 0).toolTip()
+    numbers(view, qtbot)
+    published = view.table.answer.panel.piece("published")
+    cells = ("Zero-shot", "CC3M, 31 epochs", "5", "6.38 ± 2.11 %")
+    assert ("CLOOB RN50", cells) in {(line.words, line.values) for line in published.lines}
+    assert "CLOOB paper" in published.lines[0].hint
+    assert "published" in view.table.panel.cards
 
 
 def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtBot):
@@ -165,6 +168,7 @@ def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtB
     assert [Path(item.path).name for item in view.confusion.strip.items][:2] == ["2.png", "5.png"]
     assert len(view.confusion.strip.items) == 20
     assert view.command()[-2:] == ["--task", "zero_shot"]
+    assert view.command()[1] == "confusion"
 
 
 def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
@@ -183,7 +187,7 @@ def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbo
 
 
 def drawn_curves(view: EvaluateView, qtbot: QtBot) -> tuple[Mark, ...]:
-    """What is drawn on the tab of curves."""
+    """Return the marks on the tab of curves."""
     qtbot.waitUntil(lambda: view.curves.answer is not None and not view.curves.busy)
     return view.curves.answer.panel.pieces
 
@@ -286,11 +290,22 @@ def test_fine_tuning_stands_beside_the_probe_on_the_same_labels(view: EvaluateVi
         record = TaskRecord("fine_tune", metrics, N, 100, details, arrays, ASKED["fine_tune"])
         write_task(evaluation_folder(workspace.runs.get(run).folder, "GTSRB", "test", 20), record)
     view.read(again=True)
-    qtbot.waitUntil(lambda: any(row[0].startswith("Fine-tuning") for row in view.table.texts()))
-    rows = {row[0]: row for row in view.table.texts()}
-    assert "Fine-tuning, test, n = 60, 3 classes, 1 %: 12 labels" in rows
-    assert rows["Fine-tuned, 1 % of labels"][1:5] == ["60", "66.7 %", "100.0 %", "+33.3"]
-    assert rows["Linear probe, 1 % of labels"][2:4] == ["0.0 %", "0.0 %"]
+    heading = "Fine-tuning, test, n = 60, 3 classes, 1 %: 12 labels"
+
+    def tuned() -> list[str]:
+        card = numbers(view, qtbot)
+        return [card.text("Fine-tuned, 1 % of labels", column) for column in range(4)]
+
+    # A reading that was under way may have met the files of one run only.
+    qtbot.waitUntil(lambda: any(line.words == heading for line in lines_of(view)), timeout=60_000)
+    qtbot.waitUntil(lambda: tuned() == ["60", "66.7 %", "100.0 %", "+33.3"], timeout=60_000)
+    card = numbers(view, qtbot)
+    assert [card.text("Linear probe, 1 % of labels", column) for column in (1, 2)] == ["0.0 %", "0.0 %"]
+
+
+def lines_of(view: EvaluateView) -> tuple[NumberRow, ...]:
+    """Return the rows of the table of scores, including headings."""
+    return view.table.answer.panel.piece("numbers").lines if view.table.answer is not None else ()
 
 
 def test_the_help_says_how_the_accuracies_of_a_run_relate(view: EvaluateView):
@@ -301,6 +316,7 @@ def test_the_help_says_how_the_accuracies_of_a_run_relate(view: EvaluateView):
 
 def test_the_table_is_exported_as_markdown_and_latex(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
     measured(view, qtbot)
+    numbers(view, qtbot)
     names = {action.objectName().rpartition("-")[2] for action in export_menu(view).actions()}
     assert {"svg", "csv", "md", "tex"} <= names
     for name in ("t.md", "t.tex"):
@@ -320,7 +336,7 @@ def export_menu(view: EvaluateView) -> QMenu:
 def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
     queued: list[Any] = []
     monkeypatch.setattr(view.context.jobs, "enqueue", lambda runs, *_, **__: queued.extend(runs))
-    view.tabs.setCurrentIndex(3)
+    view.tabs.setCurrentIndex(4)
     view.seeds.seeds.setValue(3)
     QTest.mouseClick(view.seeds.launch, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: bool(queued))
@@ -339,9 +355,9 @@ def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, m
     emoji = ["clip-emoji-0", "clip-emoji-1", "clip-emoji-2-2", "resnet-50"]
     assert [group_pattern(name, emoji) for name in emoji] == ["clip-emoji-*"] * 3 + ["resnet-50*"]
     measured(view, qtbot)
-    QTest.mouseClick(view.seeds.compare, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0)
-    assert "A test over seeds" not in view.seeds.told.text()
+    QTest.mouseClick(view.seeds.groups.compare, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.seeds.found is not None and not view.seeds.pane.busy)
+    assert "A test over seeds" not in view.seeds.pane.panel.notes.text()
 
 
 def test_seeds_that_are_there_under_other_names_are_not_trained_again(tmp_path: Path):
@@ -356,14 +372,14 @@ def test_the_groups_proposed_are_compared_when_the_tab_is_opened(seeded_groups: 
     view = seeded_groups
     view.show()
     view.refresh()
-    view.tabs.setCurrentIndex(3)
-    qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0, timeout=20_000)
+    view.tabs.setCurrentIndex(4)
+    qtbot.waitUntil(lambda: view.seeds.found is not None, timeout=20_000)
     assert [group.pattern for group in view.seeds.found.groups] == ["good*", "bad*"]
 
 
 @pytest.fixture
 def seeded_groups(view: EvaluateView) -> EvaluateView:
-    """Four seeds of each run, measured four times: the runs named bad learn faster."""
+    """Return four seeds of each run, measured four times: the runs named bad learn faster."""
     workspace = view.context.workspace
     for name, gain in (("good", 0.1), ("bad", 0.2)):
         for seed in range(1, 5):
@@ -377,34 +393,32 @@ def seeded_groups(view: EvaluateView) -> EvaluateView:
 
 def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):
     view = seeded_groups
-    view.tabs.setCurrentIndex(3)
+    view.tabs.setCurrentIndex(4)
     assert view.command() is None
-    for edit, words in zip(view.seeds.patterns, ("good seed*", "bad seed*"), strict=True):
+    for edit, words in zip(view.seeds.groups.patterns, ("good seed*", "bad seed*"), strict=True):
         edit.setFocus()
         edit.selectAll()
         QTest.keyClicks(edit, words)
-    QTest.mouseClick(view.seeds.compare, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(view.seeds.groups.compare, Qt.MouseButton.LeftButton)
 
     # The first test of groups imports scipy.
     def named() -> list[str]:
         return [group.pattern for group in view.seeds.found.groups] if view.seeds.found else []
 
     qtbot.waitUntil(lambda: named() == ["good seed*", "bad seed*"], timeout=20_000)
-    assert view.seeds.told.text().endswith("With so few runs, permutation gives 0.029 at least.")
-    rows = {row[0]: row for row in view.seeds.table.texts()}
-    assert rows["Zero-shot accuracy"] == ["Zero-shot accuracy", "41.0 ± 0.5 %", "71.0 ± 0.5 %", "< 0.001", "0.029"]
-    strong = [
-        view.seeds.table.item(row, column).text()
-        for row in range(view.seeds.table.rowCount())
-        for column in (1, 2)
-        if view.seeds.table.item(row, column) is not None and view.seeds.table.item(row, column).font().bold()
-    ]
-    assert strong == ["71.0 ± 0.5 %"]
+    qtbot.waitUntil(lambda: not view.seeds.pane.busy)
+    panel = view.seeds.pane.panel
+    assert panel.notes.text().endswith("With so few runs, permutation gives 0.029 at least.")
+    card = panel.cards["numbers"]
+    texts = [card.text("Zero-shot accuracy", column) for column in range(4)]
+    assert texts == ["41.0 ± 0.5 %", "71.0 ± 0.5 %", "< 0.001", "0.029"]
+    strong = [label.text() for label in card.findChildren(QLabel) if label.property("role") == "strong"]
+    assert [text for text in strong if "%" in text] == ["71.0 ± 0.5 %"]
     # What is compared in one pane is what the other one draws.
     assert [edit.text() for edit in view.efficiency.groups.patterns] == ["good seed*", "bad seed*"]
     where = ["--workspace", str(view.context.workspace.folder)]
     files = [tmp_path / name for name in ("g.md", "g.tex", "g.csv", "g.png")]
-    assert main([*view.command(), "--out", *map(str, files), *where]) == 0
+    assert main([*view.command(), "--records", "--out", *map(str, files), *where]) == 0
     assert "**71.0 ± 0.5 %**" in files[0].read_text(encoding="utf-8")
     assert r"\textbf{71.0 $\pm$ 0.5 \%}" in files[1].read_text(encoding="utf-8")
     assert "p_welch_holm" in files[2].read_text(encoding="utf-8")
@@ -413,7 +427,7 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
 
 def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):
     view = seeded_groups
-    view.tabs.setCurrentIndex(4)
+    view.tabs.setCurrentIndex(5)
     for edit, words in zip(view.efficiency.groups.patterns, ("good seed*", "bad seed*"), strict=True):
         edit.setFocus()
         edit.selectAll()
@@ -454,7 +468,7 @@ def test_the_proposed_groups_are_drawn_by_themselves_and_again_when_others_are_c
     seeded_groups: EvaluateView, qtbot: QtBot
 ):
     view = seeded_groups
-    view.tabs.setCurrentIndex(4)
+    view.tabs.setCurrentIndex(5)
     drawn_of(view, qtbot, "good*")
     selection = view.context.selection
     selection.run_a, selection.run_b = selection.run_b, selection.run_a
@@ -462,7 +476,7 @@ def test_the_proposed_groups_are_drawn_by_themselves_and_again_when_others_are_c
 
 
 def drawn_of(view: EvaluateView, qtbot: QtBot, pattern: str) -> None:
-    """Waits until curves are drawn whose group A is `pattern`."""
+    """Wait until curves with group A `pattern` are drawn."""
 
     def drawn() -> bool:
         chart = view.efficiency.chart
@@ -472,10 +486,10 @@ def drawn_of(view: EvaluateView, qtbot: QtBot, pattern: str) -> None:
 
 
 def test_one_click_puts_the_group_into_the_real_queue(view: EvaluateView, qtbot: QtBot):
-    """Held, so that nothing trains: the rows stand in the queue with their seeds."""
+    """With the queue held, nothing trains: the rows are in the queue with their seeds."""
     workspace = view.context.workspace
     queue.choose_slots(workspace, held=True)
-    view.tabs.setCurrentIndex(3)
+    view.tabs.setCurrentIndex(4)
     view.seeds.seeds.setValue(2)
     QTest.mouseClick(view.seeds.launch, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: sum(row.status == "queued" for row in workspace.runs.all()) == 2, timeout=10_000)

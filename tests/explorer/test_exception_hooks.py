@@ -68,7 +68,7 @@ def test_an_exception_in_a_finalizer_is_caught(qtbot, hooks, caught) -> None:
 
 @pytest.mark.qt_no_exception_capture
 def test_a_painting_that_fails_is_over_when_it_is_told(qtbot, hooks, caught) -> None:
-    """Python keeps the frames of the last error; a painter in them would paint on what Qt has given up."""
+    """Python keeps the last error's frames, whose painter would paint on objects deleted by Qt."""
 
     class Bad(QWidget):
         def paintEvent(self, _event: QPaintEvent) -> None:

@@ -1,4 +1,4 @@
-"""Explaining away in its real widgets: panels, sliders, anchors, and the ablation from its real button."""
+"""Explaining away in its real widgets: panels, sliders, anchors, and the ablation from its button."""
 
 from __future__ import annotations
 
@@ -108,7 +108,11 @@ def test_cancelling_ends_the_work(qtbot, view: ExplainingView):
     qtbot.mouseClick(view.pane.computing.button, Qt.MouseButton.LeftButton)
     assert not view.busy
     assert not view.pane.computing.isVisible()
-    assert view.status.text().startswith("Cancelled")
+    assert view.pane.area.kind == "stale"
+    assert view.pane.panel.isVisible(), "the result before stays"
+    qtbot.mouseClick(view.pane.area.note.button, Qt.MouseButton.LeftButton)
+    settle(qtbot, view)
+    assert view.pane.area.kind == "ready"
     go_to(qtbot, view, "gradient-saturation")
     assert view.chart.name == "gradient-saturation"
 
@@ -133,7 +137,7 @@ def test_the_button_queues_the_four_objectives(qtbot, view: ExplainingView, monk
 
 
 def tiny(run: config.Run) -> config.Run:
-    """A run of seconds."""
+    """Return a run that takes seconds."""
     return dataclasses.replace(
         run,
         data=config.Scenes(train_pairs=64, heldout_pairs=16, cooccurrence=0.8),
@@ -147,7 +151,7 @@ def tiny(run: config.Run) -> config.Run:
 
 
 def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: ExplainingView, monkeypatch):
-    """The real queue and the real training; only the process is this one, and the runs are tiny."""
+    """Use the real queue and training; only the process is this one, and the runs are tiny."""
     from trainer.training.fit import fit
 
     preset = catalog.preset
@@ -169,7 +173,7 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
 
 
 def test_independent_scenes_are_embedded_from_the_button(qtbot, view: ExplainingView, two_runs, monkeypatch):
-    """What the process would answer comes from here; the question, its progress and its end are the real ones."""
+    """Fake the process's response; the request, its progress and its end are real."""
     import shutil
 
     from trainer.config.ablation import INDEPENDENT
@@ -194,7 +198,9 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
     assert not view.working.isVisible()
     own = view.command()
     control(view, "independent").box.click()
-    qtbot.waitUntil(lambda: "No run has a snapshot of independent Scenes" in view.pane.warnings.text(), timeout=8000)
+    qtbot.waitUntil(
+        lambda: "No run has a snapshot of independent Scenes" in view.pane.area.page.text.text(), timeout=8000
+    )
     assert view.command() is None
     qtbot.mouseClick(view.embed, Qt.MouseButton.LeftButton)
     assert asked == [EmbedIndependent(runs=two_runs, steps=(None, None))]

@@ -1,4 +1,4 @@
-"""Forms made from the configuration's dataclasses, and the sheet for a new run made of them."""
+"""Forms generated from the configuration's dataclasses, and the New run dialog made of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
@@ -19,7 +19,8 @@ from explorer.views.runs.new_run import NewRun, count_pairs, estimated_steps, fi
 from explorer.widgets.form import Form
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.switch import Switch
-from trainer import config
+from trainer import catalog, config
+from trainer.messages import Failure, MeasureRun
 
 KINDS = [kind for kinds in config.SECTIONS.values() for kind in kinds]
 PRESETS = {
@@ -29,7 +30,7 @@ PRESETS = {
 
 
 def another(kind: type, field: dataclasses.Field) -> Any:
-    """A valid value that is not the default."""
+    """Return a valid value that is not the default."""
     hint = config.field_type(kind, field.name)
     if hint is bool:
         return not field.default
@@ -273,3 +274,140 @@ def test_a_name_that_cannot_be_seen_gets_its_sentence_and_does_not_start(qtbot: 
     qtbot.waitUntil(lambda: "at most 200" in told.text())
     sheet.name_field.setText("x" * 200)
     qtbot.waitUntil(sheet.start.isEnabled)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> config.Folder:
+    """Return 42 pairs to train on."""
+    for number in range(47):
+        (tmp_path / f"{number}.txt").touch()
+    return config.Folder(path=str(tmp_path))
+
+
+def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
+    qtbot: QtBot, background: Background, few: config.Folder
+):
+    made = NewRun(PRESETS, background, data=few, pairs=None)
+    qtbot.addWidget(made)
+    made.show()
+    words = problem(made, "optimizer", "batch_size")
+    qtbot.waitUntil(words.isVisible)
+    assert words.text() == "Batch size 128 is more than the 42 pairs to train on: choose at most 42."
+    assert not made.start.isEnabled()
+    assert not made.foot.queue.isEnabled()
+    assert made.estimate.text() == words.text()
+    assert made.foot.repair.text() == "Use batch size 32"
+    repair = made.section("optimizer").form.findChild(QPushButton, "repair-batch_size")
+    assert repair.text() == "Use batch size 32"
+    qtbot.mouseClick(repair, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(made.start.isEnabled)
+    assert made.run().optimizer.batch_size == 32
+    assert not repair.isVisible()
+    assert made.estimate.text() == "About 5 steps, 1 an epoch, from 42 pairs"
+
+
+def test_the_foot_mends_what_is_out_of_sight(qtbot: QtBot, sheet: NewRun):
+    sheet.section("model").form.editor("text_heads").set_value(7)
+    qtbot.waitUntil(sheet.foot.repair.isVisible)
+    assert sheet.foot.repair.text() == "Use text heads 8"
+    qtbot.mouseClick(sheet.foot.repair, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(sheet.start.isEnabled)
+    assert sheet.run().model.text_heads == 8
+
+
+def test_a_run_is_queued_instead_of_started(qtbot: QtBot, sheet: NewRun):
+    started = []
+    sheet.chosen.connect(lambda *run: started.append(run))
+    with qtbot.waitSignal(sheet.queued) as queued:
+        qtbot.mouseClick(sheet.foot.queue, Qt.MouseButton.LeftButton)
+    assert queued.args[0] == PRESETS[sheet.preset_name]
+    assert started == []
+    assert not sheet.isVisible()
+
+
+class AskerDouble:
+    """Keeps the single request for the test to answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[MeasureRun] = []
+        self.cancelled: list[int] = []
+
+    def ask(self, question, *, done, failed, progress, owner) -> int:
+        self.asked.append(question)
+        self.done, self.failed, self.progress = done, failed, progress
+        return len(self.asked)
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+        self.failed(Failure("cancelled", "Cancelled."))
+
+
+COST = {"steps": 480, "pairs": 12_288, "step_s": 0.5, "train_s": 240.0, "memory_mib": 700.0, "gpu_mib": None}
+COST |= {"disk_mib": 2048.0, "device": "cpu"}
+
+
+def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another(qtbot: QtBot, background: Background):
+    asker = AskerDouble()
+    made = NewRun(PRESETS, background, asker=asker)
+    qtbot.addWidget(made)
+    made.show()
+    qtbot.waitUntil(made.foot.measure.isVisible)
+    qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
+    assert config.from_toml(asker.asked[0].config) == made.run()
+    asker.progress(0.5, "step 1 of 3")
+    assert made.estimate.text() == "step 1 of 3… 50%"
+    asker.done(COST)
+    words = "480 steps in about 4 min 00 s on cpu, evaluations on top; 700 MiB memory, 2.0 GiB disk"
+    assert made.estimate.text() == words
+    assert not made.foot.measure.isVisible()
+    qtbot.keyClicks(made.name_field, "other")
+    qtbot.waitUntil(made.start.isEnabled)
+    assert made.estimate.text() == words, "a name costs nothing"
+    made.section("optimizer").form.editor("batch_size").set_value(64)
+    qtbot.waitUntil(made.foot.measure.isVisible)
+    qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
+    asker.failed(Failure("memory", "Memory ran out.", "Choose a smaller batch."))
+    assert made.estimate.text() == "Could not measure: Memory ran out. Choose a smaller batch."
+
+
+def test_measuring_ends_with_its_button_and_with_the_form(qtbot: QtBot, background: Background):
+    asker = AskerDouble()
+    made = NewRun(PRESETS, background, asker=asker)
+    qtbot.addWidget(made)
+    made.show()
+    for end in (lambda: qtbot.mouseClick(made.foot.stop, Qt.MouseButton.LeftButton), made.reject):
+        qtbot.waitUntil(made.foot.measure.isVisible)
+        qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
+        end()
+    assert asker.cancelled == [1, 2]
+
+
+def test_own_presets_are_saved_offered_and_removed(
+    qtbot: QtBot, background: Background, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(catalog, "user_folder", lambda: tmp_path / "user")
+    monkeypatch.setattr("PySide6.QtWidgets.QInputDialog.getText", lambda *_args, **_more: ("wide", True))
+    made = NewRun(PRESETS, background)
+    qtbot.addWidget(made)
+    made.show()
+    made.section("model").form.editor("text_width").set_value(256)
+    qtbot.waitUntil(made.start.isEnabled)
+    assert not made.remove.isEnabled()
+    qtbot.mouseClick(made.save, Qt.MouseButton.LeftButton)
+    assert made.preset_name == "wide"
+    assert "yours" in made.preset.currentText()
+    assert catalog.preset("wide").model.text_width == 256
+    assert catalog.user_presets()["wide"] == made.run()
+    assert fit_command(made.run(), "wide", catalog.user_presets()) == ["fit", "--preset", "wide"]
+    qtbot.mouseClick(made.remove, Qt.MouseButton.LeftButton)
+    assert "wide" not in catalog.user_presets()
+    assert made.preset_name in PRESETS
+
+
+def test_a_copy_says_what_it_is_a_copy_of(qtbot: QtBot, background: Background):
+    presets = PRESETS | {"clip-folder": config.Run(data=config.Folder())}
+    run = config.Run(name="cats", data=config.Folder(path="/home/ada/cats"), objective=config.Cloob())
+    sheet = NewRun(presets, background, start_from=run, preset="clip-folder")
+    qtbot.addWidget(sheet)
+    assert sheet.preset.currentText() == "clip-folder  (CLOOB on cats)"
+    assert sheet.preset.itemText(sheet.preset.findData("clip-scenes")) == "clip-scenes  (CLIP on Scenes)"

@@ -1,10 +1,9 @@
-"""The slider closes the gap in both runs and says what that does; the Geometry view shows the tests' own numbers."""
+"""The slider closes the gap in both runs and shows the effect; the Geometry view shows the tests' numbers."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from explorer.views.gap import GapView
@@ -14,8 +13,7 @@ from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import ajne, alignment, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.uniformity import gine
-from trainer.charts import geometry
-from trainer.charts.gap import PUBLISHED, gap
+from trainer.charts import gap, geometry
 from trainer.store import read_snapshot
 
 
@@ -33,92 +31,65 @@ def show(qtbot, make_context, two_runs: tuple[int, int]):
     return made
 
 
-def _drag(view: GapView, value: int) -> None:
-    """Drags the handle of the real slider to a value."""
-    slider = view.slider
-    span = slider.width() - 16
-
-    def at(number: int) -> QPoint:
-        return QPoint(8 + round(span * number / slider.maximum()), slider.height() // 2)
-
-    QTest.mousePress(slider, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at(slider.value()))
-    for share in (0.3, 0.7, 1.0):
-        QTest.mouseMove(slider, at(round(slider.value() + share * (value - slider.value()))))
-    QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at(value))
-
-
-def test_dragging_closes_the_gap_of_both_runs(qtbot, show, two_runs):
+def shown_gap(qtbot, show) -> GapView:
     view = show(GapView)
-    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=30_000)
-    before = [clouds.image.copy() for clouds in view.clouds]
-    _drag(view, 100)
-    assert 90 <= view.slider.value() <= 110, "the handle followed the mouse"
-    view.slider.setValue(100)
-    assert all(not np.allclose(b, c.image) for b, c in zip(before, view.clouds, strict=True)), "both clouds moved"
-    qtbot.waitUntil(lambda: view.points.get(0) is not None and view.points[0].share == 1.0, timeout=30_000)
-    qtbot.waitUntil(lambda: not view.working.busy and not view._rest.isActive(), timeout=30_000)
-    for index, run in enumerate(two_runs):
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy, timeout=30_000)
+    return view
+
+
+def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show, two_runs, monkeypatch):
+    monkeypatch.setattr(gap, "LIVE", 20)
+    view = shown_gap(qtbot, show)
+    cards = view.pane.panel.cards
+    before = [list(cards[f"clouds-{place}"].shown()) for place in (0, 1)]
+    view.controls["gap"].controls["share"].slider.setValue(95)
+    assert view.pane._work is None, "nothing is computed while the slider moves"
+    qtbot.waitUntil(lambda: not view.pane.panel.filling, timeout=30_000)
+    cards = view.pane.panel.cards
+    assert cards["now"].title.text() == "95 % closed"
+    assert cards["now"].text("n pairs") == "20"
+    assert all(old != list(cards[f"clouds-{place}"].shown()) for place, old in enumerate(before)), "both clouds moved"
+    qtbot.waitUntil(lambda: not view.busy, timeout=30_000)
+    for place, run in enumerate(two_runs):
         snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
-        image, text = close_gap(snapshot.image, snapshot.text, 1.0)
-        assert view.numbers.text("gap", index, "now") == f"{modality_gap(image, text)[1]:.4f}"
-        assert view.numbers.text("gap", index, "open") == f"{modality_gap(snapshot.image, snapshot.text)[1]:.4f}"
-        recall = recall_at(ranks(image, text), 1)
-        assert view.numbers.text("image_to_text", index, "now") == f"{recall:.3f}"
-    assert view.command()[-2:] == ["--way", "shift"]
+        image, text = close_gap(snapshot.image, snapshot.text, 0.95)
+        assert cards["now"].text("n pairs", place) == "48"
+        assert cards["now"].text("Gap", place) == f"{modality_gap(image, text)[1]:.4f}"
+        assert cards["open"].text("Gap", place) == f"{modality_gap(snapshot.image, snapshot.text)[1]:.4f}"
+        recall = "Image to text R@1, renderings, n = 48"
+        assert cards["now"].text(recall, place) == f"{recall_at(ranks(image, text), 1):.3f}"
+    assert view.command()[-2:] == ["--share", "95"]
 
 
-def test_the_published_values_are_quoted_with_their_source(show):
-    view = show(GapView)
-    words = view.numbers.published.text()
-    assert [(p.gap, p.loss) for p in PUBLISHED] == [(0.8186, 0.3554), (0.0351, 1.1248)]
-    assert all(f"gap {p.gap:.4f}, loss {p.loss:.4f}" in words for p in PUBLISHED)
-    assert "Amumo" in words
-
-
-def test_the_chart_measures_what_the_view_shows(qtbot, show, two_runs):
-    view = show(GapView)
-    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=30_000)
-    chart = gap(view.context.workspace, two_runs, shares=(0.0, 1.0))
-    for run in chart.runs:
-        assert view.numbers.text("loss", run.index, "open") == f"{run.points[0].loss:.4f}".replace("-", "−")
-        assert run.steps == (10, 20)
-        assert run.sizes[-1] == pytest.approx(run.points[0].gap, abs=1e-6)
-
-
-def test_all_pairs_are_measured_when_asked_and_again_after_each_release(qtbot, show, two_runs, monkeypatch):
-    monkeypatch.setattr("explorer.views.gap.view.MOST_PAIRS", 20)
-    view = show(GapView)
-    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "20", timeout=30_000)
+def test_all_pairs_are_measured_when_asked_and_those_of_other_runs_are_not(qtbot, show, monkeypatch):
+    monkeypatch.setattr("explorer.views.gap.MOST_PAIRS", 20)
+    view = shown_gap(qtbot, show)
     assert view.whole.isVisible()
+    assert view.pane.panel.cards["open"].text("n pairs", 1) == "20"
     assert view.whole.text() == "Measure all 48 pairs"
     QTest.mouseClick(view.whole, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=30_000)
-    assert not view.whole.isVisible()
-    assert "--most" in view.command()
-    view.slider.setValue(100)
-    qtbot.waitUntil(lambda: view.points[0].share == 1.0 and view.points[0].n == 48, timeout=30_000)
-    qtbot.waitUntil(lambda: not view.working.busy and not view._rest.isActive(), timeout=30_000)
-    chart = gap(view.context.workspace, two_runs, shares=(1.0,))
-    for run in chart.runs:
-        assert view.numbers.text("loss", run.index, "now") == f"{run.points[0].loss:.4f}".replace("-", "−")
+    qtbot.waitUntil(lambda: not view.busy and not view.whole.isVisible(), timeout=30_000)
+    assert view.pane.panel.cards["open"].text("n pairs", 1) == "48"
+    assert view.command()[-2:] == ["--most", "48"]
+    view.context.selection.run_b = None
+    qtbot.waitUntil(lambda: not view.busy and len(view.pane.answer.data.found) == 1, timeout=30_000)
+    assert view.pane.panel.cards["open"].text("n pairs") == "20"
 
 
-def test_b_is_measured_at_its_own_step(qtbot, show, two_runs):
-    view = show(GapView)
+def test_each_run_is_measured_at_its_own_step(qtbot, show, two_runs):
+    view = shown_gap(qtbot, show)
     view.context.selection.select_snapshots((two_runs[0], 20), (two_runs[1], 10))
-    qtbot.waitUntil(lambda: view.titles[1].text().startswith("bad · step 10"), timeout=30_000)
-    assert view.titles[0].text().startswith("good · step 20")
+    qtbot.waitUntil(lambda: not view.busy and view.pane.answer.data.found[1].step == 10, timeout=30_000)
+    titles = [view.pane.panel.cards[f"clouds-{place}"].title.text() for place in (0, 1)]
+    assert titles == ["good, step 20", "bad, step 10"]
     words = view.command()
-    assert words[words.index("--step") : words.index("--step") + 4] == ["--step", "20", "--step-b", "10"]
-    chart = gap(view.context.workspace, two_runs, step=20, step_b=10, shares=(0.0,))
-    assert [run.step for run in chart.runs] == [20, 10]
+    assert words[words.index("--step") + 1 :][:2] == ["20", "10"]
 
 
 def test_one_run_and_none(qtbot, show):
-    view = show(GapView)
-    qtbot.waitUntil(lambda: view.reading is not None, timeout=30_000)
+    view = shown_gap(qtbot, show)
     view.context.selection.run_b = None
-    qtbot.waitUntil(lambda: view.titles[1].text() == "No run chosen", timeout=30_000)
+    qtbot.waitUntil(lambda: not view.busy and len(view.pane.answer.data.found) == 1, timeout=30_000)
     view.context.selection.run_a = None
     assert view.is_empty
     assert view.command() is None

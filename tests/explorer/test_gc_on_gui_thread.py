@@ -1,4 +1,4 @@
-"""Cycles end on the GUI thread, whichever thread makes the garbage."""
+"""Cycles are collected on the GUI thread, whichever thread creates them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from explorer.event_loop.gc_on_gui_thread import Garbage
 
 
 class Cyclic:
-    """Notes the thread that destroys it."""
+    """Records the thread that destroys it."""
 
     ended: list[int]
 

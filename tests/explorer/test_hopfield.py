@@ -1,4 +1,4 @@
-"""The Hopfield view in its real widgets: the slider, the queries, what is stored, and the numbers of the analysis."""
+"""The Hopfield view in its real widgets: the slider, the queries, stored patterns, and the analysis's numbers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_beta_and_what_is_stored_are_the_same_on_every_tab(qtbot, view: Hopfield
     beta(view).slider.setValue(300)
     chosen = beta(view).value
     view.controls_of(view.chart).controls["stored"].buttons["texts"].click()
-    for chart in view.charts:
+    for chart in (one for one in view.charts if one != "retrieval-share"):
         go_to(qtbot, view, chart)
         assert beta(view).value == chosen
         assert getattr(view.pane.answer.settings, "stored", "texts") == "texts"
@@ -206,15 +206,25 @@ def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, t
 def test_words_that_cannot_be_embedded_say_why(qtbot, view: HopfieldView, monkeypatch):
     from trainer.messages import Failure
 
-    said = []
-    view.failed.connect(lambda *words: said.append(words))
     no = Failure("no_checkpoint", "No.", "Train.")
     monkeypatch.setattr(view.context.asker, "ask", lambda q, *, done, failed, owner: failed(no) or 1)
     qtbot.keyClicks(view.query.search, "nothing like it")
     qtbot.keyClick(view.query.search, Qt.Key.Key_Return)
     settle(qtbot, view)
-    assert said[0] == ("No.", "Train.")
+    assert view.area.note.words.text() == "Could not embed the query. No. Train."
+    assert view.area.note.button.text() == "Retry"
     assert view.query.about.text() == "query: the image of pair 0"
+
+
+def test_what_is_dropped_on_the_window_is_the_query_while_the_view_is_open(qtbot, view: HopfieldView, monkeypatch):
+    asked = []
+    monkeypatch.setattr(view.context.asker, "ask", lambda question, **_call: asked.append(question) or len(asked))
+    assert view.drop_words == "Drop to use as the query"
+    view.take(["/pictures/one.png", "/pictures/two.png"])
+    assert [question.images for question in asked] == [("/pictures/one.png",)] * 2
+    assert view.query.about.text().startswith("query: your image")
+    view.context.selection.select_runs(None, None)
+    assert view.drop_words == ""
 
 
 def test_no_run_teaches(view: HopfieldView):

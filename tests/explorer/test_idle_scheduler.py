@@ -1,4 +1,4 @@
-"""A turn is one round of the event loop, and takes a portion of what can wait."""
+"""An event-loop iteration performs a portion of the deferred work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def turns(qapp) -> IdleScheduler:
 
 
 class Posted(QObject):
-    """Computes for each event that is posted to it."""
+    """Computes for each event posted to it."""
 
     def __init__(self, turns: IdleScheduler, *, again: int = 0) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The import sheet: real drops on the real window, read by the real process; and by keyboard, cancelled, refused."""
+"""The import dialog: real drops on the real window, read by the real process; keyboard, cancel, refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from explorer.import_sheet.sheet import ImportData, survey_result
 from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
 from explorer.views.runs.new_run import NewRun, on_data
-from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from trainer import catalog, config
 from trainer.messages import Failure, ReadData
@@ -33,7 +33,7 @@ CAPTION = "<b>gray</b> & <img src=x>"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """24 good pairs whose captions look like HTML, one damaged, one with alpha, one without caption."""
+    """Return 24 valid pairs with HTML-like captions, one damaged, one with alpha, one without caption."""
     from PIL import Image
 
     root = tmp_path / "pictures"
@@ -61,7 +61,7 @@ def window(dressed: QApplication, qtbot: QtBot, tmp_path: Path) -> Iterator[Wind
     where = tmp_path / "workspace"
     where.mkdir()
     hooks = Hooks(where)
-    made = Window(where, hooks, places=PLACES)
+    made = Window(where, hooks, entries=PLACES)
     with qtbot.waitSignal(made.ready, timeout=20_000):
         made.show()
     yield made
@@ -71,7 +71,7 @@ def window(dressed: QApplication, qtbot: QtBot, tmp_path: Path) -> Iterator[Wind
 
 
 def _drop(window: Window, *paths: Path) -> str:
-    """Drags over the window and drops; what the overlay said meanwhile."""
+    """Drag over the window and drop; return the overlay's text meanwhile."""
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
     where, keys = QPointF(window.rect().center()), Qt.KeyboardModifier.NoModifier
@@ -95,8 +95,8 @@ def _button(widget: QWidget, name: str) -> QPushButton:
 
 
 def _words(sheet: ImportData) -> str:
-    state = sheet.findChild(EmptyState)
-    assert isinstance(state, EmptyState)
+    state = sheet.findChild(StatePage)
+    assert isinstance(state, StatePage)
     return f"{state.title.text()} {state.text.text()}"
 
 
@@ -174,8 +174,32 @@ def test_columns_are_chosen_by_keyboard_and_read_again(window: Window, qtbot: Qt
 # -- a process that answers at once ----------------------------------------------------------------------------------
 
 
+def test_reading_goes_on_in_the_background_and_is_shown_again(window: Window, qtbot: QtBot, folder: Path) -> None:
+    _drop(window, folder)
+    sheet = _sheet(window)
+    qtbot.mouseClick(sheet.foot.later, Qt.MouseButton.LeftButton)
+    assert sheet.isHidden()
+    jobs = window.job_center.jobs
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    qtbot.waitUntil(lambda: not jobs.active)
+    assert ("Import", folder.name, "finished") in [(job.kind, job.title, job.state) for job in jobs.past]
+    window.job_panel.toggle()
+    qtbot.mouseClick(next(iter(window.job_panel.rows.values())).button, Qt.MouseButton.LeftButton)
+    assert sheet.isVisible()
+    assert sheet.start.isEnabled()
+    assert not sheet.foot.later.isVisible()
+
+
+def test_reading_is_cancelled_from_the_jobs(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
+    asker.holding, asker.failing = True, Failure("cancelled", "Cancelled.")
+    sheet = open_sheet(folder)
+    asker.waiting[0]()
+    assert "cancelled" in _words(sheet)
+    assert not sheet.working.busy
+
+
 class FakeAsker(QObject):
-    """Answers from the trainer's own function, in this process; or fails, or never answers."""
+    """Responds with the trainer's own function in this process; or fails, or never responds."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -262,14 +286,43 @@ def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
     window.palette_panel.close_panel()
 
 
-def test_a_button_in_the_empty_runs_view_opens_it(window: Window, qtbot: QtBot) -> None:
-    state = window.pages.views["runs"].findChild(EmptyState)
+def test_clip_and_cloob_are_compared_on_data_from_the_empty_runs_view(
+    window: Window, qtbot: QtBot, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[tuple[config.Run, str]] = []
+    monkeypatch.setattr(
+        window.rooms.jobs, "enqueue", lambda runs, preset, **_: queued.extend((run, preset) for run in runs)
+    )
+    state = window.pages.views["runs"].findChild(StatePage)
     qtbot.waitUntil(state.other.isVisible, timeout=90_000)  # until it is known that there is no run
-    assert (state.other.text(), state.other.isVisible(), state.third.text()) == ("Import data…", True, "New run")
+    buttons = [button.text() for button in (state.button, state.other, state.third)]
+    assert buttons == ["The demo scenes", "My data…", "Published models…"]
     qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
     sheet = _sheet(window)
     assert "Which pairs?" in _words(sheet)
-    qtbot.keyClick(sheet, Qt.Key.Key_Escape)
+    sheet.path.setText(str(folder))
+    sheet.read_path()
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    assert sheet.start.text() == "Train CLIP and CLOOB on these pairs"
+    qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    assert [preset for _, preset in queued] == ["clip-folder", "cloob-folder"]
+    assert [run.objective.kind for run, _ in queued] == ["clip", "cloob"]
+    for run, _ in queued:
+        config.check(run)
+        assert run.data == queued[0][0].data
+        assert run.data.path == str(folder)
+        assert run.optimizer.batch_size <= 24
+
+
+def test_a_published_model_is_opened_from_the_empty_runs_view(
+    window: Window, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("explorer.window.open_model_sheet.ask", lambda *args, **more: asked.append(more["model"]))
+    state = window.pages.views["runs"].findChild(StatePage)
+    qtbot.waitUntil(state.third.isVisible, timeout=90_000)
+    qtbot.mouseClick(state.third, Qt.MouseButton.LeftButton)
+    assert asked == [None]
 
 
 def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtbot: QtBot, folder: Path) -> None:
@@ -306,7 +359,7 @@ def test_data_dropped_before_the_views_are_there_waits_for_them(
     dressed: QApplication, qtbot: QtBot, tmp_path: Path, folder: Path
 ) -> None:
     hooks = Hooks(tmp_path)
-    window = Window(tmp_path, hooks, places=PLACES)
+    window = Window(tmp_path, hooks, entries=PLACES)
     window.import_data(str(folder))
     assert not window.findChildren(ImportData)
     with qtbot.waitSignal(window.ready, timeout=20_000):
@@ -325,7 +378,7 @@ def test_pictures_without_captions_can_be_classified(open_sheet, qtbot: QtBot, f
         pass
     assert "Pictures without captions" in _words(sheet)
     assert not sheet.start.isEnabled()
-    state = sheet.findChild(EmptyState)
+    state = sheet.findChild(StatePage)
     assert state.button.text() == "Classify these 27 pictures"
     with qtbot.waitSignal(sheet.classify_asked) as asked:
         qtbot.mouseClick(state.button, Qt.MouseButton.LeftButton)
@@ -392,7 +445,7 @@ def test_reading_is_cancelled_and_begun_again(open_sheet, qtbot: QtBot, folder: 
     asker.waiting[0]()
     assert sheet.reading is None, "an answer that comes too late is no answer"
     asker.holding = False
-    qtbot.mouseClick(sheet.findChild(EmptyState).button, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(sheet.findChild(StatePage).button, Qt.MouseButton.LeftButton)
     _opened(sheet, qtbot)
 
 
@@ -430,9 +483,9 @@ def test_what_cannot_be_read_is_said_with_a_next_step(open_sheet, qtbot: QtBot, 
     assert "nowhere cannot be read" in _words(sheet)
     assert "does not exist. Choose a folder, a table or a tar." in _words(sheet)
     asker.failing = Failure("bug", "The process of this question ended: <i>killed</i>.", "Ask again.")
-    qtbot.mouseClick(sheet.findChild(EmptyState).button, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(sheet.findChild(StatePage).button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "killed" in _words(sheet))
-    assert sheet.findChild(EmptyState).text.textFormat() == Qt.TextFormat.PlainText
+    assert sheet.findChild(StatePage).text.textFormat() == Qt.TextFormat.PlainText
     assert not sheet.start.isEnabled()
 
 
@@ -552,7 +605,7 @@ def test_one_class_is_a_question_before_anything_trains(
     sheet.options.form.editor("template").setText("a picture of {}")
     qtbot.waitUntil(lambda: len(asker.asked) == 2 and sheet._question is None)
     assert not sheet.start.isEnabled(), "an option is no answer"
-    state = sheet.findChild(EmptyState)
+    state = sheet.findChild(StatePage)
     assert (state.button.text(), state.other.text()) == (
         "Take the file names as captions",
         "Train on these classes all the same",
@@ -641,7 +694,7 @@ def test_the_command_reads_the_same(open_sheet, qtbot: QtBot, table: Path, capsy
 
 
 class Lines(list):
-    """Lines that count how often one is read."""
+    """A list that counts how often an item is read."""
 
     read = 0
 

@@ -21,7 +21,7 @@ from trainer.store import RunLog, Workspace
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Iterator[Workspace]:
-    """The copy of a workspace with a run that says it trains, and one that waits."""
+    """Return the copy of a workspace with a run marked as training, and one that waits."""
     original = Workspace(tmp_path / "original")
     with RunLog.claim(original, original.runs.create(config.Run(name="elsewhere"))) as log:
         log.scalars(1, {"train/loss": 1.0})
@@ -41,7 +41,7 @@ def window(
 ) -> Iterator[Window]:
     monkeypatch.setattr(launch, "_spawn", lambda *_, **__: pytest.fail("a trainer was started"))
     hooks = Hooks(foreign.folder)
-    made = Window(foreign.folder, hooks, places=[place for place in VIEWS if place.name == "runs"])
+    made = Window(foreign.folder, hooks, entries=[place for place in VIEWS if place.name == "runs"])
     with qtbot.waitSignal(made.ready, timeout=60_000):
         made.show()
     qtbot.waitUntil(lambda: bool(made.rooms.jobs.runs), timeout=20_000)

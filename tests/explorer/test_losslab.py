@@ -1,4 +1,4 @@
-"""The Loss lab: controls and charts agree, answer at once, and say the command that draws the same."""
+"""The Loss lab: controls and charts agree, respond immediately, and show the equivalent command."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from explorer.render_qt.controls import Slide, to_place, to_value
 from explorer.render_qt.xy_plot import read_at, tone_color
 from explorer.views.losslab import LossLabView
 from trainer.charts.registry import BUILT_IN, load
+from trainer.charts.replayed_step import ReplaySettings
 from trainer.charts.settings import options, settings_of
 
 CHARTS = BUILT_IN["losslab"]
@@ -35,7 +36,7 @@ def view(qtbot, make_context) -> Iterator[LossLabView]:
 
 
 def open_chart(qtbot, view: LossLabView, name: str) -> dict[str, Any]:
-    """Opens the tab; returns its cards."""
+    """Open the tab and return its cards."""
     view.open_chart(name)
     settle(qtbot, view)
     return view.pane.panel.cards
@@ -152,6 +153,12 @@ def test_dragging_the_query_and_a_dashed_line(qtbot, view: LossLabView):
     assert view.settings_now() == before
 
 
+def test_the_pointer_is_a_hand_over_what_can_be_dragged(qtbot, view: LossLabView):
+    cards = open_chart(qtbot, view, "hopfield-temperature")
+    for key, shape in (("circle", Qt.CursorShape.PointingHandCursor), ("shares", Qt.CursorShape.ArrowCursor)):
+        assert cards[key].plot.viewport().cursor().shape() == shape
+
+
 def test_readout_names_the_curves(qtbot, view: LossLabView):
     card = open_chart(qtbot, view, "loss-saturation")["pulls"]
     card.plot.pointed.emit(0.5)
@@ -208,3 +215,14 @@ def test_slider_places_and_values(name: str):
 def test_file_name_says_the_chart(qtbot, view: LossLabView):
     open_chart(qtbot, view, "toy-batch")
     assert file_stem(view.command()) == "toy-batch"
+
+
+def test_a_number_without_bounds_has_a_box_and_no_slider(qtbot):
+    """The replayed step has no upper end, so no position of a slider stands for it."""
+    slide = Slide(settings_of(ReplaySettings)[0], "replayed-step")
+    qtbot.addWidget(slide)
+    assert slide.slider.isHidden()
+    slide.box.set_value(1_234)
+    assert slide.value == 1_234
+    slide.show_value(7)
+    assert (slide.box.value(), slide.value) == (7, 7)

@@ -1,4 +1,4 @@
-"""The Map view: two runs linked, one selection with undo, UMAP when it is ready."""
+"""The Map view: two linked runs, one selection with undo, UMAP when it is ready."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N = 48
 
 
 class FakeAsker:
-    """Keeps questions open until the test answers them."""
+    """Keeps requests open until the test answers them."""
 
     def __init__(self) -> None:
         self.asked: dict[int, dict[str, Any]] = {}
@@ -47,7 +47,7 @@ class FakeAsker:
         self.warmed += 1
 
     def close(self) -> None:
-        """There is no process."""
+        """Do nothing, because there is no process."""
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int], asker: FakeAsker) -> Ma
     context = dataclasses.replace(make_context(), asker=asker)
     shown = MapView(context)
     qtbot.addWidget(shown)
-    qtbot.addWidget(shown.details())
+    qtbot.addWidget(shown.details_pane)
     shown.resize(900, 600)
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     shown.show()
@@ -69,7 +69,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int], asker: FakeAsker) -> Ma
 
 
 def states(view: MapView, index: int) -> np.ndarray:
-    """0 for hidden, 1 for gray, 2 for points in color."""
+    """Return 0 for hidden, 1 for gray, 2 for colored points."""
     layer = view.panels[index].map.layer
     everything = np.ones(len(layer.grid), bool)
     lit, shown = (everything if mask is None else mask for mask in (layer._states.lit, layer._states.shown))
@@ -233,10 +233,10 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, asker: F
     assert [a["question"].method for a in asker.asked.values()] == ["umap", "umap"]
     assert asker.asked[1]["question"].snapshot == str(view.panels[0].side.row.folder)
     asker.asked[1]["progress"](0.4, "epoch 200 of 500")
-    progress = view.toolbar.progress
-    assert progress.isVisible()
+    progress = view.placing
+    qtbot.waitUntil(progress.isVisible)
     assert progress.bar.value() == 400
-    assert progress.note.text() == "UMAP of A: epoch 200 of 500"
+    assert progress.note.text().startswith("UMAP of A: epoch 200 of 500")
     assert "PCA" in view.panels[0].note.text(), "the PCA stays until the UMAP is there"
     for number, panel in zip((1, 2), view.panels, strict=True):
         answer, points = umap(tmp_path, f"{number}.npy")
@@ -249,7 +249,7 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, asker: F
 
 
 def test_b_faces_a(view: MapView, asker: FakeAsker):
-    """PCA of B is turned onto A's; UMAP of B begins at A's."""
+    """PCA of B is aligned to A's; UMAP of B is initialized with A's."""
     a, b = (panel.side for panel in view.panels)
     own = read_side(view.context.workspace, b.run, None, None)
     assert b.turned
@@ -285,10 +285,14 @@ def test_further_methods_and_parameters(qtbot, view: MapView, asker: FakeAsker, 
 
 def test_umap_can_be_cancelled(qtbot, view: MapView, asker: FakeAsker):
     view.toolbar.umap.setChecked(True)
-    qtbot.mouseClick(view.toolbar.progress.cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(view.placing.isVisible)
+    assert view.placing.parentWidget() is view.job_slot
+    assert {panel.area.kind for panel in view.panels} == {"loading"}, "the old maps stay, dimmed"
+    qtbot.mouseClick(view.placing.button, Qt.MouseButton.LeftButton)
     assert asker.cancelled == [1, 2]
     assert view.toolbar.pca.isChecked()
-    assert not view.toolbar.progress.isVisible()
+    assert not view.placing.busy
+    assert {panel.area.kind for panel in view.panels} == {"ready"}
     asker.asked[1]["done"]({"layout": "nowhere.npy"})
     assert "PCA" in view.panels[0].note.text()
 
@@ -317,7 +321,7 @@ def test_step_and_missing_snapshots(qtbot, view: MapView):
     qtbot.waitUntil(lambda: all(panel.side is None for panel in view.panels), timeout=3000)
     assert (
         "no snapshot at step 11; choose one of 10, 20"
-        in view.panels[0].empty.findChildren(type(view.card._line))[2].text()
+        in view.panels[0].area.page.findChildren(type(view.card._line))[2].text()
     )
     assert view.command() is None
 
@@ -325,7 +329,7 @@ def test_step_and_missing_snapshots(qtbot, view: MapView):
 def test_one_run_teaches_about_the_other(qtbot, view: MapView):
     view.context.selection.run_b = None
     qtbot.waitUntil(lambda: view.panels[1].side is None)
-    assert view.panels[1].pages.currentWidget() is view.panels[1].empty
+    assert view.panels[1].area.kind == "empty"
     assert view.panels[0].side is not None
     view.context.selection.run_a = None
     assert view.is_empty
@@ -372,14 +376,14 @@ def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_co
     qtbot.addWidget(shown)
     shown.show()
     assert shown.is_empty
-    assert shown._empty.title.text() == "Reading the runs"
+    assert shown.area.kind == "unknown"
     context.jobs.poll()
-    qtbot.waitUntil(lambda: shown._empty.title.text() == "No run yet", timeout=90_000)
-    qtbot.mouseClick(shown._empty.button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: shown.area.page.title.text() == "No run yet", timeout=90_000)
+    qtbot.mouseClick(shown.area.page.button, Qt.MouseButton.LeftButton)
     assert started == ["demo"]
     monkeypatch.setattr(context.jobs, "_runs", ("a run",))
     shown.refresh()
-    assert shown._empty.title.text() == "No run chosen"
+    assert shown.area.page.title.text() == "No run chosen"
 
 
 def other_items(n: int, labels: list[str], **metadata: list[Any]) -> Items:
@@ -404,7 +408,7 @@ def test_one_scale_for_both_maps_and_gray_for_missing_numbers():
 
 
 def test_maps_of_different_pairs_are_told_apart(view: MapView):
-    """Counts are given for both, and what is selected in B is marked in B, not in A."""
+    """Counts are shown for both, and pairs selected in B are marked in B, not in A."""
     side = view.panels[1].side
     half = dataclasses.replace(
         side.items, **{f: list(getattr(side.items, f))[:24] for f in ("path", "caption", "label", "split")}
@@ -447,8 +451,8 @@ def dropped(asker: FakeAsker, kind: type) -> list[dict[str, Any]]:
 
 
 def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: FakeAsker, tmp_path: Path):
-    """Each run embeds the images itself; the layout that the answer is of may be turned to the one that is shown."""
-    assert view.takes_images
+    """Each run embeds the images itself; the response's layout may be rotated to the displayed one."""
+    assert view.drop_words == "Drop to show where A and B put this picture"
     file = tmp_path / "new.png"
     picture = QImage(8, 8, QImage.Format.Format_RGB32)
     picture.fill(0xFF00FF00)
@@ -458,7 +462,7 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: Fak
     assert [(q["question"].run, q["question"].images) for q in questions] == [
         (panel.side.run, (str(file),)) for panel in view.panels
     ]
-    assert view.toolbar.progress.isVisible()
+    assert view.placing.busy
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])
     for index, asked in enumerate(questions):
         asked["done"]({"array": str(tmp_path / f"v{index}.npy"), "images": [str(file)], "unreadable": {}})
@@ -475,7 +479,7 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: Fak
         assert pin.name == "new.png"
         np.testing.assert_allclose((pin.x, pin.y), panel.side.xy[7], atol=1e-5)
     assert view.details_pane.placed.text() == "1 image from outside placed"
-    assert not view.toolbar.progress.isVisible()
+    assert not view.placing.busy
     before = view.panels[0].map.grab().toImage()
     view.details_pane.remove.click()
     assert view.panels[0].map.grab().toImage() != before
@@ -491,14 +495,14 @@ def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, as
     asked["done"](good)
     assert told == ["b.png cannot be read: no image."]
     assert len(dropped(asker, Project)) == 1
-    view.toolbar.cancel_asked.emit()
+    view.placing.cancel()
     assert view.newcomers.paths == ()
     assert len(asker.cancelled) == 2
-    assert not view.toolbar.progress.isVisible()
+    assert not view.placing.busy
 
 
 def test_b_stands_at_its_own_step(qtbot, view: MapView, asker: FakeAsker):
-    """A click on a cell of the matrix of What changed: the same run at two steps, on the two maps."""
+    """A click on a cell of the Changes matrix shows the same run at two steps on both maps."""
     run = view.panels[0].side.run
     steps = [row.step for row in view.context.workspace.results.snapshots(run)]
     first, last = steps[0], steps[-1]

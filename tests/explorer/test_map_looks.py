@@ -1,4 +1,4 @@
-"""Contours, labels, thumbnails, the brush: against plain loops; the Map's tools under a real mouse and real keys."""
+"""Contours, labels, thumbnails and brush against plain loops; the Map's tools under a real mouse and keys."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_labels_never_overlap_and_stay_inside(middles: list[tuple[float, float]]
 
 
 def test_contours_hold_their_shares_of_a_normal_cloud():
-    """Of a round Gaussian, the line around a share s has the radius sqrt(-2 ln(1 - s))."""
+    """For a round Gaussian, the contour around a share s has radius sqrt(-2 ln(1 - s))."""
     points = np.random.default_rng(0).normal(size=(200_000, 2))
     density, *_ = np.histogram2d(-points[:, 1], points[:, 0], bins=400, range=[(-5, 5), (-5, 5)])
     lines = lines_of(density, (-5, -5, 5, 5), shares=(0.9, 0.5), cell=4, spread=1.5)
@@ -145,13 +145,13 @@ def test_depth_is_told_in_equal_steps_and_the_farthest_are_palest():
 
 
 class NoAsker:
-    """No process: nothing here needs one."""
+    """A client without a process."""
 
     def warm_up(self, *_: Any, **__: Any) -> None:
-        """Nothing to warm."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is no process."""
+        """Do nothing, because there is no process."""
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int], monkeypatch: pytest.Mon
     context = dataclasses.replace(make_context(), asker=NoAsker())
     shown = MapView(context)
     qtbot.addWidget(shown)
-    qtbot.addWidget(shown.details())
+    qtbot.addWidget(shown.details_pane)
     shown.resize(1000, 640)
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     shown.show()
@@ -176,7 +176,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int], monkeypatch: pytest.Mon
 def drag(
     view: MapView, index: int, way: list[QPointF], keys: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
 ) -> None:
-    """A real drag with the left button over map `index`."""
+    """Perform a real drag with the left button over map `index`."""
     port = view.panels[index].map.viewport()
     kinds = [QEvent.Type.MouseButtonPress, *[QEvent.Type.MouseMove] * (len(way) - 1), QEvent.Type.MouseButtonRelease]
     for kind, place in zip(kinds, [*way, way[-1]], strict=True):
@@ -186,7 +186,7 @@ def drag(
 
 
 def around(view: MapView, index: int, *points: int) -> list[QPointF]:
-    """A closed way around these points, and the corners of their rectangle."""
+    """Return a closed path around these points, through the corners of their rectangle."""
     spots = [view.panels[index].map.position(p) for p in points]
     left, right = min(s.x() for s in spots) - 6, max(s.x() for s in spots) + 6
     top, bottom = min(s.y() for s in spots) - 6, max(s.y() for s in spots) + 6
@@ -390,9 +390,9 @@ def test_modality_is_never_a_runs_color(view: MapView):
 
 
 def test_what_changed_colors_both_maps(qtbot, view: MapView):
-    """The colors and their legend are of the numbers that the comparison of the two runs gives."""
+    """The colors and legend match the comparison of the two runs."""
     from explorer.views.map.shared_colors import columns_of
-    from trainer.charts.changes import changes, map_values
+    from trainer.charts.pair_changes import changes, map_values
     from trainer.charts.pair_colors import CHANGED
 
     assert set(CHANGED) <= set(columns_of(view.selecting.sides))

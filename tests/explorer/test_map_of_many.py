@@ -1,4 +1,4 @@
-"""The map of very many pairs: some points are seen first, then all, from a layout on disk where there is one."""
+"""The map of very many pairs: some points appear first, then all, from a layout on disk if there is one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def view(qtbot, make_context, two_runs: tuple[int, int]) -> MapView:
-    """Not shown yet: nothing is read."""
+    """Return the view before it is shown, when nothing has been read."""
     context = dataclasses.replace(make_context(), asker=FakeAsker())
     shown = MapView(context)
     qtbot.addWidget(shown)
-    qtbot.addWidget(shown.details())
+    qtbot.addWidget(shown.details_pane)
     shown.resize(900, 600)
     context.selection.propose(run_a=two_runs[0])
     return shown
@@ -39,7 +39,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> MapView:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> list:
-    """Holds the whole side back until the test asks for it."""
+    """Delay reading of the whole side until the test allows it."""
     asked: list = []
     monkeypatch.setattr(MapView, "_read_whole", lambda *told: asked.append(told))
     return asked
@@ -118,7 +118,7 @@ def test_else_along_the_components_of_those_shown(make_context, two_runs: tuple[
     sketch = load.read_sketch(workspace, two_runs[1], None, None)
     snapshot = read_snapshot(sketch.side.row.folder)
     rows = np.unique(np.linspace(0, N - 1, SOME).astype(int))
-    assert np.array_equal(sketch.side.space, components((snapshot.image[rows], snapshot.text[rows])))
+    assert np.array_equal(sketch.side.space, components((snapshot.image[rows], snapshot.text[rows]), every=4))
 
 
 def test_the_layout_is_kept_and_found_again_unless_the_workspace_is_look_only(
@@ -151,4 +151,4 @@ def test_a_snapshot_that_cannot_be_read_says_so(qtbot, view: MapView, two_runs: 
 
 
 def _words(panel) -> str:
-    return " ".join(label.text() for label in panel.empty.findChildren(type(panel.title).__mro__[1]))
+    return " ".join(label.text() for label in panel.area.page.findChildren(type(panel.title).__mro__[1]))

@@ -1,4 +1,4 @@
-"""The asker against a scripted process: answers, cuts, deaths, cancelling, closing."""
+"""The client with a scripted process: responses, truncated lines, crashes, cancel, close."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ for raw in sys.stdin.buffer:
         sys.stderr.write("first line\\nno more coffee: grü"); sys.stderr.flush(); os._exit(3)
     elif text == "hang":
         say(id=q["id"], progress=0.25, note="thinking")
-        time.sleep(60)
+        time.sleep(600)
     elif text == "quiet":
         pass
     elif text == "cut":
@@ -48,7 +48,7 @@ for raw in sys.stdin.buffer:
 
 
 class Ear:
-    """Hears what happens to one question."""
+    """Records what happens to one request."""
 
     def __init__(self) -> None:
         self.answer: dict | None = None

@@ -1,4 +1,4 @@
-"""A run without texts opens in every view: where it makes no sense, a sentence says why."""
+"""A run without texts opens in every view; views that do not apply show a message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N = 48
 
 @pytest.fixture
 def seen(make_context, two_runs: tuple[int, int]):
-    """A context whose workspace has a run of images alone beside two of pairs; and that run's number."""
+    """Return a context with an image-only run besides two of pairs, and that run's id."""
     context = make_context()
     workspace = context.workspace
     paired = read_snapshot(workspace.results.snapshots(two_runs[0])[-1].folder)
@@ -39,7 +39,7 @@ def test_the_map_shows_the_images_alone(qtbot, seen):
     context, run, other = seen
     view = MapView(context)
     qtbot.addWidget(view)
-    qtbot.addWidget(view.details())
+    qtbot.addWidget(view.details_pane)
     view.resize(900, 600)
     context.selection.propose(run_a=run, run_b=other)
     view.show()
@@ -59,10 +59,11 @@ def test_similarity_says_that_there_are_no_texts(qtbot, seen):
     qtbot.addWidget(view)
     context.selection.propose(run_a=run, run_b=other)
     view.show()
-    qtbot.waitUntil(lambda: view.panels[1].run is not None, timeout=5000)
-    assert view.panels[0].run is None
-    words = [label.text() for label in view.panels[0].findChildren(_label())]
-    assert any("embeds only one modality" in text and "Choose a run of CLIP" in text for text in words)
+    qtbot.waitUntil(lambda: bool(view.cosines.runs) and not view.cosines.pane.busy, timeout=5000)
+    assert [shown.run for shown in view.cosines.runs] == [other]
+    said = view.cosines.pane.warnings.text()
+    assert "embeds only one modality" in said
+    assert "Choose a run of CLIP" in said
 
 
 def test_its_own_metric_is_drawn_without_asking(qtbot, seen):
@@ -75,9 +76,3 @@ def test_its_own_metric_is_drawn_without_asking(qtbot, seen):
     assert "val/knn_acc1" not in view.curves.menu.chosen
     view.curves.show_runs([context.workspace.runs.get(seen[2])], {seen[2]: "#0072B2"})
     assert view.curves.metrics == view.curves.menu.chosen
-
-
-def _label() -> type:
-    from PySide6.QtWidgets import QLabel
-
-    return QLabel

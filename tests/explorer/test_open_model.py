@@ -1,4 +1,4 @@
-"""Opening a published model through the window: dropped, asked for, refused, and as a command."""
+"""Opening a published model through the window: dropped, chosen, refused, and as a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every plot of the window does, whatever it shows."""
+"""The behavior common to all plots of the window."""
 
 from __future__ import annotations
 

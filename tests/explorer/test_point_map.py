@@ -32,7 +32,7 @@ PALETTE = np.array([[200, 30, 30], [30, 160, 60], [40, 60, 220]], np.uint8)
 places = arrays(
     np.float32,
     st.tuples(st.integers(0, 60), st.just(2)),
-    elements=st.floats(-3, 3, width=32) | st.sampled_from([np.nan, np.inf]),
+    elements=st.floats(-3, 3, width=16) | st.sampled_from([np.nan, np.inf]),
 )
 corners = arrays(np.float64, st.tuples(st.integers(3, 12), st.just(2)), elements=st.floats(-4, 4, width=16))
 
@@ -76,7 +76,7 @@ def test_nearest_is_brute_force(xy: np.ndarray, x: float, y: float, reach: float
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_large_lasso_agrees_with_every_point_tested(rounds: int):
-    """60,000 points fill cells that are decided whole; two rounds enclose the middle twice."""
+    """60,000 points fill cells that are decided as a whole; two rounds enclose the center twice."""
     xy = np.random.default_rng(3).normal(size=(60_000, 2)).astype(np.float32)
     turn = np.linspace(0, rounds * 2 * np.pi, 150)
     star = np.stack([np.cos(turn), np.sin(turn)], axis=1) * (1 + 0.3 * np.cos(3.5 * turn))[:, None]
@@ -125,7 +125,7 @@ def test_compiled_picking_is_brute_force(kernels: None, xy: np.ndarray, x: float
 
 
 def test_picking_far_from_zero_is_exact(kernels: None):
-    """Sorted places are rounded to 32 bits; a hundred thousand points within a millionth of each other are not."""
+    """Sorted positions are rounded to 32 bits; 100,000 points within a millionth of each other must stay exact."""
     rng = np.random.default_rng(5)
     xy = 1e6 + rng.random((100_000, 2)) * 1e-2
     xy[0] = 0
@@ -136,7 +136,7 @@ def test_picking_far_from_zero_is_exact(kernels: None):
 
 @pytest.fixture(scope="module")
 def deep(kernels: None) -> PointGrid:
-    """Points enough for several levels, half of them in one small cluster, and a few strays."""
+    """Return enough points for several levels, half of them in a small cluster, and a few outliers."""
     rng = np.random.default_rng(7)
     xy = rng.normal(size=(200_000, 2))
     xy[::2] *= 0.05
@@ -217,7 +217,7 @@ def test_a_small_selection_is_drawn_whole_among_sampled_points(deep: PointGrid):
 
 
 def test_nothing_compiles_in_the_window(kernels: None):
-    """Whatever form places and masks come in, the kernels that were loaded fit."""
+    """The loaded kernels fit any types of positions and masks."""
     module = load_kernels()
     compiled = [part for name, part in vars(module).items() if hasattr(part, "signatures") and name[0] != "_"]
     before = [len(member.signatures) for member in compiled]
@@ -341,7 +341,7 @@ def test_density_keeps_both_classes_visible(qtbot, make_map):
 
 
 def request_of(n: int, *, most_stamps: int = raster.MOST_STAMPS, edge: int = 240) -> raster.RasterRequest:
-    """Discs and diamonds of three colors, a quarter of them dimmed, some beyond the edge of the picture."""
+    """Return discs and diamonds of three colors, a quarter of them dimmed, some beyond the image's edge."""
     rng = np.random.default_rng(1)
     grid = PointGrid(rng.uniform(-0.05, 1.05, (n, 2)).astype(np.float32))
     look = raster.PointStyle(rng.integers(0, 3, n).astype(np.uint16), np.arange(n) % 2 == 0, PALETTE)
@@ -350,7 +350,7 @@ def request_of(n: int, *, most_stamps: int = raster.MOST_STAMPS, edge: int = 240
 
 
 def both_ways(request: raster.RasterRequest) -> tuple[np.ndarray, np.ndarray]:
-    """The picture by numpy and by the kernels."""
+    """Return the images rendered by numpy and by the kernels."""
     return raster.render(request, None).pixels, raster.render(request, load_kernels()).pixels
 
 
@@ -366,7 +366,7 @@ def test_numpy_stamps_what_the_kernels_stamp(n: int):
 
 @pytest.mark.parametrize("n", [4000, 60_000])
 def test_numpy_and_kernels_draw_the_same_density(n: int):
-    """Of 4,000 the points in color are marks over the density of the others, of 60,000 they are another density."""
+    """With 4,000 points, colored ones are marks over the density of the others; with 60,000, another density."""
     plain, fast = both_ways(request_of(n, most_stamps=0))
     off = np.abs(plain.astype(int) - fast.astype(int)).max(axis=2)
     assert (fast[..., 3] > 0).mean() > 0.3, "there is something to compare"
@@ -401,7 +401,7 @@ os._exit(0)
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "loaded"), [(8192, "False"), (40_000, "True")])
 def test_only_many_points_load_the_kernels(n: int, loaded: str):
-    """Loading numba stalls the window, so 8,192 points do without."""
+    """Loading numba blocks the window, so 8,192 points are drawn without it."""
     words = [sys.executable, "-c", SHOWS_A_MAP, str(n)]
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
     done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=200)
@@ -533,7 +533,7 @@ print(scipy.linalg.det([[2.0]]))
 
 @pytest.mark.slow
 def test_loading_the_kernels_leaves_scipys_algebra_alone(kernels: None):
-    """Its start holds the GIL for a tenth of a second; whoever wants it later still gets it."""
+    """Its import holds the GIL for 0.1 s; later imports still work."""
     done = subprocess.run([sys.executable, "-c", LOADS_KERNELS], capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["True", "True", "False", "2.0"], done.stderr
 
@@ -565,7 +565,7 @@ def test_a_new_theme_does_not_arrange_the_points_again(qtbot, make_map, monkeypa
 
 
 def test_the_newest_of_many_moves_wins(qtbot, make_map):
-    """Twenty new layouts a second, as a turning cloud gives: none waits for those before it, the last one stays."""
+    """With twenty new layouts a second, as from a rotating cloud, none waits for earlier ones; the last stays."""
     xy = np.random.default_rng(0).normal(size=(60_000, 2))
     shown = make_map(xy)
     for turn in np.linspace(0.1, 2, 12):

@@ -1,10 +1,12 @@
-"""The Prompts and Inspect views through their real widgets, the models replaced by vectors made here."""
+"""The Prompts and Inspect views through their real widgets, with vectors made here instead of models."""
 
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from trainer.store.snapshot_files import read_snapshot
 
 
 class FakeAsker(QObject):
-    """Class vectors: the mean text of each class, turned away a little more by each further template."""
+    """Returns class vectors: each class's mean text, rotated a little more by each further template."""
 
     state_changed = Signal(str, str)
 
@@ -99,18 +101,18 @@ def prompts(qtbot: QtBot, context: Context) -> PromptsView:
     qtbot.addWidget(view.questions)
     view.resize(1100, 720)
     view.show()
-    qtbot.waitUntil(lambda: view.calibration.reliability.shown[1] is not None)
+    qtbot.waitUntil(lambda: "numbers" in view.calibration.panel.cards and not view.calibration.panel.filling)
     return view
 
 
-def label(view: PromptsView, name: str) -> str:
-    return view.findChild(QObject, f"prompts-{name}").text()
+def label(view: PromptsView, words: str) -> str:
+    return view.calibration.panel.cards["numbers"].text(words)
 
 
 def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: PromptsView) -> None:
     pane = prompts.calibration
-    assert label(prompts, "tau-a-trained") == label(prompts, "tau-a-shown") == "0.0833"
-    before, bars = pane.reliability.shown[0], pane.bars.columns[0]
+    assert label(prompts, "τ, trained") == label(prompts, "τ, shown") == "0.0833"
+    before, bars = float(label(prompts, "Confidence, shown").split()[0]), pane.bars.columns[0]
     slider = pane.taus[0].slider
     slider.setFocus()
     QTest.keyClick(slider, Qt.Key.Key_End)
@@ -118,14 +120,13 @@ def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: Pr
     # The bars follow at once; the diagram's new numbers come from a thread.
     assert max(pane.bars.columns[0].shares) < max(bars.shares)
     assert sum(pane.bars.columns[0].shares) == pytest.approx(1)
-    qtbot.waitUntil(lambda: pane.reliability.shown[0].inv_tau == 1.0)
-    assert pane.reliability.shown[0].confidence < before.confidence
-    assert label(prompts, "tau-a-shown") == "1"
-    assert label(prompts, "tau-a-trained") == "0.0833"
+    qtbot.waitUntil(lambda: label(prompts, "τ, shown") == "1")
+    assert float(label(prompts, "Confidence, shown").split()[0]) < before
+    assert label(prompts, "τ, trained") == "0.0833"
     assert pane.bars.columns[1].shares == prompts.calibration.bars.columns[1].shares
     QTest.mouseClick(pane.taus[0].to_best, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: label(prompts, "nll-a-shown") == label(prompts, "nll-a-best"))
-    assert float(label(prompts, "nll-a-shown")) <= float(label(prompts, "nll-a-trained"))
+    qtbot.waitUntil(lambda: label(prompts, "NLL, shown") == label(prompts, "NLL, best"))
+    assert float(label(prompts, "NLL, shown")) <= float(label(prompts, "NLL, trained"))
     command = prompts.command()
     assert command[:5] == ["export", "calibration", "--runs", "1", "2"]
     assert float(command[command.index("--tau") + 1]) == pytest.approx(pane.taus[0].tau)
@@ -202,6 +203,20 @@ def test_a_dropped_image_is_embedded_and_its_bars_shown(qtbot: QtBot, prompts: P
     assert sum(isinstance(question, EmbedImages) for question in context.asker.asked) == 2
 
 
+def test_a_picture_dropped_while_the_view_is_open_is_shown_first(
+    qtbot: QtBot, prompts: PromptsView, context: Context
+) -> None:
+    context.selection.queries = ["/somewhere/cat.png"]
+    prompts.tabs.setCurrentIndex(1)
+    assert prompts.drop_words == "Drop to see its calibrated probabilities"
+    prompts.take(["/somewhere/dog.png"])
+    assert [str(path) for path in context.selection.queries] == ["/somewhere/dog.png", "/somewhere/cat.png"]
+    assert prompts.tabs.currentIndex() == 0
+    qtbot.waitUntil(lambda: prompts.calibration.samples.currentText() == "dog.png")
+    context.selection.select_runs(None, None)
+    assert prompts.drop_words == ""
+
+
 def test_cancel_ends_the_question_and_says_so(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:
     context.asker.answering = False
     prompts.questions.write("ring, star, heart", "a {}")
@@ -244,6 +259,30 @@ def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect
     assert command[command.index("--caption") + 1] == "a red ring, 0"
 
 
+def test_a_dropped_picture_is_inspected_where_it_fell(
+    qtbot: QtBot, inspect: InspectView, context: Context, tmp_path: Path
+) -> None:
+    assert inspect.drop_words == "Drop to inspect"
+    before, file = len(inspect.strip.items), tmp_path / "dropped.png"
+    shutil.copy(inspect.strip.items[0].path, file)
+    inspect.take([file])
+    assert len(inspect.strip.items) == before + 1
+    assert inspect.strip.current == str(file)
+    assert context.selection.queries == (file,)
+    context.selection.propose(run_a=None, run_b=None)
+    assert inspect.drop_words == ""
+
+
+def test_what_is_computed_goes_on_while_another_view_is_open(qtbot: QtBot, inspect: InspectView) -> None:
+    QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
+    inspect.hide()
+    assert inspect.asking.busy
+    qtbot.waitUntil(lambda: not inspect.asking.busy)
+    inspect.show()
+    assert inspect.chart is not None
+    assert inspect.maps[1].overlay is not None
+
+
 def test_a_typed_caption_is_kept_and_asked_once(qtbot: QtBot, inspect: InspectView, context: Context) -> None:
     line = inspect.captions.lineEdit()
     line.selectAll()
@@ -261,14 +300,48 @@ def test_a_typed_caption_is_kept_and_asked_once(qtbot: QtBot, inspect: InspectVi
 def test_cancel_stops_and_a_failure_is_told(qtbot: QtBot, inspect: InspectView, context: Context) -> None:
     context.asker.answering = False
     QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "working" in inspect.status.text())
-    assert inspect.progress.isVisible()
-    QTest.mouseClick(inspect.cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "working" in inspect.working.note.text() and inspect.working.isVisible())
+    assert inspect.job_slot.isAncestorOf(inspect.working), "progress has its place in the header"
+    QTest.mouseClick(inspect.working.button, Qt.MouseButton.LeftButton)
     assert context.asker.cancelled == [1]
-    assert not inspect.progress.isVisible()
+    assert not inspect.working.isVisible()
     context.asker.failing = Failure("unreadable", "The file is gone.", "Choose another.")
     QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: inspect.status.text() == "The file is gone. Choose another.")
+    area = inspect.map_area
+    qtbot.waitUntil(lambda: area.kind == "failed")
+    assert area.page.text.text() == "The file is gone. Choose another."
+    context.asker.failing, context.asker.answering = None, True
+    QTest.mouseClick(area.page.button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: inspect.chart is not None)
+    assert area.kind == "ready"
+
+
+def test_a_bug_is_told_without_its_exception(qtbot: QtBot, inspect: InspectView, context: Context) -> None:
+    context.asker.failing = Failure("bug", "IndexError: list index out of range", "Ask again.")
+    QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
+    area = inspect.map_area
+    qtbot.waitUntil(lambda: area.kind == "failed")
+    assert "IndexError" not in area.page.title.text() + area.page.text.text() + inspect.status.text()
+    QTest.mouseClick(area.page.other, Qt.MouseButton.LeftButton)
+    assert "IndexError: list index" in QApplication.clipboard().text()
+
+
+def test_a_question_goes_on_when_inspect_is_left(qtbot: QtBot, inspect: InspectView, context: Context) -> None:
+    line = inspect.captions.lineEdit()
+    line.selectAll()
+    QTest.keyClicks(line, "a cat")
+    context.asker.answering = False
+    QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
+    asked = inspect.asking.question
+    inspect.hide()
+    context.jobs.run_ended.emit(SimpleNamespace(id=999))  # some other run ends meanwhile
+    inspect._asked = None  # and the snapshot is read again
+    inspect.show()
+    qtbot.waitUntil(lambda: inspect._asked is not None)
+    qtbot.wait(50)
+    assert inspect.asking.busy
+    assert inspect._question() == asked, "the caption that was typed stays"
+    assert context.asker.cancelled == []
 
 
 def click(table: Any, row: int, column: int) -> None:
@@ -294,4 +367,4 @@ def test_b_is_asked_at_its_own_step(qtbot: QtBot, prompts: PromptsView, inspect:
         view.refresh()
     assert prompts.asking.wish.steps == (20, 10)
     assert inspect._question().steps == (20, 10)
-    assert step_words(context.selection) == ["--step", "20", "--step-b", "10"]
+    assert step_words(context.selection) == ["--step", "20", "10"]

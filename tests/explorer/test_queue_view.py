@@ -1,4 +1,4 @@
-"""The queue, alerts and leaving, through the real table, sheets and window."""
+"""The queue, alerts and closing, through the real table, dialogs and window."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def names(view: RunsView) -> list[str]:
 
 
 def drop(view: RunsView, runs: list[int], gap: int) -> None:
-    """What Qt delivers when dragged rows are let go over the gap above row `gap`."""
+    """Deliver Qt's events for rows dropped on the gap above row `gap`."""
     table = view.table
     data = QMimeData()
     data.setData(QUEUED, json.dumps(runs).encode())
@@ -257,7 +257,7 @@ def test_seeds_are_read_and_nonsense_is_named():
 
 @pytest.fixture
 def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator:
-    """Opens the window with the Runs view alone, and waits for the first news."""
+    """Open the window with the Runs view alone, and wait for the first poll."""
     from explorer.views import VIEWS
 
     monkeypatch.setattr(jobs_room, "POLL_MS", 60)
@@ -266,7 +266,7 @@ def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monke
 
     def open_one() -> Window:
         hooks = Hooks(workspace.folder)
-        window = Window(workspace.folder, hooks, places=tuple(place for place in VIEWS if place.name == "runs"))
+        window = Window(workspace.folder, hooks, entries=tuple(place for place in VIEWS if place.name == "runs"))
         made.append((window, hooks))
         with qtbot.waitSignal(window.ready, timeout=30_000):
             window.show()
@@ -330,7 +330,7 @@ def press(qtbot: QtBot, window: Window, choice: str, *, remember: bool = False) 
 
 
 def by_its_own_button(window: Window) -> None:
-    """Closes the window as the desktop does."""
+    """Close the window as the desktop does."""
     QApplication.sendEvent(window, QCloseEvent())
 
 

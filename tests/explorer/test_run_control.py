@@ -1,4 +1,4 @@
-"""Jobs against real trainer processes: they start, report, stop, queue, die and are found again."""
+"""Jobs with real trainer processes: they start, report, stop, queue, die and are found again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QUndoStack
 from pytestqt.qtbot import QtBot
 
@@ -61,7 +62,7 @@ def started() -> Iterator[list[subprocess.Popen]]:
 
 @pytest.fixture
 def length(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen]) -> Callable[[int], None]:
-    """Replaces the trainer by the one above; called with the number of steps of the runs to come."""
+    """Replace the trainer by the one above; called with the number of steps of later runs."""
     steps = [2_000]
 
     def spawn(command: list[str], log: object) -> subprocess.Popen:
@@ -153,14 +154,16 @@ def test_a_trainer_that_does_not_listen_is_announced_and_ended(
 def test_a_trainer_that_stops_in_time_is_not_called_deaf(
     qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 1_500)
+    monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 3_600_000)
     deaf: list[RunRow] = []
     jobs.went_deaf.connect(deaf.append)
     jobs.start(run_called("good"))
     qtbot.waitUntil(lambda: status_of(jobs, "good") == "running", timeout=8_000)
     jobs.stop([jobs.runs[0].id])
     qtbot.waitUntil(lambda: status_of(jobs, "good") == "stopped", timeout=8_000)
-    qtbot.wait(1_700)
+    (patience,) = jobs.findChildren(stop_timeout.Patience)
+    # What is left of a timeout is deleted in a later turn of the event loop.
+    qtbot.waitUntil(lambda: patience.findChildren(QTimer) == [])
     assert deaf == []
 
 
@@ -211,20 +214,21 @@ def test_the_demo_trains_one_after_the_other(qtbot: QtBot, jobs: Jobs, length: C
     jobs.runs_changed.connect(lambda runs: both.append((status_of(jobs, "CLIP demo"), status_of(jobs, "CLOOB demo"))))
     jobs.start_demo()
     qtbot.waitUntil(lambda: status_of(jobs, "CLOOB demo") == "finished", timeout=15_000)
-    assert ("running", "queued") in both
-    assert ("finished", "running") in both or ("finished", "starting") in both
-    assert not {("running", "running"), ("starting", "running"), ("running", "starting")} & set(both)
+    # A poll on a busy computer may miss a run at work, but never sees the second before the first has finished.
+    assert any(second == "queued" for _, second in both)
+    assert {first for first, second in both if second in ("starting", "running", "finished")} == {"finished"}
 
 
 @pytest.mark.usefixtures("demo")
 def test_a_queued_run_is_started_by_the_next_window(
     qtbot: QtBot, workspace: Workspace, background: Background, jobs: Jobs, length: Callable[[int], None]
 ):
-    length(60)
     jobs.start_demo()
     qtbot.waitUntil(lambda: status_of(jobs, "CLIP demo") == "running", timeout=8_000)
     jobs.close()
     first = jobs.runs[0].id
+    length(60)
+    workspace.runs.ask(first, "stop")
     assert launch.wait_until_ended(workspace, first, timeout_s=90)
     assert workspace.runs.all()[1].status == "queued"
     again = Jobs(Workspace(workspace.folder), background, QUndoStack(), background)

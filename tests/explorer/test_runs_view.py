@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QItemSelectionModel, Qt
-from PySide6.QtGui import QTextCursor
-from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton
+from PySide6.QtCore import QEvent, QItemSelectionModel, QPoint, QPointF, Qt
+from PySide6.QtGui import QResizeEvent, QTextCursor, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.models.runs import SWATCHES_ROLE, RunColumn, display_text
+from explorer.models.runs import SWATCHES_ROLE, RunColumn, RunsModel, display_text
 from explorer.run_control import jobs as jobs_room
 from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
@@ -22,10 +23,12 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.theme import run_color
 from explorer.views.runs import RunsView
+from explorer.views.runs.view import DRAWN_AT_MOST
 from explorer.views.view import Context
-from explorer.widgets.curves import columns_for, read_at
+from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
 from trainer import config
 from trainer.analysis.curves import smooth
+from trainer.charts.marks import dash_of
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
 from trainer.store.results_table import ResultsTable
@@ -116,13 +119,26 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     monkeypatch.setattr(launch, "start_detached", start)
     view = show(qtbot, context)
     assert view.is_empty
-    button = view.findChild(object, "emptyStateButton")
+    button = view.findChild(object, "stateButton")
     context.jobs.poll()
-    qtbot.waitUntil(lambda: button.text() == "Start the demo runs", timeout=90_000)
+    qtbot.waitUntil(lambda: button.text() == "The demo scenes", timeout=90_000)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: sorted(names(view)) == ["CLIP demo", "CLOOB demo"])
     assert not view.is_empty
     assert launched == [1]
+
+
+def test_rows_do_not_move_under_the_pointer(qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]):
+    view = shown(qtbot, context, 3)
+    view.table.sortByColumn(RunColumn.NAME, Qt.SortOrder.AscendingOrder)
+    assert names(view) == ["clip large", "clip small", "cloob small"]
+    viewport = view.table.viewport()
+    QApplication.sendEvent(viewport, QEvent(QEvent.Type.Enter))
+    workspace.runs.rename(three[1], "a first one")
+    qtbot.waitUntil(lambda: "a first one" in names(view))
+    assert names(view) == ["clip large", "clip small", "a first one"]
+    QApplication.sendEvent(viewport, QEvent(QEvent.Type.Leave))
+    assert names(view) == ["a first one", "clip large", "clip small"]
 
 
 def test_rows_say_what_the_store_says(qtbot: QtBot, context: Context, three: list[int]):
@@ -327,7 +343,7 @@ def test_duplicate_opens_the_sheet_with_the_same_values(
 
 
 def drawn_curve(view: RunsView, panel: str, run: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, raw and smooth as pyqtgraph was given them."""
+    """Return x, raw and smoothed values as passed to pyqtgraph."""
     plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == panel)
     raw, smoothed = plot.curve(run)
     return raw.xData, raw.yData, smoothed.yData
@@ -340,6 +356,7 @@ def test_curves_given_to_pyqtgraph_equal_the_stored_series(
     choose(qtbot, view, *three)
     view.curves.slider.setValue(60)
     qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves._draw_later.isActive())
+    qtbot.waitUntil(lambda: view.curves.grid.is_complete)
     for title, run in (("Training loss, CLIP", three[0]), ("Training loss, CLOOB", three[1])):
         steps, values, _ = workspace.results.series(run, "train/loss")
         x, raw, smoothed = drawn_curve(view, title, run)
@@ -347,7 +364,7 @@ def test_curves_given_to_pyqtgraph_equal_the_stored_series(
         np.testing.assert_array_equal(raw, values)
         np.testing.assert_allclose(smoothed, smooth(values, 0.6), rtol=1e-12)
     steps, values, _ = workspace.results.series(three[1], "val/image_to_text_R@1")
-    x, raw, _ = drawn_curve(view, "Image to text R@1", three[1])
+    x, raw, _ = drawn_curve(view, "Image to text R@1, held-out", three[1])
     np.testing.assert_array_equal(x, steps)
     np.testing.assert_allclose(raw, 100 * values)
 
@@ -355,11 +372,100 @@ def test_curves_given_to_pyqtgraph_equal_the_stored_series(
 def test_losses_of_two_objectives_never_share_a_panel(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)
-    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4)
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and view.curves.grid.is_complete)
     panels = {plot.panel.title: plot.panel for plot in view.curves.grid.plots.values()}
     assert {line.key for line in panels["Training loss, CLIP"].lines} == {three[0], three[2]}
     assert {line.key for line in panels["Training loss, CLOOB"].lines} == {three[1]}
-    assert {line.key for line in panels["Image to text R@1"].lines} == set(three)
+    assert {line.key for line in panels["Image to text R@1, held-out"].lines} == set(three)
+
+
+def test_of_many_selected_runs_the_first_are_drawn_and_the_number_is_said(
+    qtbot: QtBot, context: Context, workspace: Workspace
+):
+    runs = [workspace.runs.create(config.Run(name=f"run {number}")) for number in range(30)]
+    context.selection.select_runs(runs[0], runs[1])
+    view = shown(qtbot, context, 30)
+    view.table.selectAll()
+    qtbot.waitUntil(lambda: len(view.table.chosen()) == 30)
+    newest_first = [run.id for run in view.table.shown.runs() if run.id not in runs[:2]]
+    assert [run.id for run in view.drawn()] == [*runs[:2], *sorted(newest_first[: DRAWN_AT_MOST - 2])]
+    assert view.curves.partial.text() == "Curves of 24 of the 30 selected runs, the first in the table."
+    assert view.curves.partial.isVisibleTo(view)
+    view.table.choose(runs[:3])
+    assert not view.curves.partial.isVisibleTo(view)
+
+
+def test_selecting_every_run_asks_nothing_of_each_cell(
+    qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(300):
+        workspace.runs.create(config.Run(name=f"run {number}"))
+    view = shown(qtbot, context, 300)
+    asked: list[int] = []
+    flags = RunsModel.flags
+    monkeypatch.setattr(RunsModel, "flags", lambda self, index: (asked.append(1), flags(self, index))[1])
+    view.table.selectAll()
+    view.table.repaint()
+    view.table.horizontalHeader().repaint()
+    assert len(asked) < 300
+
+
+def test_curves_of_many_runs_are_drawn_in_turns_and_the_newest_panels_win(qtbot: QtBot):
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    x = np.arange(5.0)
+    lines = tuple(CurveLine(key, f"run {key}", "#336699", x, x + key, x * key) for key in range(200))
+    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, lines)], x_label="step")
+    assert not grid.is_complete
+    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, lines[:150])], x_label="step")
+    newest = CurvePlotData("loss", "Loss", "", 2, lines[:3])
+    grid.show_panels([newest], x_label="step")
+    qtbot.waitUntil(lambda: grid.is_complete, timeout=60_000)
+    plot = grid.plots["loss"]
+    assert plot.panel is newest
+    assert plot.curve(3) is None
+    for line in newest.lines:
+        raw, smoothed = plot.curve(line.key)
+        np.testing.assert_array_equal(raw.yData, line.raw)
+        np.testing.assert_array_equal(smoothed.yData, line.smooth)
+    shown = [item for item in plot.plot.listDataItems() if item.isVisible()]
+    assert len(shown) == 6
+
+
+def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    x = np.arange(5.0)
+    line = CurveLine(1, "run", "#336699", x, x, x)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("no room on the graphics card")
+
+    panels = [CurvePlotData("loss", "", "", 2, (line,))]
+    grid.show_panels(panels, x_label="step")
+    qtbot.waitUntil(lambda: grid.is_complete)
+    with monkeypatch.context() as once:
+        once.setattr(CurvePlot, "drawing", broken)
+        with pytest.raises(RuntimeError, match="no room"):
+            grid.show_panels(panels, x_label="step")
+    grid.show_panels(panels, x_label="step")
+    qtbot.waitUntil(lambda: grid.is_complete)
+    assert np.array_equal(grid.plots["loss"].curve(1)[0].yData, x)
+
+
+def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: QtBot):
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    x = np.arange(5.0)
+    line = CurveLine(1, "run", "#336699", x, x, x)
+    panels = [CurvePlotData(key, key, "", 2, (line,)) for key in ("loss", "recall", "rate")]
+    grid.show_panels(panels, x_label="step")
+    qtbot.waitUntil(lambda: grid.is_complete)
+    for _ in grid.showing(panels[1:2], "step"):
+        for width in (300, 1600):
+            grid.resize(width, 400)
+            QApplication.sendEvent(grid, QResizeEvent(grid.size(), grid.size()))
+    assert set(grid.plots) == {"recall"}
 
 
 def test_run_a_is_blue_and_run_b_is_orange(qtbot: QtBot, context: Context, three: list[int]):
@@ -367,10 +473,64 @@ def test_run_a_is_blue_and_run_b_is_orange(qtbot: QtBot, context: Context, three
     view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)
     qtbot.waitUntil(lambda: any(len(p.panel.lines) == 3 for p in view.curves.grid.plots.values()))
-    plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1")
+    qtbot.waitUntil(lambda: view.curves.grid.is_complete)
+    plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1, held-out")
     colors = {line.key: line.color for line in plot.panel.lines}
     assert colors == {three[1]: run_color(0), three[0]: run_color(1), three[2]: run_color(2)}
+    qtbot.waitUntil(lambda: view.curves.grid.is_complete)
     assert plot.curve(three[1])[1].opts["pen"].color().name() == run_color(0)
+    dashes = {run: tuple(plot.curve(run)[1].opts["pen"].dashPattern()) for run in three}
+    assert dashes[three[1]] == (), "A is solid"
+    assert dashes[three[0]] == pytest.approx(dash_of("run_b"))
+    entries = {entry.words: entry.dash for entry in view.curves.legend.entries}
+    assert sorted(map(bool, entries.values())) == [False, False, True]
+    assert entries[next(line.name for line in plot.panel.lines if line.key == three[0])] == dash_of("run_b")
+
+
+def wheel_over(widget: QWidget, keys: Qt.KeyboardModifier) -> bool:
+    """Return whether the widget handled a wheel event itself."""
+    middle = QPointF(widget.rect().center())
+    event = QWheelEvent(
+        middle, widget.mapToGlobal(middle), QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton, keys,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(widget, event)
+    return event.isAccepted()
+
+
+def test_the_wheel_scrolls_with_ctrl_it_zooms_and_a_double_click_follows_again(
+    qtbot: QtBot, context: Context, three: list[int]
+):
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, *three)
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves._draw_later.isActive())
+    plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1, held-out").plot
+    qtbot.waitUntil(lambda: view.curves.grid.is_complete and np.ptp(plot.viewRange()[0]) > 1)
+    before = plot.viewRange()[0]
+    wheel_over(plot.viewport(), Qt.KeyboardModifier.NoModifier)
+    assert plot.viewRange()[0] == before
+    assert not view.curves.resume.isVisible()
+    wheel_over(plot.viewport(), Qt.KeyboardModifier.ControlModifier)
+    assert np.ptp(plot.viewRange()[0]) < np.ptp(before)
+    assert view.curves.resume.isVisible()
+    assert "paused" in view.curves.resume.text()
+    QTest.mouseDClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=plot.viewport().rect().center())
+    assert plot.viewRange()[0] == before
+    assert not view.curves.resume.isVisible()
+
+
+def test_a_share_stays_between_0_and_100_percent(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, *three)
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves._draw_later.isActive())
+    shares = [p.plot for p in view.curves.grid.plots.values() if p.panel.unit.startswith("%")]
+    assert shares
+    for plot in shares:
+        # As around one value of 0, where all there is to see has no height.
+        plot.setYRange(-20, 120)
+        low, high = plot.viewRange()[1]
+        assert low >= 0
+        assert high <= 100
 
 
 def test_live_rows_extend_the_curve_without_reading_it_again(
@@ -458,7 +618,7 @@ def test_the_command_names_what_is_drawn(qtbot: QtBot, context: Context, three: 
     view.curves.slider.setValue(50)
     assert view.command() == [
         *("export", "curves", "--runs", str(three[1]), str(three[0])),
-        *("--metrics", "val/image_to_text_R@1", "train/loss", "--axis", "step", "--smoothing", "0.5"),
+        *("--metrics", "val/image_to_text_R@1", "train/loss", "--smoothing", "0.5"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The table of pairs and the panel of kept selections, through the real widgets."""
+"""The table of pairs and the panel of saved selections, through the real widgets."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.state.selection import UNDO_LIMIT, Selection
+from explorer.state.view_history import ViewHistory
 from trainer.store import SplitKey
 
 SPLIT = SplitKey("scenes", "val-200-of-536")
@@ -45,17 +46,36 @@ def test_other_data_has_other_pairs(selection: Selection) -> None:
     assert selection.pairs.tolist() == [1]
 
 
-def test_undo_and_redo_go_through_views_and_selections(selection: Selection) -> None:
+def test_undo_and_redo_go_through_changes_and_leave_the_view(selection: Selection) -> None:
     selection.select_runs(1, 2)
     selection.view = "map"
     selection.pairs = [7]
     selection.swap()
-    for _ in range(3):
+    selection.view = "search"
+    for _ in range(2):
         selection.undo.undo()
-    assert (selection.runs, selection.view, selection.pairs.tolist()) == ((1, 2), "", [])
-    for _ in range(3):
+    assert (selection.runs, selection.view, selection.pairs.tolist()) == ((1, 2), "search", [])
+    for _ in range(2):
         selection.undo.redo()
-    assert (selection.runs, selection.view, selection.pairs.tolist()) == ((2, 1), "map", [7])
+    assert (selection.runs, selection.view, selection.pairs.tolist()) == ((2, 1), "search", [7])
+
+
+def test_views_are_walked_back_and_forth(selection: Selection) -> None:
+    history = ViewHistory(selection)
+    history.back()
+    assert selection.view == ""
+    for view in ("map", "map", "search", "classify"):
+        selection.view = view
+    seen = []
+    selection.view_changed.connect(lambda: seen.append(selection.view))
+    for walk in (history.back, history.back, history.forth, history.back, history.back, history.back, history.forth):
+        walk()
+    assert seen == ["search", "map", "search", "map", "", "map"]
+    selection.view = "gap"
+    history.forth()
+    assert selection.view == "gap", "a new way ends the old one"
+    history.back()
+    assert selection.view == "map"
 
 
 def test_undo_has_a_limit(selection: Selection) -> None:

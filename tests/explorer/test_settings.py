@@ -1,4 +1,4 @@
-"""What is remembered survives what happens to files: damage, nonsense, locks, full or read-only disks."""
+"""Settings survive damaged files, invalid values, locks, full or read-only disks."""
 
 from __future__ import annotations
 

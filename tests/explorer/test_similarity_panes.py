@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
@@ -13,12 +11,11 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.matrix import read_matrices, read_tiles
-from explorer.views.similarity.table import written
+from explorer.widgets.combo_boxes import Picker
 from explorer.widgets.matrix_map import Area, MatrixMap, ticks
 from explorer.widgets.progress_row import Cancelled, Ticket
 from trainer.analysis.leave_one_word_out import caption_effect, without_each_word
 from trainer.charts.matrix import MatrixWindow
-from trainer.charts.similarity import similarity
 from trainer.store import read_snapshot
 
 NONE = Qt.KeyboardModifier.NoModifier
@@ -33,7 +30,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> SimilarityView:
     shown.resize(1096, 716)
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     shown.show()
-    qtbot.waitUntil(lambda: all(panel.run is not None for panel in shown.panels), timeout=30_000)
+    qtbot.waitUntil(lambda: len(shown.cosines.runs) == 2 and not shown.cosines.pane.busy, timeout=30_000)
     return shown
 
 
@@ -50,59 +47,67 @@ def _brush(plot, low: float, high: float) -> None:
 
 
 def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView):
-    panel = view.panels[1]
-    low, high = np.quantile(panel.run.matched, (0.1, 0.6))
-    _brush(panel.plot, float(low), float(high))
-    assert panel.plot.brush == (pytest.approx(low, abs=0.02), pytest.approx(high, abs=0.02))
-    inside = (panel.run.matched >= panel.plot.brush[0]) & (panel.run.matched <= panel.plot.brush[1])
+    tab = view.cosines
+    run, plot = tab.runs[1], tab.pane.panel.cards["cosines-1"].plot
+    low, high = np.quantile(run.matched, (0.1, 0.6))
+    _brush(plot, float(low), float(high))
+    assert plot.brush == (pytest.approx(low, abs=0.02), pytest.approx(high, abs=0.02))
+    inside = (run.matched >= plot.brush[0]) & (run.matched <= plot.brush[1])
     assert view.context.selection.pairs.tolist() == np.flatnonzero(inside).tolist()
-    assert view.strip.isVisible()
-    assert len(view.strip.strip.items) == inside.sum()
-    assert f"{inside.sum()} pairs" in view.strip.heading.text()
-    shown = [float(item.lines[1][0].split()[0].replace("−", "-")) for item in view.strip.strip.items]
+    assert tab.strip.isVisible()
+    assert len(tab.strip.strip.items) == inside.sum()
+    assert f"{inside.sum()} pairs" in tab.strip.heading.text()
+    shown = [float(item.lines[1][0].split()[0].replace("−", "-")) for item in tab.strip.strip.items]
     assert len(shown) == inside.sum()
-    QTest.keyClick(panel.plot, Qt.Key.Key_Escape)
-    assert panel.plot.brush is None
+    tab.change(density=True)
+    assert plot.brush is not None, "another drawing leaves the brush"
+    QTest.keyClick(plot, Qt.Key.Key_Escape)
+    assert plot.brush is None
     assert view.context.selection.pairs.size == 0
-    assert not view.strip.isVisible()
+    assert not tab.strip.isVisible()
 
 
 def test_another_selection_takes_the_brush_away(view: SimilarityView):
-    QTest.mouseClick(view.zone_button, LEFT)
-    assert view.panels[0].plot.brush is not None or view.context.selection.pairs.size == 0
+    tab = view.cosines
+    plot = tab.pane.panel.cards["cosines-0"].plot
+    QTest.mouseClick(tab.zone_button, LEFT)
+    assert plot.brush is not None or view.context.selection.pairs.size == 0
     view.context.selection.pairs = (3, 7)
-    assert view.panels[0].plot.brush is None
-    assert "2 pairs selected" in view.strip.heading.text()
+    assert plot.brush is None
+    assert "2 pairs selected" in tab.strip.heading.text()
 
 
-def test_all_unmatched_are_counted(qtbot, view: SimilarityView, two_runs):
-    view.compared.setCurrentIndex(2)
-    view.compared.activated.emit(2)
-    qtbot.waitUntil(lambda: view.table.text("n unmatched", "A") == f"{48 * 47:,}", timeout=30_000)
-    run = similarity(view.context.workspace, two_runs, compared="all").runs[0]
-    assert view.table.text("AUC", "A") == f"{run.auc:.3f}"
+def test_all_unmatched_are_counted(qtbot, view: SimilarityView):
+    tab = view.cosines
+    QTest.mouseClick(tab.controls.controls["compared"].buttons["all"], LEFT)
+    table = tab.pane.panel.cards["numbers"]
+    qtbot.waitUntil(lambda: table.text("n unmatched") == f"{48 * 47:,}", timeout=30_000)
+    run = tab.runs[0]
+    assert table.text("AUC") == f"{run.auc:.3f}"
     low, high = run.intervals["auc"]
-    level = {name: f"shuffled {written(value, 3)}" for name, value in run.shuffled.items()}
-    assert view.table.span("AUC", "A") == f"{low:.3f} – {high:.3f}\n{level['auc']}"
+    assert table.text("AUC, interval") == f"{low:.3f} – {high:.3f}"
+    assert table.text("Overlap, shuffled") == f"{run.shuffled['overlap']:.3f}"
     assert abs(run.shuffled["auc"] - 0.5) < 0.1, "against all unmatched pairs chance is near .5"
-    assert view.table.span("Overlap", "A") == level["overlap"], "an overlap has no interval"
-    assert view.table.span("KS", "A") == level["ks"]
     assert view.command()[-2:] == ["--compared", "all"]
-    assert not view.k.isEnabled()
 
 
-def test_facets_restrict_the_histograms(qtbot, view: SimilarityView, two_runs):
-    view.facet.setCurrentIndex([view.facet.itemText(i) for i in range(view.facet.count())].index("color"))
-    view.facet.activated.emit(view.facet.currentIndex())
-    qtbot.waitUntil(lambda: view.facets.rowCount() == 3, timeout=30_000)
-    chart = similarity(view.context.workspace, two_runs, facet="color")
-    assert view.facets.item(0, 2).text() == f"{chart.runs[0].facets[0].auc:.3f}"
-    value = view.facets.item(1, 0).text()
-    cell = view.facets.visualItemRect(view.facets.item(1, 0)).center()
-    QTest.mouseClick(view.facets.viewport(), LEFT, NONE, cell)
-    qtbot.waitUntil(lambda: view.panels[0].run is not None and view.panels[0].run.n == 16, timeout=30_000)
+def test_facets_restrict_the_histograms(qtbot, view: SimilarityView):
+    tab = view.cosines
+    pick(tab.facet, "color")
+    qtbot.waitUntil(lambda: tab.only.count() == 4 and not tab.pane.busy, timeout=30_000)
+    table = tab.pane.panel.cards["facets"].table
+    assert table.values[0].tolist() == [run.facets[0].auc for run in tab.runs]
+    value = tab.runs[0].facets[1].value
+    pick(tab.only, value)
+    qtbot.waitUntil(lambda: tab.runs[0].n == 16 and not tab.pane.busy, timeout=30_000)
     assert view.command()[-4:] == ["--facet", "color", "--only", value]
-    assert view.facets.rowCount() == 3, "all values stay in the table"
+    assert len(tab.pane.panel.cards["facets"].table.rows) == 3, "all values stay in the table"
+
+
+def pick(picker: Picker, words: str) -> None:
+    """Choose an entry as a user does."""
+    picker.setCurrentIndex(picker.findText(words))
+    picker.activated.emit(picker.currentIndex())
 
 
 def test_the_matrix_zooms_down_to_a_cell(qtbot, view: SimilarityView):
@@ -119,7 +124,8 @@ def test_the_matrix_zooms_down_to_a_cell(qtbot, view: SimilarityView):
     center = map_a.room.center()
     for _ in range(9):
         wheel = QWheelEvent(
-            center, map_a.mapToGlobal(center), QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton, NONE,
+            center, map_a.mapToGlobal(center), QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.ControlModifier,
             Qt.ScrollPhase.NoScrollPhase, False,
         )  # fmt: skip
         QApplication.sendEvent(map_a, wheel)
@@ -150,8 +156,15 @@ def test_the_matrix_is_moved_by_keys(qtbot, dressed):
         QTest.keyClick(shown, Qt.Key.Key_Plus)
     assert shown.area.bottom - shown.area.top < 20
     before = shown.area
-    QTest.keyClick(shown, Qt.Key.Key_Down)
+    QTest.keyClick(shown, Qt.Key.Key_Down, Qt.KeyboardModifier.ControlModifier)
     assert shown.area.top > before.top
+    pointed: list[tuple[int, int]] = []
+    shown.pointed.connect(lambda row, column: pointed.append((row, column)))
+    QTest.keyClick(shown, Qt.Key.Key_Down)
+    QTest.keyClick(shown, Qt.Key.Key_Right)
+    (row, column), second = pointed
+    assert second == (row, column + 1)
+    assert shown.area.top <= row < shown.area.bottom
     QTest.keyClick(shown, Qt.Key.Key_Home)
     assert shown.area == Area(0, 100_000, 0, 100_000)
     shown.look_at(Area(-50, -40, 99_999, 100_020))
@@ -160,7 +173,7 @@ def test_the_matrix_is_moved_by_keys(qtbot, dressed):
 
 
 class _Model:
-    """Stands for the trainer process: a sentence's vector depends on its words alone."""
+    """A fake trainer process: a sentence's vector depends on its words alone."""
 
     def __init__(self, folder, d: int) -> None:
         self.folder, self.d, self.asked = folder, d, []
@@ -192,44 +205,57 @@ def test_words_are_left_out_one_by_one(qtbot, view: SimilarityView, model: _Mode
     view.context.selection.pairs = (5,)
     view.tabs.setCurrentIndex(2)
     pane = view.pane(2)
-    qtbot.waitUntil(lambda: pane.chart is not None and len(pane.chart.runs) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: len(pane.runs) == 2, timeout=30_000)
     snapshot = read_snapshot(view.context.workspace.results.snapshots(two_runs[0])[-1].folder)
     caption = snapshot.items.caption[5]
     assert pane.caption.text() == caption
     cosines, ranks = caption_effect(model.vectors((caption, *without_each_word(caption)[1])), snapshot.image, 5)
-    run = pane.chart.runs[0]
-    assert np.allclose(run.drops, cosines[0] - cosines[1:], atol=1e-6)
+    run = pane.runs[0]
+    assert np.allclose(run.falls, cosines[0] - cosines[1:], atol=1e-6)
     assert run.ranks.tolist() == ranks[1:].tolist()
     assert view.command()[-2:] == ["--pair", "5"]
     pane.caption.selectAll()
     QTest.keyClicks(pane.caption, "a blue star")
     QTest.keyClick(pane.caption, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: pane.chart is not None and pane.chart.words == ("a", "blue", "star"), timeout=30_000)
-    qtbot.waitUntil(lambda: len(pane.chart.runs) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: pane.runs[0].words == ("a", "blue", "star"), timeout=30_000)
     assert view.command()[-2:] == ["--caption", "a blue star"]
+    assert pane.pane.panel.cards["falls"].plot.piece.names == ("a", "blue", "star")
+    asked = len(model.asked)
+    pane.change(units="cosine")
+    qtbot.waitUntil(lambda: "σ" not in pane.pane.panel.cards["falls"].plot.piece.y.label, timeout=30_000)
+    assert len(model.asked) == asked, "other units need no model"
+    QTest.mouseClick(pane.own, LEFT)
+    qtbot.waitUntil(lambda: pane.caption.text() == caption, timeout=30_000)
     assert not list(tmp_path.glob("*.npy")), "the answers' files are taken away"
 
 
 def test_axes_of_texts_are_brushed(qtbot, view: SimilarityView, model: _Model):
     view.tabs.setCurrentIndex(3)
     pane = view.pane(3)
-    qtbot.waitUntil(lambda: all(side.run is not None for side in pane.sides), timeout=30_000)
-    side = pane.sides[0]
+    qtbot.waitUntil(lambda: len(pane.runs) == 2 and not pane.pane.busy, timeout=30_000)
+    run = pane.runs[0]
     axis = model.vectors((pane.x.text().split(" - ")[0],))[0] - model.vectors((pane.x.text().split(" - ")[1],))[0]
-    snapshot = read_snapshot(view.context.workspace.results.snapshots(side.run.run)[-1].folder)
-    assert np.allclose(side.run.images[:, 0], snapshot.image @ (axis / np.linalg.norm(axis)), atol=1e-5)
-    qtbot.waitUntil(lambda: len(side.map.layer.grid) == 96, timeout=30_000)
-    QTest.mouseClick(pane.lasso, LEFT)
-    assert side.map.lasso_mode
-    left = np.median(side.run.images[:, 0])
-    corners = np.array([[-9, -9], [left, -9], [left, 9], [-9, 9]], float)
-    side.map.box.outlined.emit(corners, False)
-    both = [np.flatnonzero(points[:, 0] < left) for points in (side.run.images, side.run.texts)]
+    snapshot = read_snapshot(view.context.workspace.results.snapshots(run.run)[-1].folder)
+    assert np.allclose(run.images[:, 0], snapshot.image @ (axis / np.linalg.norm(axis)), atol=1e-5)
+    left = float(np.median(run.images[:, 0]))
+    pane.pane.panel.plot_brushed.emit("axes-0", (-9.0, left, -9.0, 9.0))
+    both = [np.flatnonzero(points[:, 0] <= left) for points in (run.images, run.texts)]
     assert view.context.selection.pairs.tolist() == np.union1d(*both).tolist()
-    assert view.command()[-4:] == ["--x", pane.x.text(), "--y", pane.y.text()]
+    plot = pane.pane.panel.cards["axes-0"].plot
+    x, y = run.images[7]
+    at = plot.mapFromScene(plot.getPlotItem().getViewBox().mapViewToScene(QPointF(x, y)))
+    QTest.mouseClick(plot.viewport(), LEFT, NONE, at)
+    (pair,) = view.context.selection.pairs.tolist()
+    near = np.concatenate([run.images[[pair]], run.texts[[pair]]])
+    assert np.abs(near - (x, y)).max(1).min() < 0.05, "a point under the pointer"
+    pane.x.setText("a red ring; a red disc - a blue ring")
+    QTest.keyClick(pane.x, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "a red disc" in pane.pane.panel.cards["axes-0"].plot.piece.x.label, timeout=30_000)
+    assert view.command()[-2:] == ["--x", pane.x.text()]
     pane.x.setText(" - nothing")
     QTest.keyClick(pane.x, Qt.Key.Key_Return)
-    assert "needs a sentence" in pane.note.text()
+    qtbot.waitUntil(lambda: "needs a sentence" in pane.pane.area.page.text.text(), timeout=30_000)
+    assert view.command() is None
 
 
 def test_a_failing_model_is_named(qtbot, view: SimilarityView, monkeypatch):
@@ -242,7 +268,7 @@ def test_a_failing_model_is_named(qtbot, view: SimilarityView, monkeypatch):
     monkeypatch.setattr(view.context.asker, "ask", ask)
     view.tabs.setCurrentIndex(2)
     pane = view.pane(2)
-    qtbot.waitUntil(partial(lambda: "no checkpoint" in pane.note.text()), timeout=30_000)
+    qtbot.waitUntil(lambda: "no checkpoint" in pane.pane.area.page.text.text(), timeout=30_000)
     assert view.command() is None
 
 

@@ -1,4 +1,4 @@
-"""The window below 1280 x 800: words keep their room, and what does not fit scrolls."""
+"""The window below 1280 x 800: texts are not clipped, and content that does not fit scrolls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BESIDE_WORDS_PX = 6
 
 @pytest.fixture
 def window(dressed: QApplication, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterator[Window]:
-    """The real window with all its views and two runs; no model is started."""
+    """Return the real window with all its views and two runs; no model is started."""
     folder = tmp_path / "workspace"
     hooks = Hooks(folder)
     shown = Window(folder, hooks)
@@ -50,7 +50,7 @@ def open_view(qtbot, window: Window, name: str) -> None:
 
 
 def clipped(window: Window) -> list[str]:
-    """Buttons and labels on the screen that have less room than their words need."""
+    """Return visible buttons and labels that are smaller than their texts."""
     found, room = [], window.centralWidget()
     for one in (*room.findChildren(QLabel), *room.findChildren(QPushButton), *room.findChildren(QToolButton)):
         if not one.isVisible() or not one.text() or isinstance(one, ElidedLabel):
@@ -69,7 +69,7 @@ def clipped(window: Window) -> list[str]:
 
 
 def overlapping(window: Window) -> list[str]:
-    """Neighbors in the bar on top that cover each other."""
+    """Return adjacent widgets of the top bar that overlap."""
     parts = [child for child in window.bar.children() if child.isWidgetType() and child.isVisible()]
     parts.sort(key=lambda part: part.x())
     return [
@@ -78,7 +78,7 @@ def overlapping(window: Window) -> list[str]:
 
 
 def covering(window: Window) -> list[str]:
-    """Pickers of the open view that cover each other."""
+    """Return combo boxes of the open view that overlap."""
     view = window.pages.open_view
     places = [(one, QRect(one.mapTo(view, QPoint()), one.size())) for one in view.findChildren(QComboBox)]
     places = [(one, place) for one, place in places if one.isVisible()]
@@ -90,7 +90,7 @@ def covering(window: Window) -> list[str]:
 
 
 def squashed(window: Window) -> list[str]:
-    """Views and details that have less than their least size."""
+    """Return views and details smaller than their minimum size."""
     rooms = [room.widget() for room in window.findChildren(Roomy) if room.isVisible()]
     return [
         f"{inside.size()} of {inside.layout().totalMinimumSize()}"
@@ -100,7 +100,7 @@ def squashed(window: Window) -> list[str]:
 
 
 def faults_of(qtbot, window: Window) -> list[str]:
-    """What is wrong with what the window shows, once that has come to rest: plots are made in later turns."""
+    """Return the layout problems once the window is idle, because plots are created in later iterations."""
     found: list[str] = []
     for _ in range(50):
         qtbot.wait(20)

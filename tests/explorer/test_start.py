@@ -1,4 +1,4 @@
-"""The real program, started as a person starts it."""
+"""The real program, started like a user starts it."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ import explorer.window, threading
 load = explorer.window.load
 
 def load_and_look(places):
-    seen["there"] = [name for name in ("PySide6.QtTest", "pyqtgraph") if name in sys.modules]
+    seen.setdefault("there", [name for name in ("PySide6.QtTest", "pyqtgraph") if name in sys.modules])
     seen["thread"] = threading.current_thread() is not threading.main_thread()
     return load(places)
 

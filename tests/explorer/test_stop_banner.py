@@ -1,4 +1,4 @@
-"""What is told of runs that do not stop, when, and by which words; no trainer is started here."""
+"""Messages about runs that do not stop, their timing and text; no trainer is started here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def row(number: int, name: str, **more: object) -> RunRow:
 
 
 class FakeJobs(QObject):
-    """Jobs of which the test says what is known of each run; all ends are this window's."""
+    """Jobs whose run states the test sets; all terminations are this window's."""
 
     went_deaf = Signal(object)
     runs_changed = Signal(list)
@@ -58,7 +58,7 @@ class FakeJobs(QObject):
 
 
 class Told:
-    """The real banner over a field to type in, and who tells of runs there."""
+    """The real banner over a text field, with its reporter of runs."""
 
     def __init__(self, qtbot: QtBot, background: Background) -> None:
         self.window = QWidget()

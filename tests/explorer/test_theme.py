@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from matplotlib.colors import to_hex
 from PySide6.QtCore import QDir, QFile
 from PySide6.QtGui import QFont, QFontInfo
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
@@ -16,6 +17,8 @@ from explorer import theme
 from explorer.theme import icons, stylesheet
 from explorer.theme.marks import MarkFiles, _replace
 from explorer.theme.tokens import DARK, LIGHT, Tokens, class_colors, contrast, run_colors
+from trainer.analysis import palette
+from trainer.render_mpl import style
 
 WORDS_ON = [
     *[
@@ -53,8 +56,10 @@ def test_contrast_is_wcags() -> None:
     assert contrast("#123456", "#123456") == 1
 
 
-def test_runs_a_and_b_are_okabe_itos_blue_and_orange() -> None:
-    assert run_colors(False)[:2] == ("#0072b2", "#e69f00")
+def test_runs_a_and_b_are_blue_and_orange_alike_on_the_screen_and_in_files() -> None:
+    assert run_colors(False)[:2] == ("#0072b2", "#b86e00")
+    assert tuple(style.run_color(place).lower() for place in range(8)) == run_colors(False)
+    assert (LIGHT.run_a, LIGHT.run_b, DARK.run_a, DARK.run_b) == (*run_colors(False)[:2], *run_colors(True)[:2])
 
 
 @pytest.mark.slow
@@ -64,6 +69,16 @@ def test_classes_differ(n: int, dark: bool) -> None:
     colors = class_colors(n, dark)
     assert len(set(colors)) == n
     assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)
+
+
+@pytest.mark.parametrize(
+    ("dark", "name"), [(False, "glasbey_bw_minc_20_maxl_70"), (True, "glasbey_bw_minc_20_minl_30")]
+)
+def test_the_colors_of_many_classes_are_those_of_colorcet(dark: bool, name: str):
+    colorcet = pytest.importorskip("colorcet")
+    expected = [color if isinstance(color, str) else to_hex(color) for color in getattr(colorcet, name)]
+    assert class_colors(256, dark) == palette.told_apart([color.lower() for color in expected], dark)
+    assert class_colors(300, dark)[256:] == class_colors(300, dark)[:44]
 
 
 def test_the_stylesheet_names_no_token_that_is_not_there() -> None:
@@ -128,7 +143,7 @@ def test_a_change_of_theme_is_announced_once(dressed: QApplication, qtbot) -> No
 
 @pytest.fixture
 def marks(dressed: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of the stylesheet's drawings, below a cache of its own."""
+    """Return the folder of the stylesheet's images, below a separate cache."""
     before = QDir.searchPaths("theme")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_names, **_more: str(tmp_path / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -234,6 +249,25 @@ def test_parts_that_nobody_sees_are_dressed_later_and_those_born_later_too(dress
     born.show()
     inks = {label.palette().windowText().color().name() for label in (seen, born)}
     assert inks == {DARK.text}
+
+
+def test_what_was_a_window_and_became_a_part_follows_its_window(dressed: QApplication, qtbot) -> None:
+    whole, panel = QWidget(), QWidget()
+    words = QLabel("of a panel", panel)
+    qtbot.addWidget(whole)
+    theme.theme().divide(whole)
+    whole.show()
+    qtbot.waitExposed(whole)
+    theme.theme().mode = "dark"
+    qtbot.waitUntil(lambda: "dark" in panel.styleSheet())
+    room = QWidget(whole)
+    panel.setParent(room)
+    room.show()
+    panel.show()
+    for tokens, mode in ((LIGHT, "light"), (DARK, "dark"), (LIGHT, "light")):
+        theme.theme().mode = mode
+        qtbot.waitUntil(whole.updatesEnabled)
+        assert words.palette().windowText().color().name() == tokens.text
 
 
 def test_a_window_paints_again_where_dressing_failed(

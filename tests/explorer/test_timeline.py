@@ -1,4 +1,4 @@
-"""The Timeline view: one frame for all steps, time by slider, keys, play and clicks on curves; UMAP; one run; none."""
+"""The Timeline view: one frame for all steps, slider, keys, play and clicks on curves; UMAP; one run; none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N = 48
 
 
 class FakeAsker:
-    """Keeps questions open until the test answers them."""
+    """Keeps requests open until the test answers them."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -34,10 +34,10 @@ class FakeAsker:
         self.cancelled.append(number)
 
     def warm_up(self, *_: Any, **__: Any) -> None:
-        """It is warm."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is no process."""
+        """Do nothing, because there is no process."""
 
 
 @pytest.fixture
@@ -220,8 +220,11 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
     assert (first.snapshot, list(first.series), first.onto) == (folders[0][1], folders[0][:1], "")
     assert (second.snapshot, second.onto) == (folders[1][1], folders[0][1])
     asker.asked[0]["progress"](0.5, "1 of 2: epoch 5 of 10")
-    assert view.cancel.isVisible()
-    assert view.note.text() == "UMAP 25%: A, step 1 of 2: epoch 5 of 10"
+    assert (view.placing.ticket.share, view.placing.ticket.note) == (0.25, "UMAP: A, step 1 of 2: epoch 5 of 10")
+    qtbot.waitUntil(view.placing.isVisible)
+    assert view.placing.parentWidget() is view.job_slot
+    assert {panel.area.kind for panel in view.panels} == {"loading"}, "the old maps stay, dimmed"
+    assert all(panel.area.has_result for panel in view.panels)
     rng = np.random.default_rng(0)
     for number, one in enumerate(asker.asked):
         files = [str(tmp_path / f"{number}-{step}.npy") for step in (0, 1)]
@@ -229,7 +232,8 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
             np.save(file, 5 * rng.normal(size=(2 * N, 2)).astype(np.float32))
         one["done"]({"layouts": files[:1], "layout": files[1]})
     qtbot.waitUntil(lambda: view.chart.placement.method == "umap", timeout=4000)
-    assert not view.cancel.isVisible()
+    assert not view.placing.busy
+    assert {panel.area.kind for panel in view.panels} == {"ready"}
     assert view.note.text().startswith("UMAP, cosine, 15 neighbors")
     assert np.allclose(view.panels[1].map.places, np.load(tmp_path / "1-1.npy"), atol=1e-6)
     assert view.panels[0].map.frame_looked_at == view.chart.frame
@@ -243,7 +247,8 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
 def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
     asker = view.context.asker
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
-    qtbot.mouseClick(view.cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(view.placing.isVisible)
+    qtbot.mouseClick(view.placing.button, Qt.MouseButton.LeftButton)
     assert sorted(asker.cancelled) == [0, 1]
     assert view.pca.isChecked()
     asker.asked[0]["failed"](Failure("cancelled", "Cancelled."))
@@ -272,7 +277,7 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
     label = type(view.transport.label)
 
     def words() -> str:
-        return " ".join(one.text() for one in view.panels[0].empty.findChildren(label))
+        return " ".join(one.text() for one in view.panels[0].area.page.findChildren(label))
 
     qtbot.waitUntil(lambda: "has no snapshot yet" in words(), timeout=4000)
     assert view.panels[1].shows_map

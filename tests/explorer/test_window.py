@@ -11,20 +11,22 @@ from typing import ClassVar
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QExposeEvent, QGuiApplication, QImage, QRegion
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.idle_scheduler import PORTION_MS, turns
 from explorer.state.settings import FILE
-from explorer.views import VIEWS, Place
+from explorer.views import VIEWS, ViewEntry
 from explorer.views.chart_view import ChartView
+from explorer.views.runs.new_run import NewRun
 from explorer.views.view import View
 from explorer.widgets.plot import Plot
 from explorer.window import Window
 from explorer.window.picker_choices import first_choice
+from trainer import config
 from trainer.charts.registry import charts_of
-from trainer.store import RunRow, SplitKey
+from trainer.store import RunLog, RunRow, SplitKey, Workspace
 
 
 class Left(View):
@@ -60,7 +62,7 @@ class Left(View):
 
 
 class Taker(View):
-    """A view that takes images, as Classify does."""
+    """A view that accepts images, as Classify does."""
 
     title = "Taker"
     question = "What was dropped?"
@@ -73,8 +75,15 @@ class Taker(View):
         self.taken += paths
 
 
+class Looker(Taker):
+    """A view that accepts images itself."""
+
+    title = "Looker"
+    drop_words = "Drop to look"
+
+
 class Bad(View):
-    """A view that cannot be made."""
+    """A view that cannot be created."""
 
     def build(self) -> Iterator[None]:
         yield
@@ -82,7 +91,7 @@ class Bad(View):
 
 
 @dataclass(frozen=True)
-class TestPlace(Place):
+class TestEntry(ViewEntry):
     __test__ = False
     type_of_view: type[View] = View
 
@@ -91,8 +100,8 @@ class TestPlace(Place):
 
 
 PLACES = (
-    TestPlace("left", "Left", "square", "Left", "Look", Left),
-    TestPlace("classify", "Taker", "image", "Taker", "Look", Taker),
+    TestEntry("left", "Left", "square", "Left", "Look", Left),
+    TestEntry("classify", "Taker", "image", "Taker", "Look", Taker),
 )
 
 
@@ -100,9 +109,9 @@ PLACES = (
 def open_window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator:
     made: list[tuple[Window, Hooks]] = []
 
-    def open_one(places: tuple[Place, ...] = PLACES, *, ready: bool = True) -> Window:
+    def open_one(places: tuple[ViewEntry, ...] = PLACES, *, ready: bool = True) -> Window:
         hooks = Hooks(tmp_path)
-        window = Window(tmp_path, hooks, places=places)
+        window = Window(tmp_path, hooks, entries=places)
         made.append((window, hooks))
         if ready:
             with qtbot.waitSignal(window.ready, timeout=20_000):
@@ -131,17 +140,66 @@ def picture(tmp_path: Path) -> Path:
     return file
 
 
-def test_keys_open_views_and_undo_goes_back(open_window, qtbot) -> None:
+class Late(View):
+    """A view that hears of the runs."""
+
+    title = "Late"
+    question = "Which runs are there?"
+
+    def build(self) -> Iterator[None]:
+        yield
+        self.heard: list[list[str]] = []
+        self.context.jobs.runs_changed.connect(lambda rows: self.heard.append([row.name for row in rows]))
+
+
+@pytest.mark.slow
+def test_runs_are_listed_before_the_other_views_are_loaded(open_window, qtbot, tmp_path: Path) -> None:
+    """On a busy computer their modules take many seconds."""
+    listed = threading.Event()
+
+    @dataclass(frozen=True)
+    class Slow(TestEntry):
+        __test__ = False
+
+        def load(self) -> type[View]:
+            assert listed.wait(90), "the runs were not listed before this view was loaded"
+            return Late
+
+    names = ["first", "second"]
+    for name in names:
+        Workspace(tmp_path).runs.create(config.Run(name=name))
+    window = open_window((VIEWS[0], Slow("late", "Late", "square", "Late", "Look")), ready=False)
+    window.show()
+    qtbot.waitUntil(lambda: window.pages.open_view is not None, timeout=60_000)
+    table = window.pages.open_view.findChild(QAbstractItemView, "runs-table")
+    qtbot.waitUntil(lambda: table.model().rowCount() == len(names), timeout=60_000)
+    with qtbot.waitSignal(window.ready, timeout=60_000):
+        listed.set()
+    window.go_to("late")
+    assert window.pages.open_view.heard == [names], "what is built later hears of them, too"
+
+
+def test_keys_open_views_and_walk_back(open_window, qtbot) -> None:
     window = open_window()
     assert window.pages.open_view.title == "Left"
     qtbot.keyClick(window, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
     assert window.pages.open_view.title == "Taker"
     assert window.rail.buttons["classify"].isChecked()
-    qtbot.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    window.selection.pairs = [1]
+    qtbot.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
     assert window.pages.open_view.title == "Left"
     assert window.rail.buttons["left"].isChecked()
-    qtbot.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    qtbot.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
     assert window.pages.open_view.title == "Taker"
+    qtbot.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert window.selection.pairs.tolist() == []
+    assert window.pages.open_view.title == "Taker", "undo undoes what was changed, and opens no view"
+    assert window.banner.message.text() == "Undone: Select pairs."
+    qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+    assert window.selection.pairs.tolist() == [1]
+    qtbot.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert "nothing to undo" in window.banner.message.text()
 
 
 def test_an_opened_view_has_the_keyboard(open_window, qtbot) -> None:
@@ -198,7 +256,7 @@ def test_view_selection_and_size_come_back(open_window) -> None:
 
 
 def test_a_view_that_cannot_be_made_leaves_the_others_alone(open_window) -> None:
-    window = open_window((TestPlace("bad", "Bad", "square", "Bad", "Look", Bad), *PLACES))
+    window = open_window((TestEntry("bad", "Bad", "square", "Bad", "Look", Bad), *PLACES))
     assert "no such view today" in window.findChild(QLabel, "failureHappened").text()
     window.go_to("left")
     assert window.pages.open_view.title == "Left"
@@ -246,6 +304,32 @@ def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, pictu
     assert window.pages.open_view.title == "Taker"
     assert window.pages.views["classify"].taken == [picture]
     assert "web" in window.banner.message.text()
+
+
+def test_a_drop_and_a_paste_go_to_the_view_in_front_if_it_takes_pictures(open_window, qtbot, picture: Path) -> None:
+    window = open_window((*PLACES, TestEntry("look", "Looker", "image", "Looker", "Look", Looker)))
+    window.go_to("look")
+    where = QPointF(window.rect().center())
+    way = (Qt.DropAction.CopyAction, _mime(picture), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(window, QDragEnterEvent(where.toPoint(), *way))
+    assert window.intake.overlay._words == "Drop to look"
+    QApplication.sendEvent(window.intake.overlay, QDropEvent(where, *way))
+    looker = window.pages.views["look"]
+    assert looker.taken == [picture]
+    assert window.pages.open_view is looker
+    window.go_to("left")
+    image = QImage(5, 3, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.red)
+    QGuiApplication.clipboard().setImage(image)
+    line = window.pages.views["left"].line
+    line.setFocus()
+    qtbot.keyClick(line, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: bool(window.pages.views["classify"].taken))
+    QGuiApplication.clipboard().setText("words")
+    window.go_to("left")
+    line.setFocus()
+    qtbot.keyClick(line, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert line.text() == "words", "words are pasted where one types"
 
 
 def test_inputs_leave_dropped_files_to_the_window(open_window) -> None:
@@ -416,7 +500,7 @@ def test_a_and_b_choose_themselves(kinds: list[str], before: tuple, after: tuple
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", VIEWS, ids=lambda place: place.name)
-def test_the_rail_says_what_the_view_says(place: Place) -> None:
+def test_the_rail_says_what_the_view_says(place: ViewEntry) -> None:
     view = place.load()
     assert (view.title, view.icon) == (place.title, place.icon)
     assert view.question.endswith(("?", "."))
@@ -493,3 +577,49 @@ def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
     assert window.banner.message.text() == "slow was asked to stop and goes on."
     window.banner.action.click()
     assert ended == [7]
+
+
+def test_ctrl_j_opens_the_jobs_and_gives_the_keys_back(open_window, qtbot, tmp_path: Path) -> None:
+    window = open_window()
+    line = window.pages.views["left"].line
+    line.setFocus()
+    jobs = window.findChild(QToolButton, "statusJobs")
+    assert jobs.text() == "No jobs"
+    qtbot.keyClick(window, Qt.Key.Key_J, Qt.KeyboardModifier.ControlModifier)
+    assert window.job_panel.isVisible()
+    window.rooms.exporter.start(["export", "curves"], tmp_path / "curves.svg")
+    assert jobs.text() == "1 job"
+    (row,) = window.job_panel.rows.values()
+    qtbot.mouseClick(row.button, Qt.MouseButton.LeftButton)
+    assert jobs.text() == "No jobs"
+    window.job_panel.dismiss.setFocus()
+    qtbot.keyClick(window.job_panel, Qt.Key.Key_Escape)
+    assert window.job_panel.isHidden()
+    assert window.focusWidget() is line
+    qtbot.mouseClick(jobs, Qt.MouseButton.LeftButton)
+    assert window.job_panel.isVisible()
+
+
+def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_checkpoint(open_window, qtbot) -> None:
+    window = open_window((VIEWS[0], *PLACES))
+    window.go_to("left")
+    workspace, jobs = window.rooms.context.workspace, window.rooms.jobs
+    run = workspace.runs.create(config.Run(name="breaks"))
+    with RunLog.claim(workspace, run) as log:
+        log.progress(step=0, total_steps=10, phase="preparing")
+        qtbot.waitUntil(lambda: bool(window.job_center.jobs.active))
+        log.status("failed", "The disk is gone.")
+    qtbot.waitUntil(lambda: window.banner.message.text() == "breaks ended early: The disk is gone.")
+    assert "Resume" not in window.banner.next.text()
+    assert not window.banner.other.isVisible()
+    assert jobs.run(run).status == "failed"
+    qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: any(sheet.isVisible() for sheet in window.findChildren(NewRun)))
+    assert window.findChild(NewRun).run().name == "breaks copy"
+    window.findChild(NewRun).reject()
+    window.go_to("left")
+    window.job_panel.toggle()
+    (row,) = window.job_panel.rows.values()
+    assert (row.button.text(), row.note.text()) == ("Show", "The disk is gone.")
+    qtbot.mouseClick(row.button, Qt.MouseButton.LeftButton)
+    assert [chosen.id for chosen in window.pages.open_view.table.chosen()] == [run]

@@ -1,4 +1,4 @@
-"""Trainers that start in milliseconds, and a run so small that breaking it hundreds of times takes minutes."""
+"""Trainers that start in milliseconds, and a run small enough to break hundreds of times in minutes."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ NOISY = ("system/", "train/pairs_per_s", "train/data_wait")
 
 @dataclass
 class Trainer:
-    """A trainer in a process of its own."""
+    """A trainer in a separate process."""
 
     pid: int
     zygote: Zygote
 
     def kill(self) -> None:
-        """As the system does when memory runs out."""
+        """Kill the process as the system does when memory runs out."""
         os.kill(self.pid, signal.SIGKILL)
 
     def ended(self) -> int:
-        """Waits for its end; its exit status, or minus the signal that ended it."""
+        """Wait for its end; return its exit code, or minus the signal that ended it."""
         return os.waitstatus_to_exitcode(int(self.zygote.tell({"wait": self.pid})))
 
 
 class Zygote:
-    """See `zygote.py`."""
+    """A process that forks trainers; see `zygote.py`."""
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
@@ -69,7 +69,7 @@ class Zygote:
         return self._process.stdout.readline()
 
     def start(self, workspace: Workspace, run: int, *, before: str = "", **environment: str) -> Trainer:
-        """Starts to train the run."""
+        """Start training the run."""
         order = {"workspace": str(workspace.folder), "run": run, "environment": environment, "before": before}
         return Trainer(int(self.tell({"start": order})), self)
 
@@ -81,7 +81,7 @@ class Zygote:
 
 @pytest.fixture(scope="session")
 def zygote() -> Iterator[Zygote]:
-    """Forks trainers."""
+    """Return a process that forks trainers."""
     made = Zygote()
     yield made
     made.close()
@@ -89,7 +89,7 @@ def zygote() -> Iterator[Zygote]:
 
 @pytest.fixture(scope="session")
 def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """A workspace for many small runs: their images are drawn once."""
+    """Return a workspace for many small runs, whose images are drawn once."""
     memory = Path("/dev/shm")
     # A killed process needs no disk to survive it, and hundreds of them wait for the disk longer than they train.
     folder = Path(tempfile.mkdtemp(prefix="faults-", dir=memory if memory.is_dir() else tmp_path_factory.mktemp("f")))
@@ -101,7 +101,7 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 @pytest.fixture(scope="session")
 def small(space: Workspace) -> Callable[..., int]:
-    """Makes a small run, with some fields changed; returns its number."""
+    """Create a small run with some fields changed and return its id."""
 
     def make(workspace: Workspace = space, **changes: object) -> int:
         run = replace(SMALL)
@@ -114,13 +114,13 @@ def small(space: Workspace) -> Callable[..., int]:
 
 @pytest.fixture(scope="session")
 def interval() -> int:
-    """Steps between two checkpoints of a small run."""
+    """Return the steps between two checkpoints of a small run."""
     return SMALL.watching.checkpoint_every
 
 
 @pytest.fixture(scope="session")
 def straight(space: Workspace, small, zygote: Zygote) -> Outcome:
-    """What a run comes to that nothing befell."""
+    """Return the outcome of an undisturbed run."""
     run = small()
     assert zygote.start(space, run).ended() == 0, log_of(space, run)
     return outcome(space, run)
@@ -128,7 +128,7 @@ def straight(space: Workspace, small, zygote: Zygote) -> Outcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a run has found out, as far as two equal runs share it.
+    """All results of a run that two equal runs share.
 
     Attributes:
         curves: (step, name) -> value, of the journal and the same of the database.
@@ -146,12 +146,12 @@ class Outcome:
     of = staticmethod(lambda workspace, run: outcome(workspace, run))
 
     def same_as(self, other: Outcome) -> bool:
-        """Whether nothing tells them apart."""
+        """Return whether both outcomes are equal."""
         return self == other and not self.twice
 
 
 def outcome(workspace: Workspace, run: int) -> Outcome:
-    """Reads what a run has come to."""
+    """Read the outcome of a run."""
     from trainer.checkpoints import checkpoint
 
     row = workspace.runs.get(run)
@@ -187,13 +187,13 @@ def _curves(rows: list[tuple[int, str, float]]) -> dict[tuple[int, str], float]:
 
 
 def log_of(workspace: Workspace, run: int) -> str:
-    """What the run's trainers said."""
+    """Return the output of the run's trainers."""
     return (workspace.runs.get(run).folder / "log.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def two_small_runs(tmp_path: Path) -> Path:
-    """The folder of a workspace with two runs that have ended: curves, and snapshots of the same 48 pairs."""
+    """Return the folder of a workspace with two ended runs: curves, and snapshots of the same 48 pairs."""
     import numpy as np
     from PIL import Image
 

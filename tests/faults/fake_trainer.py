@@ -1,4 +1,4 @@
-"""What every trainer does towards the store, without a model.
+"""The store interface of every trainer, without a model.
 
 `fake_trainer.py RUN WORKSPACE [SECONDS A STEP [SECONDS AT MOST]]`
 """
@@ -15,7 +15,7 @@ LONGEST_S = 600
 
 
 def main(run: int, folder: Path, pause_s: float = 0.05, longest_s: float = LONGEST_S) -> None:
-    """Claims the run, logs, obeys, ends."""
+    """Claim the run, log, follow requests, end."""
     end = time.monotonic() + longest_s
     with RunLog.claim(Workspace(folder), run) as log, ControlFlags(log) as wishes:
         total, step = 1_000_000, 0

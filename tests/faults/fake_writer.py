@@ -1,4 +1,4 @@
-"""Trainers that log as fast as eight of them may: `fake_writer.py WORKSPACE SECONDS ROWS_A_SECOND RUN...`."""
+"""Trainers that log at the maximum rate of eight: `fake_writer.py WORKSPACE SECONDS ROWS_A_SECOND RUN...`."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ NAMES = ("train/loss", "train/accuracy", "train/grad_norm", "train/learning_rate
 
 
 def write(folder: Path, run: int, seconds: float, rows_a_second: float) -> None:
-    """Logs steps of four numbers at the pace asked for; catches up when it was held up."""
+    """Log steps of four numbers at the requested rate, catching up after delays."""
     with RunLog.claim(Workspace(folder), run) as log:
         began, step = time.monotonic(), 0
         while (passed := time.monotonic() - began) < seconds:
@@ -24,7 +24,7 @@ def write(folder: Path, run: int, seconds: float, rows_a_second: float) -> None:
 
 
 def main() -> None:
-    """Forks a trainer for each run, and waits for them."""
+    """Fork a trainer for each run, and wait for them."""
     folder, seconds, rows = Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
     children = []
     for run in sys.argv[4:]:

@@ -1,4 +1,4 @@
-"""Memory and time for a stranger's arrays, tables and documents: little of either, and a sentence."""
+"""Limits on memory and time for untrusted arrays, tables and documents, with an error message."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def array_header(shape: tuple[int, ...]) -> bytes:
 
 
 def sparse(file: Path, begin: bytes, size: int) -> Path:
-    """A file with a beginning and holes up to `size`."""
+    """Create a file with a beginning and holes up to `size`."""
     with file.open("wb") as opened:
         opened.write(begin)
         opened.truncate(size)
@@ -51,7 +51,7 @@ def sparse(file: Path, begin: bytes, size: int) -> Path:
 
 
 def lying(file: Path) -> None:
-    """Makes a Parquet file claim in its description that its columns hold a hundred bytes once they are unpacked."""
+    """Make a Parquet file claim that its columns decompress to a hundred bytes."""
 
     def number(value: int, width: int = 0) -> bytes:
         value, found = value << 1, bytearray()
@@ -88,7 +88,7 @@ def snapshot(tmp_path: Path) -> Path:
 
 
 def big_page(file: Path) -> Path:
-    """480 MB of captions in pages of a few kB, of which the description tells nothing."""
+    """Return 480 MB of captions in pages of a few kB, which the metadata does not mention."""
     long = pa.array([f"{number}" + "y" * 60_000_000 for number in range(N)])
     plain = pq.read_table(file)
     pq.write_table(plain.set_column(2, "caption", long), file, compression="zstd", use_dictionary=False)
@@ -101,7 +101,7 @@ def big_page(file: Path) -> Path:
 
 @pytest.fixture
 def helped(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the files that were read in a helper."""
+    """Return the names of files read in a helper."""
     names: list[str] = []
     read = bounded.read
 
@@ -167,7 +167,7 @@ print(own + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def measured(imports: str, call: str) -> tuple[str, float]:
-    """What reading says, and its memory in MiB with that of its helper."""
+    """Return the reader's output, and its memory in MiB including its helper."""
     command = [sys.executable, "-c", SCRIPT.format(imports=imports, call=call)]
     *said, kib = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     return "\n".join(said), float(kib) / 2**10
@@ -188,33 +188,33 @@ def of_pairs(file: Path) -> tuple[str, str]:
 
 
 def json_objects(folder: Path) -> tuple[str, str]:
-    """Sixty megabytes of empty objects, thirty times as much once they are parsed together."""
+    """Return sixty megabytes of empty objects, thirty times as much when parsed together."""
     (folder / "table.json").write_text('[{"a":"b","b":"c"}' + ",{}" * 400_000 + ',{"a":[' + "{}," * 19_000_000 + "0]}]")
     return of_pairs(folder / "table.json")
 
 
 def json_keys(folder: Path) -> tuple[str, str]:
-    """A million names of one object, in one of many records."""
+    """Return a million keys of one object, in one of many records."""
     keys = ",".join(f'"{number}":{number}' for number in range(250_000))
     (folder / "table.json").write_text('[{"a":"b","b":"c"}' + f",{{{keys}}}" * 8 + "]")
     return of_pairs(folder / "table.json")
 
 
 def json_cell(folder: Path) -> tuple[str, str]:
-    """One caption of 100 MB."""
+    """Return one caption of 100 MB."""
     (folder / "table.json").write_text('[{"a":"b","b":"' + "x" * 100_000_000 + '"}]')
     return of_pairs(folder / "table.json")
 
 
 def json_lines(folder: Path) -> tuple[str, str]:
-    """Lines as long as they may be, of empty objects."""
+    """Return lines of the maximum length, of empty objects."""
     line = '{"a":"b","b":"c","d":[' + "{}," * 1_390_000 + "0]}\n"
     (folder / "table.jsonl").write_text(line * 8)
     return of_pairs(folder / "table.jsonl")
 
 
 def csv_columns(folder: Path) -> tuple[str, str]:
-    """A million columns, and 20 rows of them."""
+    """Return a million columns with 20 rows."""
     with (folder / "table.csv").open("w") as file:
         file.write("a,b," + ",".join(map(str, range(500_000))) + "\n")
         for _ in range(20):
@@ -223,19 +223,19 @@ def csv_columns(folder: Path) -> tuple[str, str]:
 
 
 def csv_cells(folder: Path) -> tuple[str, str]:
-    """Lines of a million cells under a header of two."""
+    """Return lines of a million cells under a header of two."""
     (folder / "table.csv").write_text("a,b\n" + (",zz" * 1_390_000 + "\n") * 8 + "x,y\n")
     return of_pairs(folder / "table.csv")
 
 
 def csv_useless(folder: Path) -> tuple[str, str]:
-    """Three million rows that are none."""
+    """Return three million invalid rows."""
     (folder / "table.csv").write_text("a,b\n" + "x\n" * 3_000_000)
     return of_pairs(folder / "table.csv")
 
 
 def tar_names(folder: Path) -> tuple[str, str]:
-    """A compressed tar of a hundred thousand texts without a picture, and one pair."""
+    """Return a compressed tar of a hundred thousand texts without images, and one pair."""
     from PIL import Image
 
     picture = io.BytesIO()
@@ -256,13 +256,13 @@ def tar_names(folder: Path) -> tuple[str, str]:
 
 
 def coordinates_cell(folder: Path) -> tuple[str, str]:
-    """A cell of 200 MB."""
+    """Return a cell of 200 MB."""
     (folder / "xy.csv").write_text("x,y\n1," + "1" * 200_000_000 + "\n")
     return of_points(folder / "xy.csv")
 
 
 def coordinates_bomb(folder: Path) -> tuple[str, str]:
-    """Numbers that repeat themselves a few hundred million times, and a description that does not say so."""
+    """Return numbers repeated a few hundred million times, with metadata that does not say so."""
     zeros = pa.array(np.zeros(15_000_000))
     pq.write_table(pa.table({"x": zeros, "y": zeros}), folder / "xy.parquet", compression="zstd")
     lying_rows = folder / "xy.parquet"
@@ -290,7 +290,7 @@ UNFOLDING: dict[Callable[[Path], tuple[str, str]], str] = {
 @pytest.mark.parametrize("bomb", UNFOLDING, ids=lambda bomb: bomb.__name__)
 def test_what_unfolds_takes_little_memory_and_says_why(bomb: Callable[[Path], tuple[str, str]], tmp_path: Path, faults):
     said, memory = measured(*bomb(tmp_path))
-    faults.row(6, f"a stranger's file: {bomb.__name__.replace('_', ' ')}", f"{memory:.0f} MiB", 1, int(memory < 500))
+    faults.row("S6", f"a stranger's file: {bomb.__name__.replace('_', ' ')}", f"{memory:.0f} MiB", 1, int(memory < 500))
     assert memory < MEMORY_MIB, said
     assert re.search(UNFOLDING[bomb], said), said
 
@@ -301,7 +301,7 @@ def test_a_snapshot_whose_table_lies_about_itself(snapshot: Path, faults):
     manifests.write_manifest(snapshot, {})
     imports = "from trainer.store import read_snapshot"
     said, memory = measured(imports, f"read_snapshot(Path({str(snapshot)!r})).n")
-    faults.row(6, "a snapshot's table that lies about its size", f"{memory:.0f} MiB", 1, int(memory < MEMORY_MIB))
+    faults.row("S6", "a snapshot's table that lies about its size", f"{memory:.0f} MiB", 1, int(memory < MEMORY_MIB))
     assert re.search(r"items\.parquet .*(MiB of memory|many times more)", said), said
     assert memory < MEMORY_MIB
 

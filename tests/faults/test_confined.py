@@ -1,4 +1,4 @@
-"""Links and names that a stranger has put into a workspace lead to nothing outside it."""
+"""Links and names that an attacker has put into a workspace lead to nothing outside it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ from trainer.cli import bundle
 from trainer.data.atomic_folder import written_once
 from trainer.errors import UserError
 from trainer.scheduling import launch
-from trainer.store import RunLog, Workspace, branch, ownership, pending_rows
+from trainer.store import RunLog, Workspace, branch, layout_files, ownership, pending_rows, picture_paths
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.files import make_folder, write_text
+from trainer.store.replay_files import ReplayRecord, write_replay
 from trainer.store.snapshot_files import Items, write_snapshot
 from trainer.untrusted import confined
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
 RUN = "runs/0001-one"
 IN_WORKSPACE = (
@@ -39,7 +42,16 @@ IN_WORKSPACE = (
 )
 IN_RUN = (
     *("", "/metrics.jsonl", "/run.json", "/config.toml", "/log.txt", "/alive.lock", "/waiting.jsonl", "/.tmp-reserve"),
-    *("/checkpoints", "/snapshots", "/evaluations", "/scratch", "/checkpoints/step_000999", "/snapshots/s-x@000999"),
+    *(
+        "/checkpoints",
+        "/snapshots",
+        "/evaluations",
+        "/scratch",
+        "/replays",
+        "/imported_from.json",
+        "/checkpoints/step_000999",
+        "/snapshots/s-x@000999",
+    ),
 )
 NAMES = (*IN_WORKSPACE, *(RUN + name for name in IN_RUN))
 TARGETS = ("torn", "folder", "missing", "folder/missing")
@@ -47,7 +59,7 @@ TARGETS = ("torn", "folder", "missing", "folder/missing")
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with one run that has stopped, made the usual way."""
+    """Return a workspace with one stopped run, created normally."""
     folder = tmp_path_factory.mktemp("template") / "workspace"
     workspace = Workspace(folder)
     run = workspace.runs.create(config.Run(name="one"), status="stopped")
@@ -61,7 +73,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """What belongs to the person and must stay as it is."""
+    """Return files of the user that must stay unchanged."""
     folder = tmp_path / "home"
     (folder / "folder" / "step_000999").mkdir(parents=True)
     (folder / "folder" / ".tmp-draft").mkdir()
@@ -72,7 +84,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 def _copy(template: Path, folder: Path) -> None:
-    """A workspace that was made one's own: then the rows in it are obeyed."""
+    """Copy a workspace and adopt it, so that its rows are trusted."""
     shutil.copytree(template, folder)
     ownership.sign(folder)
 
@@ -89,8 +101,13 @@ def _snapshot(run_folder: Path, step: int) -> Path:
     return folder
 
 
+def _replay() -> ReplayRecord:
+    rows = (np.ones((1, 2), np.float32),) * 2
+    return ReplayRecord(1, 0, 2, 0.5, ("c",), ("p",), ("own",), np.zeros((1, 1)), (1.0,), rows, rows)
+
+
 def _acts(folder: Path) -> Iterator[Callable[[], object]]:
-    """Everything that writes into a workspace, each by the function that the application calls."""
+    """Yield every function by which the application writes to a workspace."""
     yield lambda: program._check_writable(folder)
     yield lambda: _settings(folder)
     yield lambda: _hooks(folder)
@@ -104,6 +121,9 @@ def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: _trained(workspace)
     yield lambda: _snapshot(folder / RUN, 5)
     yield lambda: write_task(evaluation_folder(folder / RUN, "s", "x", 1), TaskRecord("gap", {"gap": 1.0}, 1, 1))
+    yield lambda: write_replay(folder / RUN, _replay())
+    yield lambda: picture_paths.remember_source(folder / RUN, folder / RUN)
+    yield lambda: layout_files.remove_orphans(folder)
     yield lambda: write_text(folder / "workspace.json", "{}")
     for name in ("scratch", "layouts", "indexes", "backups", "cache"):
         yield lambda name=name: write_text(confined.make_folder(folder, name) / "new", "new")
@@ -168,7 +188,7 @@ def test_no_link_at_any_name_leads_outside(
         assert _state(outside) == before, (name, target)
         shutil.rmtree(folder)
     faults.row(
-        25, "a link at a name that the application writes in a workspace", "nothing outside changes", tried, tried
+        "S1", "a link at a name that the application writes in a workspace", "nothing outside changes", tried, tried
     )
 
 

@@ -1,4 +1,4 @@
-"""Promise 7: damage is found and named, and what was whole before it is used instead."""
+"""Promise 7: damage is detected and named, and the previous valid state is used instead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory) -> tuple[Path, Path]:
-    """Two checkpoints of a small model, and a snapshot."""
+    """Return two checkpoints of a small model, and a snapshot."""
     folder = tmp_path_factory.mktemp("kept")
     torch.manual_seed(0)
     model = torch.nn.Linear(64, 32)
@@ -40,7 +40,7 @@ def kept(tmp_path_factory) -> tuple[Path, Path]:
 
 
 def _named(kept: tuple[Path, Path], victim: Path) -> bool:
-    """Whether the damage is told with the file's name, and the checkpoint before the damaged one is used."""
+    """Return whether the damaged file is named, and the checkpoint before it is used."""
     folder, snapshot = kept
     if victim.parent == snapshot:
         snapshot_files._VERIFIED.clear()  # as a window that was opened anew
@@ -111,7 +111,7 @@ def test_the_doctor_names_damaged_files(kept, tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory) -> Workspace:
-    """Three runs with curves, checkpoints, snapshots and evaluations."""
+    """Return three runs with curves, checkpoints, snapshots and evaluations."""
     workspace = Workspace(tmp_path_factory.mktemp("filled"))
     for name in ("one", "two", "three"):
         number = workspace.runs.create(config.Run(name=name))
@@ -127,7 +127,7 @@ def filled(tmp_path_factory) -> Workspace:
 
 
 def _all(workspace: Workspace) -> list[str]:
-    """All that a reader can see, without row ids and counters of signs of life."""
+    """Return everything a reader can see, without row ids and heartbeat counters."""
     seen = []
     for row in workspace.runs.all():
         curves = {
@@ -146,7 +146,7 @@ def _all(workspace: Workspace) -> list[str]:
 
 
 def _hurt(content: bytes, chance: random.Random) -> bytes:
-    """A page of rubbish or of zeros, a file cut short, a torn header: what disks and copies do."""
+    """Overwrite a page with garbage or zeros, truncate the file, or damage its header, as disks and copies do."""
     page = 4096
     kind = chance.choice(["rubbish", "zeros", "cut", "header", "sector"])
     if kind == "cut":

@@ -1,4 +1,4 @@
-"""Promises 4 and 19: a run whose disk is full, read-only or gone waits, says so, and goes on by itself."""
+"""Promises 4 and 19: a run whose disk is full, read-only or missing waits, reports it, and continues automatically."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ at({moment!r}, refuse)
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A disk of its own, 100 MB: the smallest that takes the images of a run."""
+    """Return a separate disk of 100 MB, the smallest that holds the images of a run."""
     folder = tmp_path_factory.mktemp("disk")
     command = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(folder)]
     try:
@@ -101,14 +101,14 @@ def on_disk(disk: Path) -> Iterator[Workspace]:
 
 @pytest.fixture(scope="module")
 def unhurt(on_disk, small, zygote, straight):
-    """The same run on the small disk, whose files it fills once."""
+    """Return the outcome of the same run on the small disk, after filling it once."""
     run = small(on_disk)
     assert zygote.start(on_disk, run).ended() == 0
     return straight.of(on_disk, run)
 
 
 def until_paused(workspace: Workspace, run: int) -> str:
-    """The reason why it waits; empty when it never did."""
+    """Return why the run waits; empty if it never does."""
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         row = workspace.runs.get(run)

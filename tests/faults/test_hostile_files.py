@@ -1,4 +1,4 @@
-"""No file that is opened runs code, fills the memory or waits for ever: each is refused in words."""
+"""No file that is opened runs code, fills the memory or blocks forever: each is refused with a message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS, MIB = 2.0, 500.0
 
 
 def wrong(trial: Trial) -> str:
-    """What is not as promised; empty if all is."""
+    """Return the violated promise; empty if there is none."""
     if trial.code != 2 or "Traceback" in trial.words or not trial.words.strip():
         return f"ended with {trial.code} after {trial.wall_s:.1f} s: {trial.words[-600:]!r}"
     if re.search(r"no pair to (train|validate) on", trial.words) and "The first of" not in trial.words:

@@ -1,4 +1,4 @@
-"""Every kind of picture: right pixels or a clear refusal, whatever its mode, depth, turn or damage."""
+"""Every kind of image: correct pixels or a clear refusal, for any mode, depth, rotation or damage."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_mode_of_every_format_shows_its_gradient(faults, tmp_path: Path) -
 
 @contextmanager
 def watched() -> Iterator[list[int]]:
-    """The most bytes that any helper of this process has held."""
+    """Record the peak memory of this process's helpers, in bytes."""
     most, ended = [0], threading.Event()
 
     def watch() -> None:

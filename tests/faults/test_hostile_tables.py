@@ -1,4 +1,4 @@
-"""Tables, tars and folders with something wrong: what is sound is used, the rest is named, nothing is swallowed."""
+"""Tables, tars and folders with faults: valid parts are used, the rest is reported, nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 
 def wrong(made: Faulty, workspace: Path) -> str:
-    """What of it is not as it should be; empty if all is."""
+    """Return what is wrong with the result; empty if nothing is."""
     try:
         data = replace(recognize(made.path), heldout_share=0.4)
         splits = load(data, image_size=16, workspace_folder=workspace, progress=lambda share, note: None)

@@ -1,4 +1,4 @@
-"""Captions, labels, columns and names of others stay words in the window: nothing of them is read as HTML."""
+"""Untrusted captions, labels, columns and names are plain text in the window, never HTML."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ FEW = ("runs", "similarity", "inspect")
 
 @pytest.fixture
 def window(qtbot, tmp_path: Path, faults) -> Iterator[Window]:
-    """The real window on a workspace whose words would come alive, both runs chosen."""
+    """Return the real window on a workspace of such texts, with both runs selected."""
     folder = tmp_path / "workspace"
     workspace = Workspace(folder)
     fill(workspace, tmp_path / "pictures")
     workspace.close()
     theme.theme().apply(QApplication.instance(), "light")
     hooks, garbage = Hooks(folder), Garbage()
-    made = Window(folder, hooks, places=tuple(place for place in VIEWS if faults.whole or place.name in FEW))
+    made = Window(folder, hooks, entries=tuple(place for place in VIEWS if faults.whole or place.name in FEW))
     with qtbot.waitSignal(made.ready, timeout=60_000):
         made.show()
     made.resize(1280, 800)
@@ -76,7 +76,7 @@ def is_markup(text: str) -> bool:
 
 
 def labels(window: QWidget) -> Iterator[tuple[str, bool]]:
-    """(text, whether it is read as HTML) of every label with markup; of one that could show some, too."""
+    """Yield (text, whether it is shown as HTML) of every label with markup, or that could show some."""
     for label in window.findChildren(QLabel):
         plain = label.textFormat() == Qt.TextFormat.PlainText or label.objectName() == "curve-readout"
         if is_markup(label.text()) or (label.isVisible() and not plain):
@@ -84,7 +84,7 @@ def labels(window: QWidget) -> Iterator[tuple[str, bool]]:
 
 
 def documents(window: QWidget) -> Iterator[tuple[str, bool]]:
-    """The same of editors and of texts on scenes."""
+    """Yield the same for editors and texts in scenes."""
     for editor in window.findChildren(QTextEdit):
         body = editor.toHtml().partition("<body")[2]
         yield f"text {editor.toPlainText()[:60]!r}", "<img" in body or "<table" in body
@@ -95,7 +95,7 @@ def documents(window: QWidget) -> Iterator[tuple[str, bool]]:
 
 
 def tips(window: QWidget) -> Iterator[tuple[str, bool]]:
-    """The same of tool tips, each really shown."""
+    """Yield the same for tool tips, each actually shown."""
     words = {widget.toolTip() for widget in window.findChildren(QWidget)}
     for table in window.findChildren(QAbstractItemView):
         model = table.model()

@@ -1,4 +1,4 @@
-"""Captions, labels, columns and names of others stay words in every file that is written."""
+"""Untrusted captions, labels, columns and names are plain text in every file written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPORTS = (
     ("hubness",),
     ("gap",),
     ("geometry",),
-    ("likeness",),
+    ("representation-similarity",),
     ("embedding-spectrum",),
     ("batch-negatives",),
     ("attribute-probes",),
@@ -46,7 +46,7 @@ EXPORTS = (
 
 @pytest.fixture(scope="module")
 def alive(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A workspace whose words would come alive."""
+    """Return a workspace with texts that could be interpreted."""
     folder = tmp_path_factory.mktemp("words")
     workspace = Workspace(folder / "workspace")
     fill(workspace, folder / "pictures")
@@ -54,7 +54,7 @@ def alive(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def cells(text: str) -> Iterator[str]:
-    """Every cell of a CSV as a spreadsheet sees it."""
+    """Yield every cell of a CSV as a spreadsheet reads it."""
     for row in csv.reader(io.StringIO(text, newline="")):
         yield from row
 
@@ -64,7 +64,7 @@ def dangerous(text: str) -> list[str]:
 
 
 def is_plain_data(file: Path) -> bool:
-    """Whether a Parquet file has only plain columns, and its words are those of the CSV beside it, unescaped.
+    """Return whether a Parquet file has only plain columns with the unescaped texts of the CSV.
 
     No reader of Parquet runs a cell; what one may obey are extension types, which name code or carry pickles.
     """
@@ -118,14 +118,14 @@ def test_no_formula_leaves_in_a_table(alive: Workspace, faults, tmp_path: Path, 
 
 
 def _keep(workspace: Workspace) -> None:
-    """Every pair under a name that is a formula itself."""
+    """Save every pair under a name that is itself a formula."""
     if not any(selection.name == "=kept" for selection in workspace.selections.all()):
         command = ["selections", "keep", "=kept", "--run", "1", "--rows", *map(str, range(len(CAPTIONS)))]
         assert main([*command, "--workspace", str(workspace.folder)]) == 0
 
 
 class Tags(html.parser.HTMLParser):
-    """Collects what of a page is markup."""
+    """Collects the markup of a page."""
 
     def __init__(self) -> None:
         super().__init__()

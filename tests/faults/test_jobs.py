@@ -1,4 +1,4 @@
-"""Promises 5, 14, 17 and 23: who is alive, who owns what, and clocks that jump; the store of jobs against a model."""
+"""Promises 5, 14, 17 and 23: live processes, ownership, and clock changes; the store of jobs against a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORK = multiprocessing.get_context("fork")
 
 @pytest.fixture
 def quick() -> Iterator[Path]:
-    """A folder in memory: nothing here needs to survive a power cut."""
+    """Return a folder in memory, because nothing here must survive a power cut."""
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="faults-", dir=memory if memory.is_dir() else None))
     yield folder
@@ -39,7 +39,7 @@ def quick() -> Iterator[Path]:
 
 @pytest.fixture
 def bystander() -> Iterator[subprocess.Popen]:
-    """A program that no run has anything to do with."""
+    """Return a process unrelated to any run."""
     process = subprocess.Popen(["sleep", "600"])
     yield process
     process.kill()
@@ -54,7 +54,7 @@ def _hold(folder: Path, run: int, ready) -> None:
 
 
 def _killed(workspace: Workspace, run: int) -> None:
-    """A trainer claims the run and is killed."""
+    """Claim the run with a trainer that is then killed."""
     ready = FORK.Event()
     trainer = FORK.Process(target=_hold, args=(workspace.folder, run, ready))
     trainer.start()
@@ -136,7 +136,7 @@ def test_of_instances_that_race_one_is_the_owner(quick, faults):
             rival.start()
         gate.wait()
         deadline = time.monotonic() + 90
-        while not is_held(lock) and time.monotonic() < deadline:
+        while not (is_held(lock) and won.value) and time.monotonic() < deadline:
             time.sleep(0.005)
         time.sleep(0.05)
         # The owner dies without a word: nobody has to remove anything by hand.
@@ -191,7 +191,7 @@ def test_the_store_of_jobs_against_a_model(quick, monkeypatch, faults):
     mkdtemp = tempfile.mkdtemp
 
     def beside_a_database(prefix: str) -> str:
-        """A third of an example would be spent on making its empty database."""
+        """Copy an empty database, since creating it would take a third of an example's time."""
         folder = mkdtemp(prefix=prefix, dir=quick)
         shutil.copy(made.database_file, folder)
         return folder

@@ -1,4 +1,4 @@
-"""Promise 1: a trainer that is killed at any moment goes on as if nothing had been; to the last bit, nothing twice."""
+"""Promise 1: a trainer killed at any moment continues bit-identically, without duplicates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, smal
 
 
 def redone(space, run: int) -> int:
-    """How many steps of its curves the run has to make again; all, when it has no checkpoint yet."""
+    """Return how many steps of its curves the run must repeat; all if it has no checkpoint yet."""
     folder = space.runs.get(run).folder
     reached = max((entry.step for entry in read_journal(folder / "metrics.jsonl")), default=0)
     found, complaints = checkpoint.newest(folder / "checkpoints")
@@ -67,7 +67,7 @@ def test_the_twelve_named_moments(space, small, zygote, straight, interval, faul
 def test_a_checkpoint_that_a_kill_kept_from_being_removed_is_removed_when_the_run_goes_on(
     space, small, zygote, straight
 ):
-    """Found among 1,000 random kills: after the last checkpoint no other comes that would remove it."""
+    """Found among 1,000 random kills: no checkpoint follows the last one to remove it."""
     run = small()
     assert zygote.start(space, run, **{VARIABLE: "checkpoint.registered:5"}).ended() == KILLED
     assert zygote.start(space, run).ended() == 0

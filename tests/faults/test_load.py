@@ -1,4 +1,4 @@
-"""Promises 13 and 18: many trainers at once, and a database that somebody holds, cost no row and no time."""
+"""Promises 13 and 18: many trainers at once, and a locked database, lose no row and no time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEP_S = 0.01
 
 
 def steps(log: RunLog, first: int, seconds: float) -> tuple[int, float]:
-    """Trains for a while as a trainer with steps of 10 ms does; the next step, and the seconds that logging took."""
+    """Train with steps of 10 ms; return the next step, and the seconds that logging took."""
     step, logging, until = first, 0.0, time.perf_counter() + seconds
     while time.perf_counter() < until:
         time.sleep(STEP_S)
@@ -117,7 +117,7 @@ def test_a_kill_while_the_database_is_locked_loses_nothing(tmp_path: Path, fault
 
 
 def _job(folder: Path, number: int, seconds: float, answer: Path) -> None:
-    """One of the trainers; says how many steps it logged and whether it had to keep some for later."""
+    """Run one of the trainers; report how many steps it logged and whether any were saved for later."""
     workspace = Workspace(folder)
     with RunLog.claim(workspace, number) as log:
         began = time.monotonic()
@@ -136,7 +136,7 @@ def _job(folder: Path, number: int, seconds: float, answer: Path) -> None:
 
 @pytest.fixture
 def no_old_garbage() -> Iterator[None]:
-    """What lives by now is not looked through again and again for garbage, as in the window (`gc_on_gui_thread`).
+    """Exclude existing objects from garbage collection, as in the window (`gc_on_gui_thread`).
 
     With what pytest and torch keep alive, that would take 50 to 110 ms of a reading.
     """

@@ -1,4 +1,4 @@
-"""What a workspace holds is for its owner alone, whatever the system's habit; exports follow that habit."""
+"""The contents of a workspace are private to its owner for any umask; exports follow the umask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer import config
 from trainer.store import RunLog, Workspace, write_atomically
 from trainer.store.files import make_folder, write_text
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+pytestmark = [pytest.mark.faults, pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")]
 
 
 @pytest.fixture(params=[0o022, 0o000], ids=["022", "000"])

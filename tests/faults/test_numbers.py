@@ -1,4 +1,4 @@
-"""Promises 15 and 16: a loss that is no number and memory that runs out end the run in words, and harm nothing."""
+"""Promises 15 and 16: a NaN loss and running out of memory end the run with a message, and damage nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PLACES = ("session.methods, 'backward'", "session.optimizer, 'clip_gradients'")
 
 
 def _whole(space, run: int, before: int) -> bool:
-    """Whether what is kept is from before a step, and made of numbers."""
+    """Return whether everything saved is from before a step, and finite."""
     folder = space.runs.get(run).folder / "checkpoints"
     found, complaints = checkpoint.newest(folder)
     best = [c.step for c in space.results.checkpoints(run) if c.best]

@@ -1,4 +1,4 @@
-"""Promise 5 of strangers' files: a rebuild brings back what can be read, names the rest, and reads nothing endless."""
+"""Promise 5 on untrusted files: a rebuild restores what is readable, reports the rest, and reads nothing endless."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ODD = (
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """Four runs with curves, a checkpoint, a snapshot and an evaluation each."""
+    """Return four runs with curves, a checkpoint, a snapshot and an evaluation each."""
     workspace = Workspace(tmp_path_factory.mktemp("made"))
     for name in NAMES:
         number = workspace.runs.create(config.Run(name=name))
@@ -47,7 +47,7 @@ def made(tmp_path_factory) -> Path:
 
 
 def change(key: str, value: object) -> Callable[[Path], None]:
-    """`run.json` with another value."""
+    """Return a function that changes a value in `run.json`."""
 
     def act(runs: Path) -> None:
         card = runs / VICTIM / "run.json"
@@ -57,7 +57,7 @@ def change(key: str, value: object) -> Callable[[Path], None]:
 
 
 def change_row(table: str, key: str, value: object) -> Callable[[Path], None]:
-    """`run.json` with another value in a row that hangs on the run."""
+    """Return a function that changes a value in a dependent row in `run.json`."""
 
     def act(runs: Path) -> None:
         card = runs / VICTIM / "run.json"
@@ -123,7 +123,7 @@ def append(name: str, content: bytes) -> Callable[[Path], None]:
 
 
 def flip(name: str, seed: int) -> Callable[[Path], None]:
-    """One bit of a file."""
+    """Return a function that flips one bit of a file."""
 
     def act(runs: Path) -> None:
         file, chance = runs / VICTIM / name, random.Random(seed)
@@ -145,7 +145,7 @@ def twice(table: str) -> Callable[[Path], None]:
 
 
 def hole(runs: Path) -> None:
-    """A journal with hundreds of MiB of zeros at its end, as a power cut or an attacker leaves it."""
+    """Append hundreds of MiB of zeros to a journal, as after a power cut or an attack."""
     os.truncate(runs / VICTIM / "metrics.jsonl", 2**40)
 
 
@@ -188,7 +188,7 @@ HAND_MADE: dict[str, Callable[[Path], None]] = {
 
 
 def generated(made: Path) -> dict[str, Callable[[Path], None]]:
-    """Every key of a `run.json`, and of the rows in it, with every odd value or missing; bits flipped."""
+    """Return changes of every key in `run.json` to every odd value, or missing; and bit flips."""
     document = json.loads((made / "runs" / VICTIM / "run.json").read_text())
     found = {f"{key} = {str(odd)[:20]!r}": change(key, odd) for key in document for odd in ODD}
     found |= {f"no {key}": drop(key) for key in document}
@@ -199,7 +199,7 @@ def generated(made: Path) -> dict[str, Callable[[Path], None]]:
 
 
 def comes_back(base: Path, folder: Path, act: Callable[[Path], None]) -> str:
-    """What is wrong with a rebuild after `act`; empty if nothing is."""
+    """Return what is wrong with a rebuild after `act`; empty if nothing is."""
     shutil.rmtree(folder / "runs", ignore_errors=True)
     shutil.copytree(base / "runs", folder / "runs")
     act(folder / "runs")
@@ -230,7 +230,7 @@ def comes_back(base: Path, folder: Path, act: Callable[[Path], None]) -> str:
 
 @pytest.fixture
 def base(made, tmp_path) -> Path:
-    """The same beside a database in which no run is."""
+    """Return the run folders next to an empty database."""
     folder = tmp_path / "base"
     shutil.copytree(made / "runs", folder / "runs")
     empty = Workspace(tmp_path / "empty")
@@ -248,7 +248,7 @@ def test_one_odd_folder_keeps_no_other_run_out(base, made, tmp_path, faults) -> 
     folder.mkdir()
     wrong = {what: said for what, act in chosen.items() if (said := comes_back(base, folder, act))}
     words = "all other runs back; the odd one back, renumbered or named"
-    faults.row(5, "one odd run folder before a rebuild", words, len(chosen), len(chosen) - len(wrong))
+    faults.row("S5", "one odd run folder before a rebuild", words, len(chosen), len(chosen) - len(wrong))
     assert not wrong, list(wrong.items())[:12]
 
 
@@ -323,7 +323,7 @@ def test_a_run_of_another_workspace_is_taken_over_whole(space, small, zygote, tm
     assert [e.metrics for e in mine.results.evaluations(number)] == [e.metrics for e in space.results.evaluations(run)]
     assert tomllib.loads((taken.folder / "config.toml").read_text())["name"] == taken.name
     ours = sorted(path.relative_to(taken.folder) for path in taken.folder.rglob("*") if path.is_file())
-    assert {file for file in theirs if file.name != "alive.lock"} == set(ours)
+    assert {file for file in theirs if file.name != "alive.lock"} | {Path("imported_from.json")} == set(ours)
     mine.close()
 
 
@@ -347,3 +347,38 @@ def test_only_regular_files_are_taken_over_and_what_is_no_run_is_refused(made, t
     assert len(mine.runs.all()) == len(list(mine.runs_folder.iterdir())) == 1
     mine.close()
     assert "import" in runs_command.HELP
+
+
+def test_a_run_folder_thousands_of_levels_deep_is_imported_and_purged(made, tmp_path, faults) -> None:
+    source = tmp_path / "deep"
+    shutil.copytree(made / "runs" / VICTIM, source)
+    folder, here = source, os.getcwd()
+    try:
+        os.chdir(folder)
+        for _ in range(1_700):  # as deep as a path can name
+            os.mkdir("d")
+            os.chdir("d")
+    finally:
+        os.chdir(here)
+    mine = Workspace(tmp_path / "mine")
+    row = mine.runs.get(mine.import_run(source))
+    assert len(mine.results.series(row.id, "train/loss")[0]) == 5
+    (source / "d").rename(row.folder / "d")
+    mine.purge(row.id)
+    assert list(mine.runs_folder.iterdir()) == []
+    mine.close()
+    faults.row("S5", "a run folder of 1,700 levels is imported and purged", "whole and gone", 1, 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="makes a file of holes")
+def test_a_run_folder_of_holes_is_not_imported(made, tmp_path, faults) -> None:
+    source = tmp_path / "holes"
+    shutil.copytree(made / "runs" / VICTIM, source)
+    with (source / "checkpoint.bin").open("wb") as file:
+        file.truncate(2**43)
+    mine = Workspace(tmp_path / "mine")
+    with pytest.raises(StoreError, match=r"MiB free\. Nothing was imported"):
+        mine.import_run(source)
+    assert mine.runs.all() == []
+    mine.close()
+    faults.row("S5", "a run folder with 8 TiB of holes is imported", "refused by its size", 1, 1)

@@ -1,4 +1,4 @@
-"""Words of others in commands that a person copies: one word each in a real shell, nothing that acts on a terminal."""
+"""Untrusted words in copied commands: one word each in a real shell, without effect on a terminal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 from explorer.export import shell_command
 from trainer.cli.export import command_line
 from trainer.untrusted import shell
+
+pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDINARY = [
@@ -54,7 +56,7 @@ HOSTILE = [
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
-def test_a_real_shell_gets_the_words_back(locale: str) -> None:
+def test_a_real_shell_gets_the_words_back(locale: str, faults) -> None:
     words = [*ORDINARY, *HOSTILE]
     line = shell.join(["printf", r"%s\0", *words], posix=True)
     said = subprocess.run(
@@ -62,6 +64,7 @@ def test_a_real_shell_gets_the_words_back(locale: str) -> None:
     )
     expected = b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
     assert said.stdout == expected
+    faults.row("S7", f"signs of a terminal or shell in a copied command ({locale})", "words", len(words), len(words))
 
 
 @pytest.mark.parametrize("posix", [True, False])
@@ -102,7 +105,7 @@ def test_a_quoted_program_is_called_in_powershell() -> None:
 
 
 def test_only_one_module_quotes_words() -> None:
-    """Quotes of the standard library let control characters through."""
+    """The standard library's quoting lets control characters through."""
     quoting = set()
     for file in (f for room in ("trainer", "explorer") for f in (ROOT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""Promise 3: after a power cut the newest checkpoint loads, the database is sound, no acknowledged state is lost.
+"""Promise 3: after a power cut the newest checkpoint loads, the database is valid, no acknowledged state is lost.
 
 A trainer's store and checkpoints are at work under strace. Then the power is cut at any of its system calls: of what
 was not synced by then, every 4 KiB page of a file survives by a coin, and of each folder's new, renamed and removed
@@ -89,7 +89,7 @@ class Inode:
 
 @dataclass
 class Recording:
-    """What the trainer did to the disk: the files before, and every change after.
+    """The trainer's disk writes: the files before, and every change after.
 
     Attributes:
         inodes: By number, as they were before; 0 is the workspace.
@@ -101,7 +101,7 @@ class Recording:
 
 
 def record(root: Path, trace: Path, source: str) -> Recording:
-    """Runs the worker under strace."""
+    """Run the worker under strace."""
     inodes, paths = _before(root)
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd(), "PYTHONDONTWRITEBYTECODE": "1"}
     command = ["strace", "-xx", "-s", "100000000", "-e", f"trace={CALLS}", "-o", str(trace)]
@@ -126,7 +126,7 @@ def _before(root: Path) -> tuple[dict[int, Inode], dict[str, int]]:
 
 
 class _Reader:
-    """Turns lines of strace into changes of files below `root`."""
+    """Converts strace lines to changes of files below `root`."""
 
     def __init__(self, root: Path, inodes: dict[int, Inode], paths: dict[str, int]) -> None:
         self.root, self.paths, self.changes = str(root), dict(paths), []
@@ -275,7 +275,7 @@ class _Reader:
 
 
 def cut(recording: Recording, at: int, chance: random.Random, target: Path) -> list[str]:
-    """Lays out under `target` what a power cut after `at` changes leaves; what had been said by then."""
+    """Write to `target` what a power cut after `at` changes leaves; return what had been acknowledged by then."""
     said: list[str] = []
     data = {number: bytearray(inode.data) for number, inode in recording.inodes.items()}
     names = {number: dict(inode.names) for number, inode in recording.inodes.items()}
@@ -349,7 +349,7 @@ def _lay_out(number: int, target: Path, data, names, folders) -> None:
 
 
 def _wrong(folder: Path, said: list[str]) -> str:
-    """What is lost or broken that must not be; empty when all is well."""
+    """Return what is lost or damaged but must not be; empty if all is well."""
     workspace = Workspace(folder)
     try:
         state = max(
@@ -382,7 +382,7 @@ _STATES = {f"state {state}" for state in STATES}
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory) -> Recording:
-    """A short training of which every system call that changes a file is known."""
+    """Return a short training with every file-changing system call recorded."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed: without it nobody knows what SQLite writes when")
     folder = tmp_path_factory.mktemp("recorded")
@@ -413,7 +413,7 @@ def test_power_cuts(recording, faults):
 
 
 def test_the_model_finds_a_write_that_is_not_synced(recording):
-    """Without the syncs of checkpoints, cuts do harm: the model is able to fail."""
+    """Without syncing checkpoints, cuts do damage: the model can detect failures."""
     careless = Recording(recording.inodes, [c for c in recording.changes if c[0] != "sync"])
     chance = random.Random(1)
     harmed = 0

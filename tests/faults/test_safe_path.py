@@ -1,4 +1,4 @@
-"""Code that lies in the current folder is not run: neither by a command, nor by a process that it starts."""
+"""Code in the current folder is run neither by a command nor by a process it starts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from trainer.untrusted import safe_subprocess
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -70,7 +72,7 @@ sys.exit(program.main(sys.argv[1:]))
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Path:
-    """A folder of pictures whose Python files tell in `ran` that they were run."""
+    """Return a folder of images with Python files that record in `ran` that they were run."""
     from PIL import Image
 
     folder = tmp_path / "from a stranger"
@@ -85,7 +87,7 @@ def trap(tmp_path: Path) -> Path:
 
 
 def _run(trap: Path, *words: str, ok: bool = True, module: str = "trainer", **more: str) -> str:
-    """What the command says, started in the trap as `python -m` starts it: the current folder first on the path."""
+    """Return a command's output, started in the trap like `python -m`: with the current folder first on the path."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     environment |= {"PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "offscreen", "OMP_NUM_THREADS": "1", **more}
     start = [sys.executable, "-m", module] if module else [sys.executable, "-P"]
@@ -99,7 +101,7 @@ def _run(trap: Path, *words: str, ok: bool = True, module: str = "trainer", **mo
 
 
 def test_the_trap_works(trap: Path):
-    """Or every test here would pass whatever the application does."""
+    """Otherwise every test here would pass whatever the application does."""
     # A command that another test ran in this process has asked for the safe path.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     ended = subprocess.run(
@@ -109,7 +111,7 @@ def test_the_trap_works(trap: Path):
     assert "json" in (trap.parent / "ran").read_text()
 
 
-def test_commands_run_no_code_of_the_current_folder(trap: Path):
+def test_commands_run_no_code_of_the_current_folder(trap: Path, faults):
     space = ("--workspace", str(trap.parent / "workspace"))
     assert "12 pairs" in _run(trap, "data", "show", "--data", ".", *space)  # a helper decodes
     words = ("fit", "--preset", "clip-scenes", "--data", ".", "--name", "in a trap", "--detach", "--json")
@@ -126,6 +128,8 @@ def test_commands_run_no_code_of_the_current_folder(trap: Path):
     _run(trap, "doctor", *space, ok=False)
     _run(trap, "evaluate", "--help")
     _run(trap, "export", "curves", "--runs", str(number), "--out", str(trap.parent / "curves.csv"), *space, ok=False)
+    words = "modules in the current folder called as those of Python, torch and numpy"
+    faults.row("S2", words, "none is run by the commands", len(HOSTILE), len(HOSTILE))
 
 
 @pytest.mark.parametrize("module", ["explorer", "trainer"])
@@ -161,7 +165,7 @@ def test_a_child_has_absolute_folders_on_its_path(tmp_path: Path, monkeypatch: p
 
 
 def test_a_path_that_names_the_current_folder_runs_its_code_once_at_most(trap: Path, tmp_path: Path):
-    """Python runs `sitecustomize.py` of the first process before any line of ours; no process after it does."""
+    """Python runs the first process's `sitecustomize.py` before our code; later processes must not."""
     for name in HOSTILE:
         if name != "sitecustomize":
             (trap / f"{name}.py").unlink()

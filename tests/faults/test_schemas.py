@@ -1,4 +1,4 @@
-"""Promise 6: every released schema opens; a migration that fails or dies changes nothing; newer ones are refused."""
+"""Promise 6: every released schema opens; a failed or killed migration changes nothing; newer ones are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RELEASED = [version for version in known_versions() if version != SCHEMA_VERSION
 
 @pytest.fixture(params=RELEASED)
 def golden(request, tmp_path: Path) -> Path:
-    """A database of a released schema with a run and its curve, made by that release's own migrations."""
+    """Return a database of a released schema with a run and its curve, made by that release's own migrations."""
     migrations, path = tmp_path / "migrations", tmp_path / "golden" / "explorer.db"
     shutil.copytree(MIGRATIONS, migrations, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (migrations / "versions").glob("v*.py"):
@@ -59,7 +59,7 @@ def _opens(path: Path) -> bool:
 
 
 def _count(path: Path) -> int:
-    """How many statements a migration makes."""
+    """Return the number of statements in a migration."""
     seen = []
 
     def count(*arguments: object) -> None:
@@ -74,7 +74,7 @@ def _count(path: Path) -> int:
 
 
 def _fail_at(number: int, act):
-    """Calls `act` before the statement of that number."""
+    """Call `act` before the statement with that number."""
     left = [number]
 
     def listener(*arguments: object) -> None:
@@ -134,7 +134,7 @@ def test_released_schemas_open_whatever_befalls_their_migration(golden, tmp_path
 
 
 def _names(folder: Path) -> list[str]:
-    """Its files, without those that SQLite keeps beside a database that is open, even for reading."""
+    """Return the folder's files, without those that SQLite keeps for an open database."""
     return sorted(path.name for path in folder.iterdir() if not path.name.endswith(("-wal", "-shm")))
 
 

@@ -1,4 +1,4 @@
-"""Promise 5: Stop ends, and rows come right, though somebody holds the database or the trainer hangs."""
+"""Promise 5: Stop ends runs, and rows are corrected, even with a locked database or a hanging trainer."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ STOP_S, RIGHT_S = 30.0, 5.0
 
 @dataclass
 class Scene:
-    """A workspace, what a window knows of its runs, and trainers that train."""
+    """A workspace, the window's view of its runs, and active trainers."""
 
     workspace: Workspace
     jobs: Jobs
     trainers: dict[int, Identity] = field(default_factory=dict)
 
     def start(self, count: int) -> list[int]:
-        """Runs that train."""
+        """Start runs and return those that train."""
         runs = [self.workspace.runs.create(config.Run(name=f"run {n}")) for n in range(count)]
         for run in runs:
             launch.start_detached(self.workspace, run)
@@ -84,7 +84,7 @@ def scene(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 @contextmanager
 def locked(workspace: Workspace) -> Iterator[None]:
-    """Somebody holds the database."""
+    """Hold a lock on the database."""
     blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
     blocker.execute("BEGIN EXCLUSIVE")
     try:
@@ -214,7 +214,7 @@ def test_a_slow_trainer_is_waited_for(qtbot: QtBot, scene: Scene, faults, monkey
 
 
 def _was_ended(scene: Scene, run: int) -> bool:
-    """Whether its row says so; another may have found it dead an instant before whoever killed it told why."""
+    """Return whether the row says so; another process may have found it dead before the reason was written."""
     deadline = time.monotonic() + 90
     while (row := scene.workspace.runs.get(run)).reason != launch.ENDED_WORDS and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The fault table is told by the tests that break things, row by row."""
+"""The tests that inject faults report the fault table, row by row."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever fails in the window, wherever it fails, is logged and told once; a crash is told by the next window."""
+"""Any failure in the window is logged and reported once; a crash is reported by the next window."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ pytestmark = [
 
 
 class Broken(Exception):
-    """What every origin raises, with its own name in it."""
+    """The error that every origin raises, with the origin's name."""
 
 
 class Clock:
-    """Seconds that the test decides on."""
+    """A clock that the test controls."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -65,7 +65,7 @@ def hooks(qapp, tmp_path: Path, clock: Clock) -> Iterator[Hooks]:
 
 
 class Origins:
-    """One method for each place where code of ours runs and may fail; its name is in the error."""
+    """One method for each place where our code runs and may fail; its name is in the error."""
 
     def __init__(self, qtbot, folder: Path, hooks: Hooks) -> None:
         self.qtbot, self.folder, self.hooks = qtbot, folder, hooks

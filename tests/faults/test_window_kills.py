@@ -1,4 +1,4 @@
-"""The window is killed at random moments and at every point of a launch; what trains goes on and is found again."""
+"""The window is killed at random moments and at every point of a launch; trainers continue and are found again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SETTLED_S = 90.0
 
 
 class Windows:
-    """Opens windows by forking; one at a time."""
+    """Opens windows by forking, one at a time."""
 
     def __init__(self) -> None:
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
@@ -64,7 +64,7 @@ class Windows:
         return int(self._tell(json.dumps(order)))
 
     def race(self, workspace: Path) -> tuple[int, int]:
-        """The numbers of two that start at the same moment."""
+        """Return the process ids of two windows started at the same moment."""
         first, second = self._tell(json.dumps({"race": str(workspace)})).split()
         return int(first), int(second)
 
@@ -101,7 +101,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Works
 
 @dataclass
 class Trial:
-    """One window that was killed, and what was wrong afterwards."""
+    """One killed window, and what was wrong afterwards."""
 
     number: int
     how: str
@@ -113,7 +113,7 @@ class Trial:
 
 
 def living(folder: Path) -> dict[int, int]:
-    """Run -> process number of every fake trainer of this workspace, as the system knows them."""
+    """Return run -> process id of every fake trainer of this workspace, according to the system."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -191,7 +191,7 @@ def test_of_two_windows_that_start_at_once_one_opens(windows: Windows, faults, t
 
 
 def ends(pid: int, *, within_s: float) -> bool:
-    """Whether the process is gone within the time; nobody has waited for it, so its number is not another's."""
+    """Return whether the process ends in time; it is not reaped, so its id is not reused."""
     deadline = time.monotonic() + within_s
     while identity(pid) is not None:
         if time.monotonic() > deadline:
@@ -201,7 +201,7 @@ def ends(pid: int, *, within_s: float) -> bool:
 
 
 def trainers_of(workspace: Workspace) -> dict[int, Identity]:
-    """Who trains which run, of those that hold their run's lock and are to go on."""
+    """Return the trainer of each run, of those that hold their run's lock and should continue."""
     found = {}
     for row in workspace.runs.all():
         who = workspace.runs.claimant(row.id) if row.active and row.asked != "stop" else None
@@ -211,7 +211,7 @@ def trainers_of(workspace: Workspace) -> dict[int, Identity]:
 
 
 def wait_for_a_moment(rng: random.Random, workspace: Workspace, trial: Trial) -> None:
-    """Waits until something is under way: the window opens, a run is made, a trainer trains; and a little longer."""
+    """Wait until something happens: the window opens, a run is created, a trainer trains; and a little longer."""
     stage = rng.choice(("opening", "made", "running", "running"))
     deadline = time.monotonic() + 90
 
@@ -225,7 +225,7 @@ def wait_for_a_moment(rng: random.Random, workspace: Workspace, trial: Trial) ->
 
 
 def attach(qtbot: QtBot, workspace: Workspace, background: Background, trial: Trial, within_s: float) -> float:
-    """What the next window does: finds all runs, and hears of new rows; the seconds until it knew."""
+    """Do what the next window does: find all runs and receive new rows; return the seconds it took."""
     jobs, rows = Jobs(workspace, background, QUndoStack()), list[ScalarRow]()
     jobs.scalars_arrived.connect(rows.extend)
     began = time.monotonic()
@@ -261,7 +261,7 @@ def stop_the_oldest(workspace: Workspace) -> None:
 
 
 def settle(workspace: Workspace, trials: list[Trial]) -> None:
-    """Waits until every start has come to something, stops all, and looks at what each run has come to."""
+    """Wait until every start has completed, stop all, and check the outcome of each run."""
     by_name = {trial.name: trial for trial in trials}
 
     def of(row: RunRow) -> Trial:

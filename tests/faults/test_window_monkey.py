@@ -1,4 +1,4 @@
-"""A monkey at the real window: random events by the thousand, and nothing may go wrong.
+"""A monkey test of the real window: thousands of random events, without any failure.
 
 What it could do to this computer is padded in one place, `padded`: nothing is launched, opened or chosen, and the
 window stays open.
@@ -71,7 +71,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def padded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Takes away what reaches out of the window."""
+    """Disable everything that reaches outside the window."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("nothing is started in this room")
@@ -93,7 +93,7 @@ def padded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def complaints() -> Iterator[list[str]]:
-    """What Qt said that it must not say."""
+    """Collect Qt's warnings that must not occur."""
     found: list[str] = []
 
     class Listener(logging.Handler):
@@ -109,7 +109,7 @@ def complaints() -> Iterator[list[str]]:
 
 
 class Monkey(QObject):
-    """Does something every turn of the event loop, until it has done enough."""
+    """Performs an action in every event-loop iteration, until it has done enough."""
 
     def __init__(self, window: Window, seed: int, events: int, files: list[Path], hooks: Hooks) -> None:
         super().__init__()
@@ -174,12 +174,12 @@ class Monkey(QObject):
         self.told.append(details)
 
     def let_go(self) -> None:
-        """Ends what an act waits in, as a person does: with Escape."""
+        """End a modal action like a user does: with Escape."""
         if self.busy and time.monotonic() > self.began + 0.5 and self.window.windowHandle() is not None:
             QTest.keyClick(self.window.windowHandle(), Qt.Key.Key_Escape)
 
     def target(self) -> QWidget:
-        """What a person could reach now: the open menu, the open dialog, or the window."""
+        """Return what a user could reach now: the open menu, the open dialog, or the window."""
         for found in (QApplication.activePopupWidget(), QApplication.activeModalWidget()):
             if found is not None and found.isVisible():
                 return found
@@ -323,7 +323,7 @@ class Monkey(QObject):
         return f"runs {one} {other}"
 
     def calm_down(self) -> None:
-        """Closes menus and dialogs: behind a modal one the window is out of reach."""
+        """Close menus and dialogs, because a modal one blocks the window."""
         while (popup := QApplication.activePopupWidget()) is not None:
             popup.close()
         for widget in QApplication.topLevelWidgets():

@@ -1,4 +1,4 @@
-"""A window opens whatever stands in the file of what it remembered."""
+"""A window opens with any content of its settings file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SELECTED = ("run_a", "run_b", "step", "step_b", "dataset", "pairs", "queries", "
 
 
 def keys() -> list[str]:
-    """Everything the window remembers, as the code names it."""
+    """Return all settings keys in the code."""
     code = "".join(file.read_text(encoding="utf-8") for file in Path("explorer").rglob("*.py"))
     found = set(re.findall(r'(?:value|state|set|set_state)\(\s*"([a-z_]+/[a-z_]+)"', code))
     named = set(re.findall(r'_KEY(?:: Final)? = "([a-z_]+/[a-z_]+)"', code))
@@ -69,10 +69,10 @@ START = '''
 import json, sys
 from PySide6.QtCore import QTimer
 from explorer import __main__ as program
-from explorer.views import Place
+from explorer.views import ViewEntry
 from explorer.window import Window
 
-load, begin, told = Place.load, Window._begin, {}
+load, begin, told = ViewEntry.load, Window._begin, {}
 
 def loaded(place):
     """The map breaks when a certain thing was remembered, as a bug of ours might."""
@@ -103,7 +103,7 @@ def begin_and_look(window):
     window.ready.connect(lambda: QTimer.singleShot(1500, lambda: look(window)))
     begin(window)
 
-Place.load, Window._begin = loaded, begin_and_look
+ViewEntry.load, Window._begin = loaded, begin_and_look
 status = program.main(sys.argv[1:])
 print(json.dumps(told))
 sys.exit(status)
@@ -113,7 +113,7 @@ DAMAGED = '{"window/geometry": "AAAA", "selection": {"view": "ma'
 
 
 def start(folder: Path, *arguments: str) -> dict:
-    """What a window of this workspace shows 1.5 s after its start."""
+    """Return what a window of this workspace shows 1.5 s after its start."""
     words = ["--workspace", str(folder), *arguments]
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""The window over hours and under load: nothing grows, and it stays smooth while eight runs write.
+"""The window over hours and under load: nothing leaks, and it stays smooth while eight runs write.
 
 A soak is speeded: something is done ten times a second, where a person does something every few seconds.
 """
@@ -87,7 +87,7 @@ NOISE_MB = 20.0
 
 @dataclass(frozen=True)
 class Wear:
-    """What a window has at the end of a soak, beside what it had after the first third, in which caches fill.
+    """The window's resources at the end of a soak test, compared to after the first third, when caches fill.
 
     Attributes:
         slope: MB an hour, at the pace of a person: the median of the slopes between all pairs of samples.
@@ -123,7 +123,7 @@ def wear(samples: list[dict]) -> Wear:
 
 
 def nones_an_act(samples: list[dict]) -> float:
-    """References to None that an act leaves behind. They rise with PySide 6.11, hold no memory, and do no harm."""
+    """Return references to None leaked per action, which rise with PySide 6.11 without using memory."""
     first, last = samples[len(samples) // 3], samples[-1]
     return (last["nones"] - first["nones"]) / (last["acts"] - first["acts"])
 
@@ -159,7 +159,7 @@ def test_nothing_grows_while_a_run_trains(faults, two_small_runs: Path, writers)
 
 
 class Frames(QObject):
-    """How long a frame takes whose turn has come: how late a beat of 60 a second is."""
+    """Measures how late frames are at 60 per second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ class Frames(QObject):
         self.own.append(max(0.0, wall - waited - 16))
 
     def p99(self) -> tuple[float, float]:
-        """Of computing, and of all but the time without a processor, in ms."""
+        """Return the 99th percentiles of CPU time, and of all but the time without a processor, in ms."""
         return float(np.percentile(self.cpu, 99)), float(np.percentile(self.own, 99))
 
 

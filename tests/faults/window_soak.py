@@ -1,4 +1,4 @@
-"""A window in a process of its own that is busy for hours: `window_soak.py WORKSPACE LIVE ACTS LONGEST_S`.
+"""A window in a separate process that is busy for hours: `window_soak.py WORKSPACE LIVE ACTS LONGEST_S`.
 
 The process has opened nothing else, so what it holds is the window's. It does something every tenth of a second, and
 writes what it has to its standard output, a line of JSON at a time.
@@ -33,7 +33,7 @@ SAMPLES: Final = 60
 
 
 class Busybody(QObject):
-    """Goes from view to view, points at things, chooses runs, turns the lights on and off."""
+    """Switches views, hovers, selects runs, and toggles the theme."""
 
     def __init__(self, window: Window) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Busybody(QObject):
 
 
 def wait(ms: float) -> None:
-    """Lets the window work."""
+    """Run the event loop."""
     loop = QEventLoop()
     QTimer.singleShot(int(ms), loop.quit)
     loop.exec()
@@ -70,7 +70,7 @@ def until(is_so, longest_s: float = 120) -> None:
 
 
 def files() -> dict[str, int]:
-    """How many of what is open, by what it is."""
+    """Return the number of open files by type."""
     kinds: Counter[str] = Counter()
     folder = Path("/proc/self/fd")
     for link in folder.iterdir() if folder.is_dir() else ():
@@ -99,7 +99,7 @@ def sample(acts: int, hooks: Hooks) -> dict[str, object]:
 
 
 def main(folder: Path, live: int, acts: int, longest_s: float) -> None:
-    """Opens the window as the program does and is busy in it."""
+    """Open the window like the program does and operate it."""
     application = QApplication([])
     hooks = Hooks(folder)
     hooks.install()

@@ -1,4 +1,4 @@
-"""A process that has imported the window and forks one for each line it reads, so that hundreds can be killed.
+"""A process with the window imported that forks one for each line it reads, so that hundreds can be killed.
 
 Lines in: `{"workspace", "name", "runs", "point"}`; out: the window's process number, and its exit status at the next
 line `wait`. Or `{"race": workspace}`; out: the numbers of two that start at the same moment, as the command does, and
@@ -21,7 +21,7 @@ FAKE = Path(__file__).with_name("fake_trainer.py")
 
 
 def warm() -> None:
-    """Loads what the window loads; makes no thread and no application, for a fork would lose them."""
+    """Preload the window's modules without creating threads or an application, which a fork would lose."""
     from explorer.views import VIEWS
     from explorer.window import Window
     from explorer.window.exports import Exports
@@ -30,7 +30,7 @@ def warm() -> None:
     loaded = load(VIEWS[:1])
     assert not loaded.broken
     assert Exports
-    Window.__init__.__kwdefaults__["places"] = VIEWS[:1]
+    Window.__init__.__kwdefaults__["entries"] = VIEWS[:1]
 
 
 def die() -> None:
@@ -38,12 +38,12 @@ def die() -> None:
 
 
 def before(function: Callable, *_: object) -> Callable:
-    """The function, with a death in front of it."""
+    """Wrap the function to die before it."""
     return functools.wraps(function)(lambda *args, **named: die())
 
 
 def after(function: Callable) -> Callable:
-    """The function, with a death behind it."""
+    """Wrap the function to die after it."""
 
     @functools.wraps(function)
     def call(*args: object, **named: object) -> object:
@@ -54,7 +54,7 @@ def after(function: Callable) -> Callable:
 
 
 def set_trap(point: str) -> None:
-    """Lets the window die at a point of the launch."""
+    """Make the window die at a point of the launch."""
     from trainer.scheduling import launch
     from trainer.store.run_table import RunTable
 
@@ -75,7 +75,7 @@ def set_trap(point: str) -> None:
 
 
 def open_window(workspace: str, name: str, runs: int, point: str) -> None:
-    """In the child: what `explorer` does, and a person who starts runs."""
+    """Run `explorer` in the child, with a user who starts runs."""
     from explorer import __main__ as program
     from explorer.window import Window
     from trainer import config
@@ -102,7 +102,7 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> None:
 
 
 def race(workspace: str, at: float) -> int:
-    """In the child: the whole command, its words and its readiness in files of its number."""
+    """Run the whole command in the child, with its output and readiness in files named by its number."""
     from explorer import __main__ as program
     from explorer.window import Window
 
@@ -121,7 +121,7 @@ def race(workspace: str, at: float) -> int:
 
 
 def fork(act: Callable[[], int | None]) -> int:
-    """The number of a child that ends with what `act` returns."""
+    """Fork a child that ends with the result of `act`, and return its process id."""
     child = os.fork()
     if child:
         return child
@@ -133,7 +133,7 @@ def fork(act: Callable[[], int | None]) -> int:
 
 
 def main() -> None:
-    """Obeys until the input ends."""
+    """Execute commands until the input ends."""
     # Under nohup a hang-up is ignored, by every child as well.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     warm()

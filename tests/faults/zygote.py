@@ -1,4 +1,4 @@
-"""A process that has imported torch and forks a trainer for each line it reads: one starts in milliseconds.
+"""A process with torch imported that forks a trainer for each line it reads: one starts in milliseconds.
 
 Lines in: `{"start": {"workspace", "run", "environment", "before"}}` and `{"wait": pid}`; out: the process number, or
 the exit status as `os.waitpid` tells it. `before` is Python that the trainer runs first, to put a fault in its way.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def warm() -> None:
-    """Loads what a training loads; makes no thread, for a fork would lose it."""
+    """Preload the modules of training without creating threads, which a fork would lose."""
     import alembic.command
     import numpy as np
     import psutil
@@ -32,7 +32,7 @@ def warm() -> None:
 
 
 def train(workspace: str, run: int, environment: dict[str, str], before: str) -> int:
-    """In the child: what `trainer fit` does, its words in the run's log."""
+    """Run `trainer fit` in the child, with its output in the run's log."""
     from trainer import device
     from trainer.errors import UserError
     from trainer.store import Workspace
@@ -60,7 +60,7 @@ def train(workspace: str, run: int, environment: dict[str, str], before: str) ->
 
 
 def main() -> None:
-    """Obeys until the input ends."""
+    """Execute commands until the input ends."""
     warm()
     print("ready", flush=True)
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""Two real runs on data that is not Scenes: stopped at different steps."""
+"""Two real runs on data other than Scenes, stopped at different steps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMALL = (
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """A workspace with run 1 (CLIP) and run 2 (CLOOB, half as many steps again), and the table of their pictures."""
+    """A workspace with run 1 (CLIP) and run 2 (CLOOB, with half as many more steps), and the table of their images."""
 
     workspace: Path
     table: Path
@@ -42,13 +42,13 @@ class TwoRuns:
 
     @property
     def pictures(self) -> list[Path]:
-        """The pictures of the table, in its order."""
+        """The images of the table, in order."""
         return sorted(self.table.parent.glob("*.png"))
 
 
 @pytest.fixture(scope="session")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
-    """Trained once for all walks of a process; read only but for what a test adds under a name of its own."""
+    """Return two runs trained once per process; read-only except for what a test adds under its own name."""
     folder = tmp_path_factory.mktemp("walk")
     table = _draw_table(folder / "pictures")
     for preset, epochs in (("clip-folder", 8), ("cloob-folder", 12)):

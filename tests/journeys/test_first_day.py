@@ -1,4 +1,4 @@
-"""A person's first day: the real window (offscreen), real trainer processes, real files.
+"""A user's first day: the real window (offscreen), real trainer processes, real files.
 
 Waits look at the store or at the widgets, never at the clock alone.
 """
@@ -38,7 +38,7 @@ SMALL = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A new workspace; no trainer of it outlives the test."""
+    """Return a new workspace; none of its trainers outlives the test."""
     from trainer.store import Workspace
 
     yield tmp_path / "workspace"
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
-    """Opens a window of the workspace and waits until all its views are built; closes what is open at the end."""
+    """Open a window of the workspace, wait until all views are built, and close it at the end."""
     opened: list[tuple[Window, Hooks]] = []
     garbage = Garbage()
 
@@ -74,13 +74,13 @@ def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
 
 
 class Person:
-    """Does with the window what a person does: finds a thing by its name, clicks, types, drops, waits."""
+    """Operates the window like a user: finds widgets by name, clicks, types, drops, waits."""
 
     def __init__(self, qtbot, window: Window) -> None:
         self.qtbot, self.window = qtbot, window
 
     def find(self, kind: type, name: str) -> QWidget | QAction:
-        """The thing of that name; there must be one."""
+        """Return the object with that name, which must exist."""
         found = self.window.findChild(kind, name)
         assert found is not None, f"nothing is called {name}"
         return found
@@ -97,7 +97,7 @@ class Person:
         return next(row for row in self.window.rooms.jobs.runs if row.name == name)
 
     def start_run(self, name: str, preset: str) -> None:
-        """Fills in the New run sheet and starts it with Enter."""
+        """Fill in the New run dialog and start the run with Enter."""
         self.find(QAction, "run-new").trigger()
         sheet = self.find(QDialog, "new-run")
         presets = sheet.preset
@@ -112,7 +112,7 @@ class Person:
         self.wait(lambda: any(row.name == name for row in self.window.rooms.jobs.runs), 20)
 
     def choose(self, name: str) -> None:
-        """Selects the run's row in the table."""
+        """Select the run's row in the table."""
         self.window.go_to("runs")
         view = self.window.pages.views["runs"]
         view.table.choose([self.row(name).id])
@@ -128,7 +128,7 @@ class Person:
         QGuiApplication.sendEvent(self.window.intake.overlay, QDropEvent(where, copy, mime, left, plain))
 
     def export(self, suffix: str, file: Path) -> None:
-        """Chooses the export of the open view and answers its dialog."""
+        """Choose the export of the open view and answer its dialog."""
         view = self.window.pages.open_view
         self.find(QAction, f"{view.objectName()}-export-{suffix}").trigger()
         dialog = self.find(QFileDialog, "exportDialog")
@@ -230,7 +230,7 @@ def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_wind
 
 
 def drawn_points(curves: QWidget) -> int:
-    """Points of the longest curve that is given to pyqtgraph now."""
+    """Return the points of the longest curve in pyqtgraph."""
     import pyqtgraph as pg
 
     items = [item for plot in curves.findChildren(pg.PlotWidget) for item in plot.listDataItems()]

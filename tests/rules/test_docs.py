@@ -1,4 +1,4 @@
-"""The READMEs name what there is, and name nothing that is not there."""
+"""The READMEs mention everything that exists, and nothing that does not."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 
 
 def test_ci_runs_what_the_readme_says():
-    """`.ci/run` takes its lines from the README, so they have to be where it looks."""
+    """`.ci/run` takes its lines from the README, so they must be where it expects them."""
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert any(shlex.split(line)[:2] == ["uv", "run"] and line.startswith("uv run pytest") for line in lines)
     assert any(re.match(r"(sudo )?apt-get install ", line) for line in lines)
@@ -117,7 +117,7 @@ def test_no_uv_lock_is_kept():
 
 
 def test_floors_that_security_needs():
-    """RELIABILITY.md, untrusted input policy: the oldest versions without a known hole."""
+    """The oldest versions without a known hole, by the untrusted input policy of RELIABILITY.md."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     floors = dict(
         re.match(r"([a-z0-9-]+)>=([0-9.]+)", line).groups() for line in project["dependencies"] if ">=" in line

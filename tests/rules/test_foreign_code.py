@@ -1,4 +1,4 @@
-"""No file that is opened runs code: what could is banned outside of one module; no library has a known hole."""
+"""No opened file runs code: risky calls are banned outside of one module; no library has a known hole."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PICTURES = "trainer/images/decoding.py"
 
 
 def violations(source: str, name: str) -> Iterator[str]:
-    """What in a module could run code of a file, or decode a foreign picture past the decoder's limits."""
+    """Yield calls that could run code in a file, or decode an untrusted image without the decoder's limits."""
     for node in ast.walk(ast.parse(source)):
         where = f"{name}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Import):
@@ -77,7 +77,7 @@ def violations(source: str, name: str) -> Iterator[str]:
 
 
 def _of_memory(node: ast.Call) -> bool:
-    """Whether it opens what this program has just packed itself."""
+    """Return whether it opens what this program has just packed itself."""
     return bool(node.args) and ast.unparse(node.args[0]).startswith(("stream", "buffer", "io.BytesIO"))
 
 

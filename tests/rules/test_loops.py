@@ -1,4 +1,4 @@
-"""No file imports another that imports it in turn, by whatever way: what is below can be read without what is above."""
+"""There are no import cycles, direct or indirect: lower modules can be read without higher ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import grimp
 
 
 def loops(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Groups of modules that reach each other (Tarjan's strongly connected components of more than one)."""
+    """Return groups of modules that reach each other (Tarjan's strongly connected components of more than one)."""
     place: dict[str, int] = {}
     lowest: dict[str, int] = {}
     waiting: list[str] = []

@@ -1,4 +1,4 @@
-"""Files are written, moved and removed through one door; what does without says why."""
+"""Files are written, moved and removed through one module; exceptions state why."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OF_SHUTIL = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree"}
 
 
 def writes(source: str) -> Iterator[tuple[int, str]]:
-    """Line and name of each call that writes, cuts, moves or removes a file."""
+    """Yield line and name of each call that writes, truncates, moves or removes a file."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil"):
             names = OF_OS if node.module == "os" else OF_SHUTIL
@@ -74,7 +74,7 @@ def writes(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_for_a_stream(call: ast.Call) -> bool:
-    """Whether it writes into memory, or what the door has opened: numpy itself would follow a link."""
+    """Return whether it writes to memory, or to a file opened by that module; numpy itself would follow a link."""
     target = call.args[0] if call.args else None
     return (isinstance(target, ast.Name) and target.id in ("stream", "content", "buffer")) or _is_within_a_draft(target)
 
@@ -86,7 +86,7 @@ def _is_within_a_draft(target: ast.expr | None) -> bool:
 
 
 def _is_of_a_draft(call: ast.Call) -> bool:
-    """Whether it fills what trainer/store/files.py made and moves into its place, which is called `draft`."""
+    """Return whether it writes a `draft` that trainer/store/files.py created and moves to its place."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call
     while isinstance(owner, ast.BinOp):
         owner = owner.left

@@ -1,4 +1,4 @@
-"""What a stranger may have made is read through doors that bound it; what is read past them says why."""
+"""Untrusted files are read by modules that limit them; exceptions state why."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ WITHOUT = {
 
 
 def reads(source: str) -> Iterator[tuple[int, str]]:
-    """Line and name of each call that reads a file past the doors."""
+    """Yield line and name of each call that reads a file without limits."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
@@ -97,7 +97,7 @@ def reads(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _writes(node: ast.Call) -> bool:
-    """Whether an archive is opened to be written."""
+    """Return whether an archive is opened for writing."""
     modes = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "mode")]
     return any(isinstance(mode, ast.Constant) and str(mode.value).startswith(("w", "x", "a")) for mode in modes)
 

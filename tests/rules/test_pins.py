@@ -1,4 +1,4 @@
-"""The versions that were tested together stand twice, alike, and name no address."""
+"""The tested versions are listed twice, identically, and without URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes are started by trainer/untrusted/safe_subprocess.py: a safe path, a folder without strangers' files."""
+"""Processes are started by trainer/untrusted/safe_subprocess.py: a safe path, and a trusted working folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_OS = ("system", "popen", "spawn", "exec", "posix_spawn", "fork", "startfile")
 
 
 def starts(source: str) -> Iterator[tuple[int, str]]:
-    """Line and name of each way to start a process past `trainer.untrusted.safe_subprocess`."""
+    """Yield line and name of each call that starts a process without `trainer.untrusted.safe_subprocess`."""
     nodes = list(ast.walk(ast.parse(source)))
     # `subprocess.Popen[bytes]` is a type.
     types = {id(node.value) for node in nodes if isinstance(node, ast.Subscript)}

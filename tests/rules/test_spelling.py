@@ -39,7 +39,7 @@ ALLOWED = {"trainer/charts/color_words.py": {"grey"}}
 
 
 def british(text: str) -> list[str]:
-    """Its words that are spelled otherwise than in Qt, torch and matplotlib."""
+    """Return the words that are spelled otherwise than in Qt, torch and matplotlib."""
     return [part for part in PART.findall(text) if BRITISH.search(part.lower())]
 
 

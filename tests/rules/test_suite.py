@@ -1,4 +1,4 @@
-"""The tests tell of the program and not of the machine, and look at it from outside."""
+"""The tests test the program, not the machine, through public names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRIVATE_AT_MOST = 200
 
 
 def asserted_times(source: str) -> Iterator[int]:
-    """Lines of asserts that something took less than so much, outside tests marked `timed` and whole faults."""
+    """Yield lines that assert an upper limit on a duration, outside tests marked `timed` and complete faults."""
     tree = ast.parse(source)
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
         if any(ast.unparse(mark).startswith("pytest.mark.timed") for mark in function.decorator_list):
@@ -40,7 +40,7 @@ def asserted_times(source: str) -> Iterator[int]:
 
 
 def _is_span(node: ast.AST) -> bool:
-    """Whether it is a time that passed: a reading of a clock minus another."""
+    """Return whether it is a duration: the difference of two clock readings."""
     return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) and _reads(part) for part in ast.walk(node))
 
 
@@ -50,7 +50,7 @@ def _reads(node: ast.AST) -> bool:
 
 
 def _is_bounded(compared: ast.Compare, spans: set[str]) -> bool:
-    """Whether it says that a span is less than a number."""
+    """Return whether it asserts that a duration is less than a number."""
     terms = (compared.left, *compared.comparators)
     return any(
         isinstance(way, (ast.Lt, ast.LtE)) and _is_number(more) and (_is_span(less) or _names(less) & spans)
@@ -67,7 +67,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def private_uses(source: str) -> int:
-    """How often a private name of something else is read or set."""
+    """Return how often private names of other objects are used."""
     names = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
     return sum(
         name.attr.startswith("_")

@@ -1,4 +1,4 @@
-"""The type checker of CI finds what once made Inspect fail for every two runs: a parameter shadowed by a list."""
+"""CI's type checker detects a bug that once broke Inspect for any two runs: a parameter shadowed by a list."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is installed: the two packages, and none of the tools that measure or test them."""
+"""The contents of the wheel: the two packages, without benchmarks and tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def files() -> set[str]:
-    """Paths in the wheel, as hatchling would pack them."""
+    """Return the paths in the wheel, as hatchling would pack them."""
     builder = WheelBuilder(str(ROOT))
     packed = (*builder.recurse_included_files(), *builder.recurse_forced_files(builder.config.get_force_include()))
     return {Path(file.distribution_path).as_posix() for file in packed}

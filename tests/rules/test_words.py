@@ -1,4 +1,4 @@
-"""Texts that a person reads are plain English: the worst patterns of earlier texts do not come back."""
+"""Texts for users are plain English: the worst patterns of earlier texts do not come back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BANNED = {
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
-    """The strings of a module but for docstrings, with their lines."""
+    """Yield the strings of a module with their lines, without docstrings."""
     tree = ast.parse(source)
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

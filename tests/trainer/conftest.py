@@ -1,4 +1,4 @@
-"""A workspace with two trained-looking runs, made through the store alone; and pictures of every odd kind."""
+"""A workspace with two runs created through the store alone; and images of every unusual kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ D = 32
 
 @pytest.fixture(scope="session")
 def charted(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Runs 1 (`clip-scenes`) and 2 (`cloob-scenes`) with curves, snapshots of two splits and evaluations. Read only."""
+    """Return runs 1 (`clip-scenes`) and 2 (`cloob-scenes`) with curves, two splits and evaluations. Read only."""
     workspace = Workspace(tmp_path_factory.mktemp("charted"))
     fill(workspace, pairs=240)
     return workspace
@@ -34,7 +34,7 @@ def charted(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="session")
 def fill_runs() -> Callable[..., None]:
-    """`fill`, for workspaces of a test's own."""
+    """Return `fill`, for a test's own workspaces."""
     return fill
 
 
@@ -46,7 +46,7 @@ def fill(
     steps: tuple[int, ...] = STEPS,
     splits: tuple[str, ...] = ("renderings", "combinations"),
 ) -> None:
-    """Writes the runs, CLIP and CLOOB by turns; the numbers come from the analyses, applied to made-up embeddings."""
+    """Write CLIP and CLOOB runs in turns, with numbers from analyses of synthetic embeddings."""
     objectives = itertools.cycle(((config.Clip(), 1.1), (config.Cloob(), 0.5)))
     for name, (objective, gap) in zip(names, objectives):
         run = dataclasses.replace(config.Run(), name=name, objective=objective)
@@ -120,12 +120,12 @@ SIZES = ((97, 61), (61, 97), (224, 224), (33, 200), (301, 17), (32, 31), (7, 5),
 
 @pytest.fixture(scope="session")
 def odd_pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """42 JPEGs and PNGs: in color, gray, for print, turned by the camera, of a palette, transparent."""
+    """Return 42 JPEGs and PNGs: color, gray, CMYK, rotated by the camera, palette, transparent."""
     return write_odd_pictures(tmp_path_factory.mktemp("odd"), SIZES)
 
 
 def write_odd_pictures(folder: Path, sizes: tuple[tuple[int, int], ...]) -> list[Path]:
-    """Four pictures of each size, and two more."""
+    """Write four images of each size, and two more."""
     rng, paths = np.random.default_rng(0), []
 
     def save(image: Image.Image, suffix: str, **how: object) -> None:
@@ -149,7 +149,7 @@ def write_odd_pictures(folder: Path, sizes: tuple[tuple[int, int], ...]) -> list
 
 
 def _blobs(rng: np.random.Generator, width: int, height: int, channels: int) -> np.ndarray:
-    """Blobs and noise: edges that ring and flat parts that do not."""
+    """Return blobs and noise: edges that ring and flat parts that do not."""
     small = Image.fromarray(rng.integers(0, 256, (4, 5, 3), np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
     values = np.asarray(small).astype(int) + rng.integers(-20, 20, (height, width, 3))
     return np.concatenate((values, values), axis=2)[..., :channels].clip(0, 255).astype(np.uint8)
@@ -157,7 +157,7 @@ def _blobs(rng: np.random.Generator, width: int, height: int, channels: int) -> 
 
 @pytest.fixture(scope="session")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Runs 1 (CLIP) and 2 (CLOOB) with checkpoints at steps 4 and 8 and snapshots; run 3 has none. Read only."""
+    """Return runs 1 (CLIP) and 2 (CLOOB) with checkpoints at steps 4 and 8 and snapshots; 3 has none. Read only."""
     from trainer.training.fit import fit  # seconds of imports
 
     workspace = Workspace(tmp_path_factory.mktemp("asked") / "a workspace")
@@ -169,7 +169,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three pictures of different sizes, one with a name that is hard to write down."""
+    """Return three images of different sizes, one with an unusual name."""
     folder = tmp_path_factory.mktemp("images")
     rng = np.random.default_rng(0)
     paths = [folder / name for name in ("plain.png", "wide.jpg", "tête-à-tête \n猫.png")]

@@ -1,4 +1,4 @@
-"""Alerts: each is raised when its cause is there, once, and taken back when it is gone; and none without a cause."""
+"""Alerts: each is raised once when its cause occurs, and cleared when it is gone; none without a cause."""
 
 import math
 from pathlib import Path
@@ -11,7 +11,7 @@ from trainer.alerts import AlertWatch, Change, LossAlarm, spread
 
 
 def _loss(rng: np.random.Generator, steps: int, start: float = 5.0, end: float = 1.0) -> np.ndarray:
-    """A healthy curve: falls exponentially, with the noise of batches."""
+    """Return a healthy curve: exponential decay with batch noise."""
     fade = np.exp(-np.arange(steps) / (steps / 5))
     return end + (start - end) * fade + 0.1 * abs(start) * rng.standard_normal(steps)
 

@@ -22,10 +22,10 @@ def test_the_presets_that_ship_may_start():
 
 
 def test_presets_come_in_the_order_of_their_objectives():
-    """The first that may start is what a new run shows first."""
+    """The first preset that can start is shown first in a new run."""
     names = list(catalog.presets())
     ready = [name for name in names if isinstance(catalog.preset(name).data, config.Scenes)]
-    assert ready[:2] == ["clip-scenes", "cloob-scenes"]
+    assert ready[:3] == ["clip-scenes", "cloob-half-scenes", "cloob-scenes"]
     assert names[0].startswith("clip-")
     assert names[-1] == "word2vec-scenes"
 
@@ -66,3 +66,34 @@ def test_the_environment_chooses_the_workspace(monkeypatch, tmp_path):
     assert catalog.default_workspace() == tmp_path
     monkeypatch.delenv(catalog.WORKSPACE_VARIABLE)
     assert catalog.default_workspace().name == "contrastive-explorer"
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(catalog, "user_folder", lambda: tmp_path / "user")
+    return tmp_path / "user"
+
+
+def test_an_own_preset_is_one_for_every_command(own: Path):
+    run = config.Run(name="mine", seed=7)
+    catalog.save_preset(" my preset ", run)
+    assert catalog.preset("my preset") == run
+    assert catalog.user_presets() == {"my preset": run}
+    assert "my preset" not in catalog.presets()
+    catalog.remove_preset("my preset")
+    assert catalog.user_presets() == {}
+
+
+@pytest.mark.parametrize("name", ["", "../out", "a/b", "a" * 61, ".hidden", "clip-scenes"])
+def test_a_name_that_cannot_be_a_preset_is_refused(own: Path, name: str):
+    with pytest.raises(config.ConfigError, match="name"):
+        catalog.save_preset(name, config.Run())
+    assert not own.exists()
+
+
+def test_a_damaged_own_preset_hides_no_other(own: Path):
+    catalog.save_preset("good", config.Run())
+    (own / "presets" / "bad.toml").write_text("[optimizer", encoding="utf-8")
+    assert list(catalog.user_presets()) == ["good"]
+    with pytest.raises(config.ConfigError, match="TOML"):
+        catalog.preset("bad")

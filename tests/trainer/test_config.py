@@ -158,6 +158,24 @@ def test_choices_that_contradict_each_other_are_refused(changes, said):
     with pytest.raises(config.ConfigError, match=said):
         config.check(run)
     assert config.problems(run)
+    ((name, fault),) = config.faults(run).items()
+    if fault.better is not None:
+        assert not config.faults(config.replace(run, name, str(fault.better)))
+
+
+def test_a_batch_has_no_more_than_the_pairs_to_train_on():
+    run = config.Run()
+    assert not config.faults(run, 128)
+    fault = config.faults(run, 42)["optimizer.batch_size"]
+    assert fault.better == 32
+    assert not config.faults(config.replace(run, "optimizer.batch_size", "32"), 42)
+    assert config.faults(run, 1)["data"].better is None
+    assert not config.faults(config.replace(run, "optimizer.epochs", "0"), 1), "what is only measured needs no batch"
+
+
+def test_a_value_out_of_bounds_is_mended_by_the_bound():
+    fault = config.faults(config.Run(optimizer=config.Optimizer(batch_size=1)))["optimizer.batch_size"]
+    assert (fault.better, type(fault.better)) == (2, int)
 
 
 def test_whole_numbers_are_taken_where_decimals_are_meant():

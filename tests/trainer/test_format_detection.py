@@ -1,4 +1,4 @@
-"""The layouts that data of others have: each gives exactly its pairs, or a question; never nonsense."""
+"""Layouts of others' data: each gives exactly its pairs, or a question; never nonsense."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write(file: Path, text: str) -> Path:
 
 
 def pairs(data: config.Data, root: Path, split: str = "train") -> Pairs:
-    """(file below the root, caption) of a split, as a run would read them."""
+    """Return (file below the root, caption) of a split, as a run would read them."""
     found = listing(config.absolute(data), root.parent / "workspace", lambda share, note: None)
     return [(_below(str(source.path), root), source.caption) for source in found.splits[split]]
 
@@ -63,7 +63,7 @@ def _below(place: str, root: Path) -> str:
 
 
 def said(names: Sequence[str], each: int = 1) -> Pairs:
-    """Captions that differ from picture to picture and from one to the next of a picture."""
+    """Return captions that differ between images and between one image's captions."""
     return [(name, f"caption {k} of {number}, here") for number, name in enumerate(names) for k in range(each)]
 
 
@@ -391,7 +391,7 @@ def test_formats_that_are_not_read_are_named_file_by_file(per_class: bool, tmp_p
 
 @pytest.mark.slow
 def test_heic_is_read_where_the_plugin_of_pillow_is(tmp_path: Path) -> None:
-    """The plugin is stood in for by one that takes PNG by another name."""
+    """A plugin that reads PNG under another name replaces the real one."""
     plugin = """
 from PIL import Image, PngImagePlugin
 class Heif(PngImagePlugin.PngImageFile):
@@ -417,7 +417,7 @@ def register_heif_opener():
 @pytest.mark.slow
 @pytest.mark.parametrize(("ending", "format_"), [("avif", "AVIF"), ("heic", "HEIF")])
 def test_pictures_of_phones_are_read_as_they_were_seen(tmp_path: Path, ending: str, format_: str) -> None:
-    """By Pillow's own AVIF; HEIC by the real plugin, where that is installed. Lossy: colors within 6 of 255."""
+    """By Pillow's own AVIF; HEIC by the real plugin, if installed. Lossy: colors within 6 of 255."""
     if format_ not in FORMATS:
         pytest.skip(f"this Pillow does not read {format_}")
     left, right = (200, 40, 40), (40, 60, 180)

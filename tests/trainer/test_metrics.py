@@ -1,10 +1,12 @@
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from trainer import config
-from trainer.metrics import HEADLINE, METRICS, headline, metric
+from trainer.metrics import HEADLINE, METRICS, headline, headline_name, logged_name, metric, recall_name
 
 
 def test_the_catalog_names_every_logged_number_of_both_heldout_splits():
@@ -13,6 +15,7 @@ def test_the_catalog_names_every_logged_number_of_both_heldout_splits():
         *(f"{way}_median_rank" for way in ("image_to_text", "text_to_image")),
         *("loss", "zero_shot_acc1", "zero_shot_acc5", "matched_cosine", "modality_gap"),
         *("unmatched_cosine_hard10", "auc_hard10"),
+        *("effective_rank_image", "effective_rank_text", "own_image_weight", "text_gradient_main3"),
         *("knn_acc1", "knn_words"),
     ]
     expected = {f"{split}/{name}" for split in ("val", "combinations") for name in held}
@@ -97,3 +100,28 @@ def test_every_attribute_has_an_accuracy_of_its_own():
     found = metric("combinations/knn_subject_color")
     assert found.label == "kNN accuracy of subject color, unseen combinations"
     assert (found.better, found.percent) == ("up", True)
+
+
+def test_a_recall_is_named_with_direction_split_and_n_in_one_format():
+    name = "Image to text R@1, renderings, n = 1,024"
+    assert recall_name("image_to_text", split="renderings", n=1024) == name
+    assert metric("val/image_to_text_R@1").on("renderings", 1024) == name
+    assert headline_name(HEADLINE, {"heldout_pairs": {"renderings": 1024, "combinations": 512}}) == name
+    assert recall_name("text_to_image", 5, split=["a", "b"], n=[20, 30]) == "Text to image R@5, a / b, n = 20 / 30"
+    assert recall_name("both", split=["a", "a"], n=[20, 20]) == "R@1 both ways, a, n = 20"
+    assert logged_name("val/image_to_text_R@1", 463) == "Image to text R@1, held-out, n = 463"
+    assert logged_name("combinations/image_to_text_R@1", 9) == "Image to text R@1, unseen combinations, n = 9"
+    assert headline_name("val/knn_acc1", {}) == "kNN accuracy of class"
+
+
+def test_no_other_place_writes_the_name_of_a_recall():
+    """Names of logged metrics (`..._R@1`) and explanations (METHOD, docstrings) are no names of a value."""
+    root, found = Path(__file__).parents[2], []
+    for file in sorted([*root.glob("trainer/**/*.py"), *root.glob("explorer/**/*.py")]):
+        if file.name in ("metrics.py", "method.py"):
+            continue
+        text = re.sub(r'"""(?s:.*?)"""', "", file.read_text(encoding="utf-8"))
+        found += [
+            f"{file.relative_to(root)}: {line.strip()}" for line in text.splitlines() if re.search("(?<!_)R@", line)
+        ]
+    assert not found

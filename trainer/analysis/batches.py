@@ -1,4 +1,4 @@
-"""One batch under the glass: its logits, how saturated its anchors are, and how much each negative is pushed."""
+"""Inspect one batch: its logits, the saturation of its anchors, and the weight of each negative."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Side = Literal["pairs", "images", "texts"]
 
 @dataclass(frozen=True)
 class BatchWeights:
-    """Anchors in rows, samples in columns.
+    """The weights of one batch: anchors in rows, samples in columns.
 
     Attributes:
         logits: Cosines times 1/tau.
@@ -35,7 +35,7 @@ class BatchWeights:
 def seen_by(
     image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], beta: float | None, side: Side
 ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]:
-    """What the objective compares: anchors and samples, after the retrieval if there is a beta."""
+    """Return the anchors and samples that the objective compares, after Hopfield retrieval if `beta` is given."""
     image, text = exact(image), exact(text)
     if beta is None or side == "pairs":
         return image, text
@@ -45,7 +45,7 @@ def seen_by(
 
 
 def batch(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], inv_tau: float) -> BatchWeights:
-    """The batch of matched rows at this temperature.
+    """Return the batch of matched rows at this temperature.
 
     Raises:
         ValueError: Fewer than 2 rows: nothing is left once the match is left out.
@@ -68,7 +68,7 @@ def batch(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], 
 def pull_lengths(
     batch: BatchWeights, samples: Float[np.ndarray, "n d"]
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Length of tau times the gradient on every anchor: of InfoNCE, and of InfoLOOB.
+    """Return tau times the gradient norm on every anchor, for InfoNCE and for InfoLOOB.
 
     `|sum_j w_ij y_j - y_i|`; InfoNCE's is `1 - p` times InfoLOOB's. Fuerst et al., CLOOB, 2022,
     https://arxiv.org/abs/2110.11316, gradients of InfoNCE and InfoLOOB.
@@ -87,7 +87,7 @@ def likely_false_negatives(
     least: float = 0.9,
     most: int = 50,
 ) -> list[tuple[int, int, float, float, str]]:
-    """Negatives that may be right: anchor, sample, weight in InfoLOOB, cosine of their texts or images, reason.
+    """Return likely false negatives: anchor, sample, weight in InfoLOOB, cosine of their texts or images, reason.
 
     A negative is likely false where it has the anchor's own caption, or where the two texts, or the two images, lie
     at a cosine of at least `least`. Each unordered pair once, the largest weight first.

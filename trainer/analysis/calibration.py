@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: reliability, calibration error, and the temperature that fits best.
+"""Calibration of probabilities: reliability, calibration error, and the best-fitting temperature.
 
 Guo, Pleiss, Sun, Weinberger, On Calibration of Modern Neural Networks, 2017, https://arxiv.org/abs/1706.04599
 """
@@ -23,7 +23,7 @@ _STRETCHES: Final = np.linspace(0, 3, 33)
 
 @dataclass(frozen=True)
 class Reliability:
-    """Confidence against accuracy, by bins of confidence.
+    """A reliability diagram: confidence against accuracy, by bins of confidence.
 
     Attributes:
         edges: Of the bins, from 0 to 1; a confidence on an edge belongs to the bin below it.
@@ -39,7 +39,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """Expected calibration error in [0, 1]: mean distance of confidence and accuracy, bins weighed by count."""
+        """The expected calibration error in [0, 1]: mean |confidence - accuracy|, bins weighted by count."""
         if not self.counts.sum():
             return float("nan")
         filled = self.counts > 0
@@ -49,7 +49,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class ErrorRange:
-    """How sure a calibration error is, and what it would be without any.
+    """The uncertainty of a calibration error, and its value under perfect calibration.
 
     Attributes:
         low, high: 95 % interval of the error; low may be 0.
@@ -63,7 +63,7 @@ class ErrorRange:
 
 
 def probabilities(cosines: Float[np.ndarray, "n c"], inv_tau: float) -> Float[np.ndarray, "n c"]:
-    """Rows of `softmax(inv_tau * cosines)` in float64, each summing to 1; cannot overflow."""
+    """Return rows of `softmax(inv_tau * cosines)` in float64, each summing to 1, without overflow."""
     logits = inv_tau * np.asarray(cosines, np.float64)
     logits -= logits.max(axis=-1, keepdims=True)
     np.exp(logits, out=logits)
@@ -72,7 +72,7 @@ def probabilities(cosines: Float[np.ndarray, "n c"], inv_tau: float) -> Float[np
 
 
 def reliability(confidence: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"], *, bins: int = 15) -> Reliability:
-    """The reliability diagram of predictions with these confidences, in `bins` bins of equal width."""
+    """Return the reliability diagram of predictions with these confidences, in `bins` bins of equal width."""
     edges = np.linspace(0, 1, bins + 1)
     place = np.clip(np.ceil(np.asarray(confidence, np.float64) * bins).astype(np.int64) - 1, 0, bins - 1)
     counts = np.bincount(place, minlength=bins)
@@ -90,7 +90,7 @@ def error_range(
     draws: int = _DRAWS,
     seed: int = 0,
 ) -> ErrorRange:
-    """An interval of `reliability(...).error`, and its expected value under perfect calibration; NaN without rows.
+    """Return an interval of `reliability(...).error`, and its expectation under perfect calibration; NaN without rows.
 
     The error is a sum of distances, so chance makes it larger, and resampling it larger once more: a bootstrap does not
     hold the true error. So labels are drawn with every bin's gap stretched or shrunk alike, and those errors are in the
@@ -127,7 +127,7 @@ def error_range(
 def top_confidence(
     cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_tau: float
 ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Of each row the largest probability, and whether it is the label's; the first of equal ones counts."""
+    """Return each row's largest probability and whether its class is the label; ties go to the first."""
     confidence = np.empty(len(cosines))
     for rows in row_blocks(len(cosines), cosines.shape[1]):
         confidence[rows] = probabilities(cosines[rows], inv_tau).max(axis=1)
@@ -135,19 +135,19 @@ def top_confidence(
 
 
 def negative_log_likelihood(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_tau: float) -> float:
-    """Mean of `-log softmax(inv_tau * cosines)[label]`, in nats; NaN without rows."""
+    """Return the mean of `-log softmax(inv_tau * cosines)[label]`, in nats; NaN without rows."""
     return _mean_loss_and_slope(cosines, label, inv_tau)[0]
 
 
 def likelihood_curve(
     cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_taus: Float[np.ndarray, " m"]
 ) -> Float[np.ndarray, " m"]:
-    """`negative_log_likelihood` at each of `inv_taus`."""
+    """Return `negative_log_likelihood` at each of `inv_taus`."""
     return np.array([negative_log_likelihood(cosines, label, inv_tau) for inv_tau in inv_taus.tolist()])
 
 
 def fitted_inv_tau(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) -> float:
-    """The inverse temperature of the smallest negative log-likelihood, to 6 digits.
+    """Return the inverse temperature with the smallest negative log-likelihood, to 6 digits.
 
     The likelihood is convex in the inverse temperature, so its slope is halved into a root. Where there is none (every
     row is right by itself, or the cosines point the wrong way) the end of [`LEAST_INV_TAU`, `MOST_INV_TAU`] is given.
@@ -167,7 +167,7 @@ def fitted_inv_tau(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n
 
 
 def _mean_loss_and_slope(cosines: np.ndarray, label: np.ndarray, inv_tau: float) -> tuple[float, float]:
-    """The mean loss, and its derivative by the inverse temperature: expected cosine minus the label's."""
+    """Return the mean loss, and its derivative by the inverse temperature: expected cosine minus the label's."""
     n = len(cosines)
     if not n:
         return float("nan"), float("nan")

@@ -1,4 +1,4 @@
-"""A cloud of points in space seen from a side: what of it falls where on the picture, and how far away."""
+"""Orthographic projection of a 3-D point cloud from a viewing direction, with depth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CELLS: Final = 250_000
 
 
 def axes_of(azimuth: float, elevation: float) -> Float[np.ndarray, "3 3"]:
-    """Orthonormal columns: right, up and towards the eye, in the cloud's own coordinates.
+    """Return orthonormal columns in the cloud's coordinates: right, up and toward the camera.
 
     At azimuth 0 and elevation 0 the first coordinate grows to the right, the second upwards and the third towards
     the eye. The azimuth turns the cloud around its second axis, to the right; the elevation then tilts it towards
@@ -36,7 +36,7 @@ def axes_of(azimuth: float, elevation: float) -> Float[np.ndarray, "3 3"]:
 def turned(
     xyz: Float[np.ndarray, "n 3"], azimuth: float, elevation: float
 ) -> tuple[Float[np.ndarray, "n 2"], Float[np.ndarray, " n"]]:
-    """Places on the picture plane, in float32 and in the cloud's units, and nearness to the eye in the same units.
+    """Return positions on the image plane in float32, and nearness to the camera, in the cloud's units.
 
     The projection is parallel: lengths in the plane are those of the cloud, whatever the distance.
     """
@@ -44,15 +44,18 @@ def turned(
     return np.ascontiguousarray(seen[:, :2]), np.ascontiguousarray(seen[:, 2])
 
 
-def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> Float[np.ndarray, "n k"]:
-    """The `k` principal components of the rows of all parts together, each row made a unit vector first.
+def components(
+    parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3, *, every: int = 1
+) -> Float[np.ndarray, "n k"]:
+    """Return the `k` principal components of all parts together, after normalizing each row.
 
     Args:
         parts: Images and texts of a snapshot; None for what it has not.
         k: Coordinates a row.
+        every: The axes are those of each so many-th row of each part.
     """
     there = [part for part in parts if part is not None]
-    mean, axes = _main_axes(there, k)
+    mean, axes = _main_axes([part[::every] for part in there], k)
     points, done = np.empty((sum(map(len, there)), k), np.float32), 0
     for block in _unit_blocks(there):
         points[done : done + len(block)] = (block - mean) @ axes
@@ -63,7 +66,7 @@ def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> 
 def _main_axes(
     parts: Sequence[Float[np.ndarray, "_ d"]], k: int
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"]]:
-    """Mean of the unit rows of all parts, and the directions in which they vary most."""
+    """Return the mean of all normalized rows, and their directions of largest variance."""
     d = parts[0].shape[1]
     # Once through the rows, in blocks: a million wide embeddings are never there in float64 all at once.
     n, total, products = sum(map(len, parts)), np.zeros(d), np.zeros((d, d))

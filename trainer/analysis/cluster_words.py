@@ -1,4 +1,4 @@
-"""Groups of embeddings that lie together, and the words that tell each group's captions from the others'."""
+"""Clusters of embeddings, and the words that distinguish each cluster's captions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STOP: Final = frozenset(_WORD.findall(_FILLERS))
 
 @dataclass(frozen=True)
 class ClusterWords:
-    """Groups in an embedding space, the largest first.
+    """Clusters in an embedding space, largest first.
 
     Attributes:
         group: Number of each row's group.
@@ -58,7 +58,7 @@ def cluster_words(
     seed: int = 0,
     progress: Callable[[float, str], None] | None = None,
 ) -> ClusterWords:
-    """Groups the rows by k-means in the embedding space and names each group by its captions' distinctive words.
+    """Cluster the rows with k-means in the embedding space and name each cluster by its captions' distinctive words.
 
     Args:
         vectors: Unit embeddings; rows that are not finite are in group 0.
@@ -88,7 +88,7 @@ def cluster_words(
 
 
 def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
-    """Centers of Lloyd's algorithm begun as k-means++ (Arthur and Vassilvitskii, 2007); fewer if rows coincide.
+    """Return the centers of Lloyd's algorithm after k-means++ (Arthur and Vassilvitskii, 2007); fewer for duplicates.
 
     Args:
         vectors: Finite rows.
@@ -116,7 +116,7 @@ def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) 
 
 
 def nearest_center(vectors: Float[np.ndarray, "n d"], centers: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
-    """Number of the center nearest to each row; the first of equally near ones, 0 for rows that are not finite."""
+    """Return the index of the center nearest to each row, the first of ties; 0 for rows that are not finite."""
     found = np.zeros(len(vectors), np.int64)
     for rows in row_blocks(len(vectors), max(len(centers), vectors.shape[1])):
         found[rows] = _squared(_finite(exact(vectors[rows])), centers).argmin(1)
@@ -126,7 +126,7 @@ def nearest_center(vectors: Float[np.ndarray, "n d"], centers: Float[np.ndarray,
 def distinctive_words(
     captions: Sequence[str], group: Int[np.ndarray, " n"], groups: int, *, most: int = 2
 ) -> tuple[tuple[str, ...], ...]:
-    """The `most` words of largest class-based tf-idf of each group, the best first, ties in alphabetical order.
+    """Return each group's `most` words by class-based tf-idf, best first, ties in alphabetical order.
 
     Weight of word t in group c: tf(t, c) log(1 + A / f(t)), with tf the share of the group's words, f(t) how often t
     is said in all groups and A the mean number of words of a group (Grootendorst, BERTopic, 2022,
@@ -152,7 +152,7 @@ def distinctive_words(
 
 
 def _told_apart(words: Sequence[Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
-    """The best words of each group; of two groups with the same ones the later's last gives way to its next best."""
+    """Return each group's best words; if two groups tie, the later one replaces its last word by its next best."""
     named: list[tuple[str, ...]] = []
     for candidates in words:
         tried = [(*candidates[: most - 1], word) for word in candidates[most - 1 :]] or [tuple(candidates)]
@@ -162,7 +162,7 @@ def _told_apart(words: Sequence[Sequence[str]], most: int) -> tuple[tuple[str, .
 
 
 def words_of(caption: str) -> list[str]:
-    """The words of a caption in lower case, each as often as it is said, without numbers and fillers."""
+    """Return a caption's words in lower case, with repetitions, without numbers and stop words."""
     return [word for word in _WORD.findall(caption.lower()) if word not in _STOP]
 
 

@@ -1,4 +1,4 @@
-"""Images made worse in five ways at five severities, the same for every model that is asked.
+"""Corrupt images in five ways at five severities, identically for every model.
 
 Kinds and, where it has them, severities are those of Hendrycks and Dietterich, Benchmarking Neural Network Robustness
 to Common Corruptions and Perturbations, 2019, https://arxiv.org/abs/1903.12261; blur is scaled to the image's side.
@@ -29,7 +29,7 @@ OCCLUSION: Final = (0.05, 0.1, 0.2, 0.3, 0.45)
 def corrupt(
     images: UInt8[np.ndarray, "n s s 3"], kind: str, severity: int, *, first: int = 0, seed: int = 0
 ) -> UInt8[np.ndarray, "n s s 3"]:
-    """The images with one corruption; image i is drawn from (seed, first + i) alone, so parts give what a whole gives.
+    """Corrupt images; image i depends on (seed, first + i) only, so that parts give the same as the whole.
 
     Args:
         images: Left as they are.

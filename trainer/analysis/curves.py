@@ -1,4 +1,4 @@
-"""Training curves: smoothing that starts unbiased, and thinning that keeps every peak."""
+"""Training curves: smoothing with bias correction, and thinning that keeps every peak."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BLOCK: Final = 256
 
 
 def smooth(values: Float[np.ndarray, " n"], weight: float) -> Float[np.ndarray, " n"]:
-    """Exponential moving average of the finite values, bias-corrected, so that it starts at the first one.
+    """Return the bias-corrected exponential moving average of the finite values, which starts at the first one.
 
     Entry t averages entries s <= t with weights `weight ** (t - s)`; 0 changes nothing. Values that are not finite
     stay as they are and do not spread.
@@ -31,7 +31,7 @@ def smooth(values: Float[np.ndarray, " n"], weight: float) -> Float[np.ndarray, 
 
 
 def thin(values: Float[np.ndarray, " n"], limit: int) -> Int[np.ndarray, " m"]:
-    """Positions, in order, of at most `limit` entries that draw the same curve, no peak and no gap lost.
+    """Return ordered positions of at most `limit` entries that draw the same curve, with all peaks and gaps.
 
     Kept are the first and the last, and of each stretch of equal length its smallest, its largest and its first
     entry that is not finite.
@@ -60,7 +60,7 @@ def thin(values: Float[np.ndarray, " n"], limit: int) -> Int[np.ndarray, " m"]:
 
 
 def _moving_average(values: np.ndarray, weight: float) -> np.ndarray:
-    """`out[t] = weight * out[t - 1] + (1 - weight) * values[t]` from 0, as one matrix product a block of entries."""
+    """Return `out[t] = weight * out[t - 1] + (1 - weight) * values[t]` from 0, as one matrix product per block."""
     n = len(values)
     blocks = np.pad(values, (0, -n % _BLOCK)).reshape(-1, _BLOCK)
     lag = np.arange(_BLOCK)[:, None] - np.arange(_BLOCK)

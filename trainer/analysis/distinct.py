@@ -1,4 +1,4 @@
-"""Which rows are one item, and which items answer a question rightly: equal captions are one text, equal pictures one.
+"""Identify identical items, so that equal captions or images count as one correct result.
 
 A ranking is over distinct items. Were a caption that a hundred pictures share a hundred entries, the first five of a
 ranking would be one wrong caption five times, and ranks and recalls would measure how often captions repeat.
@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 @dataclass(frozen=True)
 class DistinctItems:
-    """What one modality is asked about the other: the distinct items that are ranked, and which of them are right.
+    """The distinct items to rank for one query direction, and which of them are correct.
 
     Items and questions are numbered in the order in which they first occur.
 
@@ -34,17 +34,17 @@ class DistinctItems:
     starts: Int[np.ndarray, " q+1"]
 
     def __len__(self) -> int:
-        """Distinct items."""
+        """Return the number of distinct items."""
         return len(self.rows)
 
     def gallery(self, vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "g d"]:
-        """One vector of each distinct item; the vectors themselves where all are distinct."""
+        """Return one vector per distinct item; the vectors themselves if all are distinct."""
         return vectors if len(self.rows) == len(vectors) else vectors[self.rows]
 
     def cells(
         self, questions: Int[np.ndarray, " b"]
     ) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"], Int[np.ndarray, " b"]]:
-        """The right answers of some questions as (line, column) of a block, and where each line begins among them."""
+        """Return the correct items of some queries as (line, column) of a block, and where each line begins."""
         sizes = self.starts[questions + 1] - self.starts[questions]
         first = np.cumsum(sizes) - sizes
         line = np.repeat(np.arange(len(questions)), sizes)
@@ -54,7 +54,7 @@ class DistinctItems:
 
 @dataclass(frozen=True)
 class Matching:
-    """Pairs as questions both ways.
+    """The correct items in both query directions.
 
     Attributes:
         texts: Images ask; the distinct captions answer, right are all of the same picture.
@@ -66,7 +66,7 @@ class Matching:
 
 
 def matching(captions: Int[np.ndarray, " n"], images: Int[np.ndarray, " n"] | None = None) -> Matching:
-    """Who answers whom rightly among n pairs.
+    """Return which items are correct for each query among n pairs.
 
     Args:
         captions: Equal exactly where the captions are.
@@ -78,13 +78,13 @@ def matching(captions: Int[np.ndarray, " n"], images: Int[np.ndarray, " n"] | No
 
 
 def one_to_one(n: int) -> DistinctItems:
-    """Row i answers row i alone."""
+    """Return the matching where row i is correct only for row i."""
     rows = np.arange(n)
     return DistinctItems(rows, rows, rows, rows, np.arange(n + 1))
 
 
 def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> DistinctItems:
-    """Of n pairs, what the side numbered `asking` is answered by the side numbered `answering`."""
+    """Return the correct items among `answering` for the queries `asking` of n pairs."""
     question, _ = _in_order(asking)
     place, rows = _in_order(answering)
     edges = np.unique(question * max(len(rows), 1) + place)
@@ -94,14 +94,14 @@ def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> 
 
 
 def numbered(values: Sequence[str]) -> Int[np.ndarray, " n"]:
-    """Numbers that are equal exactly where the values are; an empty value says nothing and equals no other."""
+    """Return integers that are equal exactly where the values are; an empty value equals no other."""
     seen: dict[str, int] = {}
     found = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, len(values))
     return apart(found, found == seen.get("", -1))
 
 
 def apart(numbers: Int[np.ndarray, " n"], unknown: np.ndarray) -> Int[np.ndarray, " n"]:
-    """The numbers, with one of its own for each row that is `unknown`."""
+    """Return the numbers, with a unique one for each `unknown` row."""
     alone = np.flatnonzero(unknown)
     found = np.array(numbers, np.int64)
     found[alone] = int(found.max(initial=-1)) + 1 + np.arange(len(alone))
@@ -109,7 +109,7 @@ def apart(numbers: Int[np.ndarray, " n"], unknown: np.ndarray) -> Int[np.ndarray
 
 
 def equal_rows(numbers: Int[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-    """Numbers that are equal where `numbers` are and the vectors are the same, bit for bit."""
+    """Return integers that are equal where both `numbers` and the vectors (bitwise) are."""
     numbers = np.asarray(numbers)
     found = np.arange(len(numbers))
     place = _in_order(numbers)[0]
@@ -121,7 +121,7 @@ def equal_rows(numbers: Int[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]
 
 
 def _in_order(numbers: Int[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " g"]]:
-    """Numbers from 0 in the order in which the values first occur, and the row where each first does."""
+    """Return integers from 0 in order of first occurrence, and the row of each first occurrence."""
     _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), np.int64)

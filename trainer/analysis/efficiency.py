@@ -1,4 +1,4 @@
-"""Data efficiency: how well models answer after so many pairs seen, and how many pairs an answer costs."""
+"""Data efficiency: the score of models by pairs seen, and the pairs needed for a score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Curve = tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
 
 @dataclass(frozen=True)
 class Band:
-    """Curves of several seeds as one.
+    """The curves of several seeds as one.
 
     Attributes:
         pairs: Pairs seen at which every curve was measured, ascending.
@@ -28,7 +28,7 @@ class Band:
 
 
 def band(curves: Sequence[Curve]) -> Band:
-    """Mean and deviation where all curves have a value: nothing is made up between measurements.
+    """Return mean and standard deviation where all curves have a value, without extrapolation.
 
     Raises:
         ValueError: There are no curves.
@@ -45,7 +45,7 @@ def band(curves: Sequence[Curve]) -> Band:
 
 
 def pairs_to_reach(pairs: Int[np.ndarray, " k"], values: Float[np.ndarray, " k"], level: float) -> float | None:
-    """Pairs seen when the curve, straight between its points, first reaches `level`; None if it never does."""
+    """Return the pairs seen when the linearly interpolated curve first reaches `level`; None if it never does."""
     reached = np.flatnonzero(values >= level)
     if not len(reached):
         return None

@@ -1,14 +1,15 @@
-"""How alike two embeddings of the same items are: item by item (neighbors, Procrustes) and as wholes (CKA, RSA)."""
+"""Similarity of two embeddings of the same items: per item (neighbors, Procrustes) and overall (CKA, RSA)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import exact, inner_products, ranked, row_blocks
 
 SQUARE: Final = 4_096
 """Rows and columns of a tile when all rows ask for their neighbors."""
@@ -21,10 +22,10 @@ def neighbor_rows(
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
 ) -> Int[np.ndarray, "m k"]:
-    """Rows of the `k` other vectors most similar to each, by inner product, nearest first; itself is not its own.
+    """Return the `k` rows most similar to each by inner product, nearest first, without itself.
 
-    Equally near vectors come by row number. At most n - 1 columns. Not-a-number vectors are nobody's neighbors
-    before all others. Block by block: memory is O(n k).
+    Equally near vectors come by row number; `tiles.inner_products` says what is equally near. At most n - 1 columns.
+    Not-a-number vectors are nobody's neighbors before all others. Block by block: memory is O(n k).
 
     Args:
         vectors: Unit embeddings.
@@ -32,8 +33,8 @@ def neighbor_rows(
         rows: The rows that ask; None: all.
         progress: Told after each block.
     """
-    vectors = exact(vectors)
     n = len(vectors)
+    vectors = ranked(vectors, n * n)
     kept = max(0, min(k, n - 1))
     if n > 2 * SQUARE and 0 < kept < SQUARE and (rows is None or len(rows) == n):
         return _all_neighbors(vectors, kept, progress)
@@ -44,7 +45,7 @@ def neighbor_rows(
     for block in row_blocks(len(asked), n):
         if progress is not None:
             progress(block.start / len(asked), "")
-        similarity = vectors[asked[block]] @ vectors.T
+        similarity = inner_products(vectors[asked[block]], vectors)
         np.copyto(similarity, -np.inf, where=np.isnan(similarity))
         similarity[np.arange(len(similarity)), asked[block]] = -np.inf
         found[block] = largest(similarity, kept)
@@ -52,7 +53,7 @@ def neighbor_rows(
 
 
 def _all_neighbors(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress | None) -> Int[np.ndarray, "n k"]:
-    """Neighbors of every row, from half of the products: a tile of rows with columns is one of columns with rows too.
+    """Return the neighbors of every row from half of the products, because a tile serves its rows and its columns.
 
     Every block of rows meets the tiles of its columns in ascending order, so what comes later must be strictly nearer
     to take a place: equally near rows stay in the order of their numbers.
@@ -78,7 +79,7 @@ def _all_neighbors(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress
 def _take_nearer(
     similarity: Float[np.ndarray, "b m"], best: Float[np.ndarray, "b k"], found: Int[np.ndarray, "b k"], start: int
 ) -> None:
-    """Puts the columns of a tile that are nearer than what was found into `best` and `found`, nearest first."""
+    """Merge the nearer columns of a tile into `best` and `found`, nearest first."""
     k = best.shape[1]
     if start == 0:
         first = np.ascontiguousarray(similarity)
@@ -104,7 +105,7 @@ def _take_nearer(
 
 
 def largest(values: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
-    """Columns of the `k` largest values of each line, largest first, equal ones by column number. No NaN, k <= n."""
+    """Return the columns of the `k` largest values per line, largest first, ties by column. No NaN, k <= n."""
     if 4 * k >= values.shape[1]:
         return np.argsort(-values, axis=1, kind="stable")[:, :k]
     few = np.argpartition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :]
@@ -120,14 +121,14 @@ def largest(values: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
 
 
 def jaccard(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
-    """Shared members of line i of both over all members of either, 0 to 1; each line holds a member once."""
+    """Return the Jaccard index of line i of both, 0 to 1; members are unique per line."""
     shared = shared_members(first, second).sum(1)
     either = first.shape[1] + second.shape[1] - shared
     return np.where(either > 0, shared / np.maximum(either, 1), np.nan)
 
 
 def shared_members(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n j"]) -> Bool[np.ndarray, "n k"]:
-    """Whether each member of `first` is in the same line of `second`."""
+    """Return whether each member of `first` is in the same line of `second`."""
     shared = np.zeros(first.shape, bool)
     for rows in row_blocks(len(first), first.shape[1] * max(second.shape[1], 1)):
         shared[rows] = (first[rows, :, None] == second[rows, None, :]).any(2)
@@ -135,9 +136,9 @@ def shared_members(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n j"]
 
 
 def procrustes_residuals(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> Float[np.ndarray, " n"]:
-    """How far each item of `first` stays from its place in `second` after the best rotation, reflection and scale.
+    """Return each item's distance after the best rotation, reflection and scaling of `first` to `second`.
 
-    Both are centerd and brought to root mean square length 1; then `|s x_i R - y_i|` with the orthogonal R and the
+    Both are centered and brought to root mean square length 1; then `|s x_i R - y_i|` with the orthogonal R and the
     scale s of least squares: 0 the same shape, 1 as far as a typical item is from the center. Unlike widths are
     padded with zeros. The mean square is 1 minus the squared correlation of both configurations.
 
@@ -164,7 +165,7 @@ def procrustes_residuals(first: Float[np.ndarray, "n d"], second: Float[np.ndarr
 
 
 def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Linear centerd kernel alignment, 0 to 1: 1 where both differ by rotation, scale and shift only.
+    """Return linear centered kernel alignment, 0 to 1: 1 for rotation, scaling and translation only.
 
     `|Yc' Xc|² / (|Xc' Xc| |Yc' Yc|)` with Frobenius norms. With fewer items than dimensions it is near 1 for
     anything, so give n with it. Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
@@ -182,21 +183,21 @@ def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]
 
 
 def cka_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """Centerd rows in float32, scaled so that the Frobenius norm of `X' X` is 1; NaN where they do not vary."""
-    centerd = exact(vectors) - exact(vectors).mean(0, dtype=np.float64)
-    gram = float(np.linalg.norm(centerd.T @ centerd))
-    if not gram > 1e-12 * max(len(centerd), 1):
-        return np.full(centerd.shape, np.nan, np.float32)
-    return (centerd / np.sqrt(gram)).astype(np.float32)
+    """Return centered rows in float32, scaled to unit Frobenius norm of `X' X`; NaN if constant."""
+    centered = exact(vectors) - exact(vectors).mean(0, dtype=np.float64)
+    gram = float(np.linalg.norm(centered.T @ centered))
+    if not gram > 1e-12 * max(len(centered), 1):
+        return np.full(centered.shape, np.nan, np.float32)
+    return (centered / np.sqrt(gram)).astype(np.float32)
 
 
 def cka_of_profiles(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """`linear_cka` of two embeddings whose profiles are known, to about 1e-5: one product instead of three."""
+    """Return `linear_cka` from known profiles, accurate to about 1e-5, with one product instead of three."""
     return float(np.square(first.T @ second, dtype=np.float64).sum())
 
 
 def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Representational similarity: Spearman correlation of all pairwise cosines of both, -1 to 1.
+    """Return representational similarity: Spearman correlation of both embeddings' pairwise cosines, -1 to 1.
 
     Holds n (n - 1) / 2 numbers, so give a sample of at most some thousand rows. NaN where one side's cosines are all
     equal or there are fewer than two pairs. Kriegeskorte, Mur & Bandettini, Representational similarity analysis,
@@ -206,7 +207,7 @@ def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> fl
 
 
 def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
-    """Ranks of all n (n - 1) / 2 cosines, centerd and of length 1; NaN where they do not vary. See `rsa`."""
+    """Return the ranks of all n (n - 1) / 2 cosines, centered, with unit norm; NaN if constant. See `rsa`."""
     # Rows repeat, and with them cosines: those that differ by the order of summing only are ties.
     cosines = _cosines(vectors)[np.triu_indices(len(vectors), 1)].round(12)
     if len(cosines) < 2 or not np.isfinite(cosines).all():
@@ -218,12 +219,38 @@ def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
 
 
 def rsa_of_profiles(first: Float[np.ndarray, " m"], second: Float[np.ndarray, " m"]) -> float:
-    """`rsa` of two embeddings whose profiles are known: each is computed once for a whole matrix."""
+    """Return `rsa` from known profiles, each computed once for a whole matrix."""
     return float(first @ second) if len(first) else float("nan")
 
 
+def compare_spaces(
+    spaces: Sequence[Float[np.ndarray, "n _"]], k: int, most_rsa: int, progress: Progress
+) -> dict[str, Float[np.ndarray, "m m"]]:
+    """Return linear CKA, RSA (of at most `most_rsa` rows) and mean overlap of `k` neighbors for all pairs of spaces.
+
+    A symmetric matrix for each; NaN where a space does not vary. What is computed of one space alone is computed once.
+    """
+    count = len(spaces)
+    found = {key: np.full((count, count), np.nan) for key in ("cka", "rsa", "neighbors")}
+    few = np.sort(np.random.default_rng(1).choice(len(spaces[0]), min(len(spaces[0]), most_rsa), replace=False))
+    near: list[np.ndarray] = []
+    ranked: list[np.ndarray] = []
+    profiles: list[np.ndarray] = []
+    whole = count * (count + 1) // 2
+    for i, vectors in enumerate(spaces):
+        near.append(neighbor_rows(vectors, k))
+        ranked.append(rsa_profile(vectors[few]))
+        profiles.append(cka_profile(vectors))
+        for j in range(i + 1):
+            progress((i * (i + 1) // 2 + j) / whole, f"{i + 1} of {count} spaces")
+            found["cka"][i, j] = found["cka"][j, i] = cka_of_profiles(profiles[i], profiles[j])
+            found["rsa"][i, j] = found["rsa"][j, i] = rsa_of_profiles(ranked[i], ranked[j])
+            found["neighbors"][i, j] = found["neighbors"][j, i] = float(jaccard(near[i], near[j]).mean())
+    return found
+
+
 def _ranked(values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """Mean rank of each value among all."""
+    """Return the mean rank of each value."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return (last - (count - 1) / 2)[place.reshape(-1)]
@@ -237,7 +264,7 @@ def _cosines(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:
 
 
 def _center(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], float]:
-    """Mean of the rows, and root mean square distance to it; 0 where rounding is all that there is."""
+    """Return the mean row and the RMS distance to it; 0 if only rounding error is left."""
     if not len(vectors):
         return np.zeros(vectors.shape[1]), 0.0
     center = exact(vectors).mean(0, dtype=np.float64)
@@ -251,5 +278,5 @@ def _center(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"],
 def _padded(
     rows: Float[np.ndarray, "b d"], center: Float[np.ndarray, " d"], length: float, width: int
 ) -> Float[np.ndarray, "b width"]:
-    centerd = (rows.astype(np.float64) - center) / length
-    return np.pad(centerd, ((0, 0), (0, width - centerd.shape[1])))
+    centered = (rows.astype(np.float64) - center) / length
+    return np.pad(centered, ((0, 0), (0, width - centered.shape[1])))

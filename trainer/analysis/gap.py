@@ -1,4 +1,4 @@
-"""Closing the gap between the modalities, and what that costs or gains."""
+"""Close the modality gap, to measure the effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def close_gap(
     *,
     gap: Float[np.ndarray, " d"] | None = None,
 ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
-    """Both modalities with `share` of the gap closed, as unit rows of the same dtype; 0 leaves all as it is.
+    """Return both modalities as unit rows with `share` of the gap closed, in the same dtype; 0 changes nothing.
 
     `shift` moves images by -share/2 and texts by +share/2 of the gap, then renormalizes: the experiment of Liang et
     al., Mind the Gap, 2022, https://arxiv.org/abs/2203.02053, section 4.2. Beyond 1 the modalities change sides.

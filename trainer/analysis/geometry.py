@@ -1,4 +1,4 @@
-"""Where embeddings lie on the sphere: gap, alignment, uniformity, spread of the spectrum."""
+"""Geometry of embeddings on the sphere: gap, alignment, uniformity, spectrum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.analysis.tiles import exact, row_blocks
 def modality_gap(
     image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "m d"]
 ) -> tuple[Float[np.ndarray, " d"], float]:
-    """Mean image minus mean text, and its length.
+    """Return mean image minus mean text, and its norm.
 
     Liang et al., Mind the Gap: Understanding the Modality Gap, 2022, https://arxiv.org/abs/2203.02053
     """
@@ -20,7 +20,7 @@ def modality_gap(
 
 
 def alignment(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> float:
-    """Mean squared distance of an image to its text: 0 is best, 2 is what unrelated directions have.
+    """Return the mean squared distance of an image to its text: 0 is best, 2 is expected for unrelated directions.
 
     Wang & Isola, Understanding Contrastive Representation Learning through Alignment and Uniformity, 2020,
     https://arxiv.org/abs/2005.10242
@@ -29,7 +29,7 @@ def alignment(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -
 
 
 def uniformity(vectors: Float[np.ndarray, "n d"], t: float = 2.0) -> float:
-    """Logarithm of the mean over pairs of rows of exp(-t * squared distance): 0 collapsed, lower is more uniform.
+    """Return log of the mean over pairs of exp(-t * squared distance): 0 if collapsed, lower is more uniform.
 
     Unit rows are assumed. Block by block; NaN with fewer than two rows. Wang & Isola, 2020, as `alignment`.
     """
@@ -47,14 +47,14 @@ def uniformity(vectors: Float[np.ndarray, "n d"], t: float = 2.0) -> float:
 
 
 def effective_eigenvalues(vectors: Float[np.ndarray, "n d"], share: float = 0.99) -> int:
-    """How many directions, largest first, hold `share` of the variance of the rows; 0 without any variance.
+    """Return the number of leading principal directions that hold `share` of the variance; 0 without variance.
 
     The measure of the CLOOB blog (Fuerst et al., 2022, https://arxiv.org/abs/2110.11316).
     """
-    centerd = exact(vectors).astype(np.float64)
-    centerd -= centerd.mean(0)
-    eigenvalues = np.linalg.eigvalsh(centerd.T @ centerd)[::-1].clip(min=0)
-    if eigenvalues.sum() <= np.finfo(np.float64).eps * len(centerd):
+    centered = exact(vectors).astype(np.float64)
+    centered -= centered.mean(0)
+    eigenvalues = np.linalg.eigvalsh(centered.T @ centered)[::-1].clip(min=0)
+    if eigenvalues.sum() <= np.finfo(np.float64).eps * len(centered):
         return 0
     # The running sum may end a rounding below 1; the tolerance keeps the answer at most d.
     reached = np.cumsum(eigenvalues) / eigenvalues.sum() >= share - 1e-12
@@ -62,7 +62,7 @@ def effective_eigenvalues(vectors: Float[np.ndarray, "n d"], share: float = 0.99
 
 
 def ajne(vectors: Float[np.ndarray, "n d"]) -> float:
-    """Ajne's statistic n/4 - (sum over pairs of their angle) / (n pi): about .25 if uniform, n/4 if all rows are equal.
+    """Return Ajne's n/4 - (sum of pairwise angles) / (n pi): about .25 if uniform, n/4 if all rows are equal.
 
     Off uniformity it grows with n, so give n with it; it does not see a lack of uniformity that is symmetric about
     the origin. Prentice, On invariant tests of uniformity for directions and orientations, 1978. Block by block.

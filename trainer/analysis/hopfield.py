@@ -1,4 +1,4 @@
-"""What a Hopfield retrieval averages: the share of each stored pattern, and how many of them count."""
+"""Hopfield retrieval: the weight of each stored pattern, and the effective number of patterns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GLOBAL_SHARE: Final = 0.5
 
 
 def circle_patterns(n: int, seed: int) -> Float[np.ndarray, "n 2"]:
-    """`n` points on the unit circle, one somewhere in each n-th of it, in the order of their angles."""
+    """Return `n` points on the unit circle by angle, one at a random place in each n-th of it."""
     angles = 2 * math.pi * (np.arange(n) + np.random.default_rng(seed).uniform(0, 0.8, n)) / n
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
@@ -31,7 +31,7 @@ def circle_patterns(n: int, seed: int) -> Float[np.ndarray, "n 2"]:
 def retrieval_shares(
     state: Float[np.ndarray, " d"], stored: Float[np.ndarray, "n d"], beta: float
 ) -> Float[np.ndarray, " n"]:
-    """Share of each stored pattern in what the state retrieves: `softmax(beta stored state)`.
+    """Return each stored pattern's weight in the retrieval: `softmax(beta stored state)`.
 
     Ramsauer et al., Hopfield Networks is All You Need, 2020, https://arxiv.org/abs/2008.02217, equation 3.
     """
@@ -44,20 +44,20 @@ def retrieval_shares(
 
 
 def entropy(shares: Float[np.ndarray, " n"]) -> float:
-    """Entropy of the shares in nats: 0 where one pattern has all, `ln n` where all are equal."""
+    """Return the entropy of the shares in nats: 0 if one pattern has all, `ln n` if all are equal."""
     some = shares[shares > 0]
     return float(-(some * np.log(some)).sum()) + 0.0  # -0 would be shown as such
 
 
 def effective_number(shares: Float[np.ndarray, " n"]) -> float:
-    """How many patterns the retrieval averages: the exponential of the entropy, from 1 to n."""
+    """Return the effective number of patterns averaged: the exponential of the entropy, from 1 to n."""
     return math.exp(entropy(shares))
 
 
 def effective_numbers(
     state: Float[np.ndarray, " d"], stored: Float[np.ndarray, "n d"], betas: Float[np.ndarray, " m"]
 ) -> Float[np.ndarray, " m"]:
-    """`effective_number` of the retrieval for each beta."""
+    """Return `effective_number` of the retrieval for each beta."""
     logits = betas[:, None] * (stored @ state)
     logits -= logits.max(axis=1, keepdims=True)
     weights = np.exp(logits)
@@ -69,7 +69,7 @@ def effective_numbers(
 def self_weight(
     n: Float[np.ndarray, " m"] | int, beta: Float[np.ndarray, " m"] | float, cosine: float = 0.0
 ) -> Float[np.ndarray, " m"]:
-    """Share a stored pattern has in its own retrieval if all `n - 1` others lie at `cosine` to it.
+    """Return a stored pattern's weight in its own retrieval if the `n - 1` others have this `cosine` to it.
 
     `e^beta / (e^beta + n - 1)` at cosine 0; otherwise with beta (1 - cosine) in place of beta.
     """
@@ -77,7 +77,7 @@ def self_weight(
 
 
 def equal_self_weight_beta(n: Float[np.ndarray, " m"] | int) -> Float[np.ndarray, " m"]:
-    """The beta that keeps, at cosine 0, the self-weight that CLOOB has with beta 8 at n = 512.
+    """Return the beta that keeps, at cosine 0, the self-weight of CLOOB's beta 8 at n = 512.
 
     `8 + ln((n - 1) / 511)`. Derived here; neither in the paper nor tried in a long training yet.
     """
@@ -86,7 +86,7 @@ def equal_self_weight_beta(n: Float[np.ndarray, " m"] | int) -> Float[np.ndarray
 
 @dataclass(frozen=True)
 class Trail:
-    """What happens to a state that is updated again and again: `states[0]` is the query itself.
+    """The iterations of a state under repeated updates: `states[0]` is the query.
 
     Attributes:
         states: Before the first and after each update; not normalized.
@@ -102,7 +102,7 @@ class Trail:
 
 
 def energy(state: Float[np.ndarray, " d"], stored: Float[np.ndarray, "n d"], beta: float) -> float:
-    """The energy that every update lowers: `-lse(beta, X xi) + xi.xi / 2 + ln(n) / beta + max |x|^2 / 2`.
+    """Return the energy that updates lower: `-lse(beta, X xi) + xi.xi / 2 + ln(n) / beta + max |x|^2 / 2`.
 
     At least 0. Ramsauer et al., Hopfield Networks is All You Need, 2020, https://arxiv.org/abs/2008.02217, equation 1.
     """
@@ -123,7 +123,7 @@ def updates(
     tolerance: float = 1e-5,
     progress: Progress | None = None,
 ) -> Trail:
-    """The states that `xi <- X^T softmax(beta X xi)` runs through, until one stays where it is.
+    """Iterate `xi <- X^T softmax(beta X xi)` to a fixed point and return all states.
 
     CLOOB makes one such update and normalizes its result; here nothing is normalized, because only then the energy
     falls. Memory is O(n).
@@ -150,7 +150,7 @@ def updates(
 
 
 def fixed_point_kind(number: float, n: int) -> Kind:
-    """What a fixed point is, by the effective number of patterns that it averages.
+    """Classify a fixed point by the effective number of patterns that it averages.
 
     At most 1.5 of them: a single pattern. More than half of all: the global average. Between: metastable, the average
     of a group. The three kinds are those of Ramsauer et al., 2020; the two bounds are ours.
@@ -161,7 +161,7 @@ def fixed_point_kind(number: float, n: int) -> Kind:
 
 
 def top_shares(shares: Float[np.ndarray, " n"], k: int) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"], float]:
-    """Places of the `k` largest shares, largest first, those shares, and what the rest has together."""
+    """Return the places of the `k` largest shares, largest first, these shares, and the sum of the others."""
     k = min(k, len(shares))
     places = np.argpartition(shares, len(shares) - k)[len(shares) - k :]
     places = places[np.lexsort((places, -shares[places]))]
@@ -174,7 +174,7 @@ def effective_grid(
     betas: Float[np.ndarray, " b"],
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "m b"]:
-    """`effective_number` of the retrieval of each state at each beta; block by block, memory O(n)."""
+    """Return `effective_number` for each state and beta; block by block, memory O(n)."""
     stored, states = exact(stored), exact(states)
     grid = np.empty((len(states), len(betas)))
     for rows in row_blocks(len(states), len(stored), cells=CELLS // 4):
@@ -192,7 +192,7 @@ def effective_grid(
 
 @dataclass(frozen=True)
 class FourRetrievals:
-    """The retrievals of one pair, unit rows, and the cosines of its partners before and after.
+    """The retrievals of one pair as unit rows, and the cosines of its partners before and after.
 
     Attributes:
         u_x: The image among the images. `u_y`: the text among the images. `v_x`: the image among the texts. `v_y`:
@@ -218,7 +218,7 @@ class FourRetrievals:
 def four_retrievals(
     image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], row: int, beta: float
 ) -> FourRetrievals:
-    """U_x, U_y, V_x and V_y of pair `row` among all pairs; nothing is masked, as in training.
+    """Return U_x, U_y, V_x and V_y of pair `row` among all pairs, without masking, as in training.
 
     Fuerst et al., CLOOB, 2022, https://arxiv.org/abs/2110.11316, equations 4 to 7.
     """
@@ -240,13 +240,28 @@ def four_retrievals(
 def matched_after_retrieval(
     image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], beta: float
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Cosines of every pair: before, among the retrieved images (U_x, U_y), among the retrieved texts (V_y, V_x)."""
+    """Return matched cosines: before, among retrieved images (U_x, U_y), among retrieved texts (V_y, V_x)."""
     image, text = exact(image), exact(text)
     among = [
         np.einsum("nd,nd->n", hopfield_retrieval(image, stored, beta), hopfield_retrieval(text, stored, beta))
         for stored in (image, text)
     ]
     return np.einsum("nd,nd->n", image, text), among[0], among[1]
+
+
+def own_weight(state: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "n d"], beta: float, size: int) -> float:
+    """Return the mean weight of row k of `stored` in row k's retrieval by `state`, in whole batches of `size` rows.
+
+    The batches are consecutive rows; an incomplete last one is left out. `1 / size` where all cosines are equal.
+    """
+    size = min(size, len(state))
+    found = []
+    for start in range(0, len(state) - size + 1, size):
+        rows = slice(start, start + size)
+        logits = beta * (exact(state[rows]).astype(np.float64) @ exact(stored[rows]).astype(np.float64).T)
+        weights = np.exp(logits - logits.max(1, keepdims=True))
+        found.append(np.diag(weights) / weights.sum(1))
+    return float(np.concatenate(found).mean())
 
 
 def measured_self_weights(
@@ -257,7 +272,7 @@ def measured_self_weights(
     anchors: int = 256,
     seed: int = 0,
 ) -> Float[np.ndarray, " m"]:
-    """Mean share that a pattern has in its own retrieval among batches of each size, drawn from the rows.
+    """Return a pattern's mean weight in its own retrieval among random batches of each size.
 
     Args:
         vectors: Unit rows to draw from.

@@ -1,4 +1,4 @@
-"""How far a measured share may be from the true one."""
+"""Confidence intervals of a measured share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:
-    """The interval that holds the true share in 95 of 100 samples of size `n` (for `z` 1.96); NaN without a sample.
+    """Return the Wilson interval, which covers the true share in 95 of 100 samples (`z` 1.96); NaN without a sample.
 
     Wilson, Probable inference, the law of succession, and statistical inference, 1927, equation 2; unlike the
     normal approximation it stays inside [0, 1] and has a width at 0 and 1.

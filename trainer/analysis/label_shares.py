@@ -1,4 +1,4 @@
-"""A share of the labels, class by class: what is left to learn from when few images are labeled."""
+"""Stratified shares of the labels, for learning from few labeled images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxtyping import Int
 def labels_of_share(
     targets: Int[np.ndarray, " n"], share: float, *, whole: int | None = None
 ) -> Int[np.ndarray, " c"] | None:
-    """How many labels of each class (0 to the largest) make up `share` of a split, at least one of each that occurs.
+    """Return the number of labels per class (0 to the largest) for a share, at least 1 for each that occurs.
 
     Args:
         targets: Classes of the labeled rows that are there.
@@ -27,7 +27,7 @@ def labels_of_share(
 
 
 def stratified(targets: Int[np.ndarray, " n"], counts: Int[np.ndarray, " c"], *, seed: int) -> Int[np.ndarray, " k"]:
-    """Rows with `counts[c]` of each class c, drawn from the seed, in ascending order."""
+    """Draw `counts[c]` rows of each class c with the seed; ascending."""
     rng = np.random.default_rng(seed)
     drawn = [rng.permutation(np.flatnonzero(targets == value))[:count] for value, count in enumerate(counts.tolist())]
     return np.sort(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)

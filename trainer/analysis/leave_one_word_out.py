@@ -1,4 +1,4 @@
-"""What each word of a caption is worth: cosine and rank with it and without it."""
+"""Importance of each word of a caption: cosine and rank with and without it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORD: Final = re.compile(r"\S+")
 
 
 def without_each_word(caption: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of a caption, and the caption without each of them; a caption of one word leaves an empty one."""
+    """Return a caption's words, and the caption without each of them; a single word leaves an empty caption."""
     words = tuple(_WORD.findall(caption))
     return words, tuple(" ".join(words[:i] + words[i + 1 :]) for i in range(len(words)))
 
@@ -22,7 +22,7 @@ def without_each_word(caption: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def caption_effect(
     texts: Float[np.ndarray, "w d"], image: Float[np.ndarray, "n d"], own: int
 ) -> tuple[Float[np.ndarray, " w"], Int[np.ndarray, " w"]]:
-    """Cosine of each text with image `own`, and the rank (1 = best) of that image among all for the text.
+    """Return each text's cosine to image `own`, and that image's rank (1 = best) for the text.
 
     An image that ties with the own one stands before it, as in `trainer.analysis.retrieval.ranks`. Block by block.
     """
@@ -39,7 +39,7 @@ def caption_effect(
 
 
 def text_axis(plus: Float[np.ndarray, "p d"], minus: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " d"]:
-    """Unit direction from the mean of the texts `minus` to that of `plus`; without `minus`, that of `plus` alone.
+    """Return the unit direction from the mean of `minus` to that of `plus`; of `plus` alone without `minus`.
 
     Zeros if both are the same.
     """
@@ -51,7 +51,7 @@ def text_axis(plus: Float[np.ndarray, "p d"], minus: Float[np.ndarray, "m d"]) -
 
 
 def along(vectors: Float[np.ndarray, "n d"], axis: Float[np.ndarray, " d"]) -> Float[np.ndarray, " n"]:
-    """How far each row lies along an axis, in float32. Block by block."""
+    """Return each row's projection on an axis, in float32; block by block."""
     out = np.empty(len(vectors), np.float32)
     for rows in row_blocks(len(vectors), vectors.shape[1]):
         out[rows] = exact(vectors[rows]) @ axis.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Linear probes as papers report them: logistic regression on frozen features, whole and with few labels a class."""
+"""Linear probes as papers report them: logistic regression on frozen features, with all or few labels per class."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ FEW_SHOT_VALIDATION: Final = 4
 
 @dataclass(frozen=True)
 class ProbeFit:
-    """A fitted linear reading of features."""
+    """A logistic regression on standardized features."""
 
     mean: Float[np.ndarray, " d"]
     scale: Float[np.ndarray, " d"]
     weights: Float[np.ndarray, "d1 c"]
 
     def logits(self, rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n c"]:
-        """Unnormalized log-probabilities of the classes."""
+        """Return unnormalized log-probabilities of the classes."""
         return ((exact(rows) - self.mean) / self.scale) @ self.weights[:-1] + self.weights[-1]
 
     def predict(self, rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-        """The likeliest class of each row; the first of equal ones."""
+        """Return the most likely class of each row, the first of ties."""
         return self.logits(rows).argmax(axis=1)
 
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """A probe's answers.
+    """The predictions of a probe.
 
     Attributes:
         logits: Of each tried row for each class.
@@ -57,11 +57,11 @@ class LinearProbe:
 
     @property
     def predicted(self) -> Int[np.ndarray, " m"]:
-        """Class of each tried row; the first of equal ones."""
+        """The predicted class of each test row, the first of ties."""
         return self.logits.argmax(axis=1)
 
     def places(self, label: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
-        """Place (1 = best) of each tried row's own class; a tie counts against it."""
+        """Return the rank (1 = best) of each test row's own class; ties count against it."""
         own = self.logits[np.arange(len(label)), label]
         return (~(self.logits < own[:, None])).sum(axis=1)
 
@@ -74,7 +74,7 @@ def fit_reading(
     decay: float,
     start: Float[np.ndarray, "d1 c"] | None = None,
 ) -> ProbeFit:
-    """Logistic regression by L-BFGS on directions scaled alike (mean 0, deviation 1 over `rows`).
+    """Fit logistic regression by L-BFGS on features standardized over `rows`.
 
     With `start`, the weights of another decay, it takes fewer steps to the same minimum.
     """
@@ -94,7 +94,7 @@ def chosen_decay(
     *,
     decays: tuple[float, ...] = DECAYS,
 ) -> float:
-    """The decay whose probe reads most validation rows rightly; of equal ones the strongest.
+    """Return the weight decay with the most correct validation rows, the strongest of ties.
 
     From the strongest on, each fit beginning where the last one ended, until two in a row are worse than the best.
     """
@@ -121,7 +121,7 @@ def linear_probe(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LinearProbe:
-    """The probe of Radford et al., 2021, A.3: decay chosen on a part of the training rows, then fitted on all of them.
+    """Fit the probe of Radford et al., 2021, A.3: choose the decay on part of the training rows, then fit all.
 
     Args:
         train: Features with known classes.
@@ -150,7 +150,7 @@ def few_shot(
     shots: int,
     seed: int = 0,
 ) -> LinearProbe | None:
-    """A probe fitted on `shots` rows of every class, drawn from the seed; None where a class has fewer.
+    """Fit a probe on `shots` rows of each class drawn with the seed; None if a class has fewer.
 
     The decay is chosen on min(shots, 4) further rows of every class that has them, as Radford et al., 2021 do.
     """

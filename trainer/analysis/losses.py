@@ -1,4 +1,4 @@
-"""Numpy forms of the objectives, for live panels: equal to `trainer.losses` to 1e-12 in float64.
+"""Numpy versions of the objectives, for live panels: equal to `trainer.losses` to 1e-12 in float64.
 
 Row by block, so that a panel may ask for the loss of a whole snapshot; `progress` is told the share done between
 blocks, and may raise to cancel.
@@ -20,7 +20,7 @@ def info_nce(
     *,
     progress: Progress | None = None,
 ) -> float:
-    """Mean over both directions of the cross-entropy of finding the matched row: the objective of CLIP.
+    """Return the mean cross-entropy of matching rows in both directions: the objective of CLIP.
 
     `ln n` when all cosines are equal, 0 when every match is certain. Figure 3 of Radford et al., Learning
     Transferable Visual Models From Natural Language Supervision, 2021, https://arxiv.org/abs/2103.00020
@@ -36,7 +36,7 @@ def info_loob(
     *,
     progress: Progress | None = None,
 ) -> float:
-    """Mean over anchors of the leave-one-out bound, times tau as in CLOOB; often negative, and that is normal.
+    """Return the mean leave-one-out bound over anchors, times tau as in CLOOB; it is often negative.
 
     `ln(n - 1) / inv_tau` when all cosines are equal. Equation 10 of Fuerst et al., CLOOB: Modern Hopfield Networks
     with InfoLOOB Outperform CLIP, 2022, https://arxiv.org/abs/2110.11316
@@ -56,7 +56,7 @@ def hopfield_retrieval(
     *,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "n d"]:
-    """Unit rows: what each state retrieves from the stored patterns, `softmax(beta state stored^T) stored`.
+    """Return the unit rows that each state retrieves: `softmax(beta state stored^T) stored`.
 
     A stored pattern that equals the state is not masked. Equation 6 of Fuerst et al., 2022, as `info_loob`.
     """
@@ -77,22 +77,39 @@ def cloob(
     inv_tau: float,
     beta: float,
     *,
+    retrieval_share: float = 1.0,
+    residual: bool = False,
     progress: Progress | None = None,
 ) -> float:
-    """InfoLOOB over the retrieved images plus InfoLOOB over the retrieved texts, each times tau.
+    """Return InfoLOOB over the retrieved images plus InfoLOOB over the retrieved texts, each times tau.
 
-    `2 ln(n - 1) / inv_tau` when all cosines are equal. Equation 8 of Fuerst et al., 2022, as `info_loob`.
+    `2 ln(n - 1) / inv_tau` when all cosines are equal. Equation 8 of Fuerst et al., 2022, as `info_loob`. The share
+    and the residual are those of `trainer.losses.cloob`.
 
     Raises:
         ValueError: A single pair.
     """
     total = 0.0
     for half, (own, other) in enumerate(((image, text), (text, image))):
-        parts = [part_of(progress, 3 * half + part, 6) for part in range(3)]
-        anchors = hopfield_retrieval(own, own, beta, progress=parts[0])
-        samples = hopfield_retrieval(other, own, beta, progress=parts[1])
-        total += info_loob(anchors, samples, inv_tau, progress=parts[2])
+        parts = [part_of(progress, 4 * half + part, 8) for part in range(4)]
+        if retrieval_share < 1:
+            total += (1 - retrieval_share) * info_loob(own, other, inv_tau, progress=parts[3])
+        if retrieval_share > 0:
+            anchors, samples = (
+                _retrieved(state, own, beta, residual, told) for state, told in zip((own, other), parts, strict=False)
+            )
+            total += retrieval_share * info_loob(anchors, samples, inv_tau, progress=parts[2])
     return total
+
+
+def _retrieved(
+    state: np.ndarray, stored: np.ndarray, beta: float, residual: bool, progress: Progress | None
+) -> np.ndarray:
+    retrieved = hopfield_retrieval(state, stored, beta, progress=progress)
+    if not residual:
+        return retrieved
+    both = exact(state) + retrieved
+    return both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-12)
 
 
 def _mean_surprise(
@@ -103,7 +120,7 @@ def _mean_surprise(
     leave_out: bool = False,
     progress: Progress | None = None,
 ) -> float:
-    """Mean of log-sum-exp of an anchor's logits (with or without its match) minus the logit of its match."""
+    """Return the mean of logsumexp of an anchor's logits (with or without its match) minus its match's logit."""
     anchors, samples = exact(anchors), exact(samples)
     total = 0.0
     for rows in row_blocks(len(anchors), len(samples)):

@@ -1,4 +1,4 @@
-"""Losses of distances on the unit sphere, how distances are distributed there, and what a sampler picks of them."""
+"""Distance-based losses on the unit sphere, the distribution of distances there, and negative samplers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADMISSIBLE: Final = 1.4
 
 
 def contrastive_matched(distance: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """`d^2 / 2`: a pair of one class is pulled together however near it is.
+    """Return `d^2 / 2`: the loss of a matched pair, which pulls at any distance.
 
     Equation 4 of Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006.
     """
@@ -25,7 +25,7 @@ def contrastive_matched(distance: Float[np.ndarray, " m"]) -> Float[np.ndarray, 
 
 
 def contrastive_unmatched(distance: Float[np.ndarray, " m"], margin: float) -> Float[np.ndarray, " m"]:
-    """`max(margin - d, 0)^2 / 2`: a pair of two classes repels up to the margin. Hadsell et al., 2006, equation 4."""
+    """Return `max(margin - d, 0)^2 / 2`: unmatched pairs repel up to the margin. Hadsell et al., 2006, equation 4."""
     return np.square(np.maximum(margin - distance, 0)) / 2
 
 
@@ -36,7 +36,7 @@ def triplet(
     *,
     squared: bool = True,
 ) -> Float[np.ndarray, " m"]:
-    """`max(d(a, p) - d(a, n) + margin, 0)`, with squared distances unless asked otherwise.
+    """Return `max(d(a, p) - d(a, n) + margin, 0)`, with squared distances by default.
 
     Schroff et al., FaceNet, 2015, https://arxiv.org/abs/1503.03832, equation 3.
     """
@@ -45,7 +45,7 @@ def triplet(
 
 
 def margin_matched(distance: Float[np.ndarray, " m"], beta: float, alpha: float) -> Float[np.ndarray, " m"]:
-    """`max(alpha + d - beta, 0)`: a matched pair need only be nearer than the boundary, not at 0.
+    """Return `max(alpha + d - beta, 0)`: a matched pair need only be inside the boundary, not at 0.
 
     Wu et al., Sampling Matters in Deep Embedding Learning, 2017, https://arxiv.org/abs/1706.07567, equation 7.
     """
@@ -53,12 +53,12 @@ def margin_matched(distance: Float[np.ndarray, " m"], beta: float, alpha: float)
 
 
 def margin_unmatched(distance: Float[np.ndarray, " m"], beta: float, alpha: float) -> Float[np.ndarray, " m"]:
-    """`max(alpha + beta - d, 0)`: an unmatched pair must be beyond the boundary. Wu et al., 2017, equation 7."""
+    """Return `max(alpha + beta - d, 0)`: unmatched pairs must be outside the boundary. Wu et al., 2017, equation 7."""
     return np.maximum(alpha + beta - distance, 0)
 
 
 def log_density(distance: Float[np.ndarray, " ..."], dimension: int) -> Float[np.ndarray, " ..."]:
-    """Logarithm of the density of the distance of two uniform points on the unit sphere of `dimension` >= 2.
+    """Return the log density of the distance of two uniform points on the unit sphere of `dimension` >= 2.
 
     `q(d) ~ d^(n-2) (1 - d^2/4)^((n-3)/2)`, Wu et al., 2017, equation 6; here with its constant
     `2^(n-2) B((n-1)/2, (n-1)/2)`, so that it integrates to 1.
@@ -74,7 +74,7 @@ def log_density(distance: Float[np.ndarray, " ..."], dimension: int) -> Float[np
 def distances_to_uniform(
     anchors: int, others: int, *, dimension: int, seed: int
 ) -> Float[np.ndarray, "anchors others"]:
-    """Distances from each of `anchors` points to `others` uniform points of its own on the unit sphere."""
+    """Return distances from each of `anchors` points to its own `others` uniform points on the unit sphere."""
     rng = np.random.default_rng(seed)
     # Only the share of a point along the anchor matters: one normal number, and the length of all the others.
     along = rng.standard_normal((anchors, others))
@@ -84,7 +84,7 @@ def distances_to_uniform(
 
 
 def distance_weights(distances: Float[np.ndarray, "m n"], dimension: int) -> Float[np.ndarray, "m n"]:
-    """Chance of each negative in distance-weighted sampling: inverse to the density of its distance.
+    """Return each negative's probability in distance-weighted sampling: inverse to its distance's density.
 
     Rows sum to 1. Where no negative of a row is admissible all are equally likely, never NaN. Wu et al., 2017,
     section 4, with the cutoffs of the authors' code.
@@ -100,7 +100,7 @@ def distance_weights(distances: Float[np.ndarray, "m n"], dimension: int) -> Flo
 def drawn_distances(
     distances: Float[np.ndarray, "m n"], to_positive: float, dimension: int, *, seed: int
 ) -> Mapping[str, Float[np.ndarray, " m"]]:
-    """The distance of the negative that each sampler draws for every anchor, by sampler.
+    """Return the distance of the negative drawn by each sampler for every anchor.
 
     Args:
         distances: From m anchors to the n negatives each may take.

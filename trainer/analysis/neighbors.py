@@ -1,4 +1,4 @@
-"""What the nearest neighbors of an embedding know: accuracy without a text tower and without training."""
+"""Nearest-neighbor classification of embeddings: accuracy without a text tower and without training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import inner_products, ranked, row_blocks
 
 NEIGHBORS: Final = 20
 TAU: Final = 0.07
@@ -18,13 +18,13 @@ TAU: Final = 0.07
 def nearest(
     query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int
 ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
-    """Rows of the `k` stored unit vectors most similar to each query, nearest first, and their cosines."""
+    """Return the `k` stored unit vectors most similar to each query, nearest first, and their cosines."""
     k = min(k, len(stored))
-    stored = exact(stored)
+    query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
     rows = np.empty((len(query), k), dtype=np.int64)
     cosines = np.empty((len(query), k), dtype=stored.dtype)
     for block in row_blocks(len(query), len(stored)):
-        similar = exact(query[block]) @ stored.T
+        similar = inner_products(query[block], stored)
         # A stable sort: of equal neighbors the first counts, on every machine.
         rows[block] = np.argsort(-similar, axis=1, kind="stable")[:, :k]
         cosines[block] = np.take_along_axis(similar, rows[block], axis=1)
@@ -34,7 +34,7 @@ def nearest(
 def voted(
     classes: Int[np.ndarray, " m"], rows: Int[np.ndarray, "n k"], cosines: Float[np.ndarray, "n k"], *, tau: float = TAU
 ) -> Int[np.ndarray, " n"]:
-    """The class with the largest sum of `exp(cosine / tau)` among each query's neighbors; negative classes abstain.
+    """Return the class with the largest sum of `exp(cosine / tau)` over neighbors; negative classes are ignored.
 
     Wu et al., Unsupervised Feature Learning via Non-Parametric Instance Discrimination, 2018,
     https://arxiv.org/abs/1805.01978, section 3.4.
@@ -50,7 +50,7 @@ def voted(
 def accuracy(
     asked: Sequence[str], known: Sequence[str], rows: Int[np.ndarray, "n k"], cosines: Float[np.ndarray, "n k"]
 ) -> float:
-    """Share of the queries whose own value is the one their neighbors vote for; NaN without any value.
+    """Return the share of queries whose neighbors vote for the correct value; NaN without values.
 
     Args:
         asked: Value of each query; those with an empty one are left out.

@@ -1,4 +1,4 @@
-"""Placing new points in a picture that is there: each at the weighted middle of its nearest known points."""
+"""Place new points in an existing layout: at the weighted mean of their nearest neighbors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HALVINGS: Final = 48
 
 
 def memberships(distances: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """UMAP's weights of neighbors: exp(-(d - nearest) / sigma); those after the nearest sum to log2(k).
+    """Return UMAP's neighbor weights: exp(-(d - nearest) / sigma); those after the nearest sum to log2(k).
 
     McInnes, Healy, Melville, UMAP, 2018, https://arxiv.org/abs/1802.03426, section 3.1. The nearest has weight 1.
 
@@ -34,7 +34,7 @@ def memberships(distances: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]
 def place(
     neighbors: Int[np.ndarray, "m k"], distances: Float[np.ndarray, "m k"], xy: Float[np.ndarray, "n 2"]
 ) -> Float[np.ndarray, "m 2"]:
-    """Where each new point stands among the points `xy`: the mean of its neighbors' places by `memberships`.
+    """Return the position of each new point in `xy`: its neighbors' mean weighted by `memberships`.
 
     It is how UMAP's `transform` begins. A point whose nearest neighbor is its twin stands on it.
 

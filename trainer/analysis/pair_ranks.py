@@ -1,4 +1,4 @@
-"""Where each image's right caption stands, also among a sample of captions, and whether two runs agree about it."""
+"""The rank of each image's caption, also among a sample, and the agreement of two runs on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import DistinctItems, one_to_one
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import DOUBLE_CELLS, inner_products, on_grid, ranked, row_blocks
 
 AGREEMENTS: Final = ("both right", "only A right", "only B right", "neither right")
 """What two runs may say about one pair; `agreement` returns places in it."""
@@ -26,10 +26,11 @@ def ranks_among(
     *,
     progress: Callable[[float, str], None] | None = None,
 ) -> Int[np.ndarray, " n"]:
-    """Place (1 = best) of each image's best right caption among the distinct sampled ones and its own.
+    """Return the rank (1 = best) of each image's best correct caption among the sampled ones and its own.
 
-    What ties with the best right one, up to the rounding of float32, stands before it, as in `retrieval.ranks`, which
-    this equals where `sample` is all captions. Not-a-number embeddings rank last. Memory is O(n + m d).
+    What ties with the best right one (of many pairs up to the rounding of float32) stands before it, as in
+    `retrieval.ranks`, which this equals where `sample` is all captions. Not-a-number embeddings rank last. Memory is
+    O(n + m d).
 
     Args:
         image: Unit embeddings that ask.
@@ -42,21 +43,22 @@ def ranks_among(
     kept = np.unique(answers.place[sample])
     column = np.full(len(answers), -1)
     column[kept] = np.arange(len(kept))
-    stored = exact(text[answers.rows[kept]])
+    cells = len(image) * len(kept)
+    stored = ranked(text[answers.rows[kept]], cells)
     places = np.empty(len(image), dtype=np.int64)
     # The right captions' cosines are summed in another order than the others'; a collapsed model must still rank last.
-    tie = np.finfo(np.float32).eps * np.sqrt(image.shape[1])
+    tie = 0.0 if cells <= DOUBLE_CELLS else np.finfo(np.float32).eps * np.sqrt(image.shape[1])
     for rows in row_blocks(len(image), max(len(kept), image.shape[1])):
-        asking = exact(image[rows])
-        similarity = asking @ stored.T
+        asking = ranked(image[rows], cells)
+        similarity = inner_products(asking, stored)
         line, place, first = answers.cells(answers.question[rows])
         own = np.concatenate(
             [
-                np.einsum("nd,nd->n", asking[line[part]], exact(text[answers.rows[place[part]]]))
+                np.einsum("nd,nd->n", asking[line[part]], ranked(text[answers.rows[place[part]]], cells))
                 for part in row_blocks(len(line), image.shape[1])
             ]
         )
-        best = np.maximum.reduceat(own, first)
+        best = np.maximum.reduceat(on_grid(own), first)
         there = column[place] >= 0
         right = np.zeros(similarity.shape, bool)
         right[line[there], column[place[there]]] = True
@@ -67,17 +69,17 @@ def ranks_among(
 
 
 def agreement(rank_a: Int[np.ndarray, " n"], rank_b: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """Place in `AGREEMENTS` of each pair: right means that the right caption is at rank 1."""
+    """Return each pair's index in `AGREEMENTS`; correct means that the caption has rank 1."""
     return 2 * (rank_a != 1) + (rank_b != 1)
 
 
 def rank_groups(rank: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """Place in `RANK_STARTS` of the group that each rank is in."""
+    """Return the index in `RANK_STARTS` of each rank's group."""
     return np.searchsorted(np.array(RANK_STARTS), rank, side="right") - 1
 
 
 def rank_names() -> tuple[str, ...]:
-    """What the groups of ranks are called: `1`, `2-5` and so on, with an en dash."""
+    """Return the names of the rank groups: `1`, `2-5` and so on, with an en dash."""
     ends = [start - 1 for start in RANK_STARTS[1:]]
     closed = [f"{a}" if a == b else f"{a}\u2013{b}" for a, b in zip(RANK_STARTS, ends, strict=False)]
     return (*closed, f"over {ends[-1]:,}")

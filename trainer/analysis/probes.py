@@ -1,4 +1,4 @@
-"""What embeddings tell of an attribute: linear probes, fitted on one part of the rows and tried on the other."""
+"""Linear probes of attributes in embeddings, fitted on one part of the rows and tested on the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.analysis.tiles import exact, row_blocks
 
 @dataclass(frozen=True)
 class Probe:
-    """How well a linear reading finds an attribute.
+    """The accuracy of a linear probe for an attribute.
 
     Attributes:
         accuracy: Share of the tried rows that are read rightly.
@@ -41,7 +41,7 @@ def softmax_loss(
     targets: Int[np.ndarray, " n"],
     decay: float,
 ) -> tuple[float, Float[np.ndarray, "d1 c"]]:
-    """Mean cross-entropy of a linear reading plus `decay / 2` times its squared weights, and the gradient of both.
+    """Return cross-entropy of a linear probe plus `decay / 2` times its squared weights, and the gradient.
 
     The last row of `weights` is the bias, which does not decay. Block by block.
     """
@@ -75,7 +75,7 @@ def fit_softmax(
     start: Float[np.ndarray, "d1 c"] | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> Float[np.ndarray, "d1 c"]:
-    """Weights of the multinomial logistic regression, the bias last: the one minimum of `softmax_loss`, by L-BFGS.
+    """Return multinomial logistic regression weights, bias last: the minimum of `softmax_loss` by L-BFGS.
 
     Args:
         rows: Features.
@@ -114,7 +114,7 @@ def probe(
     seed: int = 0,
     progress: Callable[[float, str], None] | None = None,
 ) -> Probe:
-    """How well a logistic regression on the rows reads off the attribute `words`, on rows it was not fitted on.
+    """Return the held-out accuracy of a logistic regression for the attribute `words`.
 
     The split is drawn from the seed and depends on nothing else, so every run is tried on the same rows. Directions
     are scaled alike (mean 0, deviation 1 of the fitted rows), or a narrow cone would be harder to read than a wide one.

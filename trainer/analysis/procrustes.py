@@ -1,4 +1,4 @@
-"""Turning one set of points onto another, as far as that is possible without bending it."""
+"""Align one set of points with another by rotation, reflection, translation and scaling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class ProcrustesTransform:
-    """A movement that keeps the shape: `(x - before) @ rotation * scale + after`.
+    """A similarity transform: `(x - before) @ rotation * scale + after`.
 
     Attributes:
         rotation: Orthonormal columns or rows; may mirror.
@@ -25,7 +25,7 @@ class ProcrustesTransform:
     after: Float[np.ndarray, " e"]
 
     def apply(self, points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n e"]:
-        """The points where this movement takes them, in float64."""
+        """Return the transformed points, in float64."""
         return (np.asarray(points, np.float64) - self.before) @ self.rotation * self.scale + self.after
 
 
@@ -36,7 +36,7 @@ def procrustes(
     moved: bool = True,
     scaled: bool = False,
 ) -> ProcrustesTransform:
-    """The rotation (mirroring allowed) that brings row i of `points` nearest to row i of `onto`, least squares.
+    """Return the least-squares rotation or reflection of `points` onto `onto`, row by row.
 
     Schoenemann, A generalized solution of the orthogonal Procrustes problem, Psychometrika 31, 1966.
 
@@ -49,8 +49,8 @@ def procrustes(
     points, onto = np.asarray(points, np.float64), np.asarray(onto, np.float64)
     before = points.mean(0) if moved and len(points) else np.zeros(points.shape[1])
     after = onto.mean(0) if moved and len(onto) else np.zeros(onto.shape[1])
-    centerd, aim = points - before, onto - after
-    left, singular, right = np.linalg.svd(centerd.T @ aim, full_matrices=False)
-    size = float((centerd**2).sum())
+    centered, aim = points - before, onto - after
+    left, singular, right = np.linalg.svd(centered.T @ aim, full_matrices=False)
+    size = float((centered**2).sum())
     scale = float(singular.sum()) / size if scaled and size > 0 else 1.0
     return ProcrustesTransform(left @ right, scale, before, after)

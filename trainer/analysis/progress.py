@@ -1,4 +1,4 @@
-"""How far a long computation is: the one type that all of them tell it by."""
+"""The progress callback type of long computations."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ Progress: TypeAlias = Callable[[float, str], None]
 
 
 def silent(_share: float, _note: str) -> None:
-    """Tells nobody."""
+    """Ignore the progress."""

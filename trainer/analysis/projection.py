@@ -1,4 +1,4 @@
-"""Straight projections to the plane: principal components, the same on every machine."""
+"""Linear projections: principal components, identical on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.analysis.tiles import exact, row_blocks
 def principal_axes(
     vectors: Float[np.ndarray, "n d"], k: int = 2
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
-    """Mean of the rows, their `k` directions of largest variance as unit columns, and each one's share of it.
+    """Return the mean row, the `k` directions of largest variance as unit columns, and their shares of it.
 
     The largest entry of every direction is positive: without such a rule the sign is an accident of the LAPACK
     build, and maps of two machines, or of two steps, would be mirrored. Missing directions (k > d) are zero.
@@ -22,13 +22,13 @@ def principal_axes(
     d = vectors.shape[1]
     scatter = np.zeros((d, d))
     for rows in row_blocks(len(vectors), d):
-        centerd = vectors[rows].astype(np.float64) - mean
-        scatter += centerd.T @ centerd
+        centered = vectors[rows].astype(np.float64) - mean
+        scatter += centered.T @ centered
     return mean, *largest_axes(scatter, k)
 
 
 def largest_axes(scatter: Float[np.ndarray, "d d"], k: int) -> tuple[Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
-    """Directions of largest variance and their shares of it, of a scatter matrix; see `principal_axes`."""
+    """Return a scatter matrix's directions of largest variance and their shares; see `principal_axes`."""
     eigenvalues, eigenvectors = np.linalg.eigh(scatter)
     axes = eigenvectors[:, ::-1][:, :k]
     axes = axes * np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1, 1)
@@ -40,7 +40,7 @@ def largest_axes(scatter: Float[np.ndarray, "d d"], k: int) -> tuple[Float[np.nd
 
 
 def total_variance(parts: Sequence[Float[np.ndarray, "_ d"]]) -> float:
-    """Sum of the variances of all rows of the parts along every direction; block by block, 0 without rows."""
+    """Return the total variance of all rows of the parts, block by block; 0 without rows."""
     n, mean, squares = sum(map(len, parts)), 0.0, 0.0
     for part in parts:
         for rows in row_blocks(len(part), part.shape[1]):
@@ -50,7 +50,7 @@ def total_variance(parts: Sequence[Float[np.ndarray, "_ d"]]) -> float:
 
 
 def pca(vectors: Float[np.ndarray, "n d"], k: int = 2) -> Float[np.ndarray, "n k"]:
-    """Coordinates of the rows, in float32, along their `k` principal axes; the origin is their mean."""
+    """Return the rows' coordinates on their `k` principal axes, in float32; the origin is their mean."""
     mean, axes, _ = principal_axes(vectors, k)
     points = np.empty((len(vectors), k), dtype=np.float32)
     for rows in row_blocks(len(vectors), vectors.shape[1]):

@@ -1,4 +1,4 @@
-"""What a prompt template does to zero-shot classification: each alone, and all in an ensemble."""
+"""The effect of prompt templates on zero-shot classification: each alone, and all as an ensemble."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainer.analysis.zero_shot import predict
 
 
 def ensemble(texts: Float[np.ndarray, "t c d"], weights: Float[np.ndarray, " t"] | None = None) -> np.ndarray:
-    """Class vectors (c x d): the unit weighted mean of each class's unit prompt embeddings, one a template.
+    """Return class vectors (c x d): the normalized weighted mean of each class's unit prompt embeddings.
 
     Args:
         texts: Embedding of every class in every template.
@@ -29,7 +29,7 @@ def ensemble(texts: Float[np.ndarray, "t c d"], weights: Float[np.ndarray, " t"]
 def accuracy_by_class(
     predicted: Int[np.ndarray, " n"], label: Int[np.ndarray, " n"], classes: int
 ) -> Float[np.ndarray, " c"]:
-    """Share of each class's images that are taken for it, in [0, 1]; NaN for a class without images."""
+    """Return the recall of each class in [0, 1]; NaN for a class without images."""
     with np.errstate(invalid="ignore"):
         right = np.bincount(label[predicted == label], minlength=classes)
         return right / np.bincount(label, minlength=classes)
@@ -41,7 +41,7 @@ def template_accuracy(
     label: Int[np.ndarray, " n"],
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "t c"]:
-    """`accuracy_by_class` of each template used alone (unit class vectors), a row a template; tiled."""
+    """Return `accuracy_by_class` for each template alone (unit class vectors), one row per template; tiled."""
     rows = np.empty((len(texts), texts.shape[1]))
     for place, vectors in enumerate(texts):
         rows[place] = accuracy_by_class(predict(image, _unit(vectors)), label, texts.shape[1])

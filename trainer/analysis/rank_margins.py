@@ -1,4 +1,4 @@
-"""Where each query's right item stands: its rank, and how clearly it leads, on a scale that runs share."""
+"""The rank and margin of each query's correct item, comparable across runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import DistinctItems, Matching, one_to_one
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import inner_products, on_grid, ranked, row_blocks
 
 _COUNTED: Final = 16_000_000
 """Cosines of a block that is counted along and down: so many lines that reading the other side anew costs little."""
@@ -18,7 +18,7 @@ _COUNTED: Final = 16_000_000
 
 @dataclass(frozen=True)
 class Standing:
-    """How each query finds its right item.
+    """The rank and margin of each query's correct item.
 
     Attributes:
         rank: Place (1 = best) of the best right item among all wrong ones; as `trainer.analysis.retrieval.ranks`.
@@ -38,7 +38,7 @@ def standing(
     *,
     rows: Int[np.ndarray, " m"] | None = None,
 ) -> Standing:
-    """Rank and standardized margin of every query's right item, by inner product, in one pass over the tiles.
+    """Return rank and standardized margin of every query's correct item by inner product, in one tiled pass.
 
     The margin is positive exactly where the rank is 1. Dividing by the spread of the wrong cosines makes it the same
     for any run that only stretches or shifts its cosines, which an objective may do at will (DESIGN.md, "Honest
@@ -52,13 +52,14 @@ def standing(
         rows: The queries that ask, all items answer; None: all.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
-    stored = exact(answers.gallery(stored))
+    stored = answers.gallery(stored)
+    query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
     asked = np.arange(len(query)) if rows is None else rows
     rank, margin = np.empty(len(asked), np.int64), np.empty(len(asked))
     for block in row_blocks(len(asked), len(stored)):
         if progress is not None:
             progress(block.start / max(len(asked), 1), "")
-        similarity = exact(query[asked[block]]) @ stored.T
+        similarity = inner_products(query[asked[block]], stored)
         cells = answers.cells(answers.question[asked[block]])
         rank[block], margin[block] = _placed(similarity, *cells)
     return Standing(rank, margin)
@@ -70,10 +71,11 @@ def both_standings(
     matching: Matching | None = None,
     progress: Progress | None = None,
 ) -> tuple[Standing, Int[np.ndarray, " n"]]:
-    """`standing(image, text)` and the ranks of `standing(text, image)`, from one product instead of two.
+    """Return `standing(image, text)` and the ranks of `standing(text, image)`, from one product instead of two.
 
     A text's rank is counted down the columns of the images' tiles, so its best right cosine must be known before: it
-    is computed by itself, in another order of summing, and what ties with it up to that rounding stands before it.
+    is computed by itself, in another order of summing, and of many pairs what ties with it up to that rounding stands
+    before it.
 
     Args:
         image: Unit embeddings.
@@ -83,14 +85,16 @@ def both_standings(
     """
     texts, images = (one_to_one(len(text)),) * 2 if matching is None else (matching.texts, matching.images)
     # Distinct images in lines and distinct texts in columns: equal questions have equal answers.
-    image, text = exact(images.gallery(image)), exact(texts.gallery(text))
+    image, text = images.gallery(image), texts.gallery(text)
+    image, text = (ranked(side, len(image) * len(text)) for side in (image, text))
     best_of_text = _best_right(text, image, images)
-    least = best_of_text - np.finfo(text.dtype).eps * np.sqrt(text.shape[1])
+    rounding = 0.0 if text.dtype == np.float64 else np.finfo(text.dtype).eps * np.sqrt(text.shape[1])
+    least = best_of_text - rounding
     rank, margin, ahead_of_text = np.empty(len(image), np.int64), np.empty(len(image)), np.zeros(len(text), np.int64)
     for block in row_blocks(len(image), len(text), cells=_COUNTED):
         if progress is not None:
             progress(block.start / max(len(image), 1), "")
-        similarity = image[block] @ text.T
+        similarity = inner_products(image[block], text)
         line, cell, first = texts.cells(np.arange(block.start, block.stop))
         own = similarity[line, cell]
         similarity[line, cell] = -np.inf
@@ -107,7 +111,7 @@ def _placed(
     cell: Int[np.ndarray, " m"],
     first: Int[np.ndarray, " b"],
 ) -> tuple[Int[np.ndarray, " b"], Float[np.ndarray, " b"]]:
-    """Rank and margin of each line, whose right cells are given; the similarities are overwritten."""
+    """Return rank and margin of each line with its correct cells; overwrites the similarities."""
     best = np.maximum.reduceat(similarity[line, cell], first)
     rights = np.diff(first, append=len(line))
     similarity[line, cell] = -np.inf
@@ -118,7 +122,7 @@ def _placed(
 
 
 def _counted_down(there: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
-    """How many of each column; in bytes, 255 lines at a time, which is ten times as quick as in whole numbers."""
+    """Count each column in bytes, 255 lines at a time, which is ten times as fast as in integers."""
     lines = there.view(np.uint8)
     parts = [lines[start : start + 255].sum(0, dtype=np.uint8) for start in range(0, len(lines), 255)]
     return np.sum(parts, axis=0, dtype=np.int64) if parts else np.zeros(there.shape[1], np.int64)
@@ -127,11 +131,11 @@ def _counted_down(there: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
 def _best_right(
     query: Float[np.ndarray, "q d"], stored: Float[np.ndarray, "g d"], answers: DistinctItems
 ) -> Float[np.ndarray, " q"]:
-    """The largest cosine of each distinct question with its right items; NaN where one is not a number."""
+    """Return the largest cosine of each distinct query with its correct items; NaN if any is NaN."""
     line, cell, first = answers.cells(np.arange(len(query)))
     cosines = np.empty(len(line), query.dtype)
     for part in row_blocks(len(line), query.shape[1]):
-        cosines[part] = np.einsum("nd,nd->n", query[line[part]], stored[cell[part]])
+        cosines[part] = on_grid(np.einsum("nd,nd->n", query[line[part]], stored[cell[part]]))
     return np.maximum.reduceat(cosines, first)
 
 

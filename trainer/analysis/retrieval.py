@@ -1,4 +1,4 @@
-"""Retrieval: at which place of the ranking does the right item stand, and how often among the first k."""
+"""Ranking metrics: the rank of the correct item, recall at k, and average precision."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import inner_products, ranked, row_blocks
 
 
 def groups_of(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
-    """Integers that are equal exactly where the captions are; pairs of one group are right answers to each other."""
+    """Return integers that are equal exactly for equal captions; pairs with equal captions match each other."""
     return np.unique(np.asarray(captions, dtype=str), return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
@@ -25,10 +25,11 @@ def ranks(
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
 ) -> Int[np.ndarray, " m"]:
-    """Place (1 = best) of each query's best right item among all wrong ones, by inner product; equal items are one.
+    """Return the rank (1 = best) of each query's best correct item among incorrect ones; equal items count once.
 
     A wrong item that ties with the best right one stands before it, so a collapsed model, whose rows are all equal,
-    ranks last and not first. Not-a-number embeddings rank last too. Block by block: memory is O(n).
+    ranks last and not first; `tiles.inner_products` says what a tie is. Not-a-number embeddings rank last too. Block by
+    block: memory is O(n).
 
     Args:
         query: Unit embeddings that ask.
@@ -38,13 +39,14 @@ def ranks(
         progress: Told the share done; may raise to cancel.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
-    query, stored = exact(query), exact(answers.gallery(stored))
+    stored = answers.gallery(stored)
+    query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
     asked = np.arange(len(query)) if rows is None else rows
     places = np.empty(len(asked), dtype=np.int64)
     for block in row_blocks(len(asked), len(stored)):
         if progress:
             progress(block.start / len(asked), "ranking")
-        similarity = query[asked[block]] @ stored.T
+        similarity = inner_products(query[asked[block]], stored)
         line, right, first = answers.cells(answers.question[asked[block]])
         best = np.maximum.reduceat(similarity[line, right], first)
         similarity[line, right] = -np.inf
@@ -61,7 +63,7 @@ def average_precision(
     *,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, " n"]:
-    """Of each query the mean, over its right items, of the share of right ones among all that stand no lower.
+    """Return each query's mean precision over its correct items; ties count as ranked higher.
 
     Manning, Raghavan, Schütze, Introduction to Information Retrieval, 2008, section 8.4; its mean is the mAP. Equal
     items are one. Among ties wrong items stand before right ones, so with one right item it is 1 / `ranks`.
@@ -73,12 +75,13 @@ def average_precision(
         progress: Told the share done; may raise to cancel.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
-    query, stored = exact(query), exact(answers.gallery(stored))
+    stored = answers.gallery(stored)
+    query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
     found = np.empty(len(query))
     for block in row_blocks(len(query), len(stored)):
         if progress:
             progress(block.start / len(query), "ranking")
-        similarity = query[block] @ stored.T
+        similarity = inner_products(query[block], stored)
         line, right, first = answers.cells(answers.question[block])
         own = similarity[line, right]
         similarity[line, right] = -np.inf
@@ -88,7 +91,7 @@ def average_precision(
 
 
 def _precision(rights: Float[np.ndarray, " r"], others: Float[np.ndarray, " g"]) -> float:
-    """Of right ones, largest first and NaN last, among others, of which as many are minus infinity (the right ones)."""
+    """Return the average precision of correct scores, descending with NaN last, among others masked with -inf."""
     if len(rights) == 1:
         ahead = np.count_nonzero(~(others < rights[0])) - np.isnan(rights)
     else:
@@ -100,10 +103,10 @@ def _precision(rights: Float[np.ndarray, " r"], others: Float[np.ndarray, " g"])
 
 
 def recall_at(ranks: Int[np.ndarray, " n"], k: int) -> float:
-    """Share of the queries, in [0, 1], whose right item is among the first `k`; NaN without queries."""
+    """Return the share of queries, in [0, 1], whose correct item is among the first `k`; NaN without queries."""
     return float(np.mean(ranks <= k)) if len(ranks) else float("nan")
 
 
 def median_rank(ranks: Int[np.ndarray, " n"]) -> float:
-    """Middle of the places, 1 is best; NaN without queries."""
+    """Return the median rank, 1 is best; NaN without queries."""
     return float(np.median(ranks)) if len(ranks) else float("nan")

@@ -1,4 +1,4 @@
-"""Which rows stand for all where there are too many to compute with."""
+"""Samples of rows when there are too many to compute with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jaxtyping import Int
 
 
 def at_most(rows: Int[np.ndarray, " n"] | int, most: int) -> Int[np.ndarray, " k"]:
-    """All rows as they are, or, where there are more, `most` of them drawn at random, ascending.
+    """Return all rows, or a random sample of `most` if there are more; ascending.
 
     The draw is the same each time: what is computed with it does not change from one look to the next.
 

@@ -1,4 +1,4 @@
-"""How hard an objective still pulls on a match, and how it weighs the negatives of one anchor.
+"""The gradient of an objective on a match, and its weights of one anchor's negatives.
 
 All functions look at one anchor: `matched` are cosines its match might have, `unmatched` the cosines of its negatives.
 A pull is the size of the derivative of the loss on the match's cosine, a push that on a negative's logit.
@@ -13,14 +13,14 @@ from jaxtyping import Float
 
 
 def spread_cosines(n: int, center: float, spread: float) -> Float[np.ndarray, " n"]:
-    """`n` cosines evenly from `center - spread` to `center + spread`, none beyond -1 or 1."""
+    """Return `n` evenly spaced cosines from `center - spread` to `center + spread`, clipped to [-1, 1]."""
     return np.clip(np.linspace(center - spread, center + spread, n), -1.0, 1.0)
 
 
 def match_factor(
     matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float
 ) -> Float[np.ndarray, " m"]:
-    """1 - p, where p is the softmax probability of the match among the match and the negatives.
+    """Return 1 - p, where p is the match's softmax probability among the match and the negatives.
 
     It scales every gradient of InfoNCE against that of InfoLOOB. Fuerst et al., CLOOB: Modern Hopfield Networks with
     InfoLOOB Outperform CLIP, 2022, https://arxiv.org/abs/2110.11316, gradients of InfoNCE and InfoLOOB.
@@ -32,17 +32,17 @@ def match_factor(
 def info_nce_pull(
     matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float
 ) -> Float[np.ndarray, " m"]:
-    """`(1 - p) / tau`: vanishes as the match is recognized, because the match is in its own denominator."""
+    """Return `(1 - p) / tau`, which vanishes for a recognized match because the match is in the denominator."""
     return inv_tau * match_factor(matched, unmatched, inv_tau)
 
 
 def info_loob_pull(matched: Float[np.ndarray, " m"], inv_tau: float) -> Float[np.ndarray, " m"]:
-    """`1 / tau` whatever the match: leaving it out of the denominator takes the factor 1 - p away."""
+    """Return `1 / tau` for any match: without the match in the denominator there is no factor 1 - p."""
     return np.full(np.shape(matched), float(inv_tau))
 
 
 def dhn_weights(unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float) -> Float[np.ndarray, " n"]:
-    """Weight of each negative, mean 1: the softmax of its logit times `beta`.
+    """Return the weight of each negative, with mean 1: the softmax of its logit times `beta`.
 
     Koleilat et al., MedCLIP-SAM, 2024, https://arxiv.org/abs/2403.20253, equations 3 and 4.
     """
@@ -52,7 +52,7 @@ def dhn_weights(unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float)
 def dhn_push(
     unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float, *, detach_weights: bool = False
 ) -> Float[np.ndarray, " n"]:
-    """Derivative of DHN-NCE on each negative's logit, mean 1; below 0 the negative is attracted.
+    """Return DHN-NCE's derivative by each negative's logit, with mean 1; a negative value attracts.
 
     With `detach_weights` the weights count as constants, and every push is positive.
     """
@@ -65,14 +65,14 @@ def dhn_push(
 def dhn_loss(
     matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float
 ) -> Float[np.ndarray, " m"]:
-    """DHN-NCE of the anchor, one direction: `-S_ii + ln b`, b the weighted sum of the negatives' exponentials."""
+    """Return DHN-NCE of the anchor, one direction: `-S_ii + ln b`, b the weighted sum of exp over negatives."""
     return _log_negatives(unmatched, inv_tau, beta) - inv_tau * np.asarray(matched)
 
 
 def merged_loss(
     matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float
 ) -> Float[np.ndarray, " m"]:
-    """`ln(b - a)`, what becomes of `ln b - ln a` if the match enters the sum with the weight -1. Wrong: to be shown.
+    """Return `ln(b - a)`, which `ln b - ln a` becomes if the match has weight -1 in the sum: a deliberate mistake.
 
     NaN from `merge_ends` on. `ln b - ln a` is `ln(b / a)`, which is `dhn_loss`.
     """
@@ -83,18 +83,18 @@ def merged_loss(
 def merged_pull(
     matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float
 ) -> Float[np.ndarray, " m"]:
-    """`a / (b - a)`, the pull of `merged_loss` on the match's logit, where that of DHN-NCE is 1; NaN where it is."""
+    """Return `a / (b - a)`, the pull of `merged_loss` on the match's logit (DHN-NCE: 1); NaN where the loss is NaN."""
     below = _below(matched, unmatched, inv_tau, beta)
     return -np.exp(below) / np.expm1(below)
 
 
 def merge_ends(unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float) -> float:
-    """Cosine of the match from which `merged_loss` is no number; may lie beyond 1."""
+    """Return the match's cosine from which `merged_loss` is undefined; may exceed 1."""
     return _log_negatives(unmatched, inv_tau, beta) / inv_tau
 
 
 def _below(matched: np.ndarray, unmatched: np.ndarray, inv_tau: float, beta: float) -> np.ndarray:
-    """`ln a - ln b` where a < b, NaN elsewhere."""
+    """Return `ln a - ln b` where a < b, NaN elsewhere."""
     difference = inv_tau * np.asarray(matched, np.float64) - _log_negatives(unmatched, inv_tau, beta)
     return np.where(difference < 0, difference, np.nan)
 

@@ -1,4 +1,4 @@
-"""The most similar items to one question: exact, one pass over the vectors."""
+"""Exact search for the items most similar to a query, in one pass over the vectors."""
 
 from __future__ import annotations
 
@@ -13,20 +13,8 @@ PIECE: Final = 65_536
 """Rows of one product: 128 MiB of float32 at 512 dimensions, so that half precision is widened piece by piece."""
 
 
-def nearest_rows(
-    stored: Float[np.ndarray, "n d"], query: Float[np.ndarray, " d"], k: int
-) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Rows of the `k` stored vectors with the largest inner product with `query`, best first, and the products.
-
-    Equal ones come by row number; not-a-number ones last, as minus infinity. Float32 vectors are read as they lie,
-    memory-mapped ones once; half precision is widened in pieces. Fewer than `k` only if there are no more.
-    """
-    scores = products(stored, query)
-    return best_of(scores, k)
-
-
 def products(stored: Float[np.ndarray, "n d"], query: Float[np.ndarray, " d"]) -> Float[np.ndarray, " n"]:
-    """Inner product of every stored vector with `query`, in float32 or better."""
+    """Return the inner product of every stored vector with `query`, in float32 or better."""
     if stored.dtype != np.float16:
         return stored @ np.asarray(query, stored.dtype)
     scores = np.empty(len(stored), np.float32)
@@ -36,7 +24,7 @@ def products(stored: Float[np.ndarray, "n d"], query: Float[np.ndarray, " d"]) -
 
 
 def best_of(scores: Float[np.ndarray, " n"], k: int) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Places of the `k` largest scores, largest first, equal ones by place, and these scores; NaN as minus infinity."""
+    """Return the places of the `k` largest scores, ties by place, and the scores; NaN counts as -inf."""
     k = max(0, min(k, len(scores)))
     if not k:
         return np.empty(0, np.int64), scores[:0]
@@ -53,7 +41,7 @@ def best_of(scores: Float[np.ndarray, " n"], k: int) -> tuple[Int[np.ndarray, " 
 
 
 def _kth_largest(scores: Float[np.ndarray, " n"], k: int) -> float:
-    """A bound that at least `k` scores reach and few more: of the maxima of chunks, or the k-th score itself."""
+    """Return a bound reached by at least `k` scores and few more: from chunk maxima, or the k-th score itself."""
     chunks = max(1, len(scores) // 1024)
     if chunks < 4 * k:
         return float(np.partition(scores, len(scores) - k)[len(scores) - k])

@@ -1,4 +1,4 @@
-"""How well two sets of cosines separate, how sure that is, and what their distributions look like.
+"""Separation of two sets of cosines, with confidence intervals and densities.
 
 Cosines are counted in `FINE` bins between the smallest and the largest one, a group of anchors. Counts are small
 whatever was counted (all n x n cells too), add up over groups, and can be drawn again with other weights: that is the
@@ -24,6 +24,9 @@ FINE: Final = 4000
 GROUPS: Final = 256
 """Most groups of anchors that a bootstrap draws from."""
 
+SAMPLE: Final = 100_000
+"""Unmatched pairs drawn where they are sampled."""
+
 MEASURES: Final = ("auc", "d_prime", "overlap", "ks")
 
 SURE: Final = ("auc", "d_prime")
@@ -33,28 +36,28 @@ it gives does not hold the true value (in 1 to 82 of 100 samples)."""
 
 @dataclass(frozen=True)
 class Bins:
-    """`FINE` bins of equal width between two cosines; what lies outside is counted at the ends."""
+    """`FINE` bins of equal width between two cosines; values outside count in the end bins."""
 
     low: float
     high: float
 
     @property
     def width(self) -> float:
-        """Of a bin."""
+        """The width of a bin."""
         return (self.high - self.low) / FINE
 
     @property
     def centers(self) -> Float[np.ndarray, " bins"]:
-        """The cosine in the middle of each bin."""
+        """The cosine at the center of each bin."""
         return self.low + (np.arange(FINE) + 0.5) * self.width
 
     def places(self, cosines: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-        """The bin of each cosine, none of which is NaN."""
+        """Return the bin of each cosine; none may be NaN."""
         return np.clip((np.asarray(cosines, np.float64) - self.low) / self.width, 0, FINE - 1).astype(np.int64)
 
 
 def spanning(*cosines: Float[np.ndarray, "*any"]) -> Bins:
-    """Bins between the smallest and the largest of these cosines; NaN does not count, equal ones get a little room."""
+    """Return bins from the smallest to the largest cosine, ignoring NaN; equal cosines are padded."""
     there = [part[np.isfinite(part)] for part in map(np.asarray, cosines)]
     there = [part for part in there if part.size]
     if not there:
@@ -65,7 +68,7 @@ def spanning(*cosines: Float[np.ndarray, "*any"]) -> Bins:
 
 
 def ks(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
-    """Largest distance of the two cumulative distributions: 0 the same, 1 apart.
+    """Return the Kolmogorov-Smirnov statistic of both distributions: 0 equal, 1 disjoint.
 
     The two-sample statistic of Kolmogorov and Smirnov. No p-value: with thousands of pairs any difference is
     significant, and the distance itself says how large it is. NaN values are left out; NaN if a side is empty.
@@ -81,7 +84,7 @@ def ks(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> 
 
 
 def anchor_groups(n: int, seed: int = 0) -> Int[np.ndarray, " n"]:
-    """The group of each of `n` anchors: every one its own up to `GROUPS`, beyond that equal groups drawn at random."""
+    """Return the group of each of `n` anchors: its own up to `GROUPS`, else random groups of equal size."""
     groups = np.arange(n) % GROUPS
     return groups if n <= GROUPS else np.random.default_rng(seed).permutation(groups)
 
@@ -89,7 +92,7 @@ def anchor_groups(n: int, seed: int = 0) -> Int[np.ndarray, " n"]:
 def fine_counts(
     cosines: Float[np.ndarray, " n *m"], group_of: Int[np.ndarray, " n"], bins: Bins
 ) -> Int[np.ndarray, "g bins"]:
-    """How many cosines of each group lie in each fine bin; NaN is not counted. Row i belongs to `group_of[i]`."""
+    """Return how many cosines of each group are in each fine bin, ignoring NaN; row i is in group `group_of[i]`."""
     groups = int(group_of.max(initial=-1)) + 1
     flat = np.asarray(cosines, np.float64).reshape(len(cosines), -1)
     owner = np.broadcast_to(group_of[:, None], flat.shape)
@@ -107,7 +110,7 @@ def all_unmatched(
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Int[np.ndarray, "g bins"], Bins, Hardest]:
-    """Counts of the cosines of each image with every distinct text that is not its own, and the `k` hardest of each.
+    """Return counts of each image's cosines with all distinct other texts, and the `k` hardest of each.
 
     Two passes, block by block, the first for the smallest and the largest: 100,000 x 100,000 cosines take the time of
     multiplying them twice, some minutes on one core.
@@ -159,7 +162,7 @@ def sampled_unmatched(
     rows: Int[np.ndarray, " m"] | None = None,
     seed: int = 0,
 ) -> Float[np.ndarray, "m c"]:
-    """Cosines of each asking image with texts drawn at random, `ceil(count / m)` each; NaN where its own was drawn.
+    """Return cosines of each image with `ceil(count / m)` random texts; NaN where its own was drawn.
 
     Each distinct text of `answers` (None: every one) is as likely as another, however many pairs share it.
     """
@@ -179,6 +182,15 @@ def sampled_unmatched(
     return cosines
 
 
+def unmatched_deviation(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], answers: DistinctItems | None = None
+) -> float:
+    """Return the standard deviation of about `SAMPLE` random unmatched cosines; NaN if there are none."""
+    cosines = sampled_unmatched(image, text, SAMPLE, answers)
+    cosines = cosines[np.isfinite(cosines)]
+    return float(np.std(cosines, dtype=np.float64)) if len(cosines) else float("nan")
+
+
 def _among_right(
     answers: DistinctItems, questions: Int[np.ndarray, " m"], drawn: Int[np.ndarray, "m c"]
 ) -> Bool[np.ndarray, "m c"]:
@@ -191,7 +203,7 @@ def _among_right(
 def separation(
     matched: Float[np.ndarray, "*r bins"], unmatched: Float[np.ndarray, "*r bins"], bins: Bins
 ) -> dict[str, Float[np.ndarray, "*r"]]:
-    """AUC, d', overlap and KS of counts in fine bins, for each row; NaN where a side is empty.
+    """Return AUC, d', overlap and KS of fine-binned counts for each row; NaN if a side is empty.
 
     As the functions of those names on the values, but that values of one bin count as ties.
     """
@@ -220,7 +232,7 @@ def intervals(
     draws: int = 400,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
-    """For AUC and d' the interval that 95 of 100 draws of the anchors fall into; NaN with fewer than 2 groups.
+    """Return 95 % bootstrap intervals of AUC and d' over the anchors; NaN with fewer than 2 groups.
 
     The percentile bootstrap of Efron (1979) over groups of anchors: the cosines of one image are not independent of
     each other, so whole images are drawn, with all that was counted of them. Overlap and KS have none, see `SURE`.
@@ -240,7 +252,7 @@ def intervals(
 
 
 def density(counts: Float[np.ndarray, " bins"], at: Float[np.ndarray, " m"], bins: Bins) -> Float[np.ndarray, " m"]:
-    """Gaussian kernel density of cosines counted in fine bins, at the places `at`; its integral is 1.
+    """Return the Gaussian kernel density of fine-binned cosines at `at`; its integral is 1.
 
     The width of the kernel is Silverman's rule of thumb, .9 min(sd, IQR / 1.34) n^(-1/5), at least one fine bin.
     Silverman, Density Estimation for Statistics and Data Analysis, 1986, equation 3.31.
@@ -261,7 +273,7 @@ def density(counts: Float[np.ndarray, " bins"], at: Float[np.ndarray, " m"], bin
 
 
 def _binned(cosines: Float[np.ndarray, " n"], bins: Bins) -> Int[np.ndarray, " bins"]:
-    """As `bins` say, counted: in 16 bits, four times as quick for rows of 100,000."""
+    """Count the cosines in `bins`, in 16 bits, which is four times as fast for rows of 100,000."""
     there = np.isfinite(cosines)
     places = (cosines if there.all() else cosines[there]).astype(np.float64)
     places -= bins.low
@@ -275,7 +287,7 @@ def _counted(bins: np.ndarray, owner: np.ndarray, groups: int) -> np.ndarray:
 
 
 def _coarse(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Which of 100 bars between the smallest and the largest cosine a fine bin belongs to, as a 0-1 matrix."""
+    """Return a 0-1 matrix that maps fine bins to 100 bars between the smallest and the largest cosine."""
     there = np.flatnonzero((first.sum(0) + second.sum(0)) > 0)
     if not len(there):
         return np.zeros((FINE, 100))

@@ -1,4 +1,4 @@
-"""The level that no relation at all gives: the measures of separation after the pairs are shuffled."""
+"""The chance level of separation: the measures after shuffling the pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Shuffled = Callable[[Int[np.ndarray, " n"]], tuple[Float[np.ndarray, "*a"], Floa
 
 
 def shuffled_level(n: int, measure: Shuffled, *, asked: int | None = None, seed: int = 0) -> Mapping[str, float]:
-    """AUC, d', overlap and KS where every image has another's text: what a model that knows nothing would show.
+    """Return AUC, d', overlap and KS for shuffled pairs: the level of a model that knows nothing.
 
     Against all unmatched cosines AUC is about .5 then; against the k most similar ones of n texts it is far below,
     and the more so the more texts there are. So splits of unlike n do not compare.
@@ -46,7 +46,7 @@ def shuffled_level(n: int, measure: Shuffled, *, asked: int | None = None, seed:
 
 
 def shuffling(n: int, rng: np.random.Generator) -> Int[np.ndarray, " n"]:
-    """A random permutation of at least 2 that leaves nothing in its place: one cycle (Sattolo, 1986)."""
+    """Return a random permutation of at least 2 without fixed points: one cycle (Sattolo, 1986)."""
     order = rng.permutation(n)
     found = np.empty(n, np.int64)
     found[order] = np.roll(order, 1)

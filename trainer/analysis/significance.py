@@ -1,4 +1,4 @@
-"""Is the difference real: paired tests of two models on the same samples, and tests of groups of runs over seeds."""
+"""Significance tests: two models on the same samples, and groups of runs over seeds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class McNemar:
-    """Samples that only one of the two models has right, and how likely so uneven a split is if both are equal.
+    """Samples that only one of two models gets right, and the probability of such a split if both are equal.
 
     Attributes:
         only_a, only_b: Samples right in A alone and in B alone.
@@ -52,7 +52,7 @@ class McNemar:
 
 @dataclass(frozen=True)
 class Groups:
-    """Group B minus group A, each a run a seed.
+    """Group B minus group A, with one run per seed.
 
     Attributes:
         mean_a, mean_b: Means of the groups.
@@ -86,7 +86,7 @@ def paired_bootstrap(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Paired:
-    """Percentile interval of the mean of `b - a` over resampled samples; sample i is the same one in both.
+    """Return the percentile bootstrap interval of the mean of `b - a`, paired by sample.
 
     Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13. NaN without samples.
 
@@ -118,7 +118,7 @@ def paired_difference(
     *,
     independent: int | None = None,
 ) -> Paired:
-    """The mean of `b - a` with an interval: Newcombe's for right and wrong answers, else that of resampled samples.
+    """Return the mean of `b - a` with an interval: Newcombe's for correct and wrong answers, else a bootstrap.
 
     Args:
         a: Answers of model A.
@@ -133,7 +133,7 @@ def paired_difference(
 
 
 def paired_shares(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"], *, independent: int | None = None) -> Paired:
-    """Share right in B minus share right in A, of the same samples, with Newcombe's interval; NaN without samples.
+    """Return the difference in accuracy, B minus A, on paired samples with Newcombe's interval; NaN without samples.
 
     Newcombe, Improved confidence intervals for the difference between binomial proportions based on paired data, 1998,
     method 10: the square-and-add of two Wilson intervals with a corrected correlation. Resampling fails near the
@@ -173,7 +173,7 @@ def paired_shares(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"], *, indep
 
 
 def mcnemar(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"]) -> McNemar:
-    """Exact McNemar test of two models' right answers to the same questions.
+    """Return the exact McNemar test of two models' correct answers to the same questions.
 
     McNemar, Note on the sampling error of the difference between correlated proportions or percentages, 1947.
 
@@ -193,7 +193,7 @@ def mcnemar(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"]) -> McNemar:
 
 
 def compare_groups(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], *, seed: int = 0) -> Groups:
-    """Welch's t-test and the permutation test of the means of two groups of runs.
+    """Return Welch's t-test and the permutation test of the means of two groups of runs.
 
     Welch, The generalization of Student's problem when several different population variances are involved, 1947.
 
@@ -215,7 +215,7 @@ def compare_groups(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], *, se
 def permutation_p(
     a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], *, draws: int = EXACT, seed: int = 0
 ) -> tuple[float, float]:
-    """Share of the ways to deal the values into groups of these sizes that part the means at least as far.
+    """Return the share of permutations into groups of these sizes whose means differ at least as much.
 
     Every way is tried where there are at most `EXACT`; else `draws` are drawn, and the real one counts as one more.
 
@@ -240,7 +240,7 @@ def permutation_p(
 
 
 def holm(p_values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """The p-values adjusted for how many there are, so that all may be held against one threshold; NaN stays NaN.
+    """Return Holm-adjusted p-values, comparable to a single threshold; NaN stays NaN.
 
     Holm, A simple sequentially rejective multiple test procedure, 1979.
     """

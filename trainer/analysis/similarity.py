@@ -1,4 +1,4 @@
-"""Matched against hardest unmatched pairs: the cosines, and how well they separate.
+"""Matched pairs against the hardest unmatched ones: their cosines, and their separation.
 
 Cosines of two runs are not on one scale (an objective may spread or squeeze them at will): compare runs by AUC, d'
 and overlap, which any increasing change of the scale leaves alone (AUC), or any linear one (d', overlap).
@@ -16,7 +16,7 @@ from trainer.analysis.unmatched import Hardest, cosine_blocks
 
 
 def matched_cosines(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-    """Inner product of each image with its own text."""
+    """Return the inner product of each image with its own text."""
     cosines = np.empty(len(image), dtype=exact(image[:0]).dtype)
     for rows in row_blocks(len(image), image.shape[1]):
         cosines[rows] = np.einsum("nd,nd->n", exact(image[rows]), exact(text[rows]))
@@ -32,7 +32,7 @@ def hardest_unmatched(
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "m k"]:
-    """The `k` largest cosines of each image with texts that are not its own, largest first; see `hardest_texts`."""
+    """Return each image's `k` largest cosines with other texts, descending; see `hardest_texts`."""
     return hardest_texts(image, text, k, answers, rows=rows, progress=progress).cosines
 
 
@@ -45,7 +45,7 @@ def hardest_texts(
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
 ) -> Hardest:
-    """The `k` distinct texts most similar to each image that are not its own, largest cosine first.
+    """Return the `k` distinct other texts most similar to each image, largest cosine first.
 
     A caption that many pairs share is one text. Block by block: the n x n matrix never exists. Rows with fewer than
     `k` unmatched texts are filled up with NaN and -1.
@@ -67,7 +67,7 @@ def hardest_texts(
 
 
 def auc(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
-    """Chance that a matched cosine exceeds an unmatched one, ties counted half; 1 is perfect.
+    """Return the probability that a matched cosine exceeds an unmatched one, ties counted half; 1 is perfect.
 
     Without any relation it is .5 against unmatched cosines as they come, and far less against each image's most
     similar ones, which are a maximum over all texts: see `trainer.analysis.shuffled`.
@@ -82,7 +82,7 @@ def auc(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) ->
 
 
 def d_prime(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
-    """Difference of the means in units of the pooled standard deviation (root of the mean of the two variances).
+    """Return the difference of means in units of the pooled standard deviation (RMS of both).
 
     NaN values are left out; NaN if a side is empty or neither side varies.
     """
@@ -94,7 +94,7 @@ def d_prime(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]
 
 
 def overlap(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"], *, bins: int = 100) -> float:
-    """Area shared by the two normalized histograms over their joint range: 0 apart, 1 the same.
+    """Return the shared area of both normalized histograms over their joint range: 0 disjoint, 1 equal.
 
     Small where matched cosines are larger, and just as small where they are smaller: AUC says which. Of few values it
     is too small: two samples of 50 of one normal distribution give about .4.

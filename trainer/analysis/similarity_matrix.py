@@ -1,4 +1,4 @@
-"""The matrix of all cosines, looked at from any distance, and the order in which it is worth looking at."""
+"""The matrix of all cosines at any zoom level, and an order that reveals its structure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def block_means(
     *,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "r c"]:
-    """Mean cosine of every group of images with every group of texts, in float32.
+    """Return the mean cosine of every group of images with every group of texts, in float32.
 
     The mean of the cosines of two groups is the inner product of the groups' mean vectors, so no cell is computed:
     a picture of 100,000 x 100,000 cosines costs one reading of the vectors, and is exact.
@@ -47,7 +47,7 @@ def group_means(
     *,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "g d"]:
-    """Mean vector of the rows of each group, in float32; zeros for an empty one. Block by block."""
+    """Return the mean vector of each group's rows, in float32; zeros if empty. Block by block."""
     if isinstance(groups, np.ndarray):
         return exact(vectors[groups]).astype(np.float32)
     sizes = np.array([len(group) for group in groups], np.int64)
@@ -67,14 +67,14 @@ def group_means(
 
 
 def spans(order: Int[np.ndarray, " n"], first: int, last: int, most: int) -> list[Int[np.ndarray, " k"]]:
-    """The items at places `first` to `last` (exclusive) of an order, cut into at most `most` groups of equal size."""
+    """Return the items at places `first` to `last` (exclusive) of an order, in at most `most` equal groups."""
     return np.array_split(order[first:last], min(most, max(last - first, 0))) if last > first else []
 
 
 def seriate(
     vectors: Float[np.ndarray, "n d"], labels: Sequence[str] | None = None, *, progress: Progress | None = None
 ) -> Int[np.ndarray, " n"]:
-    """An order of the rows in which similar ones stand together: a permutation.
+    """Return a permutation of the rows that places similar ones next to each other.
 
     Classes (or, without labels, clusters of spherical k-means) are put in the order of the leaves of an average-linkage
     tree of the cosines of their means, flipped so that neighbors are as similar as they can be (Bar-Joseph et al.,
@@ -99,7 +99,7 @@ def seriate(
 
 
 def leaf_order(vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-    """Order of the leaves of the average-linkage tree of the rows' cosines, optimally flipped; n^2 memory."""
+    """Return the leaf order of the average-linkage tree of the rows' cosines, optimally flipped; n^2 memory."""
     if len(vectors) < 3:
         return np.arange(len(vectors))
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
@@ -117,17 +117,17 @@ def leaf_order(vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
 def _inside(vectors: np.ndarray) -> np.ndarray:
     if len(vectors) <= LEAVES // 2:
         return leaf_order(vectors)
-    centerd = vectors - vectors.mean(0)
+    centered = vectors - vectors.mean(0)
     # Power iteration: near enough for an order, and a hundred times as quick as all eigenvectors of wide embeddings.
-    axis = centerd[np.linalg.norm(centerd, axis=1).argmax()]
+    axis = centered[np.linalg.norm(centered, axis=1).argmax()]
     for _ in range(_ROUNDS):
-        axis = centerd.T @ (centerd @ axis)
+        axis = centered.T @ (centered @ axis)
         axis = axis / max(float(np.linalg.norm(axis)), 1e-30)
-    return np.argsort(centerd @ axis, kind="stable")
+    return np.argsort(centered @ axis, kind="stable")
 
 
 def _clusters(vectors: np.ndarray, progress: Progress | None) -> np.ndarray:
-    """Spherical k-means with about sqrt(n) centers (256 at most), fitted to a sample of 20,000 rows."""
+    """Cluster by spherical k-means with about sqrt(n) centers (256 at most), fitted to a sample of 20,000 rows."""
     n, rng = len(vectors), np.random.default_rng(0)
     k = int(min(256, max(2, round(n**0.5))))
     sample = exact(vectors[np.sort(rng.choice(n, min(n, 20_000), replace=False))])

@@ -1,4 +1,4 @@
-"""In how many directions embeddings vary: the spectrum of their covariance, and what is read off it."""
+"""The covariance spectrum of embeddings, and measures of dimension derived from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLLAPSED_SHARE: Final = 0.1
 def covariance_spectrum(
     vectors: Float[np.ndarray, "n d"], progress: Callable[[float, str], None] | None = None
 ) -> Float[np.ndarray, " d"]:
-    """Eigenvalues of the covariance of the rows (divided by n), largest first, none below 0; in float64.
+    """Return the covariance eigenvalues (divided by n) in descending order, none below 0; in float64.
 
     Block by block: memory is O(d^2), whatever n is.
     """
@@ -28,21 +28,21 @@ def covariance_spectrum(
     mean /= max(n, 1)
     scatter = np.zeros((d, d))
     for rows in row_blocks(n, d):
-        centerd = vectors[rows].astype(np.float64) - mean
-        scatter += centerd.T @ centerd
+        centered = vectors[rows].astype(np.float64) - mean
+        scatter += centered.T @ centered
         if progress:
             progress(rows.stop / n, "Measuring the covariance")
     return np.linalg.eigvalsh(scatter / max(n, 1))[::-1].clip(min=0)
 
 
 def shares_of(eigenvalues: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
-    """Share of the variance in each direction; all 0 without any variance."""
+    """Return the share of variance in each direction; all 0 without variance."""
     total = float(eigenvalues.sum())
     return eigenvalues / total if total > np.finfo(np.float64).eps else np.zeros_like(eigenvalues)
 
 
 def effective_directions(eigenvalues: Float[np.ndarray, " d"], share: float = 0.99) -> int:
-    """How many directions, largest first, hold `share` of the variance; 0 without any.
+    """Return the number of leading directions that hold `share` of the variance; 0 without variance.
 
     As `trainer.analysis.geometry.effective_eigenvalues`, of a spectrum that is there already.
     """
@@ -51,7 +51,7 @@ def effective_directions(eigenvalues: Float[np.ndarray, " d"], share: float = 0.
 
 
 def effective_rank(eigenvalues: Float[np.ndarray, " d"]) -> float:
-    """Exponential of the entropy of the shares of variance: 1 for a line, d where all directions vary alike.
+    """Return the exponential of the entropy of the variance shares: 1 for a line, d for an isotropic cloud.
 
     Roy & Vetterli, The effective rank: a measure of effective dimensionality, 2007. 0 without any variance.
     """
@@ -61,12 +61,24 @@ def effective_rank(eigenvalues: Float[np.ndarray, " d"]) -> float:
 
 
 def share_in_first(eigenvalues: Float[np.ndarray, " d"], k: int) -> float:
-    """Share of the variance in the first `k` directions, in [0, 1]."""
+    """Return the share of variance in the first `k` directions, in [0, 1]."""
     return float(min(shares_of(eigenvalues)[:k].sum(), 1.0))
 
 
+def share_along_first(vectors: Float[np.ndarray, "n d"], points: Float[np.ndarray, "m d"], k: int) -> float:
+    """Return the share of the squared length of `vectors` along the first `k` principal directions of `points`.
+
+    About `k / d` for vectors without a preferred direction; NaN where all of them are 0.
+    """
+    centered = np.asarray(points, np.float64) - np.mean(points, axis=0, dtype=np.float64)
+    first = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :k]
+    vectors = np.asarray(vectors, np.float64)
+    total = float((vectors**2).sum())
+    return float(((vectors @ first) ** 2).sum() / total) if total > 0 else float("nan")
+
+
 def is_collapsed(eigenvalues: Float[np.ndarray, " d"], n: int) -> bool:
-    """Whether the rows leave most of the space unused: dimensional collapse.
+    """Return whether the rows leave most of the space unused: dimensional collapse.
 
     True where 99 % of the variance lie in fewer than a tenth of the min(d, n - 1) directions there could be. The
     phenomenon is that of Jing et al., Understanding Dimensional Collapse in Contrastive Self-supervised Learning,

@@ -1,4 +1,4 @@
-"""Every number of the contrastive loss of a tiny batch, so that it can be followed by hand."""
+"""All numbers in the contrastive loss of a tiny batch, to follow by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class ToyBatch:
-    """One batch worked through; row i of images and texts is pair i.
+    """One worked batch; row i of images and texts is pair i.
 
     Attributes:
         logits: Similarity of image i (row) and text j (column), over the temperature.
@@ -28,14 +28,14 @@ class ToyBatch:
 
     @property
     def total(self) -> float:
-        """Mean of both directions: the objective of CLIP."""
+        """The mean of both directions: the objective of CLIP."""
         return float(self.image_losses.mean() + self.text_losses.mean()) / 2
 
 
 def toy_batch(
     image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], temperature: float, *, cosine: bool = False
 ) -> ToyBatch:
-    """The symmetric cross-entropy of a batch with all of its intermediate numbers.
+    """Return the symmetric cross-entropy of a batch with all intermediate numbers.
 
     Figure 3 of Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021,
     https://arxiv.org/abs/2103.00020
@@ -55,11 +55,11 @@ def toy_batch(
 
 
 def unit_rows(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """The rows with length 1; a zero row stays zero."""
+    """Return the rows normalized to length 1; a zero row stays zero."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def log_softmax(logits: Float[np.ndarray, "n m"], *, axis: int) -> Float[np.ndarray, "n m"]:
-    """Logarithm of the softmax along `axis`; finite for any finite logits."""
+    """Return the log-softmax along `axis`; finite for any finite logits."""
     shifted = logits - logits.max(axis=axis, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))

@@ -1,4 +1,4 @@
-"""Tests of uniformity on the sphere, with p-values, and the angles they are made of."""
+"""Tests of uniformity on the sphere, with p-values, and the pairwise angles they use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT: dict[tuple[int, int, int, int], np.ndarray] = {}
 def pair_sums(
     vectors: Float[np.ndarray, "n d"], *, bins: int = 180, progress: Progress | None = None
 ) -> tuple[float, float, Int[np.ndarray, " bins"]]:
-    """Sum of the angles of all pairs of rows (radians), sum of their sines, and the angles counted in bins of 0 to pi.
+    """Return the sum of pairwise angles (radians), the sum of their sines, and a histogram over 0 to pi.
 
     One pass, block by block; rows are taken as directions, whatever their length.
     """
@@ -39,12 +39,12 @@ def pair_sums(
 
 
 def ajne_of(angles: float, n: int) -> float:
-    """Ajne's statistic of `n` rows the angles of whose pairs sum to `angles`; see `trainer.analysis.geometry.ajne`."""
+    """Return Ajne's statistic of `n` rows from the sum of pairwise angles; see `trainer.analysis.geometry.ajne`."""
     return n / 4 - angles / (n * math.pi) if n else float("nan")
 
 
 def gine_of(sines: float, n: int, d: int) -> float:
-    """Gine's G of `n` rows in `d` dimensions whose pairs' sines sum to `sines`: about .5 if uniform, n/2 if all equal.
+    """Return Gine's G of `n` rows in `d` dimensions from the sum of pairwise sines: about .5 if uniform, n/2 if equal.
 
     G = n/2 - (d - 1)/(2n) (Gamma((d - 1)/2) / Gamma(d/2))^2 (sum of sines). It sees what Ajne's statistic is blind to,
     a lack of uniformity that is symmetric about the origin, and is blind to the rest. Gine, Invariant tests for
@@ -57,22 +57,22 @@ def gine_of(sines: float, n: int, d: int) -> float:
 
 
 def gine(vectors: Float[np.ndarray, "n d"]) -> float:
-    """Gine's statistic of the rows; see `gine_of`. Block by block."""
+    """Return Gine's statistic of the rows; see `gine_of`. Block by block."""
     return gine_of(pair_sums(vectors)[1], *vectors.shape)
 
 
 def mean_angle(ajne: float, n: int) -> float:
-    """Mean angle between two of `n` rows, in degrees, from Ajne's statistic: 90 if uniform. Does not grow with n."""
+    """Return the mean pairwise angle of `n` rows in degrees from Ajne's statistic: 90 if uniform, for any n."""
     return float("nan") if n < 2 else 360 * (n / 4 - ajne) / (n - 1)
 
 
 def mean_resultant_length(vectors: Float[np.ndarray, "n d"]) -> float:
-    """Length of the mean of the rows: 0 balanced about the origin, 1 all equal; about `n ** -.5` if uniform."""
+    """Return the length of the mean row: 0 balanced about the origin, 1 all equal; about `n ** -.5` if uniform."""
     return float(np.linalg.norm(exact(vectors).mean(0, dtype=np.float64))) if len(vectors) else float("nan")
 
 
 def sphere_angle_density(angle: Float[np.ndarray, " m"], d: int) -> Float[np.ndarray, " m"]:
-    """Density, per radian, of the angle between two uniform directions in `d` dimensions: sin^(d-2), normalized.
+    """Return the density per radian of the angle between uniform directions in `d` dimensions: sin^(d-2), normalized.
 
     Its integral over 0 to pi is 1. Cai, Fan & Jiang, Distributions of angles in random packing on spheres, 2013.
     """
@@ -85,7 +85,7 @@ def sphere_angle_density(angle: Float[np.ndarray, " m"], d: int) -> Float[np.nda
 def null_statistics(
     n: int, d: int, *, draws: int = 199, seed: int = 0, progress: Progress | None = None
 ) -> Float[np.ndarray, "draws 2"]:
-    """Ajne's and Gine's statistics of `draws` samples of `n` uniform directions in `d` dimensions."""
+    """Return Ajne's and Gine's statistics of `draws` samples of `n` uniform directions in `d` dimensions."""
     key = (n, d, draws, seed)
     if key not in _KEPT:
         while len(_KEPT) >= 32:
@@ -95,7 +95,7 @@ def null_statistics(
 
 
 def p_value(statistic: float, null: Float[np.ndarray, " draws"]) -> float:
-    """Chance of a statistic as large under uniformity: (1 + how many of the null are) / (1 + draws); NaN of NaN.
+    """Return the p-value under uniformity: (1 + number of null statistics as large) / (1 + draws); NaN for NaN.
 
     Never 0: with 199 draws the least is .005. Davison & Hinkley, Bootstrap Methods, 1997, equation 4.11.
     """

@@ -1,4 +1,4 @@
-"""All cosines of many images with all distinct texts, a block at a time, and the largest of a block."""
+"""All cosines of many images with all distinct texts, one block at a time, and each block's largest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cosine_blocks(
     note: str,
     progress: Progress | None = None,
 ) -> Iterator[Block]:
-    """The cosines of the images `rows` with all distinct texts; `answers` says which these are, and which are right."""
+    """Yield the cosines of the images `rows` with all distinct texts, which `answers` defines with the correct ones."""
     text = exact(answers.gallery(text))
     for block in row_blocks(len(rows), len(text), cells=CELLS):
         if progress:
@@ -55,7 +55,7 @@ def cosine_blocks(
 
 
 def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
-    """Columns of the `k` largest values of each row, in no order; `k` is at most n.
+    """Return the columns of each row's `k` largest values, unordered; `k` is at most n.
 
     Wide rows are cut into parts. The largest values can only lie in the `k` parts with the largest maxima, so only
     these are partitioned: ten times as quick as partitioning rows of 100,000.
@@ -77,7 +77,7 @@ def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]
 
 
 class Hardest:
-    """The largest unmatched cosines of each image, and whose texts they are; filled block by block.
+    """The largest unmatched cosines of each image, and their texts; filled block by block.
 
     Attributes:
         cosines: Largest first; NaN where an image has fewer.
@@ -92,7 +92,7 @@ class Hardest:
         self.places: Int[np.ndarray, "m k"] = np.full((rows, k), -1, np.int64)
 
     def take(self, block: Block) -> None:
-        """Takes a block's; its own cells become minus infinity."""
+        """Add a block; the cells of own texts become minus infinity."""
         self.right[block.rows] = np.maximum.reduceat(block.cosines[block.own], block.first)
         block.cosines[block.own] = -np.inf
         kept = min(self.cosines.shape[1], block.cosines.shape[1])

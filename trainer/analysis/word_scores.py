@@ -1,4 +1,4 @@
-"""Zero-shot classification by a bag of words: a class scores what the words of its name score."""
+"""Zero-shot classification by a bag of words: a class score is the mean of its words' scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def class_words(classes: Sequence[str], words: Sequence[str]) -> Float[np.ndarray, "k c"]:
-    """Weights that make scores of words to scores of classes: the mean of the words of a class's name.
+    """Return weights that convert word scores to class scores: the mean of the words in a class name.
 
     Words that the vocabulary lacks are left out of the mean; a class all of whose words are missing has a column of
     zeros (see `answerable`).
@@ -28,12 +28,12 @@ def class_words(classes: Sequence[str], words: Sequence[str]) -> Float[np.ndarra
 
 
 def answerable(weights: Float[np.ndarray, "k c"]) -> Bool[np.ndarray, " c"]:
-    """The classes with a word in the vocabulary; the others are never answered, so that their images count as wrong."""
+    """Return which classes have a word in the vocabulary; the others are never predicted and count as wrong."""
     return weights.any(axis=0)
 
 
 def class_scores(scores: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "k c"]) -> Float[np.ndarray, "n c"]:
-    """Score of each class for each image, from the scores (logits) of the words; minus infinity without a word.
+    """Return each image's class scores from the words' scores (logits); minus infinity without a word.
 
     The mean of logits and the mean of log-probabilities of a softmax over the words differ by a number that all classes
     share, so that both name the same class (compare Li et al., Learning Visual N-Grams, 2017).

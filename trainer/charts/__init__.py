@@ -1,4 +1,4 @@
-"""What a chart shows, as frozen numbers read from the store: the window and `trainer.render_mpl` draw the same data."""
+"""Chart data as frozen numbers from the store, drawn both by the window and by `trainer.render_mpl`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,10 @@ BOTH: Final = "Choose a run of CLIP, CLOOB or another objective of image-text pa
 """What to do where a chart compares images with texts and a run has only one of them."""
 
 
-SAME: Final = -1
-"""Step of B where it is that of A; None is its last one."""
-
-
 class ChartError(UserError):
-    """There is nothing to draw; the message names what is missing and what there is."""
+    """There is nothing to draw; the message says what is missing and what is available."""
 
 
 def objective_label(kind: str) -> str:
-    """How people call an objective; a kind of a newer version is shown as it is."""
+    """Return the usual name of an objective; an unknown one is returned as is."""
     return OBJECTIVE_LABELS.get(kind, kind)

@@ -1,4 +1,4 @@
-"""Which attributes linear probes read off each run, and the table of the ablation."""
+"""Attributes that linear probes predict from each run's embeddings, and the ablation table."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from trainer.charts.snapshot_measures import MOST_PAIRS, choose, finite, head_of
 from trainer.charts.spec import Chart, Progress, Request, Target
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, PRESET
+from trainer.metrics import SPLIT_WORDS, recall_name
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
 
@@ -52,7 +53,7 @@ _ATTRIBUTES: Final = {
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """Which pairs are probed, and of which runs."""
+    """The pairs and runs to probe."""
 
     independent: bool = setting(
         False, "Independent Scenes", "Probe the same Scenes of every run, in which attributes are independent."
@@ -82,7 +83,7 @@ class Probed(SnapshotLabel):
 
 @dataclass(frozen=True)
 class Probes:
-    """The probes of the chosen runs, then those of the ablation.
+    """The probes of the selected runs, then those of the ablation.
 
     Attributes:
         found: All that could be probed.
@@ -98,13 +99,13 @@ class Probes:
 
 
 def ablation_runs(workspace: Workspace) -> list[RunRow]:
-    """The newest 8 runs of ablations that have a snapshot, oldest first: four with and four without co-occurrence."""
+    """Return the newest 8 ablation runs with a snapshot, oldest first: four with and four without co-occurrence."""
     rows = [run for run in workspace.runs.all() if run.preset == PRESET and workspace.results.snapshots(run.id)]
     return rows[-8:]
 
 
 def attributes_of(snapshot: Snapshot) -> dict[str, list[str]]:
-    """The attributes that can be probed: columns of words with 2 to 50 values; else the class."""
+    """Return the attributes to probe: text columns with 2 to 50 values; else the class."""
     found = {}
     for name, values in snapshot.items.metadata.items():
         if all(isinstance(value, str) for value in values) and 2 <= len(set(values)) <= 50:
@@ -115,7 +116,7 @@ def attributes_of(snapshot: Snapshot) -> dict[str, list[str]]:
 
 
 def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progress) -> Probed:
-    """All probes of one snapshot; at most 20,000 rows, drawn at random.
+    """Return all probes of one snapshot, on at most 20,000 random rows.
 
     Raises:
         ChartError: Its items have no attributes.
@@ -155,7 +156,7 @@ def _recall(workspace: Workspace, run: RunRow, row: SnapshotRow) -> float:
 def lacking_independent(
     workspace: Workspace, runs: Sequence[tuple[int, int | None]]
 ) -> tuple[tuple[int, int | None], ...]:
-    """Runs on Scenes that have no snapshot of independent Scenes yet, and the step of the checkpoint it is to be of.
+    """Return Scenes runs without a snapshot of independent Scenes, and the checkpoint step to embed it with.
 
     Of the runs given at their steps (None: the newest), and of the ablation's other runs at their newest.
     """
@@ -173,7 +174,7 @@ def lacking_independent(
 
 
 def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSettings, progress: Progress) -> Probes:
-    """Probes of the chosen runs, and of the ablation's.
+    """Return probes of the selected runs and of the ablation.
 
     Raises:
         ChartError: There is nothing to probe, or no run has a snapshot of independent Scenes.
@@ -210,7 +211,7 @@ def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSett
 def _snapshot(
     workspace: Workspace, run: RunRow, target: Target, request: Request, settings: ProbeSettings
 ) -> SnapshotRow | None:
-    """The snapshot to probe; None where the run has none of independent Scenes at that step."""
+    """Return the snapshot to probe; None if the run has none of independent Scenes at that step."""
     if not settings.independent:
         return choose(workspace, run, target, request)
     rows = [row for row in workspace.results.snapshots(run.id) if row.split == INDEPENDENT]
@@ -222,7 +223,7 @@ def _part(progress: Progress, place: int, of: int) -> Progress:
 
 
 def draw(data: Probes, settings: ProbeSettings) -> Panel:
-    """The chosen runs' probes, the tables of all runs, and what co-occurrence takes away."""
+    """Draw the selected runs' probes, the tables of all runs, and the effect of co-occurrence."""
     chosen = len(data.places)
     apart = labels(data.found[:chosen])
     found = [replace(each, name=name) for each, name in zip(data.found, apart)] + [*data.found[chosen:]]
@@ -305,7 +306,7 @@ def _attribute_table(side: str, found: Sequence[Probed], names: Sequence[str]) -
 
 
 def _runs_table(found: Sequence[Probed]) -> NumberTable:
-    columns = ("objective", "co-occ.", "step", "R@1 (%)", "dirs image", "dirs text", "rank image", "rank text")
+    columns = ("objective", "co-occ.", "step", "recall (%)", "dirs image", "dirs text", "rank image", "rank text")
     lines = []
     for each in found:
         cells = (
@@ -317,12 +318,13 @@ def _runs_table(found: Sequence[Probed]) -> NumberTable:
             *(f"{each.rank[side]:.1f}" if side in each.rank else "–" for side in ("image", "text")),
         )
         lines.append(NumberRow(each.name, "", cells))
-    title = "What was trained: recall, effective directions (99 %), effective rank"
+    recall = recall_name("image_to_text", split=SPLIT_WORDS["val"])
+    title = f"What was trained: {recall}, effective directions (99 %), effective rank"
     return NumberTable("runs", title, columns, tuple(lines), badges=False)
 
 
 def _effect(side: str, found: Sequence[Probed], names: Sequence[str]) -> ShadedTable | None:
-    """Accuracy with minus without co-occurrence, of each objective that was trained both ways."""
+    """Return accuracy with minus without co-occurrence for each objective trained both ways."""
     by: dict[tuple[str, float], Probed] = {
         (each.objective, each.cooccurrence): each for each in found if each.cooccurrence is not None
     }

@@ -1,4 +1,4 @@
-"""A batch: its logits, the weights of its negatives, and those that may be right."""
+"""A batch: its logits, the weights of its negatives, and likely false negatives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LEAST_ALIKE: Final = 0.9
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """Which batch, and the anchor whose negatives are shown."""
+    """The batch, and the anchor whose negatives are shown."""
 
     size: int = setting(32, "Pairs in the batch", "Pairs of the batch.", low=2, high=MOST_BATCH, log=True)
     number: int = setting(0, "Batch", "Which batch, in an order drawn from a fixed seed.", low=0, high=99)
@@ -61,14 +61,14 @@ class BatchOfRun(SnapshotLabel):
     likely: tuple[tuple[int, int, float, float, str], ...]
 
     def anchor(self, settings: BatchSettings) -> int:
-        """The place of the anchor, in the batch."""
+        """Return the anchor's place in the batch."""
         return min(settings.anchor, len(self.rows) - 1)
 
 
 def batch_of_run(
     workspace: Workspace, target: Target, request: Request, settings: BatchSettings, progress: Progress
 ) -> BatchOfRun:
-    """The batch, as the run's objective compares it.
+    """Return the batch as the run's objective compares it.
 
     Raises:
         ChartError: No such snapshot, or one without pairs.
@@ -88,7 +88,7 @@ def batch_of_run(
 
 
 def batch_rows(snapshot: Snapshot, size: int, number: int) -> Int[np.ndarray, " b"]:
-    """Rows of the batch, ordered by class and caption so that alike pairs stand side by side."""
+    """Return the rows of the batch by class and caption, so that similar pairs are adjacent."""
     size = min(size, snapshot.n)
     order = np.random.default_rng(0).permutation(snapshot.n)
     start = (number * size) % max(snapshot.n - size + 1, 1)
@@ -98,7 +98,7 @@ def batch_rows(snapshot: Snapshot, size: int, number: int) -> Int[np.ndarray, " 
 
 
 def draw(data: PerRun[BatchOfRun], settings: BatchSettings) -> Panel:
-    """Three heat maps a run, and the images of the anchor's negatives and of the likely false ones."""
+    """Draw three heat maps per run, and the images of the anchor's negatives and likely false ones."""
     drawn = list(zip(data.found, data.places, labels(data.found), strict=True))
     strips = [strip for each in drawn for strip in ((_negatives(*each, settings),), (_false_negatives(*each),))]
     return Panel(
@@ -193,7 +193,7 @@ def _share(value: float) -> str:
 
 
 def values(data: PerRun[BatchOfRun], settings: BatchSettings) -> list[dict[str, Any]]:
-    """Facts, what is left of the gradient, and the anchor's match and heaviest negative."""
+    """Return facts, the remaining gradient, and the anchor's match and heaviest negative."""
     facts = ("run", "name", "objective", "step", "dataset", "split")
     return [{name: getattr(one, name) for name in facts} | _values(one, settings) for one in data.found]
 

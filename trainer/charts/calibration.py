@@ -1,28 +1,51 @@
-"""Whether a run's zero-shot probabilities mean what they say, at its own temperature and at any other."""
+"""Calibration of a run's zero-shot probabilities at its own temperature and at any other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis import calibration as analysis
+from trainer.analysis.progress import Progress
 from trainer.analysis.prompts import ensemble
 from trainer.analysis.tiles import exact
 from trainer.charts import ChartError
-from trainer.charts.class_task import ClassTexts, class_task
+from trainer.charts.class_task import ClassTexts, ClassWords, class_task, texts_of
+from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
+from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
 BINS: Final = 15
 CURVE: Final = np.geomspace(1.0, 1000.0, 61)
 """Inverse temperatures of the likelihood's curve: tau from 1 to 0.001."""
+METHOD: Final = """\
+Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the line a probability \
+means what it says, and the area of a dot is the number of images. ECE is the mean distance to the line, weighted by \
+the images; its value by chance is what a perfectly calibrated run would show on as many images.
+
+Negative log-likelihood over the temperature; the best one has the smallest."""
 NOTE: Final = "The best tau is fitted on these same images: it says what this run's cosines allow, not a held-out gain."
+
+
+@dataclass(frozen=True)
+class CalibrationSettings(ClassWords):
+    """The labels and templates, and the temperatures shown."""
+
+    tau: tuple[float, ...] = setting(
+        (),
+        "Temperatures",
+        "Of each run, A first; that of its training where there is none.",
+        low=1e-6,
+        redraws=True,
+        control=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +83,9 @@ class CalibrationRun(SnapshotLabel):
         curve: Negative log-likelihood at every inverse temperature of `CURVE`.
     """
 
+    labels: tuple[str, ...]
+    templates: tuple[str, ...]
+
     index: int
     n: int
     labeled: int
@@ -74,59 +100,26 @@ class CalibrationRun(SnapshotLabel):
     class_vectors: Float[np.ndarray, "c d"]
 
 
-@dataclass(frozen=True)
-class CalibrationChart:
-    """All runs on the same classes and templates; `chosen` holds what each run shows."""
-
-    labels: tuple[str, ...]
-    templates: tuple[str, ...]
-    runs: tuple[CalibrationRun, ...]
-    chosen: tuple[CalibrationAt, ...]
-    note: str
+def at(run: CalibrationRun, inv_tau: float) -> CalibrationAt:
+    """Return the run's numbers at another inverse temperature."""
+    return _at(run.cosines, run.truth, inv_tau)
 
 
 def calibration(
-    workspace: Workspace,
-    texts: Sequence[ClassTexts],
-    *,
-    inv_taus: Sequence[float | None] = (),
-    dataset: str | None = None,
-    split: str | None = None,
-) -> CalibrationChart:
-    """Reliability of the runs whose class vectors are given, each on its snapshot of the same step.
+    workspace: Workspace, texts: ClassTexts, *, index: int = 0, dataset: str | None = None, split: str | None = None
+) -> CalibrationRun:
+    """Return the reliability of the run with these class vectors, on its snapshot of the same step.
 
     Args:
-        workspace: Where the runs are.
-        texts: Class vectors of each run, A first; the mean of the templates classifies.
-        inv_taus: What each run is shown at; None, or too few: its own.
-        dataset: Of the snapshots; None takes the run's first.
-        split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
+        workspace: Where the run is.
+        texts: Its class vectors; the mean of the templates classifies.
+        index: Place of the run among those shown.
+        dataset: Of the snapshot; None takes the run's first.
+        split: Of the snapshot; None takes the held-out split that is drawn like the training pairs.
 
     Raises:
         ChartError: No such snapshot, no images, no labeled image, or embeddings that are not numbers.
     """
-    runs = tuple(_run(workspace, index, one, dataset, split) for index, one in enumerate(texts))
-    wanted = [*inv_taus, *[None] * len(runs)]
-    chosen = tuple(run.own if tau is None else at(run, tau) for run, tau in zip(runs, wanted))
-    sampled = " Some images are drawn at random." if any(run.n < run.labeled for run in runs) else ""
-    return CalibrationChart(texts[0].labels, texts[0].templates, runs, chosen, NOTE + sampled)
-
-
-def at(run: CalibrationRun, inv_tau: float) -> CalibrationAt:
-    """The run's numbers at another inverse temperature."""
-    return _at(run.cosines, run.truth, inv_tau)
-
-
-def ece_words(found: CalibrationAt) -> str:
-    """The calibration error with its interval, and what chance alone would show: for a tooltip."""
-    spread = found.ece_range
-    return (
-        f"ECE {found.ece:.3f}, 95 % interval {spread.low:.3f} to {spread.high:.3f}; "
-        f"a perfectly calibrated run would show {spread.calibrated:.3f} on as many images"
-    )
-
-
-def _run(workspace: Workspace, index: int, texts: ClassTexts, dataset: str | None, split: str | None) -> CalibrationRun:
     row = workspace.runs.get(texts.run)
     chosen = choose_snapshot(workspace, row, step=texts.step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
@@ -137,6 +130,8 @@ def _run(workspace: Workspace, index: int, texts: ClassTexts, dataset: str | Non
         raise ChartError(f"The embeddings of {row.name} are not numbers: it has diverged. Choose an earlier step.")
     return CalibrationRun(
         index=index,
+        labels=texts.labels,
+        templates=texts.templates,
         **shown(row, chosen),
         n=len(task.rows),
         labeled=task.labeled,
@@ -163,3 +158,137 @@ def _at(cosines: np.ndarray, truth: np.ndarray, inv_tau: float) -> CalibrationAt
         nll=analysis.negative_log_likelihood(cosines, truth, inv_tau),
         confidence=float(confidence.mean()),
     )
+
+
+def compute(
+    workspace: Workspace, target: Target, request: Request, _settings: CalibrationSettings, _progress: Progress
+) -> CalibrationRun:
+    """Return `calibration` of one target, with the request's class vectors."""
+    words = {"dataset": request.dataset, "split": request.split}
+    return calibration(workspace, texts_of(request, target), index=request.targets.index(target), **words)
+
+
+def draw(data: PerRun[CalibrationRun], settings: CalibrationSettings) -> Panel:
+    """Draw confidence against accuracy, negative log-likelihood against temperature, and each run's numbers."""
+    runs, chosen = data.found, [_chosen(run, settings) for run in data.found]
+    rows = ((_reliability(runs, chosen), _likelihood(runs, chosen)), (_table(runs, chosen),))
+    names = " · ".join(
+        f"{run.name}: n = {run.n:,} of {run.pairs:,} images{' (sampled)' if run.n < run.labeled else ''}, "
+        f"class from {run.column}"
+        for run in runs
+    )
+    first = runs[0]
+    templates = f"{len(first.templates)} template{'s' * (len(first.templates) > 1)}"
+    notes = (f"{len(first.labels)} classes, mean of {templates}. {NOTE}",)
+    return Panel(title="Calibration of zero-shot probabilities", head=(names,), rows=rows, notes=notes)
+
+
+def _chosen(run: CalibrationRun, settings: CalibrationSettings) -> CalibrationAt:
+    tau = settings.tau[run.index] if run.index < len(settings.tau) else None
+    return run.own if tau is None or tau == 1 / run.own.inv_tau else at(run, 1 / tau)
+
+
+def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:
+    line = np.array([0.0, 1.0])
+    curves, dots = [Series("", "quiet", line, line, dashed=True, width=1.0)], []
+    for run, shown_at in zip(runs, chosen, strict=True):
+        found, tone = shown_at.reliability, run_tone(run.index)
+        filled = found.counts > 0
+        x, y = found.confidence[filled], found.accuracy[filled]
+        sizes = 5 + 13 * np.sqrt(found.counts[filled] / max(int(found.counts.max()), 1))
+        name = f"{run.name}, ECE {shown_at.ece:.3f} at τ = {1 / shown_at.inv_tau:.3g}"
+        curves.append(Series(name, tone, x, y, width=1.5))
+        points = zip(x.tolist(), y.tolist(), sizes.tolist(), strict=True)
+        dots += [Marker("", tone, at, height, size) for at, height, size in points]
+    axes = Axis("Confidence (largest probability)", 0, 1.02), Axis("Accuracy", 0, 1.04)
+    note = "dot area: images in the bin"
+    return XYPlot("reliability", "Does confidence mean accuracy?", *axes, tuple(curves), dots=tuple(dots), note=note)
+
+
+def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:
+    curves, dots, wanted = [], [], [3 * min(float(run.curve.min()) for run in runs)]
+    for run, shown_at in zip(runs, chosen, strict=True):
+        tone = run_tone(run.index)
+        curves.append(Series(run.name, tone, 1 / CURVE[::-1], run.curve[::-1]))
+        own = Marker("", tone, 1 / run.own.inv_tau, run.own.nll, mark="ring")
+        best = Marker("", tone, 1 / run.fitted.inv_tau, run.fitted.nll, mark="diamond")
+        now = Marker("", tone, 1 / shown_at.inv_tau, shown_at.nll)
+        dots += [dot for dot in (own, best, now) if 1 / CURVE[-1] <= dot.x <= 1 / CURVE[0]]
+        wanted += [1.3 * run.own.nll, 1.2 * shown_at.nll]
+    top = max(min(max(wanted), max(float(run.curve.max()) for run in runs)), 0.01)
+    x, y = Axis("Temperature τ", 0.001, 1, log=True), Axis("NLL (nats an image)", 0, top)
+    note = "disc: shown, ring: trained, diamond: best"
+    return XYPlot("likelihood", "Which temperature fits?", x, y, tuple(curves), dots=tuple(dots), note=note)
+
+
+def _table(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> NumberTable:
+    every = [{"shown": found, "trained": run.own, "best": run.fitted} for run, found in zip(runs, chosen, strict=True)]
+    lines = [NumberRow("Accuracy", "No temperature changes it.", tuple(f"{100 * run.accuracy:.1f} %" for run in runs))]
+    for words, hint, read in _MEASURES:
+        lines += [NumberRow(f"{words}, {at}", hint, tuple(read(one[at]) for one in every)) for at in _AT]
+    return NumberTable("numbers", "At the temperature shown, of the training, and best", _names(runs), tuple(lines))
+
+
+def _names(runs: tuple[CalibrationRun, ...]) -> tuple[str, ...]:
+    return tuple(run.name for run in runs)
+
+
+_AT: Final = ("shown", "trained", "best")
+_MEASURES: Final = (
+    ("τ", "The temperature.", lambda one: f"{1 / one.inv_tau:.3g}"),
+    ("ECE", "Expected calibration error.", lambda one: one.ece),
+    ("ECE interval", "95 %, by resampling.", lambda one: f"{one.ece_range.low:.3f} to {one.ece_range.high:.3f}"),
+    ("ECE by chance", "Of a perfectly calibrated run on as many images.", lambda one: one.ece_range.calibrated),
+    ("NLL", "Negative log-likelihood, nats an image.", lambda one: one.nll),
+    ("Confidence", "Mean of the largest probabilities.", lambda one: f"{100 * one.confidence:.1f} %"),
+)
+
+
+def values(data: PerRun[CalibrationRun], settings: CalibrationSettings) -> list[dict[str, Any]]:
+    """Return one dictionary per run: facts, and its numbers at the shown, the trained and the best temperature."""
+    facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
+    return [{name: getattr(run, name) for name in facts} | _numbers(run, _chosen(run, settings)) for run in data.found]
+
+
+def _numbers(run: CalibrationRun, found: CalibrationAt) -> dict[str, float]:
+    values = {"accuracy": run.accuracy}
+    for name, one in (("shown", found), ("own", run.own), ("fitted", run.fitted)):
+        values |= {
+            f"tau_{name}": 1 / one.inv_tau,
+            f"ece_{name}": one.ece,
+            f"ece_{name}_low": one.ece_range.low,
+            f"ece_{name}_high": one.ece_range.high,
+            f"ece_{name}_calibrated": one.ece_range.calibrated,
+            f"nll_{name}": one.nll,
+            f"confidence_{name}": one.confidence,
+        }
+    return values
+
+
+def records(
+    data: PerRun[CalibrationRun], settings: CalibrationSettings
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return the bins of each run at the temperature shown."""
+    header = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "tau", "bin", "count")
+    lines = []
+    for run in data.found:
+        shown_at = _chosen(run, settings)
+        found, facts = shown_at.reliability, (run.run, run.name, run.objective, run.step, run.dataset, run.split)
+        own = (*facts, run.n, run.pairs, 1 / shown_at.inv_tau)
+        bins = (found.edges[:-1], found.counts, found.confidence, found.accuracy)
+        lines += [(*own, *one) for one in zip(*(part.tolist() for part in bins), strict=True)]
+    return (*header, "confidence", "accuracy"), lines
+
+
+CHART: Final = Chart(
+    name="calibration",
+    view="prompts",
+    label="Calibration",
+    question="Do zero-shot probabilities mean what they say?",
+    method=METHOD,
+    settings=CalibrationSettings,
+    compute=per_run(compute),
+    draw=draw,
+    values=values,
+    records=records,
+)

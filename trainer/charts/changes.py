@@ -1,389 +1,334 @@
-"""What changed between two snapshots of the same pairs, pair by pair, computed in the embedding spaces."""
+"""Changes from one snapshot to others of the same pairs: ranks of both, shared neighbors, mispairs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final, Literal
+from weakref import WeakValueDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from trainer import catalog
-from trainer.analysis.embedding_similarity import jaccard, neighbor_rows, procrustes_residuals
 from trainer.analysis.progress import Progress
-from trainer.analysis.rank_margins import both_standings, standing
 from trainer.analysis.sampling import at_most
-from trainer.analysis.zero_shot import predict
-from trainer.charts import ChartError
-from trainer.charts.class_task import ClassTexts, class_task
-from trainer.charts.matching import matching_of
-from trainer.charts.metadata_columns import NOTHING, column, is_class
-from trainer.charts.snapshot_label import SnapshotLabel, shown
+from trainer.analysis.tiles import part_of
+from trainer.charts import ChartError, objective_label
+from trainer.charts.class_task import ClassTexts
+from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
+from trainer.charts.mispairs import Mispairs, mispairs
+from trainer.charts.pair_changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, Request, Target
+from trainer.errors import UserError
 from trainer.store import Workspace
-from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
-MOST_CELLS: Final = 10_000_000_000
-"""Cosines of one part: all pairs with all up to 100,000 pairs; of more, so many pairs drawn at random are compared
-with all."""
-
-LEAST_DRAWN: Final = 1_000
-_NONE: Final = np.empty(0, np.int64)
-MOST_CLASSES: Final = 1_000
-"""A column of more different words is a caption, not a class."""
-
-Ref = tuple[int | str, int | None]
-"""A run and a step of it; None is its last."""
-
-
-@dataclass(frozen=True)
-class PairMeasure:
-    """One number of every pair.
-
-    Attributes:
-        words: What it is called.
-        hint: What it means, a sentence.
-        digits: After the point.
-        signed: Whether both signs mean something: no change is 0.
-    """
-
-    words: str
-    hint: str
-    digits: int = 2
-    signed: bool = False
-
-
-MEASURES: Final[dict[str, PairMeasure]] = {
-    "image_rank_a": PairMeasure("Caption rank A", "Place of the right caption among all, asked by the image, in A.", 0),
-    "image_rank_b": PairMeasure("Caption rank B", "Place of the right caption among all, asked by the image, in B.", 0),
-    "image_rank_change": PairMeasure(
-        "Caption rank, B − A", "Change of the rank of the right caption; negative: better in B.", 0, signed=True
-    ),
-    "text_rank_a": PairMeasure("Image rank A", "Place of the right image among all, asked by the caption, in A.", 0),
-    "text_rank_b": PairMeasure("Image rank B", "Place of the right image among all, asked by the caption, in B.", 0),
-    "text_rank_change": PairMeasure(
-        "Image rank, B − A", "Change of the rank of the right image; negative: better in B.", 0, signed=True
-    ),
-    "margin_a": PairMeasure(
-        "Margin A", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in A."
-    ),
-    "margin_b": PairMeasure(
-        "Margin B", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in B."
-    ),
-    "margin_change": PairMeasure(
-        "Margin, B − A", "Change of the standardized margin; positive: clearer in B.", 2, signed=True
-    ),
-    "overlap": PairMeasure(
-        "Shared neighbors", "Jaccard overlap of the k nearest neighbors in A and in B: 1 the same, 0 none shared."
-    ),
-    "residual": PairMeasure(
-        "Procrustes residual", "Distance left after B is laid on A; 1 is a typical item's distance to the center."
-    ),
-    "verdict": PairMeasure("Same verdict", "1 where A and B take the image for the same class, 0 where not.", 0),
+AXES: Final = {
+    "both": "Both ranks",
+    "image_rank": "Caption rank",
+    "text_rank": "Image rank",
+    "margin": "Standardized margin",
 }
+"""What is compared pair by pair; `both` is the geometric mean of the ranks both ways."""
+MOST_POINTS: Final = 5_000
+"""More pairs than these are drawn as a sample; mispairs are drawn all."""
 
 
 @dataclass(frozen=True)
-class Changes:
-    """Every pair that both snapshots hold.
+class ChangesSettings:
+    """The settings of the chart."""
 
-    Attributes:
-        a: The first snapshot.
-        b: The second one; may be of the same run.
-        modality: Whose embeddings gave the neighbors and the residual: `image`, or `text` where there are no images.
-        k: Neighbors of each.
-        items: What the pairs are, as A's snapshot says; all of A's, also those that B lacks.
-        rows: Rows of `items` compared, ascending; what each value, neighborhood and verdict below is of.
-        pairs: Pairs that both hold; more than `n` where those compared (each with all) were drawn at random.
-        values: Measure -> a number of each compared pair; measures that a run without texts lacks are left out.
-        neighbors_a: Rows of `items` of the k nearest neighbors in A, nearest first.
-        neighbors_b: The same in B.
-        classes: What the verdicts are about; empty without classes or texts.
-        verdict_a: Class that A takes each image for, -1 where the classes are not this image's.
-        verdict_b: The same of B.
-        verdict_by: What stood for a class: in words.
-        sampled: Whether a snapshot holds only a part of its split.
-    """
-
-    a: SnapshotLabel
-    b: SnapshotLabel
-    modality: Literal["image", "text"]
-    k: int
-    items: Items
-    rows: Int[np.ndarray, " n"]
-    values: dict[str, Float[np.ndarray, " n"]]
-    neighbors_a: Int[np.ndarray, "n k"]
-    neighbors_b: Int[np.ndarray, "n k"]
-    classes: tuple[str, ...] = ()
-    verdict_a: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
-    verdict_b: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
-    verdict_by: str = ""
-    sampled: bool = False
-    pairs: int = 0
-
-    @property
-    def n(self) -> int:
-        """Pairs compared."""
-        return len(self.rows)
-
-    @property
-    def note(self) -> str:
-        """What the numbers are about, n included."""
-        left = len(self.items) - (self.pairs or self.n)
-        parts = [f"{self.n:,} pairs of {self.a.dataset}, {self.a.split}"]
-        if self.n < self.pairs:
-            parts[0] = (
-                f"{self.n:,} of {self.pairs:,} pairs of {self.a.dataset}, {self.a.split}, drawn at random (seed 0), "
-                "each compared with all"
-            )
-        parts += [f"{left:,} of A are not in B"] if left else []
-        parts += ["a sample of the split"] if self.sampled else []
-        parts += [f"{self.k} neighbors among {self.modality}s"]
-        parts += [f"verdicts by {self.verdict_by}"] if self.verdict_by else []
-        return " · ".join(parts)
-
-
-def changes(
-    workspace: Workspace,
-    a: Ref,
-    b: Ref,
-    *,
-    dataset: str | None = None,
-    split: str | None = None,
-    k: int = 10,
-    texts: tuple[ClassTexts, ClassTexts] | None = None,
-    progress: Progress | None = None,
-) -> Changes:
-    """Compares run A's snapshot with run B's, or with another step of A, on the pairs that both hold.
-
-    Up to 100,000 pairs all are compared with all, tile by tile: memory is O(n k). Of more, some drawn at random are
-    compared with all (`MOST_CELLS`), and the chart's note says so.
-
-    Args:
-        workspace: Where the runs are.
-        a: Run and step.
-        b: Run and step.
-        dataset: Of both snapshots; None takes A's preferred.
-        split: Of both snapshots.
-        k: Neighbors of each item.
-        texts: Class names in templates, embedded by A's model and by B's: what images are classified by. None takes
-            the mean of each class's own captions.
-        progress: Told how far it is; raises to cancel.
-
-    Raises:
-        ChartError: There is no such snapshot, or the two have no item or no modality in common.
-        StoreError: No such run.
-    """
-    if k < 1:
-        raise ChartError("The number of neighbors must be at least 1.")
-    row_a, row_b = workspace.runs.get(a[0]), workspace.runs.get(b[0])
-    chosen_a = choose_snapshot(workspace, row_a, step=a[1], dataset=dataset, split=split)
-    # B on the same data as A, or nothing could be compared.
-    chosen_b = choose_snapshot(workspace, row_b, step=b[1], dataset=chosen_a.dataset, split=chosen_a.split)
-    first, second = read_snapshot(chosen_a.folder), read_snapshot(chosen_b.folder)
-    at_a, at_b = common_rows(first.items, second.items)
-    if not len(at_a):
-        raise ChartError(f"{row_a.name} and {row_b.name} have no pair of {chosen_a.dataset} in common.")
-    modality: Literal["image", "text"] = "image" if first.image is not None and second.image is not None else "text"
-    sides = [_rows(getattr(s, modality), rows) for s, rows in ((first, at_a), (second, at_b))]
-    if any(side is None for side in sides):
-        raise ChartError(f"{row_a.name} embeds only images and {row_b.name} only texts: nothing can be compared.")
-    told = _Stages(progress)
-    drawn = _drawn(len(at_a))
-    values = _standings(first, second, at_a, at_b, drawn, told)
-    near = [
-        neighbor_rows(side, k, rows=drawn, progress=told.stage(f"neighbors in {x}")) for side, x in zip(sides, "AB")
-    ]
-    values["overlap"] = jaccard(*near)
-    told.stage("Procrustes", 1)(0.0, "")
-    values["residual"] = procrustes_residuals(*reversed(sides))[drawn]
-    by, *verdicts = _verdicts(first, second, at_a, at_b, drawn, texts) or ("",)
-    if verdicts:
-        values["verdict"] = _agreement(verdicts)
-    return Changes(
-        SnapshotLabel(**shown(row_a, first)),
-        SnapshotLabel(**shown(row_b, second)),
-        modality,
-        near[0].shape[1],
-        first.items,
-        at_a[drawn],
-        {key: values[key] for key in MEASURES if key in values},
-        *(at_a[places] for places in near),
-        *verdicts,
-        verdict_by=by,
-        sampled=first.sampled or second.sampled,
-        pairs=len(at_a),
+    measure: Literal["both", "image_rank", "text_rank", "margin"] = setting(
+        "both", "Compared", "What is drawn of one snapshot over the other.", redraws=True, named=AXES
+    )
+    worst: float = setting(
+        0.1, "Badly ranked share", "The worst pairs of each run that count as bad.", low=0.001, high=0.5, redraws=True
+    )
+    k: int = setting(10, "Neighbors", "Neighbors of each pair.", low=1, high=100)
+    suite: str = setting(
+        "", "Verdicts by", "A prompt suite whose classes give the verdicts, not the captions.", control=False
     )
 
 
-def with_verdicts(workspace: Workspace, found: Changes, texts: tuple[ClassTexts, ClassTexts] | None) -> Changes:
-    """The same comparison with verdicts by other classes; `texts` as in `changes`. Nothing else is computed again.
+@dataclass(frozen=True)
+class ChangesData:
+    """The first snapshot against each of the others.
+
+    Attributes:
+        found: One comparison for each of the others that can be compared.
+        places: The place of each of the others among the targets.
+        plain: The same with verdicts by captions: what is kept while it is shown.
+        suites: Prompt suites that have classes of the data.
+        problems: Why others cannot be compared.
+    """
+
+    found: tuple[Changes, ...]
+    places: tuple[int, ...]
+    plain: tuple[Changes, ...]
+    suites: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+_ALIVE: Final[WeakValueDictionary[object, Changes]] = WeakValueDictionary()
+"""Comparisons that a shown chart holds: other verdicts need no other ranks."""
+
+
+def sentences(_workspace: Workspace, _request: Request, settings: ChangesSettings) -> tuple[str, ...]:
+    """Return the classes of the prompt suite in its templates; empty without a suite.
 
     Raises:
-        ChartError: The data have none of these classes, or A and B were asked for different ones.
+        ChartError: There is no such suite.
     """
-    sides = [
-        read_snapshot(
-            choose_snapshot(workspace, workspace.runs.get(s.run), step=s.step, dataset=s.dataset, split=s.split).folder
-        )
-        for s in (found.a, found.b)
-    ]
-    at_a, at_b = common_rows(sides[0].items, sides[1].items)
-    by, *verdicts = _verdicts(*sides, at_a, at_b, np.searchsorted(at_a, found.rows), texts) or ("", (), _NONE, _NONE)
-    values = {key: numbers for key, numbers in found.values.items() if key != "verdict"}
-    if by:
-        values["verdict"] = _agreement(verdicts)
-    classes, verdict_a, verdict_b = verdicts
-    return replace(found, values=values, classes=classes, verdict_a=verdict_a, verdict_b=verdict_b, verdict_by=by)
+    if not settings.suite:
+        return ()
+    names, templates = _suite(settings.suite)
+    return tuple(template.replace("{}", label) for template in templates for label in names)
 
 
-def fitting_suites(workspace: Workspace, found: Changes) -> tuple[str, ...]:
-    """The prompt suites that have classes of the compared data, by name."""
-    row = workspace.runs.get(found.a.run)
-    chosen = choose_snapshot(workspace, row, step=found.a.step, dataset=found.a.dataset, split=found.a.split)
-    snapshot = read_snapshot(chosen.folder)
-    fitting = []
-    for name, suite in catalog.prompt_suites().items():
+def _suite(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    suites = catalog.prompt_suites()
+    if name not in suites:
+        raise ChartError(f"There is no prompt suite {name!r}. Choose one of {', '.join(suites)}.")
+    return tuple(dict.fromkeys(suites[name].classes)), tuple(dict.fromkeys(suites[name].templates))
+
+
+def compare(workspace: Workspace, request: Request, settings: ChangesSettings, progress: Progress) -> ChangesData:
+    """Compare the first target with each of the others, on the pairs in both.
+
+    Raises:
+        ChartError: None can be compared; says why.
+    """
+    first, *others = request.targets
+    found, plain, places, problems = [], [], [], []
+    for place, other in enumerate(others, start=1):
         try:
-            class_task(snapshot, suite.classes)
-        except ChartError:
-            continue
-        fitting.append(name)
-    return tuple(fitting)
+            kept = _plain(workspace, request, (first, other), settings.k, part_of(progress, place - 1, len(others)))
+            texts = _texts(workspace, request, (first, other), settings.suite) if settings.suite else None
+            found.append(with_verdicts(workspace, kept, texts) if texts else kept)
+            plain.append(kept)
+            places.append(place)
+        except UserError as problem:
+            problems.append(str(problem))
+    if not found:
+        raise ChartError(" ".join(problems))
+    return ChangesData(tuple(found), tuple(places), tuple(plain), fitting_suites(workspace, plain[0]), tuple(problems))
 
 
-def map_values(found: Changes) -> dict[str, Float[np.ndarray, " n"]]:
-    """Measure -> one value per pair of A's snapshot, NaN where B lacks the pair: what a map can be colored by."""
-    values = {}
-    for key, compared in found.values.items():
-        values[key] = np.full(len(found.items), np.nan)
-        values[key][found.rows] = compared
-    return values
+def _plain(
+    workspace: Workspace, request: Request, pair: tuple[Target, Target], k: int, progress: Progress | None
+) -> Changes:
+    rows = [workspace.runs.get(one.run) for one in pair]
+    first = choose_snapshot(workspace, rows[0], step=pair[0].step, dataset=request.dataset, split=request.split)
+    chosen = [first, choose_snapshot(workspace, rows[1], step=pair[1].step, dataset=first.dataset, split=first.split)]
+    written = [(one.folder / "snapshot.json").stat().st_mtime_ns for one in chosen]
+    key = (*(row.name for row in rows), *chosen, *written, k)
+    if (found := _ALIVE.get(key)) is None:
+        refs = (rows[0].id, chosen[0].step), (rows[1].id, chosen[1].step)
+        data, split = first.dataset, first.split
+        found = _ALIVE[key] = changes(workspace, *refs, dataset=data, split=split, k=k, progress=progress)
+    return found
 
 
-def common_rows(a: Items, b: Items) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Rows of A, ascending, and the rows of B that hold the same items; by item id."""
-    if np.array_equal(a.id, b.id):
-        rows = np.arange(len(a.id))
-        return rows, rows
-    _, at_a, at_b = np.intersect1d(np.asarray(a.id, str), np.asarray(b.id, str), return_indices=True)
-    order = np.argsort(at_a)
-    return at_a[order].astype(np.int64), at_b[order].astype(np.int64)
+def _texts(
+    workspace: Workspace, request: Request, pair: tuple[Target, Target], suite: str
+) -> tuple[ClassTexts, ClassTexts]:
+    names, templates = _suite(suite)
+    first, second = (
+        ClassTexts(
+            workspace.runs.get(one.run).id,
+            one.step or 0,
+            1.0,
+            names,
+            templates,
+            request.vectors_of(one).reshape(len(templates), len(names), -1),
+        )
+        for one in pair
+    )
+    return first, second
 
 
-def _standings(
-    first: Snapshot, second: Snapshot, at_a: np.ndarray, at_b: np.ndarray, drawn: np.ndarray, told: _Stages
-) -> dict[str, np.ndarray]:
-    if any(part is None for s in (first, second) for part in (s.image, s.text)):
-        return {}
-    values: dict[str, np.ndarray] = {}
-    for snapshot, rows, side in ((first, at_a, "a"), (second, at_b, "b")):
-        found = matching_of(snapshot, rows)
-        image, text = _rows(snapshot.image, rows), _rows(snapshot.text, rows)
-        letter = side.upper()
-        if len(drawn) == len(rows):
-            by_image, text_rank = both_standings(image, text, found, told.stage(f"pairs in {letter}", 4))
-        else:
-            by_image = standing(image, text, found.texts, told.stage(f"captions in {letter}"), rows=drawn)
-            text_rank = standing(text, image, found.images, told.stage(f"images in {letter}"), rows=drawn).rank
-        values |= {f"image_rank_{side}": by_image.rank.astype(np.float64)}
-        values |= {f"text_rank_{side}": text_rank.astype(np.float64), f"margin_{side}": by_image.margin}
-    for name in ("image_rank", "text_rank", "margin"):
-        values[f"{name}_change"] = values[f"{name}_b"] - values[f"{name}_a"]
-    return values
+def bad_pairs(found: Changes, settings: ChangesSettings) -> Mispairs | None:
+    """Return the badly ranked pairs; None if a run lacks images or texts."""
+    return mispairs(found, share=settings.worst) if "text_rank_a" in found.values else None
 
 
-def _drawn(n: int) -> Int[np.ndarray, " m"]:
-    """The pairs that are compared with all: every one, or as many as `MOST_CELLS` allows."""
-    most = max(LEAST_DRAWN, MOST_CELLS // max(n, 1))
-    return at_most(n, most)
+def draw(data: ChangesData, settings: ChangesSettings) -> Panel:
+    """Draw for each of the others its ranks against the first's, and the shared neighbors of the pairs."""
+    names = labels([data.found[0].a, *(one.b for one in data.found)])
+    rows = []
+    for place, one, name in zip(data.places, data.found, names[1:], strict=True):
+        over = _overlaps(one, place, name)
+        rows.append((*_scatter(one, place, name, settings), over))
+    notes = [f"A: {words(one.a)}. B: {words(one.b)}. {one.note}." for one in data.found]
+    return Panel(
+        title="What changed",
+        rows=(*rows, (_table(data, names[1:], settings),)),
+        notes=(*notes, "Computed in the embedding spaces."),
+    )
 
 
-def _verdicts(
-    first: Snapshot,
-    second: Snapshot,
-    at_a: np.ndarray,
-    at_b: np.ndarray,
-    drawn: np.ndarray,
-    texts: tuple[ClassTexts, ClassTexts] | None,
-) -> tuple[str, tuple[str, ...], np.ndarray, np.ndarray] | None:
-    """What classes were stood for by, their names, and what each run takes every drawn image for; None without any."""
-    if first.image is None or second.image is None:
-        return None
-    images = [_rows(snapshot.image, rows[drawn]) for snapshot, rows in ((first, at_a), (second, at_b))]
-    if texts is not None:
-        return _by_prompts(first, at_a[drawn], images, texts)
-    names, label = classes_of(first.items, at_a)
-    if len(names) < 2 or first.text is None or second.text is None:
-        return None
-    weights = [_class_means(_rows(s.text, rows), label, len(names)) for s, rows in ((first, at_a), (second, at_b))]
-    by = f"means of the captions of {len(names)} classes"
-    return by, names, *(predict(image, weight) for image, weight in zip(images, weights))
+def words(of: SnapshotLabel) -> str:
+    """Return a short description of a snapshot."""
+    return f"{of.name}, {objective_label(of.objective)}, step {of.step:,}"
 
 
-def _agreement(verdicts: Sequence[Any]) -> Float[np.ndarray, " n"]:
-    return np.where(verdicts[1] < 0, np.nan, verdicts[1] == verdicts[2])
-
-
-def _by_prompts(
-    first: Snapshot, rows: np.ndarray, images: list[np.ndarray], texts: tuple[ClassTexts, ClassTexts]
-) -> tuple[str, tuple[str, ...], np.ndarray, np.ndarray]:
-    if texts[0].labels != texts[1].labels:
-        raise ChartError("A and B were asked for other classes. Ask both for the same prompt suite.")
-    task = class_task(first, texts[0].labels)
-    known = np.isin(rows, task.rows)
-    found = [
-        np.where(known, predict(image, _unit(_unit(one.vectors).mean(0))), -1) for image, one in zip(images, texts)
+def _scatter(one: Changes, place: int, name: str, settings: ChangesSettings) -> Iterator[XYPlot]:
+    bad = bad_pairs(one, settings)
+    if bad is None:
+        return
+    log = settings.measure != "margin"
+    ways = ("a", "b")
+    key = settings.measure
+    both = np.stack(
+        [bad.badness_a, bad.badness_b] if key == "both" else [one.values[f"{key}_{way}"] for way in ways], axis=1
+    )
+    marked = {"bad in both": bad.both, "bad only in A": bad.only_a, "bad only in B": bad.only_b}
+    rest = np.setdiff1d(np.arange(one.n), np.concatenate(list(marked.values())))
+    drawn = at_most(rest, MOST_POINTS)
+    tones: tuple[Tone, ...] = ("bad", run_tone(0), run_tone(place))
+    clouds = [Points("", "quiet", both[drawn], one.rows[drawn])]
+    clouds += [
+        Points(f"{which}, n = {len(at):,}", tone, both[at], one.rows[at], 6)
+        for (which, at), tone in zip(marked.items(), tones, strict=True)
     ]
-    count, of = len(texts[0].templates), len(texts[0].labels)
-    return f"{count} prompt template{'s' if count > 1 else ''} of {of} classes", texts[0].labels, *found
+    axes = [_axis(f"{AXES[key].lower()} in {side}", both, log=log) for side in "AB"]
+    ends = np.array([axes[0].low, axes[0].high])
+    sampled = f" · {len(drawn):,} of the others drawn" if len(drawn) < len(rest) else ""
+    yield XYPlot(
+        f"pairs-{place}",
+        name,
+        axes[0],
+        axes[1],
+        (Series("", "quiet", ends, ends, dashed=True, width=1),),
+        points=tuple(clouds),
+        note=f"{_better(both, log=log)}; bad in both by chance: {bad.expected:.1f}{sampled}",
+        brushes="xy",
+    )
 
 
-def classes_of(items: Items, rows: np.ndarray) -> tuple[tuple[str, ...], Int[np.ndarray, " n"]]:
-    """Names of the classes of these rows in sorted order, and the number of each row's class; -1 without one."""
-    found = column(items.label) if is_class(items.label, MOST_CLASSES) else None
-    if found is None or found.place is None:
-        return (), np.full(len(rows), -1)
-    names, place = np.unique(found.place[rows], return_inverse=True)
-    words = [found.names[name] for name in names]
-    kept = np.array([i for i, name in enumerate(words) if name != NOTHING], np.int64)
-    number = np.full(len(words), -1)
-    number[kept] = np.arange(len(kept))
-    return tuple(words[i] for i in kept), number[place.reshape(-1)]
+def _axis(label: str, values: Float[np.ndarray, "n 2"], *, log: bool) -> Axis:
+    if not log:
+        return axis_over(label, [values])
+    return Axis(label, 0.9, 1.15 * max(2.0, float(np.nanmax(values, initial=1.0))), log=True)
 
 
-def _class_means(text: Float[np.ndarray, "n d"], label: Int[np.ndarray, " n"], count: int) -> Float[np.ndarray, "c d"]:
-    """Unit mean of each class's captions."""
-    return _unit(np.stack([np.asarray(text[label == c], np.float32).mean(0) for c in range(count)]))
+def _better(both: Float[np.ndarray, "n 2"], *, log: bool) -> str:
+    change = (both[:, 0] - both[:, 1]) if log else (both[:, 1] - both[:, 0])
+    return f"{int((change > 0).sum()):,} better, {int((change < 0).sum()):,} worse, {int((change == 0).sum()):,} equal"
 
 
-def _unit(vectors: Float[np.ndarray, "*any d"]) -> Float[np.ndarray, "*any d"]:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+def _overlaps(one: Changes, place: int, name: str) -> XYPlot:
+    overlap, edges = one.values["overlap"], np.linspace(0, 1, 13)
+    shares = 100 * np.histogram(overlap, edges)[0] / max(len(overlap), 1)
+    mean = float(overlap.mean()) if len(overlap) else float("nan")
+    return XYPlot(
+        f"overlap-{place}",
+        "Neighbors kept",
+        Axis(f"Jaccard overlap of the {one.k} nearest {one.modality}s", 0.0, 1.0),
+        axis_over("share of pairs (%)", [shares], include=(0,)),
+        (Series(name, run_tone(place), edges, shares, stepped=True, filled=True),),
+        cursor=mean,
+        note=f"mean {mean:.3f}",
+    )
 
 
-def _rows(vectors: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """The vectors of these rows; the memory map itself where these are all."""
-    if vectors is None or (len(rows) == len(vectors) and np.array_equal(rows, np.arange(len(rows)))):
-        return vectors
-    return vectors[rows]
+def _table(data: ChangesData, names: list[str], settings: ChangesSettings) -> NumberTable:
+    keys = [key for key in MEASURES if any(key in one.values for one in data.found)]
+    lines = [
+        NumberRow(f"{MEASURES[key].words}, mean", MEASURES[key].hint, tuple(_mean(one, key) for one in data.found), 3)
+        for key in keys
+    ]
+    bad = [bad_pairs(one, settings) for one in data.found]
+    for label, hint, field in (
+        ("Bad in both", "The data may be wrong.", "both"),
+        ("Bad only in A", "The models differ.", "only_a"),
+        ("Bad only in B", "The models differ.", "only_b"),
+    ):
+        counts = tuple(float("nan") if one is None else float(len(getattr(one, field))) for one in bad)
+        lines.append(NumberRow(label, hint, counts, 0))
+    lines.append(NumberRow("Pairs compared", "", tuple(float(one.n) for one in data.found), 0))
+    title = "Means over the pairs"
+    return NumberTable("numbers", title, tuple(names), tuple(lines), badges=False)
 
 
-class _Stages:
-    """One progress from many: each stage takes the share of its work."""
+def _mean(one: Changes, key: str) -> float:
+    found = one.values.get(key, np.empty(0))
+    found = found[np.isfinite(found)]
+    return float(found.mean()) if len(found) else float("nan")
 
-    ALL: Final = 13
-    """Twice the products of all stages, and a little for what needs none."""
 
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress, self._done = progress, 0
+def values(data: ChangesData, settings: ChangesSettings) -> list[dict[str, Any]]:
+    """Return facts, then each measure's mean and median over the pairs, then the number of mispairs."""
+    return [_values(one, bad_pairs(one, settings)) for one in data.found]
 
-    def stage(self, words: str, part: int = 2) -> Progress:
-        """The progress of the next stage; its note is `words`, its work is `part` halves of a product."""
-        place, self._done = self._done, self._done + part
 
-        def tell(share: float, _note: str) -> None:
-            if self._progress is not None:
-                self._progress(min(1.0, (place + share * part) / self.ALL), words)
+def _values(one: Changes, bad: Mispairs | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    for letter, side in (("a", one.a), ("b", one.b)):
+        facts |= {f"run_{letter}": side.run, f"name_{letter}": side.name, f"step_{letter}": side.step}
+    facts |= {"dataset": one.a.dataset, "split": one.a.split, "n": one.n, "pairs": one.pairs}
+    facts |= {"k": one.k, "modality": one.modality, "verdict_by": one.verdict_by, "sampled": one.sampled}
+    for key, numbers in one.values.items():
+        known = numbers[np.isfinite(numbers)]
+        facts[f"{key}_mean"] = _mean(one, key)
+        facts[f"{key}_median"] = float(np.median(known)) if len(known) else float("nan")
+    if bad is not None:
+        facts |= {"bad_in_both": len(bad.both), "bad_only_in_a": len(bad.only_a)}
+        facts |= {"bad_only_in_b": len(bad.only_b), "bad_in_both_by_chance": bad.expected}
+    return facts
 
-        return tell
+
+def records(data: ChangesData, settings: ChangesSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per pair: its facts, every measure, and whether it is a mispair."""
+    keys = list(dict.fromkeys(key for one in data.found for key in one.values))
+    header = ("a", "step_a", "b", "step_b", "row", "id", "caption", "label", "path", *keys, "mispair")
+    return header, [line for one in data.found for line in _records(one, keys, bad_pairs(one, settings))]
+
+
+def _records(one: Changes, keys: list[str], bad: Mispairs | None) -> Iterator[tuple[Any, ...]]:
+    kind = np.full(one.n, "", dtype=object)
+    if bad is not None:
+        for name, places in (("both", bad.both), ("only A", bad.only_a), ("only B", bad.only_b)):
+            kind[places] = name
+    items, ids = one.items, np.asarray(one.items.id)
+    about = (one.a.name, one.a.step, one.b.name, one.b.step)
+    for place, row in enumerate(one.rows.tolist()):
+        numbers = [_cell(one, key, place) for key in keys]
+        yield *about, row, ids[row].item(), items.caption[row], items.label[row], items.path[row], *numbers, kind[place]
+
+
+def _cell(one: Changes, key: str, place: int) -> float | int | str:
+    value = float(one.values[key][place]) if key in one.values else float("nan")
+    if np.isnan(value):
+        return ""
+    return int(value) if MEASURES[key].digits == 0 else value
+
+
+def pairs_inside(
+    data: ChangesData, settings: ChangesSettings, key: str, box: tuple[float, float, float, float]
+) -> Int[np.ndarray, " n"]:
+    """Return the pairs in a rectangle (x from, x to, y from, y to) of the plot with this key, drawn or not."""
+    one = data.found[data.places.index(int(key.rpartition("-")[2]))]
+    bad = bad_pairs(one, settings)
+    assert bad is not None, "there is a plot"
+    name = settings.measure
+    x, y = (bad.badness_a, bad.badness_b) if name == "both" else (one.values[f"{name}_{way}"] for way in "ab")
+    return one.rows[(x >= box[0]) & (x <= box[1]) & (y >= box[2]) & (y <= box[3])]
+
+
+CHART: Final = Chart(
+    name="changes",
+    view="changes",
+    label="A against B",
+    question="Which pairs do the snapshots see differently?",
+    settings=ChangesSettings,
+    needs="two_runs",
+    compute=compare,
+    draw=draw,
+    values=values,
+    records=records,
+    sentences=sentences,
+)

@@ -1,4 +1,4 @@
-"""Zero-shot classification of a snapshot's images: which of them have a class, and the class names as vectors."""
+"""Zero-shot classification of a snapshot's images: the images with a class, and the class names as vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from jaxtyping import Float, Int
 from trainer import catalog
 from trainer.analysis.sampling import at_most
 from trainer.charts import BOTH, ChartError
+from trainer.charts.settings import setting
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request, Target
 from trainer.store import Items, Workspace, write_atomically
 from trainer.store.files import write_text
 from trainer.store.snapshot_files import Snapshot, read_snapshot
@@ -31,7 +33,7 @@ MOST_WORK: Final = 2e11
 
 @dataclass(frozen=True)
 class ClassTexts:
-    """Class names put into templates, embedded by a run at a step.
+    """Class names in templates, embedded by a run at a step.
 
     Attributes:
         vectors: Unit embedding of class c in template t.
@@ -47,8 +49,28 @@ class ClassTexts:
 
 
 @dataclass(frozen=True)
+class ClassWords:
+    """Settings of a chart about classes; the default classes fit the data of the first run."""
+
+    suite: str = setting("", "Suite", "Labels and templates that come with the application.", control=False)
+    labels: tuple[str, ...] = setting((), "Labels", "Classes, as the data spells them.", control=False)
+    templates: tuple[str, ...] = setting((), "Templates", "Sentences with {} for the label.", control=False)
+
+
+def texts_of(request: Request, target: Target) -> ClassTexts:
+    """Return the classes as embedded by the target's model.
+
+    Raises:
+        ChartError: Nobody has asked it, or the file is gone.
+    """
+    if len(request.class_texts) != len(request.targets):
+        raise ChartError("The classes are not embedded yet: each run's model embeds them first.")
+    return read_class_texts(Path(request.class_texts[request.targets.index(target)]))
+
+
+@dataclass(frozen=True)
 class ClassTask:
-    """The images of a snapshot whose class is among those asked for.
+    """The images of a snapshot whose class is among the requested ones.
 
     Attributes:
         rows: Of the snapshot, ascending.
@@ -71,7 +93,7 @@ class ClassTask:
 
 
 def class_task(snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1) -> ClassTask:
-    """The rows of a snapshot that have one of `labels` as their class.
+    """Return the rows of a snapshot whose class is one of `labels`.
 
     The class is read from the column (label first, then metadata) in which most rows have one of the labels. A label
     may begin with words that the data leaves out, `on grass` for `grass`.
@@ -98,7 +120,7 @@ def class_task(snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1)
 
 
 def _places(labels: Sequence[str]) -> dict[str, int]:
-    """Place of each label by its name, and by its end where no two labels have it in common."""
+    """Return the index of each label by name, and by each ending of the name that no other label shares."""
     ends: dict[str, set[int]] = {}
     for index, label in enumerate(labels):
         words = label.split(" ")
@@ -109,7 +131,7 @@ def _places(labels: Sequence[str]) -> dict[str, int]:
 
 
 def columns(items: Items) -> list[tuple[str, list[str]]]:
-    """Every column of the items that holds words: label, then the metadata."""
+    """Return the text columns of the items: label, then metadata."""
     words = [(name, values) for name, values in items.metadata.items() if values and isinstance(values[0], str)]
     return [("label", list(items.label)), *words]
 
@@ -122,7 +144,7 @@ def class_words(
     labels: Sequence[str] | None = None,
     templates: Sequence[str] | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Labels and templates, each once: those named, those of the suite, and else those that fit the run's data.
+    """Return unique labels and templates: as given, from the suite, or fitting the run's data.
 
     Raises:
         ChartError: No such suite, or the run's data has no classes.
@@ -150,7 +172,7 @@ def _classes_of(workspace: Workspace, run: int | str) -> Sequence[str]:
 
 
 def write_class_texts(file: Path, texts: ClassTexts) -> None:
-    """Writes `texts` as an array `file` and a description beside it, for `read_class_texts`."""
+    """Write `texts` as an array `file` and a description next to it, for `read_class_texts`."""
     about = {name: getattr(texts, name) for name in ("run", "step", "inv_tau", "labels", "templates")}
 
     def write(draft: Path) -> None:
@@ -162,13 +184,13 @@ def write_class_texts(file: Path, texts: ClassTexts) -> None:
 
 
 def read_class_texts(file: Path) -> ClassTexts:
-    """What `write_class_texts` wrote.
+    """Read the output of `write_class_texts`.
 
     Raises:
         ChartError: The files are gone or damaged.
     """
     try:
-        about = untrusted_files.read_json(file.with_suffix(".json"))
+        about = untrusted_files.read_record(file.with_suffix(".json"))
         about |= {name: tuple(about[name]) for name in ("labels", "templates")}
         texts = ClassTexts(**about, vectors=load_npy(file))
         if texts.vectors.shape[:2] != (len(texts.templates), len(texts.labels)):

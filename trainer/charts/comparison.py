@@ -1,17 +1,32 @@
-"""The comparison of runs in numbers: one row a metric, split and question, one column a run."""
+"""The newest evaluations of runs side by side: one row per metric, split and question, one column per run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 from trainer.analysis.intervals import wilson
-from trainer.charts import ChartError
+from trainer.analysis.progress import Progress
+from trainer.charts import ChartError, objective_label
+from trainer.charts.marks import NumberRow, NumberTable, Panel, heading_row
 from trainer.charts.matching_splits import SameSplits, same_splits
+from trainer.charts.spec import Chart, Request
 from trainer.metrics import Metric, metric
 from trainer.store import EvaluationRow, Question, RunRow, Workspace
+from trainer.store.question import told
+
+INTERVAL_NOTE: Final = (
+    "In brackets: 95 % interval of the share (Wilson) over the pairs of the split; in retrieval over the distinct "
+    "pictures or captions that ask. "
+    "Where the intervals overlap, the difference may be chance."
+)
+
+BEST_NOTE: Final = "Bold (or *): the best, where it differs from all others as printed. "
+CERTAIN_NOTE: Final = (
+    "k ≥ answers: every answer is among the first k, so the value is 100 % for any model and none is the best."
+)
 
 COMPARED: Final = (
     *(f"{direction}_R@{k}" for direction in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
@@ -52,14 +67,15 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One metric on one split, by one question.
+    """One metric on one split for one question.
 
     Attributes:
         metric: How it is shown and which way is good.
         n: Pairs of the split for each run; None where unknown.
         values: One a run; None where it was not measured.
         intervals: 95 % interval of a share; None for what is no share, or without n.
-        best: Places of the best value; several when tied, none when nothing is better or only one run has a value.
+        best: Place of the best value; empty where nothing is better, only one run has a value, the best ones are equal
+            as printed, or the value cannot differ.
         question: What all the values answer; None where it is not known, and then nothing is best.
     """
 
@@ -73,6 +89,16 @@ class ComparisonRow:
     best: tuple[int, ...]
     question: Question | None = None
 
+    @property
+    def certain(self) -> bool:
+        """Whether k is at least the number of answers."""
+        return self.question is not None and self.question.is_certain(self.name)
+
+    @property
+    def label(self) -> str:
+        """The metric's label and what it was measured on, with the number of answers where k is not below it."""
+        return label_of(self.metric.on(self.split, self.n), self.name, self.question)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -81,9 +107,22 @@ class Comparison:
     runs: tuple[ComparedRun, ...]
     rows: tuple[ComparisonRow, ...]
 
+    @property
+    def notes(self) -> str:
+        """What the signs of the table mean."""
+        certain = f" {CERTAIN_NOTE}" if any(row.certain for row in self.rows) else ""
+        return f"{BEST_NOTE}{INTERVAL_NOTE}{certain}"
+
+
+def label_of(label: str, name: str, question: Question | None) -> str:
+    """Return the metric's label, with the number of answers where k is not below it."""
+    if question is None or not question.is_certain(name):
+        return label
+    return f"{label} (k ≥ {question.answers(name):,} answers)"
+
 
 def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
-    """The newest evaluation of every split of each run, side by side.
+    """Return the newest evaluation of every split of each run, side by side.
 
     Raises:
         ChartError: No run has been evaluated.
@@ -111,7 +150,7 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
 
 
 def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """By split as they came; of a split the questions that are known first, each whole, in the order of the metrics."""
+    """Sort by split in given order; within one by known questions first, each complete, in metric order."""
     splits = list(dict.fromkeys((row.dataset, row.split) for row in table))
     first: dict[tuple[str, str, Question | None], int] = {}
     for row in table:
@@ -127,7 +166,7 @@ def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, EvaluationRow]:
-    """Of every split and question the evaluation of the split's last step; under two names, the numbers of both."""
+    """Return each question's evaluation at the split's last step; two names of one split are merged."""
     answers = [(same.shown(one.dataset, one.split), one) for one in workspace.results.answers(row.id)]
     last = {split: one.step for split, one in answers}  # by step: the last one stays
     found: dict[Key, EvaluationRow] = {}
@@ -144,7 +183,7 @@ def _sizes(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[st
 
 
 def _tried(evaluations: dict[Key, EvaluationRow]) -> dict[tuple[str, str], int]:
-    """Samples of the splits that `trainer evaluate` measured, as older versions noted them."""
+    """Return sample counts of splits measured by `trainer evaluate`, as older versions stored them."""
     return {key[:2]: int(e.metrics["n"]) for key, e in evaluations.items() if "n" in e.metrics}
 
 
@@ -161,7 +200,7 @@ def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[i
         for value, size in zip(values, independent)
     )
     # Nobody knows whether numbers of older versions answer the same question.
-    best = () if question is None else _best(values, known.better)
+    best = () if question is None or question.is_certain(name) else _best(values, known)
     return ComparisonRow(known, name, *key[:2], tuple(n), values, intervals, best, question)
 
 
@@ -173,9 +212,99 @@ def _value(evaluation: EvaluationRow | None, name: str) -> float | None:
     return plain.get(name)
 
 
-def _best(values: tuple[float | None, ...], better: str) -> tuple[int, ...]:
+def _best(values: tuple[float | None, ...], known: Metric) -> tuple[int, ...]:
     present = [value for value in values if value is not None and not math.isnan(value)]
-    if better == "none" or len(present) < 2:
+    if known.better == "none" or len(present) < 2:
         return ()
-    top = max(present) if better == "up" else min(present)
-    return tuple(i for i, value in enumerate(values) if value == top)
+    top = known.text(max(present) if known.better == "up" else min(present))
+    best = tuple(i for i, value in enumerate(values) if value is not None and known.text(value) == top)
+    return best if len(best) == 1 else ()
+
+
+def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
+    """Yield title and rows of each question, in order; the title contains data, split and question."""
+    for key in dict.fromkeys((row.dataset, row.split, row.question) for row in table.rows):
+        rows = [row for row in table.rows if (row.dataset, row.split, row.question) == key]
+        sizes = sorted({n for row in rows for n in row.n if n is not None})
+        counted = f", n = {' / '.join(f'{n:,}' for n in sizes)} pairs" if sizes and key[2] is None else ""
+        yield f"{key[0]} {key[1]}{counted}, {told(key[2], task=True)}", rows
+
+
+def value_text(row: ComparisonRow, place: int) -> tuple[str, str]:
+    """Return the formatted value of the run at `place`, and its interval in brackets, or empty."""
+    interval = row.intervals[place]
+    bracket = "" if interval is None else f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
+    return row.metric.text(row.values[place]), bracket
+
+
+def as_values(table: Comparison) -> dict[str, Any]:
+    """Return the table for JSON: the runs, and one entry per metric and split with a value for each run."""
+    return {
+        "runs": [asdict(run) for run in table.runs],
+        "rows": [
+            {
+                "dataset": row.dataset,
+                "split": row.split,
+                "question": asdict(row.question) if row.question else None,
+                "metric": row.name,
+                "better": row.metric.better,
+                "n": list(row.n),
+                "values": list(row.values),
+                "intervals": [None if i is None else list(i) for i in row.intervals],
+                "best": [table.runs[i].run for i in row.best],
+            }
+            for row in table.rows
+        ],
+    }
+
+
+def compute(workspace: Workspace, request: Request, _settings: Any, _progress: Progress) -> Comparison:
+    """Return `comparison` of the runs."""
+    return comparison(workspace, [target.run for target in request.targets])
+
+
+def draw(table: Comparison, _settings: Any) -> Panel:
+    """Draw one table; the best value of each row is bold where it differs from the others."""
+    kinds = tuple(f"{objective_label(run.objective)}, step {run.step:,}" for run in table.runs)
+    lines = [NumberRow("Objective", "And the step of the newest evaluation.", kinds)]
+    for title, rows in sections(table):
+        lines.append(heading_row(title))
+        for row in rows:
+            cells = (" ".join(filter(None, value_text(row, place))) for place in range(len(row.values)))
+            lines.append(NumberRow(row.label, row.name, tuple(cells), best=frozenset(row.best)))
+    numbers = NumberTable("numbers", "Newest evaluations", tuple(run.name for run in table.runs), tuple(lines))
+    return Panel(title="Comparison", rows=((numbers,),), notes=(table.notes,))
+
+
+def values(table: Comparison, _settings: Any) -> list[dict[str, Any]]:
+    """Return one dictionary per run: its facts, and its value of each metric, split and question."""
+    return [
+        asdict(run) | {f"{title}: {row.name}": row.values[place] for title, rows in sections(table) for row in rows}
+        for place, run in enumerate(table.runs)
+    ]
+
+
+def records(table: Comparison, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per metric, split, question and run; shares are in [0, 1]."""
+    header = ("dataset", "split", "metric", "run", "name", "objective", "step", "n", "value", "low", "high", "best")
+    lines = []
+    for row in table.rows:
+        for place, run in enumerate(table.runs):
+            facts = (row.dataset, row.split, row.name, run.run, run.name, run.objective, run.step, row.n[place])
+            ends = row.intervals[place] or (None, None)
+            lines.append((*facts, row.values[place], *ends, int(place in row.best), told(row.question, task=True)))
+    return (*header, "question"), lines
+
+
+CHART: Final = Chart(
+    name="comparison",
+    view="evaluate",
+    label="Comparison",
+    question="What did the newest evaluation of each run say on every split?",
+    method=INTERVAL_NOTE,
+    needs="whole_runs",
+    compute=compute,
+    draw=draw,
+    values=values,
+    records=records,
+)

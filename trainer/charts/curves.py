@@ -1,21 +1,45 @@
-"""Training curves of several runs: one panel a metric, and an objective's loss with its own kind only."""
+"""Training curves of several runs: one panel per metric; losses only with runs of the same objective."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.curves import smooth
+from trainer.analysis.curves import smooth, thin
+from trainer.analysis.progress import Progress
 from trainer.charts import ChartError, objective_label
+from trainer.charts.marks import Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.settings import setting
 from trainer.charts.snapshots import PREFERRED_SPLITS
-from trainer.metrics import Metric, metric
+from trainer.charts.spec import Chart, Request
+from trainer.metrics import Metric, logged_name, metric
 from trainer.store import RunRow, Workspace
 
+METHOD: Final = """\
+Smoothed: an exponential moving average that starts unbiased, with the weight of the slider but over a tenth of a \
+curve at most; the faint line is what was logged. Held-out metrics share an axis. Losses of different objectives are \
+different quantities: each objective has a plot of its own."""
+DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 Axis = Literal["step", "time"]
+_POINTS: Final = 1500
+"""Most points of a drawn line: more than a printed page resolves; peaks are kept."""
+_FEW: Final = 40
+"""A line of at most so many points has each marked."""
+
+
+@dataclass(frozen=True)
+class CurveSettings:
+    """The metrics, and how to draw them."""
+
+    metrics: tuple[str, ...] = setting((), "Metrics", "Logged names; none: the usual ones.", control=False)
+    axis: Literal["step", "time"] = setting(
+        "step", "Axis", "What runs to the right.", named={"step": "Step", "time": "Time"}
+    )
+    smoothing: float = setting(0.0, "Smoothing", "Weight of the moving average.", low=0.0, high=0.999)
 
 
 @dataclass(frozen=True)
@@ -44,7 +68,8 @@ class CurvePanel:
 
     Attributes:
         metric: Logged name.
-        label: Title for people; names the objective where objectives may not share the axis.
+        label: Title for people; names the objective where objectives may not share the axis, and split and n of
+            a recall.
         unit: Of the values as drawn; `%` where `percent`.
         percent: The values are shares, drawn times 100.
         n: Pairs behind each point of a held-out metric; None for others, or where runs differ in it.
@@ -58,15 +83,6 @@ class CurvePanel:
     series: tuple[RunCurve, ...]
 
 
-@dataclass(frozen=True)
-class CurvesChart:
-    """Panels in the order of the metrics asked for."""
-
-    panels: tuple[CurvePanel, ...]
-    axis: Axis
-    smoothing: float
-
-
 def curves(
     workspace: Workspace,
     runs: Sequence[int | str],
@@ -74,8 +90,8 @@ def curves(
     *,
     axis: Axis = "step",
     smoothing: float = 0.0,
-) -> CurvesChart:
-    """The curves of `runs` for each of `metrics` that any of them logged.
+) -> tuple[CurvePanel, ...]:
+    """Return the curves of `runs` for each of `metrics` that any of them logged, in metric order.
 
     Args:
         workspace: Where the runs are.
@@ -96,7 +112,7 @@ def curves(
         logged = sorted({name for row in rows for name in workspace.results.scalar_names(row.id)})
         there = f"choose among {', '.join(logged)}" if logged else "nothing is logged yet, wait for the first step"
         raise ChartError(f"No run has logged {' or '.join(metrics)}; {there}.")
-    return CurvesChart(tuple(panels), axis, smoothing)
+    return tuple(panels)
 
 
 def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smoothing: float) -> list[CurvePanel]:
@@ -121,6 +137,7 @@ def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smo
 def _panel(workspace: Workspace, known: Metric, label: str, drawn: list[tuple[RunRow, RunCurve]]) -> CurvePanel:
     sizes = {_pairs_behind(workspace, row, known.name) for row, _ in drawn}
     n = sizes.pop() if len(sizes) == 1 else None
+    label = logged_name(known.name, n) if known.is_recall else label
     unit = "%" if known.percent else known.unit
     return CurvePanel(known.name, label, unit, known.percent, n, tuple(series for _, series in drawn))
 
@@ -139,6 +156,101 @@ def _pairs_behind(workspace: Workspace, row: RunRow, name: str) -> int | None:
     prefix = name.partition("/")[0]
     if prefix not in ("val", "combinations"):
         return None
+    held = row.facts.get("heldout_pairs")
     splits = PREFERRED_SPLITS if prefix == "val" else (prefix,)
+    noted = [held[split] for split in splits if split in held] if isinstance(held, dict) else []
+    if noted and isinstance(noted[0], int):
+        return noted[0]
     sizes = {snapshot.n for snapshot in workspace.results.snapshots(row.id) if snapshot.split in splits}
     return sizes.pop() if len(sizes) == 1 else None
+
+
+def compute(
+    workspace: Workspace, request: Request, settings: CurveSettings, _progress: Progress
+) -> tuple[CurvePanel, ...]:
+    """Return `curves` of the runs."""
+    runs = [target.run for target in request.targets]
+    metrics = settings.metrics or DEFAULT_METRICS
+    return curves(workspace, runs, metrics, axis=settings.axis, smoothing=settings.smoothing)
+
+
+def draw(data: tuple[CurvePanel, ...], settings: CurveSettings) -> Panel:
+    """Draw one plot per metric, two per row, with faint raw lines under smoothed ones."""
+    longest = max(float(line.x.max(initial=0)) for panel in data for line in panel.series)
+    unit, seconds = ("s", 1) if longest < 180 else ("min", 60) if longest < 3 * 3600 else ("h", 3600)
+    x_label, scale = ("Step", 1) if settings.axis == "step" else (f"Training time ({unit})", seconds)
+    plots = [_plot(f"curves-{place}", panel, x_label, scale, settings) for place, panel in enumerate(data)]
+    rows = tuple(tuple(plots[place : place + 2]) for place in range(0, len(plots), 2))
+    names = dict.fromkeys(line.name for panel in data for line in panel.series)
+    notes = (f"Smoothed with weight {settings.smoothing:g}; faint: as logged.",) if settings.smoothing else ()
+    return Panel(title="Training curves", head=(", ".join(names),), rows=rows, notes=notes)
+
+
+def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: CurveSettings) -> XYPlot:
+    lines = [one for line in panel.series for one in _lines(line, scale, 100 if panel.percent else 1, settings)]
+    x = axis_over(x_label, [line.x for line in lines], margin=0.015)
+    y = axis_over(panel.unit if panel.percent else "", [line.y for line in lines])
+    title = f"{panel.label} ({panel.unit})" if panel.unit else panel.label
+    return XYPlot(
+        key,
+        title,
+        x,
+        y,
+        tuple(lines),
+        note=f"n = {panel.n:,} pairs" if panel.n and not metric(panel.metric).is_recall else "",
+    )
+
+
+def _lines(curve: RunCurve, scale: float, factor: float, settings: CurveSettings) -> list[Series]:
+    smoothed, tone = settings.smoothing > 0, run_tone(curve.index)
+    few = len(curve.raw) <= _FEW and not smoothed
+    raw = Series("" if smoothed else curve.name, tone, *_drawn(curve, curve.raw, scale, factor), marked=few)
+    if not smoothed:
+        return [raw]
+    faint = Series("", tone, raw.x, raw.y, faint=True, width=1.0)
+    return [faint, Series(curve.name, tone, *_drawn(curve, curve.smooth, scale, factor))]
+
+
+def _drawn(curve: RunCurve, values: np.ndarray, scale: float, factor: float) -> tuple[np.ndarray, np.ndarray]:
+    y = np.where(np.isfinite(values), values, np.nan) * factor
+    kept = thin(y, _POINTS)
+    return curve.x[kept] / scale, y[kept]
+
+
+def values(data: tuple[CurvePanel, ...], _settings: CurveSettings) -> list[dict[str, Any]]:
+    """Return one dictionary per run and metric: the number of logged values, and the last one."""
+    return [
+        {"metric": panel.metric, "run": line.run, "name": line.name, "objective": line.objective, "n": panel.n}
+        | {"logged": len(line.raw), "at": float(line.x[-1]), "value": float(line.raw[-1])}
+        | {"smoothed": float(line.smooth[-1])}
+        for panel in data
+        for line in panel.series
+    ]
+
+
+def records(data: tuple[CurvePanel, ...], settings: CurveSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return every logged value, with the smoothed one; shares are in [0, 1]."""
+    by_step = settings.axis == "step"
+    lines = []
+    for panel in data:
+        for line in panel.series:
+            facts = (panel.metric, line.run, line.name, line.objective, panel.n)
+            xs = line.x.astype(np.int64).tolist() if by_step else line.x.round(3).tolist()
+            both = zip(xs, line.raw.tolist(), line.smooth.tolist(), strict=True)
+            lines += [(*facts, x, raw, smoothed) for x, raw, smoothed in both]
+    return ("metric", "run", "name", "objective", "n", "step" if by_step else "seconds", "value", "smoothed"), lines
+
+
+CHART: Final = Chart(
+    name="curves",
+    view="runs",
+    label="Curves",
+    question="How do the runs learn?",
+    method=METHOD,
+    settings=CurveSettings,
+    needs="whole_runs",
+    compute=compute,
+    draw=draw,
+    values=values,
+    records=records,
+)

@@ -1,4 +1,4 @@
-"""Data efficiency of groups of runs: what they score over the pairs they have seen, seeds as a band.
+"""Data efficiency of groups of runs: their scores by pairs seen, with a band over seeds.
 
 Pairs seen are updates times the pairs of a batch, repetitions counted: one epoch over 12,288 pairs and four epochs over
 3,072 are the same budget. That is the horizontal axis of Radford et al., 2021, figure 2 (images processed).
@@ -44,7 +44,7 @@ PAIRS_SEEN: Final = "Pairs seen: updates x pairs in a batch, repetitions counted
 
 @dataclass(frozen=True)
 class EfficiencySettings:
-    """Which groups, measured how, on which data."""
+    """The groups, the measure and the data."""
 
     group: tuple[str, ...] = setting((), "Groups", "Runs by name, a pattern each: 'clip-*' 'cloob-*'.", control=False)
     metric: str = setting(DEFAULT, "Measure", "Of an evaluation.", control=False)
@@ -59,7 +59,7 @@ Asked = tuple[str, str, Question | None]
 
 @dataclass(frozen=True)
 class EfficiencyRun:
-    """One seed: its value whenever it was measured."""
+    """One seed: its value at each measurement."""
 
     run: int
     name: str
@@ -116,7 +116,7 @@ class EfficiencyChart:
 
     @property
     def all_reach(self) -> bool:
-        """Whether there is more than one group, and every one of them comes to the level from below."""
+        """Whether there are several groups and all reach the level from below."""
         return len(self.groups) > 1 and all(group.reached is not None and group.reached > 0 for group in self.groups)
 
     def sentence(self) -> str:
@@ -143,7 +143,7 @@ def efficiency(
     dataset: str | None = None,
     split: str | None = None,
 ) -> EfficiencyChart:
-    """What every group scores over the pairs seen, from all evaluations that its runs have stored.
+    """Return every group's score by pairs seen, from all stored evaluations of its runs.
 
     Args:
         workspace: Where the runs are.
@@ -183,7 +183,7 @@ def efficiency(
 
 
 def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, list[str]]:
-    """Dataset and split of which every group has evaluations -> the measures that all groups have, best known first.
+    """Return dataset and split evaluated by every group -> the measures that all groups have, best known first.
 
     Raises:
         ChartError: A pattern names no run.
@@ -205,7 +205,7 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
 
 
 def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits) -> dict[Asked, dict[int, float]]:
-    """Data and question -> pairs seen -> value."""
+    """Return data and question -> pairs seen -> value."""
     batch = workspace.runs.config_of(row.id).optimizer.batch_size
     found: dict[Asked, dict[int, float]] = {}
     for one in workspace.results.answers(row.id):
@@ -217,7 +217,7 @@ def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits)
 
 
 def _alike(question: Question | None) -> Question | None:
-    """The question, whether prompts or the words of the names answer it: that is what the groups differ in."""
+    """Return the question without the source of the class vectors, in which the groups may differ."""
     if question is None or question.task != "zero_shot":
         return question
     return Question("zero_shot", question.n, question.classes, names=question.names)
@@ -305,15 +305,16 @@ def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key, same: SameS
 def compute(
     workspace: Workspace, _request: Request, settings: EfficiencySettings, _progress: Progress
 ) -> EfficiencyChart:
-    """`efficiency` of the groups that the settings name."""
+    """Return `efficiency` of the groups in the settings."""
     where = {"dataset": settings.dataset or None, "split": settings.split or None}
     return efficiency(workspace, settings.group, measure=settings.metric, **where)
 
 
 def draw(chart: EfficiencyChart, _settings: EfficiencySettings) -> Panel:
-    """A line a group with its seeds as a band, and where each reaches the level."""
+    """Draw one line per group with a band over seeds, and where each reaches the level."""
     scale = 100.0 if chart.metric.percent else 1.0
-    label = f"{chart.metric.label} (%)" if chart.metric.percent else chart.metric.label
+    named = chart.metric.on(chart.split, chart.n)
+    label = f"{named} (%)" if chart.metric.percent else named
     curves = [curve for group in chart.groups for curve in _curves(group, scale)]
     x = axis_over("pairs seen (thousands)", [curve.x for curve in curves], include=(0,))
     ends = [end for curve in curves for end in (curve.y, curve.low, curve.high) if end is not None]
@@ -371,7 +372,7 @@ def _of(chart: EfficiencyChart, name: str, scale: float = 1.0) -> tuple[float, .
 
 
 def values(chart: EfficiencyChart, _settings: EfficiencySettings) -> list[dict[str, Any]]:
-    """A dictionary a group: its points, and the level, budget and test that all share."""
+    """Return one dictionary per group: its points, and the shared level, budget and test."""
     test = vars(chart.test) if chart.test else None
     shared: dict[str, Any] = {"dataset": chart.dataset, "split": chart.split, "metric": chart.name, "n": chart.n}
     shared |= {"level": chart.level, "budget": chart.budget, "test": test}
@@ -392,7 +393,7 @@ def values(chart: EfficiencyChart, _settings: EfficiencySettings) -> list[dict[s
 
 
 def records(chart: EfficiencyChart, _settings: EfficiencySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """A line a run and measurement; shares are in [0, 1]."""
+    """Return one row per run and measurement; shares are in [0, 1]."""
     header = ("dataset", "split", "metric", "n", "group", "objective", "run", "name", "seed", "pairs_seen", "value")
     facts = (chart.dataset, chart.split, chart.name, chart.n)
     return header, [

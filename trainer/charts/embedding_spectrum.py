@@ -1,4 +1,4 @@
-"""In how many directions the embeddings vary: at this step, and over training."""
+"""The effective dimension of embeddings: at this step, and over training."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _STEPS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingSpectra(SnapshotLabel):
-    """One run's covariances.
+    """One run's covariance spectra.
 
     Attributes:
         n: Rows measured, of `rows`.
@@ -71,7 +71,7 @@ class EmbeddingSpectra(SnapshotLabel):
 def spectra(
     workspace: Workspace, target: Target, request: Request, settings: NoSettings, progress: Progress
 ) -> EmbeddingSpectra:
-    """The spectra of the snapshot, and measures of all snapshots of the same data.
+    """Return the spectra of the snapshot, and measures of all snapshots of the same data.
 
     Raises:
         ChartError: No such snapshot, or embeddings that are not numbers.
@@ -100,7 +100,7 @@ def _measures(vectors: np.ndarray) -> tuple[float, float, float]:
 
 
 def draw(data: PerRun[EmbeddingSpectra], settings: NoSettings) -> Panel:
-    """Spectra of both modalities, three measures over the steps, and the table."""
+    """Draw spectra of both modalities, three measures over the steps, and the table."""
     names = labels(data.found)
     each = [
         (f"{name}, {side}s", one, one.eigenvalues[side])

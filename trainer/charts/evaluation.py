@@ -1,4 +1,4 @@
-"""What the evaluations of two or more runs on one data set say, with the answers behind every number."""
+"""Evaluations of several runs on one data set, with the answers behind every number."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jaxtyping import Float, Int
 from trainer.analysis.intervals import wilson
 from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_difference
 from trainer.analysis.zero_shot import confusion
-from trainer.charts import SAME, ChartError
+from trainer.charts import ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.reference import PublishedNumber, references
 from trainer.charts.snapshot_label import told_apart
-from trainer.charts.snapshots import sides
+from trainer.charts.spec import targets_of
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records
@@ -48,13 +48,13 @@ class EvaluatedRun:
     records: tuple[TaskRecord, ...] = ()
 
     def record(self, task: str, question: Question | None) -> TaskRecord | None:
-        """What is stored of a task by this question."""
+        """Return the stored record of a task for this question."""
         return next((one for one in reversed(self.records) if (one.task, one.question) == (task, question)), None)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """B minus A on the samples both were asked.
+    """B minus A on the samples evaluated for both.
 
     Attributes:
         paired: With its interval.
@@ -68,7 +68,7 @@ class Difference:
 
     @property
     def real(self) -> bool:
-        """Whether chance is an unlikely cause: adjusted p below `ALPHA`, or without one an interval that leaves 0."""
+        """Whether it is significant: adjusted p below `ALPHA`, or without one an interval that excludes 0."""
         if math.isnan(self.p):
             return self.paired.low > 0 or self.paired.high < 0
         return self.p < ALPHA
@@ -76,14 +76,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class EvaluationLine:
-    """One metric by one question.
+    """One metric for one question.
 
     Attributes:
         task: Which task measured it.
         values: One a run; None where it was not measured.
         intervals: 95 % interval of a share of independent samples (Wilson), else None.
         n: Independent answers of each run: samples; in retrieval distinct captions, or pictures, that asked.
-        difference: Of the first two runs, where the answers of both to a question that is known are stored.
+        difference: Of the first two runs, where the answers of both to a question that is known are stored, and k is
+            below the number of answers.
         question: What all the values answer; None where it is not known.
     """
 
@@ -99,7 +100,7 @@ class EvaluationLine:
 
 @dataclass(frozen=True)
 class EvaluationChart:
-    """A data set, the runs measured on it, one line a metric, and what was published about it."""
+    """A data set, the runs evaluated on it, one line per metric, and published results."""
 
     dataset: str
     split: str
@@ -110,7 +111,7 @@ class EvaluationChart:
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often each class was taken for each.
+    """A confusion matrix.
 
     Attributes:
         classes: Names, of the classes that occur only.
@@ -126,7 +127,7 @@ class Confusion:
 
 
 def evaluated_data(workspace: Workspace, runs: Sequence[int]) -> list[tuple[str, str]]:
-    """Dataset and split of everything that `trainer evaluate` measured of any of the runs, the newest first."""
+    """Return dataset and split of everything that `trainer evaluate` measured for any of the runs, newest first."""
     rows = [workspace.runs.get(run) for run in runs]
     return _evaluated(workspace, rows, same_splits(workspace, rows))
 
@@ -148,25 +149,24 @@ def evaluation(
     *,
     dataset: str | None = None,
     split: str | None = None,
-    step: int | None = None,
-    step_b: int | None = SAME,
+    steps: Sequence[int | None] = (),
 ) -> EvaluationChart:
-    """The newest evaluation of each run on a data set, or that of `step`; differences are of the first two runs.
+    """Return each run's newest evaluation on a data set, or that of its step, with differences of the first two.
 
-    `step_b` is the second run's own step; one run alone is then compared with itself.
+    `steps` are one for all runs, one for each, or several of a single run.
 
     Raises:
         ChartError: None of the runs was evaluated on it, or none at the step asked for; names the steps there are.
         StoreError: No such run.
     """
-    shown_at = [(workspace.runs.get(run), at) for run, at in sides(runs, step, step_b)]
+    shown_at = [(workspace.runs.get(target.run), target.step) for target in targets_of(runs, steps)]
     return evaluation_at(workspace, shown_at, dataset, split)
 
 
 def evaluation_at(
     workspace: Workspace, shown_at: Sequence[tuple[RunRow, int | None]], dataset: str | None, split: str | None
 ) -> EvaluationChart:
-    """The newest evaluation of each run on a data set, or that of its step; differences are of the first two.
+    """Return each run's newest evaluation on a data set, or that of its step, with differences of the first two.
 
     Raises:
         ChartError: None of the runs was evaluated on it, or none at the step asked for; names the steps there are.
@@ -199,7 +199,7 @@ def evaluation_at(
 def _at_other_steps(
     workspace: Workspace, rows: Sequence[RunRow], same: SameSplits, key: tuple[str, str], asked: Sequence[int | None]
 ) -> str:
-    """What is said where no run was evaluated at the step asked for: at which steps each was, and what to do."""
+    """Return the message when no run was evaluated at the requested step: the steps available, and what to do."""
     wanted = " or ".join(f"{step:,}" for step in dict.fromkeys(asked) if step is not None)
     there = []
     for row in {row.id: row for row in rows}.values():
@@ -214,7 +214,7 @@ def _at_other_steps(
 
 
 def _tasks(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> dict[str, TaskRecord]:
-    """Of each task the newest record that answers a question all runs with this task were asked, else the newest."""
+    """Return each task's newest record of a question that all runs with the task share, else the newest."""
     found: dict[str, TaskRecord] = {}
     for task in dict.fromkeys(one.task for one in run.records):
         asked = [{one.question for one in other.records if one.task == task} for other in runs]
@@ -227,7 +227,7 @@ def _tasks(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> dict[str, TaskRec
 def _records(
     workspace: Workspace, row: RunRow, same: SameSplits, key: tuple[str, str], step: int | None
 ) -> dict[int, list[TaskRecord]]:
-    """Step -> what is stored of it, under any name that the split has, the oldest first."""
+    """Return step -> its stored records, under any name of the split, oldest first."""
     found: dict[int, list[TaskRecord]] = {}
     for one in workspace.results.evaluations(row.id):
         if same.shown(one.dataset, one.split) == key and step in (None, one.step):
@@ -238,7 +238,7 @@ def _records(
 
 
 def confusion_of(record: TaskRecord) -> Confusion:
-    """The confusion of a task that names a class for each image; classes that occur nowhere are left out."""
+    """Return the confusion matrix of a classification task, without classes that never occur."""
     label, predicted = record.arrays["label"], record.arrays["predicted"]
     names = record.details["classes"]
     shown = np.union1d(label, predicted).astype(int)
@@ -249,13 +249,13 @@ def confusion_of(record: TaskRecord) -> Confusion:
 
 
 def images_of_cell(record: TaskRecord, true: int, answer: int) -> list[str]:
-    """Paths of the images of class `true` that were taken for `answer`."""
+    """Return the image paths of class `true` that were classified as `answer`."""
     rows = (record.arrays["label"] == true) & (record.arrays["predicted"] == answer)
     return record.arrays["path"][rows].tolist()
 
 
 def answers(record: TaskRecord, name: str) -> np.ndarray | None:
-    """How right each sample's answer is by the metric `name`, one number a sample; None where that is not stored."""
+    """Return each sample's correctness by the metric `name`; None if it is not stored."""
     arrays = record.arrays
     if name in ("zero_shot_acc1", "linear_probe_acc1", "knn_acc1", "robust_clean"):
         return arrays.get("right")
@@ -299,7 +299,9 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
     )
     n = tuple(_asked(record, name) if record else 0 for record in records)
     both = len(records) > 1 and records[0] is not None and records[1] is not None
-    difference = _difference(records[0], records[1], name) if both and question is not None else None
+    # What cannot differ is no test, and none that the p of the others is adjusted for.
+    compared = both and question is not None and not question.is_certain(name)
+    difference = _difference(records[0], records[1], name) if compared else None
     return EvaluationLine(known, name, task, values, intervals, n, difference, question)
 
 
@@ -325,14 +327,14 @@ def _difference(a: TaskRecord, b: TaskRecord, name: str) -> Difference | None:
 
 
 def _same_samples(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of both that are one sample; a picture with several captions has several where both have them all."""
+    """Return paired rows of the same samples; an image with several captions needs all of them in both."""
     if np.array_equal(a, b):
         return np.arange(len(a)), np.arange(len(b))
     return np.intersect1d(a, b, return_indices=True)[1:]
 
 
 def _asking_first(record: TaskRecord, name: str, rows: np.ndarray) -> np.ndarray:
-    """Places in `rows` of the first that asks each question; captions that repeat ask one, and have one answer."""
+    """Return the first place in `rows` of each distinct question; repeated captions ask the same question."""
     asked = record.arrays.get(f"{name.partition('_R@')[0]}_asked")
     return np.arange(len(rows)) if asked is None else np.unique(asked[rows], return_index=True)[1]
 
@@ -345,7 +347,7 @@ def _with_p(line: EvaluationLine, p: float) -> EvaluationLine:
 
 
 def asked_alike(chart: EvaluationChart, task: str) -> list[EvaluationChart]:
-    """The chart once a question that was asked in `task`, each with the runs that answered it, run A's first.
+    """Return one chart per question of `task` with the runs that answered it, run A's first.
 
     Runs of different questions may not stand in one diagram; those without the task are in none.
     """
@@ -357,7 +359,7 @@ def asked_alike(chart: EvaluationChart, task: str) -> list[EvaluationChart]:
 
 
 def curves(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, list[float]]]:
-    """Run, corruption and accuracy at severities 0 (clean) to 5 of everything measured."""
+    """Return run, corruption and accuracy at severities 0 (clean) to 5 of everything measured."""
     found = []
     for run in chart.runs:
         record = run.tasks.get("robustness")
@@ -367,7 +369,7 @@ def curves(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, list[float]]
 
 
 def diagrams(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, dict[str, Any]]]:
-    """Run, `own` or `fitted`, and the reliability diagram of zero-shot classification at that temperature."""
+    """Return run, `own` or `fitted`, and the reliability diagram of zero-shot classification at that temperature."""
     found = []
     for run in chart.runs:
         record = run.tasks.get("zero_shot")

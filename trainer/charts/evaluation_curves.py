@@ -1,4 +1,4 @@
-"""Reliability, accuracy under corruption and few-shot accuracy of stored evaluations, each question in its own plot."""
+"""Reliability, accuracy under corruption and few-shot accuracy of stored evaluations, one plot per question."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS: Final[tuple[Tone, ...]] = ("first", "second", "third", "fourth", "fifth"
 
 
 def compute(workspace: Workspace, request: Request, _settings: Any, _progress: Progress) -> EvaluationChart:
-    """What is stored of the runs, on the data set asked for or the one measured last.
+    """Return the runs' stored evaluations on the requested data set or the one measured last.
 
     Raises:
         ChartError: None of the runs was evaluated there, or nothing with a curve was measured.
@@ -48,7 +48,7 @@ def compute(workspace: Workspace, request: Request, _settings: Any, _progress: P
 
 
 def draw(chart: EvaluationChart, _settings: Any) -> Panel:
-    """A plot for each kind of curve and question."""
+    """Draw one plot per kind of curve and question."""
     head = f"{chart.dataset} {chart.split}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in chart.runs)
     return Panel(title="Evaluation curves", head=(head,), rows=(tuple(_plots(chart)),))
 
@@ -86,7 +86,7 @@ def _reliability(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
 
 
 def _corruption(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
-    """A plot a run, for the color says which corruption."""
+    """Return one plot per run, because the color encodes the corruption."""
     found = curves(chart)
     kinds = list(dict.fromkeys(kind for _, kind, _ in found))
     y = axis_over("accuracy (%)", [100 * np.array(values) for _, _, values in found], include=(0,))

@@ -1,4 +1,4 @@
-"""Columns of the items by whose values pairs can be told apart."""
+"""Columns of the items that divide pairs into groups."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_VALUES: Final = 60
 
 
 def facet_columns(items: Items) -> tuple[str, ...]:
-    """Columns that divide the items into 2 to 60 groups; the class first."""
+    """Return the columns that divide the items into 2 to 60 groups, the class first."""
     candidates = {LABEL: items.label, **items.metadata}
     return tuple(name for name, values in candidates.items() if 2 <= len({str(v) for v in values}) <= MOST_VALUES)
 
 
 def column_values(items: Items, column: str) -> Shaped[np.ndarray, " n"]:
-    """The value of every item in a column, as text.
+    """Return the value of every item in a column, as text.
 
     Raises:
         ChartError: There is no such column; names those there are.

@@ -1,4 +1,4 @@
-"""How evenly the embeddings of each run cover the sphere: angles, tests of uniformity, and their course over steps."""
+"""Uniformity of each run's embeddings on the sphere: angles, tests, and their course over the steps."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ MODALITIES: Final = ("image", "text")
 
 @dataclass(frozen=True)
 class GeometrySettings:
-    """What can be set."""
+    """The settings of the chart."""
 
     course: Literal["angle", "uniformity", "resultant", "ajne"] = setting(
         "angle", "Over training", "The measure that is followed over the steps.", redraws=True
@@ -120,7 +120,7 @@ class Spread:
 
     @property
     def angle_density(self) -> Float[np.ndarray, " 180"]:
-        """Density of the angles per degree."""
+        """The density of the angles per degree."""
         return self.angles / max(int(self.angles.sum()), 1)
 
 
@@ -170,7 +170,7 @@ class Geometry(SnapshotLabel):
 def geometry(
     workspace: Workspace, target: Target, request: Request, settings: GeometrySettings, progress: Progress
 ) -> Geometry:
-    """How evenly the embeddings of one snapshot cover the sphere, and how that came about.
+    """Return the uniformity of one snapshot's embeddings, and its course over the steps.
 
     Raises:
         ChartError: The run lacks such a snapshot.
@@ -200,7 +200,7 @@ def geometry(
 
 
 def measure(vectors: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " m"], progress: Progress | None = None) -> Spread:
-    """One modality; `rows` are those whose pairs are all compared, the tests are made on 400 of them."""
+    """Measure one modality: all pairs of `rows`, with tests on 400 of them."""
     chosen = exact(vectors[rows])
     n, d = chosen.shape
     angles, sines, counts = tests.pair_sums(chosen, bins=BINS, progress=part_of(progress, 0, 2))
@@ -226,14 +226,14 @@ def measure(vectors: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " m"], prog
 
 
 def sphere_density(d: int) -> Float[np.ndarray, " 180"]:
-    """What `Spread.angle_density` would be for uniform directions in `d` dimensions."""
+    """Return `Spread.angle_density` of uniform directions in `d` dimensions."""
     middles = np.radians(np.arange(BINS) + 0.5)
     share = tests.sphere_angle_density(middles, d) * np.pi / BINS
     return share / share.sum()
 
 
 def draw(data: PerRun[Geometry], settings: GeometrySettings) -> Panel:
-    """Angles of each modality against the sphere's, the course of one measure, and every number."""
+    """Draw each modality's angles against the sphere's, the course of one measure, and every number."""
     names = labels(data.found)
     there = [modality for modality in MODALITIES if any(modality in run.spreads for run in data.found)]
     angles = tuple(_angles(data, names, modality) for modality in there)
@@ -328,7 +328,7 @@ def _sampled(found: Sequence[Geometry]) -> str:
 
 
 def values(data: PerRun[Geometry], _settings: GeometrySettings) -> list[dict[str, Any]]:
-    """Facts, alignment, modality gap, and the measures of each modality, named after it; NaN where it is missing."""
+    """Return facts, alignment, modality gap, and each modality's measures by name; NaN if it is missing."""
     facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "d", "modality_gap", "alignment")
     found = []
     for run in data.found:
@@ -342,7 +342,7 @@ def values(data: PerRun[Geometry], _settings: GeometrySettings) -> list[dict[str
 
 
 def records(data: PerRun[Geometry], _settings: GeometrySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """One line for each modality at each step: the measures that do not depend on n."""
+    """Return one row per modality and step with the measures that do not depend on n."""
     measures = tuple(field for field, _ in COURSES.values())
     return ("run", "name", "dataset", "split", "modality", "step", *measures), [
         (run.run, run.name, run.dataset, run.split, modality, at.step, *(getattr(at, field) for field in measures))

@@ -1,4 +1,4 @@
-"""How much of the gradient of InfoNCE is left, against that of InfoLOOB."""
+"""The remaining gradient of InfoNCE, compared to that of InfoLOOB."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOTES: Final = (
 
 @dataclass(frozen=True)
 class SaturationSettings:
-    """Which pairs make the batches."""
+    """The pairs of the batches."""
 
     held_out: bool = held_out_setting()
 
@@ -64,7 +64,7 @@ class Saturation(SnapshotLabel):
 def saturation(
     workspace: Workspace, target: Target, request: Request, settings: SaturationSettings, progress: Progress
 ) -> Saturation:
-    """What is left of the gradient on the anchors of the run's own batches.
+    """Return the remaining gradient of the anchors in the run's own batches.
 
     Raises:
         ChartError: No such snapshot, or one without pairs.
@@ -92,7 +92,7 @@ def saturation(
 def unsaturated(
     snapshot: Snapshot, warm: Temperatures, size: int, *, most: int = 2048
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """1 - p and both pulls of every anchor of as many whole batches as fit into `most` pairs, both ways round."""
+    """Return 1 - p and both pulls of all anchors, both directions, in whole batches of at most `most` pairs in all."""
     order = np.random.default_rng(0).permutation(snapshot.n)
     lefts, ours, loobs = [], [], []
     sides: tuple[batches.Side, ...] = ("pairs",) if warm.beta is None else ("images", "texts")
@@ -112,7 +112,7 @@ def unsaturated(
 
 
 def draw(data: PerRun[Saturation], settings: SaturationSettings) -> Panel:
-    """What is left, over anchors and over training, the pulls of both bounds, and the table."""
+    """Draw the remaining gradient over anchors and over training, the pulls of both bounds, and the table."""
     names = labels(data.found)
     drawn = list(zip(data.found, data.places, names, strict=True))
     curves = [course(one.name, run_tone(place), one.steps) for one, place, _ in drawn if len(one.steps)]

@@ -1,4 +1,4 @@
-"""The share of a pattern in its own Hopfield retrieval, the more patterns are stored."""
+"""The self-weight of a pattern in its own Hopfield retrieval by the number of stored patterns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOTE: Final = (
 
 @dataclass(frozen=True)
 class BatchSizeSettings(StoredSettings):
-    """What is stored, and beta."""
+    """The stored patterns, and beta."""
 
     beta: float = beta_setting()
 
@@ -63,7 +63,7 @@ class SelfWeights:
 def self_weights(
     workspace: Workspace, target: Target, request: Request, settings: BatchSizeSettings, progress: Progress
 ) -> SelfWeights:
-    """Self-weights in batches of 2 to all stored patterns.
+    """Return self-weights in batches of 2 to all stored patterns.
 
     Raises:
         ChartError: Nothing is stored.
@@ -80,7 +80,7 @@ def self_weights(
 
 
 def draw(data: PerRun[SelfWeights], settings: BatchSizeSettings) -> Panel:
-    """Measured and by the formula, a plot a run, and the numbers of the whole snapshot."""
+    """Draw measured and theoretical self-weights, one plot per run, and the numbers of the whole snapshot."""
     runs = [one.run for one in data.found]
     names = labels(runs)
     plots = tuple(_plot(*each, settings.beta) for each in zip(data.found, data.places, names, strict=True))
@@ -116,7 +116,7 @@ def _plot(one: SelfWeights, index: int, name: str, beta: float) -> XYPlot:
 
 
 def _mean_cosine(vectors: np.ndarray) -> float:
-    """Mean over pairs of different rows, in O(n d)."""
+    """Return the mean cosine over pairs of different rows, in O(n d)."""
     n = len(vectors)
     if n < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""How many patterns each query averages at each beta."""
+"""The effective number of patterns that each query averages at each beta."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_QUERIES: Final = 96
 
 @dataclass(frozen=True)
 class BetaSettings(StoredSettings):
-    """What is stored, which modality the queries are of, and the beta that is marked."""
+    """The stored patterns, the modality of the queries, and the marked beta."""
 
     asks: Literal["image", "text"] = asks_setting()
     beta: float = beta_setting(redraws=True)
@@ -40,7 +40,7 @@ class BetaSettings(StoredSettings):
 
 @dataclass(frozen=True)
 class BetaGrid:
-    """Effective numbers of one run.
+    """The effective numbers of one run.
 
     Attributes:
         rows: The pairs whose embeddings are the queries, the sharpest first.
@@ -55,7 +55,7 @@ class BetaGrid:
 def beta_grid(
     workspace: Workspace, target: Target, request: Request, settings: BetaSettings, progress: Progress
 ) -> BetaGrid:
-    """Effective numbers of many queries at every beta.
+    """Return the effective numbers of many queries at every beta.
 
     Raises:
         ChartError: Nothing is stored, or the run lacks the modality of the queries.
@@ -69,7 +69,7 @@ def beta_grid(
 
 
 def draw(data: PerRun[BetaGrid], settings: BetaSettings) -> Panel:
-    """A heat map a run, and the medians over beta."""
+    """Draw one heat map per run, and the medians over beta."""
     runs = [one.run for one in data.found]
     names = labels(runs)
     drawn = list(zip(data.found, data.places, names, strict=True))
@@ -98,7 +98,7 @@ def _medians(one: BetaGrid, index: int, name: str) -> tuple[Series, ...]:
 
 
 def _column(beta: float) -> float:
-    """The place of a beta among the columns."""
+    """Return the column position of a beta."""
     return float(np.interp(math.log(beta), np.log(BETAS), np.arange(len(BETAS))))
 
 

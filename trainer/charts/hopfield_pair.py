@@ -1,4 +1,4 @@
-"""The four Hopfield retrievals of a pair, and what becomes of the cosines of all pairs."""
+"""The four Hopfield retrievals of a pair, and their effect on the cosines of all pairs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PairSettings:
 
 @dataclass(frozen=True)
 class PairRetrievals:
-    """What a pair retrieves in one run.
+    """The retrievals of a pair in one run.
 
     Attributes:
         rows: Pairs of the snapshot that are stored.
@@ -81,7 +81,7 @@ class PairRetrievals:
 def pair_retrievals(
     workspace: Workspace, target: Target, request: Request, settings: PairSettings, progress: Progress
 ) -> PairRetrievals:
-    """The four retrievals of the pair, among all pairs or a sample that holds it.
+    """Return the four retrievals of the pair, among all pairs or a sample that contains it.
 
     Raises:
         ChartError: The run embeds only one modality, or there is no such pair.
@@ -100,7 +100,7 @@ def pair_retrievals(
 
 
 def draw(data: PerRun[PairRetrievals], settings: PairSettings) -> Panel:
-    """Cosines, weights and histograms, and the images of the four."""
+    """Draw cosines, weights and histograms, and the images of the four retrievals."""
     runs = [one.run for one in data.found]
     names = labels(runs)
     drawn = list(zip(data.found, data.places, names, strict=True))
@@ -132,7 +132,7 @@ def _numbers(found: Sequence[PairRetrievals], names: Sequence[str], query: int) 
 
 
 def _strips(one: PairRetrievals, index: int, label: str, query: int) -> list[ImageRow]:
-    """What both modalities retrieve from images and from texts; a text is shown as the image it belongs to."""
+    """Return the images and texts that both modalities retrieve; a text is shown as its image."""
     strips = []
     for (name, words), (places, tops, rest) in zip(_WAYS, one.tops, strict=True):
         rows = one.rows[places].tolist()

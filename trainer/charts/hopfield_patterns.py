@@ -1,4 +1,4 @@
-"""What the charts of Hopfield retrieval share: each run's stored patterns, and the pair that is the query."""
+"""Shared by the Hopfield charts: each run's stored patterns, and the pair used as query."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ MOST_PAIRS: Final = 4_096
 
 
 def beta_setting(*, redraws: bool = False) -> Any:
-    """The field of the inverse temperature."""
+    """Return the field of the inverse temperature."""
     told = "Inverse temperature of the Hopfield retrieval: the larger, the fewer patterns are averaged."
     return setting(8.0, "Beta β", told, low=0.1, high=100.0, log=True, redraws=redraws)
 
 
 def stored_setting() -> Any:
-    """The field of the stored modality."""
+    """Return the field of the stored modality."""
     return setting("images", "Stored patterns", "The embeddings that are stored.")
 
 
 def query_setting() -> Any:
-    """The field of the query's pair."""
+    """Return the field of the query's pair."""
     return setting(0, "Query", "The pair that is the query, a row of the snapshot.", low=0, control=False)
 
 
 def asks_setting() -> Any:
-    """The field of the query's modality."""
+    """Return the field of the query's modality."""
     return setting("image", "Query modality", "Which embedding of the pair is the query.", control=False)
 
 
 @dataclass(frozen=True)
 class StoredSettings:
-    """What is stored.
+    """The stored patterns.
 
     Attributes:
         only: The label of a class; empty for all.
@@ -99,11 +99,11 @@ class Patterns(SnapshotLabel):
 
     @property
     def n(self) -> int:
-        """Stored patterns."""
+        """The number of stored patterns."""
         return len(self.rows)
 
     def queries(self, asks: Asks) -> Float[np.ndarray, "m d"]:
-        """The embeddings of every pair in this modality.
+        """Return the embeddings of every pair in this modality.
 
         Raises:
             ChartError: The run has none.
@@ -114,7 +114,7 @@ class Patterns(SnapshotLabel):
         return vectors
 
     def state(self, query: int, asks: Asks) -> Float[np.ndarray, " d"]:
-        """The embedding of the query.
+        """Return the embedding of the query.
 
         Raises:
             ChartError: There is no such pair, or no such embedding.
@@ -124,7 +124,7 @@ class Patterns(SnapshotLabel):
         return exact(vectors[query]).astype(np.float64)
 
     def check_query(self, query: int) -> None:
-        """Passes if there is such a pair.
+        """Check that the pair exists.
 
         Raises:
             ChartError: There is not.
@@ -133,7 +133,7 @@ class Patterns(SnapshotLabel):
             raise ChartError(f"There is no pair {query}; the snapshot has 0 to {self.pairs - 1}.")
 
     def place(self, states: Float[np.ndarray, "t d"]) -> Float[np.ndarray, "t 2"]:
-        """States on the plane."""
+        """Project states to the plane."""
         return (states - self.mean) @ self.axes
 
 
@@ -149,7 +149,7 @@ def patterns(
     plane: Plane = "stored",
     progress: Progress | None = None,
 ) -> Patterns:
-    """The run's stored patterns.
+    """Return the run's stored patterns.
 
     Raises:
         ChartError: No such snapshot, nothing stored, or embeddings that are not numbers.
@@ -199,17 +199,17 @@ def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane)
 
 
 def cell(run: Patterns, row: int, share: float, *, strong: bool) -> RowImage:
-    """A stored pattern's image with its share."""
+    """Return a stored pattern's image with its share."""
     return RowImage(row, run.items.path[row], run.items.caption[row], percent(share), share, strong)
 
 
 def percent(share: float) -> str:
-    """A share in percent, with as many digits as it needs: `98.2 %`, `0.07 %`."""
+    """Format a share in percent with the digits it needs: `98.2 %`, `0.07 %`."""
     return f"{100 * share:.1f} %" if share >= 0.001 else "< 0.1 %" if share > 0 else "0 %"
 
 
 def both_of(run: Patterns, query: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Images, texts and rows of all pairs, or of a sample that holds the query.
+    """Return images, texts and rows of all pairs, or of a sample that contains the query.
 
     Raises:
         ChartError: The run embeds only one modality, or there is no such pair.
@@ -238,22 +238,22 @@ def _stored_rows(items: Items, settings: StoredSettings, n: int) -> Int[np.ndarr
 
 
 def head(runs: Sequence[Patterns], *parts: str) -> tuple[str, ...]:
-    """The runs, and further facts in one line."""
+    """Return the runs, and further facts in one line."""
     return "; ".join(f"{run.name}, step {run.step:,}, {run.dataset} {run.split}" for run in runs), " · ".join(parts)
 
 
 def stored_words(runs: Sequence[Patterns], settings: StoredSettings) -> str:
-    """What is stored: `stored: images, class ring, n = 12`."""
+    """Describe the stored patterns: `stored: images, class ring, n = 12`."""
     selected = f"{len(settings.pairs):,} selected pairs"
     which = f"class {settings.only}" if settings.only else selected if settings.pairs else "all"
     return f"stored: {settings.stored}, {which}, n = {', '.join(sorted({f'{run.n:,}' for run in runs}))}"
 
 
 def beta_words(beta: float) -> str:
-    """`beta = 8`."""
+    """Return `beta = 8`."""
     return f"beta = {beta:g}"
 
 
 def minus(value: float, digits: int = 3) -> str:
-    """With a true minus sign."""
+    """Format a number with a true minus sign."""
     return f"{value:.{digits}f}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""One Hopfield retrieval: which patterns the query averages, where repeated updates end, and their path."""
+"""One Hopfield retrieval: the patterns that the query averages, and the path and limit of repeated updates."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NOTE_KIND: Final = (
 
 @dataclass(frozen=True)
 class RetrievalSettings(OutsideQuery, StoredSettings):
-    """What is stored, and the query: a pair of the snapshot, or an image or text from outside."""
+    """The stored patterns, and the query: a pair of the snapshot, or an external image or text."""
 
     query: int = query_setting()
     asks: Literal["image", "text"] = asks_setting()
@@ -73,7 +73,7 @@ class RetrievalSettings(OutsideQuery, StoredSettings):
 
 @dataclass(frozen=True)
 class Retrieval:
-    """One run's retrieval: the share of each stored pattern, and the path of repeated updates."""
+    """One run's retrieval: the weight of each stored pattern, and the path of repeated updates."""
 
     run: Patterns
     shares: Float[np.ndarray, " n"]
@@ -81,14 +81,14 @@ class Retrieval:
 
     @property
     def kind(self) -> str:
-        """What the updates end in."""
+        """The kind of fixed point that the updates reach."""
         return fixed_point_kind(float(self.path.numbers[-1]), self.run.n)
 
 
 def retrieval(
     workspace: Workspace, target: Target, request: Request, settings: RetrievalSettings, progress: Progress
 ) -> Retrieval:
-    """What the query retrieves among the run's stored patterns.
+    """Return the query's retrieval among the run's stored patterns.
 
     Raises:
         ChartError: Nothing is stored, or there is no such query.
@@ -102,7 +102,7 @@ def retrieval(
 
 
 def draw(data: PerRun[Retrieval], settings: RetrievalSettings) -> Panel:
-    """The largest weights with their images, the facts, the energy and the path."""
+    """Draw the largest weights with their images, the facts, the energy and the path."""
     found, names = data.found, labels([one.run for one in data.found])
     drawn = list(zip(found, data.places, names, strict=True))
     strips = tuple((_strip(one, place, settings),) for one, place, _ in drawn)

@@ -1,4 +1,4 @@
-"""The spectrum of the covariance before and after a Hopfield retrieval."""
+"""The covariance spectrum before and after a Hopfield retrieval."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SpectrumSettings:
 
 @dataclass(frozen=True)
 class Spectra:
-    """Eigenvalues of one run, descending: of `n` stored patterns, and of what is retrieved from them."""
+    """Descending eigenvalues of one run: of `n` stored patterns, and of their retrievals."""
 
     run: Patterns
     n: int
@@ -69,7 +69,7 @@ class Spectra:
 def spectra(
     workspace: Workspace, target: Target, request: Request, settings: SpectrumSettings, progress: Progress
 ) -> Spectra:
-    """Spectra before, after and across; more than 4,096 pairs are sampled.
+    """Return spectra before, after and across; more than 4,096 pairs are sampled.
 
     Raises:
         ChartError: The run embeds only one modality.
@@ -85,7 +85,7 @@ def spectra(
 
 
 def draw(data: PerRun[Spectra], settings: SpectrumSettings) -> Panel:
-    """A plot a run, and the measures of all spectra."""
+    """Draw one plot per run, and the measures of all spectra."""
     runs = [one.run for one in data.found]
     names = labels(runs)
     plots = tuple(_plot(*each) for each in zip(data.found, data.places, names, strict=True))

@@ -1,4 +1,4 @@
-"""What beta does to a Hopfield retrieval: which patterns it averages, and how that changes with the batch."""
+"""The effect of beta on a Hopfield retrieval: the patterns it averages, and its dependence on batch size."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CIRCLE: Final = np.linspace(0, 2 * math.pi, 181)
 
 @dataclass(frozen=True)
 class HopfieldTemperatureSettings:
-    """Beta, a query among stored patterns, and a batch."""
+    """Beta, a query among stored patterns, and a batch size."""
 
     beta: float = setting(
         8.0, "Beta β", "Inverse temperature of the Hopfield retrieval.", low=0.1, high=200.0, log=True
@@ -60,7 +60,7 @@ class HopfieldTemperatureSettings:
 
 
 def draw(_data: None, settings: HopfieldTemperatureSettings) -> Panel:
-    """Shares of the stored patterns, their effective number over beta, and self-weights over the batch size."""
+    """Draw weights of stored patterns, their effective number over beta, and self-weights over batch size."""
     stored = circle_patterns(PATTERNS, settings.seed)
     angle = math.radians(settings.angle)
     state = np.array([math.cos(angle), math.sin(angle)])

@@ -1,4 +1,4 @@
-"""Whether few items are everybody's neighbors, and what CSLS does about it: recall before and after."""
+"""Hubness: items that are neighbors of many queries, and recall with and without CSLS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.analysis.hubness import csls_offsets, csls_queries, csls_vectors, k
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.sampling import at_most
-from trainer.analysis.tiles import exact
+from trainer.analysis.tiles import ranked
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
@@ -20,6 +20,7 @@ from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.metrics import recall_name
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -42,7 +43,7 @@ MOST_BARS: Final = 60
 
 @dataclass(frozen=True)
 class HubSettings:
-    """What can be set."""
+    """The settings of the chart."""
 
     k: int = setting(
         10, "Hits per text", "An image is found by a text if it is among its first k hits.", low=1, high=100
@@ -86,7 +87,7 @@ class Hubness(SnapshotLabel):
 def hubness(
     workspace: Workspace, target: Target, request: Request, settings: HubSettings, progress: Progress
 ) -> Hubness:
-    """k-occurrence of a snapshot's images among the hits of its texts, with and without CSLS.
+    """Return the k-occurrence of a snapshot's images among its texts' hits, with and without CSLS.
 
     Raises:
         ChartError: The run lacks such a snapshot, or it has no texts or no images.
@@ -99,7 +100,8 @@ def hubness(
         raise ChartError(f"Run {row.name} embeds only one modality; hubs of a search need images and texts. {BOTH}")
     found = matching_of(snapshot)
     drawn = at_most(found.texts.rows, MOST_QUERIES)
-    image, text = exact(found.images.gallery(snapshot.image)), exact(snapshot.text[drawn])
+    image, text = found.images.gallery(snapshot.image), snapshot.text[drawn]
+    image, text = (ranked(side, len(image) * len(text)) for side in (image, text))
     _, offsets = csls_offsets(text, image, settings.k, _part(progress, 0, 2, "scale of every image"))
     wide, asks = csls_vectors(image, offsets), csls_queries(text)
     # Both sides are distinct already: questions are numbered by the captions, the images in their own order.
@@ -128,7 +130,7 @@ def hubness(
 
 
 def draw(data: PerRun[Hubness], settings: HubSettings) -> Panel:
-    """A histogram a run over one axis, and recall before and after CSLS."""
+    """Draw one histogram per run on a common axis, and recall with and without CSLS."""
     names = labels(data.found)
     top = max(int(max(one.occurrences.max(initial=1), one.occurrences_csls.max(initial=1))) for one in data.found)
     edges = np.linspace(-0.5, top + 0.5, min(top + 2, MOST_BARS))
@@ -155,11 +157,19 @@ def _table(data: PerRun[Hubness], names: list[str]) -> NumberTable:
         ("Skewness", "Of how often an image is found: large where few images are hubs.", _skewness, 2),
         ("Greatest hub", "How many texts find the image that is found most often.", _greatest, 0),
         ("Never found (%)", "Images that no text finds.", _never, 1),
-        *((f"R@{k}", f"Texts that find an image of their own among the first {k}.", _recall(k), 3) for k in (1, 5, 10)),
+        *(
+            (_name(data, k), f"Texts that find an image of their own among the first {k}.", _recall(k), 3)
+            for k in (1, 5, 10)
+        ),
     ):
         for end, way in (("", "cosine"), ("_csls", "CSLS")):
             lines.append(NumberRow(f"{words}, {way}", hint, tuple(read(one, end) for one in data.found), digits))
     return NumberTable("numbers", "Text to image", tuple(names), tuple(lines))
+
+
+def _name(data: PerRun[Hubness], k: int) -> str:
+    runs = data.found
+    return recall_name("text_to_image", k, split=[one.split for one in runs], n=[one.n for one in runs])
 
 
 def _skewness(one: Hubness, end: str) -> float:
@@ -184,7 +194,7 @@ def _asked(one: Hubness) -> str:
 
 
 def values(data: PerRun[Hubness], _settings: HubSettings) -> list[dict[str, Any]]:
-    """Facts, skewness, the greatest hub, images that nobody finds, and recall, each by cosine and by CSLS."""
+    """Return facts, skewness, the largest hub, images without hits, and recall, each for cosine and CSLS."""
     return [_values(one) for one in data.found]
 
 
@@ -201,7 +211,7 @@ def _values(one: Hubness) -> dict[str, Any]:
 
 
 def records(data: PerRun[Hubness], _settings: HubSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """One line an image: how often it is found, by cosine and by CSLS."""
+    """Return one row per image: its number of hits, for cosine and CSLS."""
     header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "occurrence", "occurrence_csls")
     return header, [
         (c.run, c.name, c.step, c.dataset, c.split, c.k, c.n, row, a, b)

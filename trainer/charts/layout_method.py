@@ -1,4 +1,4 @@
-"""How the points of a map are placed: method and parameters, in one place and in one set of words."""
+"""The placement of a map's points: method and parameters, with their names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CAUTION: Final = "distances between clusters mean nothing"
 
 @dataclass(frozen=True, kw_only=True)
 class PointPlacement:
-    """How points are placed.
+    """A placement method with its parameters.
 
     Attributes:
         method: One of `METHODS`.
@@ -34,7 +34,7 @@ class PointPlacement:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Those fields that decide where points stand with this method, the method included."""
+        """The fields that determine positions with this method, including the method."""
         names = {
             "umap": ("neighbors", "min_dist", "metric", "seed"),
             "tsne": ("neighbors", "metric", "seed"),
@@ -44,7 +44,7 @@ class PointPlacement:
 
     @property
     def words(self) -> str:
-        """As it is written above a map: method and parameters."""
+        """The caption above a map: method and parameters."""
         label = LABELS.get(self.method, self.method)
         metric = "cosine" if self.metric == "cosine" else "Euclidean"
         if self.method == "umap":
@@ -57,6 +57,6 @@ class PointPlacement:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of `trainer export` and `trainer project` that choose it, those that matter only."""
+        """The relevant options of `trainer export` and `trainer project` that select this placement."""
         chosen = {name.replace("_", "-"): value for name, value in self.parameters.items()}
         return chosen | ({"coordinates": self.file} if self.method == "file" else {})

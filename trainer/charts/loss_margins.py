@@ -1,4 +1,4 @@
-"""Losses of distances, the density of distances on the sphere, and what the samplers draw from it."""
+"""Distance-based losses, the density of distances on the sphere, and what samplers draw from it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _TONES: Final[dict[str, Tone]] = {
 
 @dataclass(frozen=True)
 class LossMarginsSettings:
-    """The margins of three losses, and the sphere that negatives are drawn from."""
+    """The margins of three losses, and the sphere from which negatives are drawn."""
 
     contrastive: float = setting(
         1.0, "Contrastive margin", "Negatives beyond it no longer repel.", low=0.05, high=2.0, redraws=True
@@ -79,7 +79,7 @@ class LossMarginsSettings:
 
 @dataclass(frozen=True)
 class Negatives:
-    """Distances of the negatives of simulated anchors, and those that each sampler draws of them."""
+    """Distances of simulated anchors' negatives, and those that each sampler draws."""
 
     found: Float[np.ndarray, "anchors negatives"]
     drawn: Mapping[str, Float[np.ndarray, " anchors"]]
@@ -88,13 +88,13 @@ class Negatives:
 def negatives(
     _workspace: Workspace, _request: Request, settings: LossMarginsSettings, _progress: Progress
 ) -> Negatives:
-    """What the samplers draw for these settings."""
+    """Return the samplers' draws for these settings."""
     found = _distances(settings.negatives, settings.dimension)
     return Negatives(found, drawn_distances(found, settings.positive, settings.dimension, seed=SEED))
 
 
 def draw(data: Negatives, settings: LossMarginsSettings) -> Panel:
-    """Both sides of the three losses, the density of distances, and histograms of the negatives drawn."""
+    """Draw both sides of the three losses, the density of distances, and histograms of the drawn negatives."""
     drawn = data.drawn
     means = tuple(one_number(f"Mean drawn, {name}", float(drawn[name].mean()), 3) for name in SAMPLERS)
     admissible = one_number(
@@ -164,7 +164,7 @@ def _squared(settings: LossMarginsSettings) -> bool:
 
 @lru_cache(maxsize=8)
 def _distances(negatives: int, dimension: int) -> Float[np.ndarray, "anchors negatives"]:
-    """Drawn once for each sphere: a slider of a margin must not wait for it."""
+    """Return the distances, cached per sphere so that margin sliders stay fast."""
     found = distances_to_uniform(ANCHORS, negatives, dimension=dimension, seed=SEED)
     found.setflags(write=False)
     return found

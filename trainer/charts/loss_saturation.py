@@ -1,4 +1,4 @@
-"""Why InfoNCE stops learning from a good match and InfoLOOB does not; how DHN-NCE weighs negatives."""
+"""Saturation of InfoNCE and not of InfoLOOB for a good match, and DHN-NCE's weights of negatives."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LossSaturationSettings:
 
 
 def draw(_data: None, settings: LossSaturationSettings) -> Panel:
-    """Pulls on the match as it grows, the factor between them, weights of negatives, and the merge that fails."""
+    """Draw the pull on the match by its cosine, the factor between objectives, negative weights, a failing merge."""
     inv_tau, beta = 1 / settings.tau, settings.beta
     unmatched = spread_cosines(settings.n - 1, settings.negatives, settings.spread)
     here = np.array([settings.match])

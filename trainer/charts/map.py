@@ -1,4 +1,4 @@
-"""The picture of an embedding space: images and texts of one snapshot as points in the plane."""
+"""A map of an embedding space: images and texts of one snapshot as points in the plane."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float, Int
 from trainer.analysis.pair_ranks import agreement
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import total_variance
-from trainer.charts import BOTH, SAME, ChartError
-from trainer.charts.changes import changes
+from trainer.charts import BOTH, ChartError
 from trainer.charts.metadata_columns import MetadataColumn, column, is_scale
+from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import (
     AGREEMENT,
     CHANGED,
@@ -30,7 +30,8 @@ from trainer.charts.pair_colors import (
     words,
 )
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot, sides
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import targets_of
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -87,13 +88,13 @@ class MapChart(SnapshotLabel):
 
     @property
     def lit_n(self) -> int:
-        """Pairs in color."""
+        """The number of pairs in color."""
         return self.n if self.lit is None else int(self.lit.sum())
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A snapshot and where its points are drawn: rows of its images first, then of its texts.
+    """A snapshot and the positions of its points: first its images, then its texts.
 
     Attributes:
         folder: Folder of the snapshot, inside the run's folder.
@@ -112,19 +113,6 @@ class Placed:
     near: Float[np.ndarray, " m"] | None = None
 
 
-def embedding_map(
-    workspace: Workspace,
-    snapshot_folder: Path,
-    layout: Float[np.ndarray, "m 2"],
-    *,
-    method: str = "pca",
-    parameters: str = "",
-    color: str = MODALITY,
-) -> MapChart:
-    """The map of one snapshot; see `embedding_maps`."""
-    return embedding_maps(workspace, [Placed(snapshot_folder, layout, method, parameters)], color=color)[0]
-
-
 def embedding_maps(
     workspace: Workspace,
     placed: Sequence[Placed],
@@ -134,7 +122,7 @@ def embedding_maps(
     pairs: Int[np.ndarray, " k"] | None = None,
     progress: Progress | None = None,
 ) -> list[MapChart]:
-    """The maps of some snapshots, colored alike.
+    """Return the maps of some snapshots with common colors.
 
     Args:
         workspace: Where the runs are.
@@ -215,7 +203,7 @@ def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colors: Pai
 
 
 def _shares(snapshot: Snapshot, placed: Placed) -> tuple[float, float] | None:
-    """Share of the variance of all images and texts along both axes of the map; None where it is no projection."""
+    """Return the share of total variance along both map axes; None if the map is not a projection."""
     whole = total_variance([part for part in (snapshot.image, snapshot.text) if part is not None])
     along = placed.layout[:, :2].var(axis=0, dtype=np.float64)
     if not whole > 0 or along.sum() > 1.001 * whole:
@@ -234,7 +222,7 @@ def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None)
 
 @dataclass(frozen=True, kw_only=True)
 class SeenPairs(SnapshotLabel):
-    """How a run sees each pair of a snapshot.
+    """A run's cosine and rank of each pair of a snapshot.
 
     Attributes:
         numbers: Cosines and ranks.
@@ -249,20 +237,19 @@ def seen_pairs(
     workspace: Workspace,
     runs: Sequence[int | str],
     *,
-    step: int | None = None,
+    steps: Sequence[int | None] = (),
     dataset: str | None = None,
     split: str | None = None,
-    step_b: int | None = SAME,
     progress: Progress | None = None,
 ) -> list[SeenPairs]:
-    """What maps of these runs are colored by under `cosine`, `rank` and, for the first two, `agreement`.
+    """Return the colors of the runs' maps by `cosine`, `rank` and, for the first two, `agreement`.
 
-    `step_b` is the second run's own step; one run alone is then compared with itself.
+    `steps` are one for all runs, one for each, or several of a single run.
 
     Raises:
         ChartError: There is no such snapshot, or it has one modality only.
     """
-    shown_at = [(workspace.runs.get(run), at) for run, at in sides(runs, step, step_b)]
+    shown_at = [(workspace.runs.get(target.run), target.step) for target in targets_of(runs, steps)]
     rows = [row for row, _ in shown_at]
     folders = [choose_snapshot(workspace, row, step=at, dataset=dataset, split=split).folder for row, at in shown_at]
     snapshots = [read_snapshot(folder) for folder in folders]
@@ -306,7 +293,7 @@ def _same_pairs(a: Snapshot, b: Snapshot) -> bool:
 
 
 def color_columns(items: Items) -> tuple[str, ...]:
-    """Columns that may color a map: numbers, and those with 2 up to 256 different values; captions last."""
+    """Return columns that can color a map: numbers, and those with 2 to 256 values; captions last."""
     columns = dict.fromkeys((*_BUILT_IN[:2], *items.metadata, _BUILT_IN[2]))
     return tuple(name for name in columns if is_scale(values := _column(items, name)) or _tells_apart(values))
 

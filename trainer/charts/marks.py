@@ -1,4 +1,4 @@
-"""What a chart consists of: a panel of marks in rows. The window and the files draw the same panel.
+"""The elements of a chart: a panel of marks in rows, drawn identically by the window and in files.
 
 No Qt and no matplotlib here: `explorer.render_qt` and the matplotlib renderer are given these frozen values.
 """
@@ -6,7 +6,7 @@ No Qt and no matplotlib here: `explorer.render_qt` and the matplotlib renderer a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -20,21 +20,72 @@ RUN_TONES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fift
 
 
 def run_tone(place: int) -> Tone:
-    """The tone of the run in this place; 0 is A. The ninth begins again."""
+    """Return the tone of the run in this place; 0 is A, and the ninth repeats the first."""
     return RUN_TONES[place % len(RUN_TONES)]
+
+
+_DASHES: Final[dict[Tone, tuple[float, ...]]] = {
+    "run_b": (7, 2.5),
+    "second": (7, 2.5, 1.5, 2.5),
+    "fifth": (4, 1.5, 1, 1.5, 1, 1.5),
+    "sixth": (2, 1.5),
+    "third": (10, 3),
+    "fourth": (5, 2),
+}
+HATCHES: Final[dict[Tone, str]] = {
+    "run_b": "/",
+    "second": "\\",
+    "fifth": "x",
+    "sixth": "|",
+    "third": "-",
+    "fourth": "+",
+}
+"""Pattern over the bars of a tone, in the letters of matplotlib; others are plain."""
+SYMBOLS: Final[dict[Tone, Literal["square", "triangle", "pentagon", "hexagon"]]] = {
+    "run_b": "square",
+    "second": "square",
+    "fifth": "triangle",
+    "sixth": "pentagon",
+    "third": "hexagon",
+}
+"""Shape of the discs of a tone; others stay discs."""
+
+
+def dash_of(tone: Tone, *, dashed: bool = False) -> tuple[float, ...]:
+    """Return lengths of strokes and gaps of a line in line widths; empty for a solid one.
+
+    Tones differ by them as by their color: A is solid, B is dashed; what is dashed on purpose has short strokes,
+    that of B dots.
+    """
+    if dashed:
+        return (1, 2) if tone == "run_b" else (3, 2)
+    return _DASHES.get(tone, ())
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A range that is fixed by the chart, so that a slider moves the curve and not the axis."""
+    """An axis with a range fixed by the chart, so that a slider moves the curve and not the axis.
+
+    An axis of shares, whose label ends in `(%)`, stays within 0 and 100 whatever margins it is given.
+    """
 
     label: str
     low: float
     high: float
     log: bool = False
 
+    def __post_init__(self) -> None:
+        if self.is_share and not self.log and self.low < 100 and self.high > 0:
+            object.__setattr__(self, "low", max(self.low, 0.0))
+            object.__setattr__(self, "high", min(self.high, 100.0))
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it shows shares of a whole in percent."""
+        return self.label == "%" or self.label.endswith("(%)")
+
     def ticks(self) -> list[tuple[float, str]]:
-        """Powers of ten and their words, at most seven; for logarithmic axes."""
+        """Return at most seven powers of ten with labels, for logarithmic axes."""
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         step = -(-(last - first + 1) // 7)
         powers = range(last, first - 1, -step)
@@ -43,7 +94,7 @@ class Axis:
 
 
 def axis_over(label: str, values: Iterable[Any], *, include: Iterable[float] = (), margin: float = 0.05) -> Axis:
-    """A linear axis that spans all finite values (arrays or numbers) and `include`, with a margin at both ends.
+    """Return a linear axis over all finite values (arrays or numbers) and `include`, with margins.
 
     An end at an included value gets no margin: an axis of counts that includes 0 starts at 0.
     """
@@ -60,13 +111,14 @@ def axis_over(label: str, values: Iterable[Any], *, include: Iterable[float] = (
 
 @dataclass(frozen=True)
 class Series:
-    """One line over x. A series without a name is in no legend.
+    """A line over x; without a name it is not in the legend.
 
     Attributes:
         stepped: `x` are the edges of bins, one more than `y`.
         filled: A stepped series is drawn as filled bars.
         low, high: Ends of a shaded band around the line; None for none.
         marked: Every point is marked.
+        faint: It is pale, what was measured under what was made of it.
     """
 
     name: str
@@ -80,15 +132,16 @@ class Series:
     low: Float[np.ndarray, " m"] | None = None
     high: Float[np.ndarray, " m"] | None = None
     marked: bool = False
+    faint: bool = False
 
 
 @dataclass(frozen=True)
 class Marker:
-    """One marked point.
+    """A marked point.
 
     Attributes:
         size: Its diameter in pixels.
-        low, high: Ends of a vertical error bar; NaN for none.
+        low, high: Ends of an error bar along y; NaN for none.
     """
 
     name: str
@@ -104,18 +157,27 @@ class Marker:
 
 @dataclass(frozen=True)
 class Points:
-    """Many small points; `ids` say what a click on one means to the view, such as a pair; may be empty."""
+    """Many small points.
+
+    Attributes:
+        ids: What was clicked, such as a pair; None: nothing.
+        mark: Their shape.
+        classes: Names of all classes, if these points are colored as class number `at` of them and not by tone.
+    """
 
     name: str
     tone: Tone
     xy: Float[np.ndarray, "n 2"]
     ids: Int[np.ndarray, " n"] | None = None
     size: float = 4.0
+    mark: Literal["disc", "diamond"] = "disc"
+    classes: tuple[str, ...] = ()
+    at: int = 0
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar for each category of the plot; several `Bars` stand next to each other.
+    """One bar per category of the plot; several `Bars` are placed side by side.
 
     Attributes:
         low, high: Ends of the error bars; empty for none.
@@ -130,7 +192,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Region:
-    """A range of x that is shaded and named."""
+    """A shaded and named range of x."""
 
     name: str
     low: float
@@ -147,6 +209,9 @@ class XYPlot:
         equal: Both axes have one scale.
         note: A quiet remark next to the title.
         tone: Of the badge of a plot that is about one run alone; None for none.
+        brushes: Dragging across it selects a range of x, or a rectangle; the view says what that means.
+        lying: The bars lie: the categories stand at the left, the first on top, and `y` is drawn below them. Bars, dots
+            and points are drawn then.
     """
 
     key: str
@@ -163,21 +228,23 @@ class XYPlot:
     note: str = ""
     points: tuple[Points, ...] = ()
     tone: Tone | None = None
+    brushes: Literal["", "x", "xy"] = ""
+    lying: bool = False
 
 
 def bar_text(height: float) -> str:
-    """The number over a bar; the least ones would be wider than it."""
+    """Return the label of a bar, shortened for tiny values."""
     return f"{height:.3g}" if height == 0 or abs(height) >= 0.0005 else "<.001"
 
 
 def categories(label: str, names: tuple[str, ...]) -> Axis:
-    """The x axis of a plot of these categories."""
+    """Return the x axis of a plot of these categories."""
     return Axis(label, -0.6, max(len(names), 1) - 0.4)
 
 
 @dataclass(frozen=True)
 class ShadedTable:
-    """A matrix of numbers, its cells shaded by value.
+    """A matrix of numbers with cells shaded by value.
 
     Attributes:
         right: Heading and numbers of an extra column, unshaded.
@@ -211,6 +278,8 @@ class HeatMap:
         rows: What each row stands for, shown under the pointer; may be empty.
         columns: The same of the columns.
         row_ids: What a click on a row means to the view, such as a pair; may be empty.
+        named: The ticks name every row and column, and a click chooses a cell, not a row.
+        dividers: Rows, and columns, before which a line parts groups.
     """
 
     key: str
@@ -229,11 +298,13 @@ class HeatMap:
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     row_ids: tuple[int, ...] = ()
+    named: bool = False
+    dividers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class RowImage:
-    """One image with its caption.
+    """An image with its caption.
 
     Attributes:
         row: Of the snapshot.
@@ -263,16 +334,22 @@ class ImageRow:
 
 @dataclass(frozen=True)
 class NumberRow:
-    """One row of a `NumberTable`: words, what they mean, one value a column (NaN: none), and how it is written."""
+    """A row of a `NumberTable`: label, hint, one value per column (NaN: none), and format.
+
+    Attributes:
+        values: Empty: the row is a heading of those that follow.
+        best: Columns whose value is written strongly.
+    """
 
     words: str
     hint: str
     values: tuple[float | str, ...]
     digits: int = 3
     strong: bool = False
+    best: frozenset[int] = frozenset()
 
     def text(self, place: int) -> str:
-        """The value of a column as people read it, with a true minus sign; a dash where there is none."""
+        """Format a column's value with a true minus sign; a dash if missing."""
         value = self.values[place]
         if isinstance(value, str):
             return value
@@ -283,13 +360,13 @@ class NumberRow:
 
 
 def one_number(words: str, value: float, digits: int, hint: str = "", *, strong: bool = False) -> NumberRow:
-    """The row of a table with a single column; what is not a number is written as such."""
+    """Return the row of a table with a single column; NaN is written out."""
     return NumberRow(words, hint, (value if math.isfinite(value) else "NaN",), digits, strong)
 
 
 @dataclass(frozen=True)
 class NumberTable:
-    """Measures in rows, a column for each run (or each thing compared); `badges`: the columns are the runs in order."""
+    """A table with one row per measure and one column per run or item; with `badges`, columns are the runs in order."""
 
     key: str
     title: str
@@ -297,6 +374,20 @@ class NumberTable:
     lines: tuple[NumberRow, ...]
     badges: bool = True
     note: str = ""
+
+    def named(self) -> Iterator[tuple[str, NumberRow]]:
+        """Yield the rows other than headings, each with its label and that of its heading."""
+        heading = ""
+        for line in self.lines:
+            if line.values:
+                yield (f"{line.words} ({heading})" if heading else line.words), line
+            else:
+                heading = line.words
+
+
+def heading_row(words: str) -> NumberRow:
+    """Return the heading of the rows that follow in a table."""
+    return NumberRow(words, "", ())
 
 
 Mark = XYPlot | ShadedTable | HeatMap | ImageRow | NumberTable
@@ -326,7 +417,7 @@ class Panel:
         return tuple(mark for row in self.rows for mark in row)
 
     def piece(self, key: str) -> Any:
-        """The mark of this key."""
+        """Return the mark with this key."""
         return next(mark for mark in self.pieces if mark.key == key)
 
 

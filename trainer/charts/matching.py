@@ -1,4 +1,4 @@
-"""Which pairs of a snapshot have one caption or one picture, so that rankings count each of them once."""
+"""Pairs of a snapshot with equal captions or images, so that rankings count each only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.store.snapshot_files import Items, Snapshot
 
 
 def matching_of(snapshot: Snapshot, rows: Int[np.ndarray, " k"] | None = None) -> Matching:
-    """Who answers whom rightly among these pairs of a snapshot (None: all); captions and pictures count once.
+    """Return which of these pairs (None: all) are correct for which; equal captions and images count once.
 
     Pictures are one where their pixels are, as the snapshot says. One that does not say, of an older version or from
     elsewhere, has one picture where the file and the embedding are the same.
@@ -23,7 +23,7 @@ def matching_of(snapshot: Snapshot, rows: Int[np.ndarray, " k"] | None = None) -
 
 
 def caption_numbers(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
-    """Numbers that are equal exactly where the captions are; an empty caption equals no other.
+    """Return integers that are equal exactly for equal captions; an empty caption equals no other.
 
     Of a column as stored Arrow finds them: Python would stop other threads for a million.
     """
@@ -35,7 +35,7 @@ def caption_numbers(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
 
 
 def image_numbers(items: Items, image: Float[np.ndarray, "n d"] | None) -> Int[np.ndarray, " n"]:
-    """Numbers that are equal exactly where the pictures are, as far as is known."""
+    """Return integers that are equal exactly for equal images, as far as known."""
     if len(items.content):
         return caption_numbers(items.content)
     files = caption_numbers(items.path)

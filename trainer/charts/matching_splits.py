@@ -1,4 +1,4 @@
-"""Which names mean the same pairs: a run's own held-out split, and the same one evaluated under the data set's name.
+"""Different names of the same pairs, such as a run's held-out split evaluated under the data set's name.
 
 A split is known by what is in it: by the hash of its images, captions and labels, or, of evaluations that were stored
 without one, by the places of its images and the number of its captions. Counted twice it would be tested twice.
@@ -26,26 +26,26 @@ _PLACES: Final = "places "
 
 @dataclass(frozen=True)
 class SameSplits:
-    """Name of a split -> the one of its names that is shown; a name that is not in it stands for itself."""
+    """Split name -> the one of its names to show; a missing name is shown as is."""
 
     names: Mapping[Key, Key]
 
     def shown(self, dataset: str, split: str) -> Key:
-        """The name under which this split is shown."""
+        """Return the name under which this split is shown."""
         return self.names.get((dataset, split), (dataset, split))
 
     def also(self, key: Key) -> tuple[Key, ...]:
-        """The other names of a split that is shown as `key`."""
+        """Return the other names of a split shown as `key`."""
         return tuple(name for name, shown in self.names.items() if shown == key != name)
 
     def asked(self, dataset: str | None, split: str | None) -> list[Key]:
-        """The shown names that a question means: of what is None, every one."""
+        """Return the shown names that match a request; None matches everything."""
         fitting = [name for name in self.names if dataset in (None, name[0]) and split in (None, name[1])]
         return list(dict.fromkeys(self.names[name] for name in fitting))
 
 
 def same_splits(workspace: Workspace, rows: Sequence[RunRow]) -> SameSplits:
-    """Every split that the runs were evaluated on, under the name that most of them were asked by."""
+    """Return all evaluated splits of the runs, under the name that most of them used."""
     found: Counter[Key] = Counter()
     answered: Counter[Key] = Counter()
     folders: dict[Key, list[Path]] = {}
@@ -72,7 +72,7 @@ def same_splits(workspace: Workspace, rows: Sequence[RunRow]) -> SameSplits:
 
 
 def _joined(keys: Sequence[Key], marks: Mapping[Key, frozenset[str]]) -> list[list[Key]]:
-    """Names that share a mark, directly or through others, in one list."""
+    """Group names that share a mark, directly or through others."""
     groups: list[tuple[list[Key], frozenset[str]]] = []
     for key in keys:
         own, members, others = marks[key], [key], []
@@ -86,7 +86,7 @@ def _joined(keys: Sequence[Key], marks: Mapping[Key, frozenset[str]]) -> list[li
 
 
 def _clear(marks: frozenset[str]) -> frozenset[str]:
-    """The marks of a name that means one thing only: `train heldout` may be of one data set here, of another there."""
+    """Return the unambiguous marks of a name; `train heldout` may belong to different data sets."""
     places = [mark for mark in marks if mark.startswith(_PLACES)]
     # The same pairs at two sizes have two hashes, but lie in one place.
     return marks if len(places or marks) == 1 else frozenset()
@@ -106,7 +106,7 @@ def _task_marks(folder: Path, _changed: int) -> frozenset[str]:
 
 
 def _of_snapshots(rows: Iterable[SnapshotRow]) -> frozenset[str]:
-    """Of each content once: a run has a snapshot of the same pairs at many steps."""
+    """Return each content once; a run has snapshots of the same pairs at many steps."""
     marks: dict[str, str] = {}
     for row in rows:
         card = row.folder / "snapshot.json"
@@ -117,7 +117,7 @@ def _of_snapshots(rows: Iterable[SnapshotRow]) -> frozenset[str]:
 
 
 def _changed(place: Path) -> int:
-    """When it was written; 0 where it is not there."""
+    """Return the modification time; 0 if the file does not exist."""
     try:
         return place.stat().st_mtime_ns
     except OSError:
@@ -126,9 +126,9 @@ def _changed(place: Path) -> int:
 
 @lru_cache(maxsize=4096)
 def _card(file: Path, _changed: int) -> tuple[str, bool]:
-    """Hash of the content ("" where unknown), and whether it is a sample."""
+    """Return the hash of the content ("" if unknown), and whether it is a sample."""
     try:
-        card = untrusted_files.read_json(file)
+        card = untrusted_files.read_record(file)
         return str(card.get("fingerprint", "")), bool(card.get("sampled", False))
     except (OSError, ValueError, AttributeError):
         return "", True

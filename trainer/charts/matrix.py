@@ -1,4 +1,4 @@
-"""The matrix of the cosines of all images with all texts, in an order worth looking at, from any distance."""
+"""The matrix of all image-text cosines, in a chosen order and at any zoom level."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.similarity_matrix import block_means, seriate, spans
-from trainer.charts import BOTH, SAME, ChartError
+from trainer.charts import BOTH, ChartError
 from trainer.charts.facets import LABEL, column_values, facet_columns
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot, sides
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import targets_of
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -23,12 +24,11 @@ BLOCKS: Final = 240
 
 AS_STORED: Final = "stored"
 CLUSTERED: Final = "clusters"
-ORDERS: Final = (LABEL, CLUSTERED, AS_STORED)
 
 
 @dataclass(frozen=True)
 class MatrixWindow:
-    """A part of the matrix: places of the order, ends exclusive; rows are images, columns are texts."""
+    """Part of the matrix: places in the order, ends exclusive; rows are images, columns are texts."""
 
     top: int
     bottom: int
@@ -37,13 +37,13 @@ class MatrixWindow:
 
     @property
     def cells(self) -> int:
-        """How many cosines it shows."""
+        """The number of cosines shown."""
         return (self.bottom - self.top) * (self.right - self.left)
 
 
 @dataclass(frozen=True)
 class MatrixTile:
-    """A window as a picture.
+    """A window as an image.
 
     Attributes:
         means: Mean cosine of each block.
@@ -66,7 +66,7 @@ class MatrixTile:
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixRun(SnapshotLabel):
-    """One run's tile; `low` and `high` are the ends of its colors."""
+    """One run's tile; `low` and `high` are the ends of its color scale."""
 
     index: int
     n: int
@@ -77,7 +77,7 @@ class MatrixRun(SnapshotLabel):
 
 @dataclass(frozen=True)
 class MatrixChart:
-    """The same window of the same order in all runs; `order` is a permutation of the pairs."""
+    """The same window and order in all runs; `order` is a permutation of the pairs."""
 
     by: str
     order: Int[np.ndarray, " n"]
@@ -90,27 +90,25 @@ def matrix(
     workspace: Workspace,
     runs: Sequence[int | str],
     *,
-    step: int | None = None,
+    steps: Sequence[int | None] = (),
     dataset: str | None = None,
     split: str | None = None,
     by: str = LABEL,
     window: MatrixWindow | None = None,
     blocks: int = BLOCKS,
-    step_b: int | None = SAME,
     progress: Progress | None = None,
 ) -> MatrixChart:
-    """The cosines of all images with all texts of one snapshot of each run, ordered by the first run.
+    """Return the cosines of all images and texts in one snapshot of each run, ordered by the first run.
 
     Args:
         workspace: Where the runs are.
         runs: Ids or names.
-        step: Of the snapshots; None takes each run's last.
+        steps: Of the snapshots: one for all runs, one for each, or several of a single run; None is the last.
         dataset: Of the snapshots; None takes the run's first.
         split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
         by: How pairs are ordered: a column of the items, `clusters` or `stored`.
         window: The part of the matrix; None: all.
         blocks: Most rows and columns of the picture.
-        step_b: Step of the second run, where it is another; one run alone is then compared with itself.
         progress: Told the share done; may raise to cancel.
 
     Raises:
@@ -118,7 +116,8 @@ def matrix(
         StoreError: No such run.
     """
     opened = [
-        open_matrix(workspace, ref, step=at, dataset=dataset, split=split) for ref, at in sides(runs, step, step_b)
+        open_matrix(workspace, target.run, step=target.step, dataset=dataset, split=split)
+        for target in targets_of(runs, steps)
     ]
     first = opened[0][1]
     order = ordering(first, by, progress=progress)
@@ -142,7 +141,7 @@ def matrix(
 def open_matrix(
     workspace: Workspace, ref: int | str, *, step: int | None, dataset: str | None, split: str | None
 ) -> tuple[dict, Snapshot]:
-    """Facts of a run and its snapshot, its arrays as memory maps.
+    """Return facts on a run and its snapshot, with memory-mapped arrays.
 
     Raises:
         ChartError: There is none such, or it has one modality only.
@@ -156,7 +155,7 @@ def open_matrix(
 
 
 def ordering(snapshot: Snapshot, by: str, *, progress: Progress | None = None) -> Int[np.ndarray, " n"]:
-    """The pairs in the order asked for: similar images stand together.
+    """Return the pairs in the requested order; similar images are adjacent.
 
     Raises:
         ChartError: There is no such column.
@@ -170,12 +169,12 @@ def ordering(snapshot: Snapshot, by: str, *, progress: Progress | None = None) -
 
 
 def orders(snapshot: Snapshot) -> tuple[str, ...]:
-    """Everything the pairs of a snapshot can be ordered by."""
+    """Return all orders available for the pairs of a snapshot."""
     return (*facet_columns(snapshot.items), CLUSTERED, AS_STORED)
 
 
 def whole(n: int) -> MatrixWindow:
-    """The window that shows everything."""
+    """Return the window of the whole matrix."""
     return MatrixWindow(0, n, 0, n)
 
 
@@ -187,7 +186,7 @@ def read_tile(
     blocks: int = BLOCKS,
     progress: Progress | None = None,
 ) -> MatrixTile:
-    """A window of the matrix; reads only the rows it shows, cell by cell or in means of blocks."""
+    """Return a window of the matrix as cells or block means, reading only the rows it shows."""
     rows = spans(order, window.top, window.bottom, blocks)
     columns = spans(order, window.left, window.right, blocks)
     means = block_means(snapshot.image, snapshot.text, rows, columns, progress=progress)
@@ -195,7 +194,7 @@ def read_tile(
 
 
 def color_range(means: Float[np.ndarray, "r c"]) -> tuple[float, float]:
-    """Between which cosines colors run: all but the most extreme half percent at either end."""
+    """Return the range of the color scale: without the most extreme half percent at each end."""
     finite = means[np.isfinite(means)]
     if not len(finite):
         return 0.0, 1.0
@@ -204,7 +203,7 @@ def color_range(means: Float[np.ndarray, "r c"]) -> tuple[float, float]:
 
 
 def same_pairs(a: Snapshot, b: Snapshot) -> bool:
-    """Whether row i is the same pair in both."""
+    """Return whether row i is the same pair in both."""
     return np.array_equal(np.asarray(a.items.id), np.asarray(b.items.id))
 
 

@@ -1,4 +1,4 @@
-"""Columns of a snapshot's items as numbers that colors can be looked up by, fast at a million pairs."""
+"""Item columns as arrays for fast color lookup with a million pairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MetadataColumn:
 
 
 def column(values: Sequence[Any]) -> MetadataColumn | None:
-    """A column read for colors; None if its values cannot be told apart (lists and the like)."""
+    """Return a column prepared for coloring; None if its values cannot be distinguished (such as lists)."""
     if is_scale(values):
         return MetadataColumn(numbers=as_numbers(values))
     if isinstance(values, StoredColumn):
@@ -61,7 +61,7 @@ def _classes_of(values: StoredColumn) -> MetadataColumn | None:
 
 
 def is_class(values: Sequence[Any], most: int) -> bool:
-    """Whether a column tells classes apart: up to `most` values, missing ones left out, and not one for each pair."""
+    """Return whether a column has classes: up to `most` values besides missing ones, and not all unique."""
     if isinstance(values, StoredColumn):
         if values.differs_in_more_than(most + 1):  # one may be the empty word
             return False
@@ -75,7 +75,7 @@ def is_class(values: Sequence[Any], most: int) -> bool:
 
 
 def is_scale(values: Sequence[Any]) -> bool:
-    """Whether a column is colored along a scale: more than a dozen different numbers; None is a missing one."""
+    """Return whether a column needs a color scale: more than a dozen different numbers; None means missing."""
     if isinstance(values, StoredColumn):
         return values.is_numeric and values.differs_in_more_than(_MOST_WHOLE_NUMBERS)
     numbers = [value for value in values if value is not None]
@@ -84,7 +84,7 @@ def is_scale(values: Sequence[Any]) -> bool:
 
 
 def as_numbers(values: Sequence[Any]) -> Float[np.ndarray, " n"]:
-    """The numbers of a column, NaN where it has none."""
+    """Return the numbers of a column, NaN if missing."""
     if isinstance(values, StoredColumn):
         return values.numbers()
     return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Pairs that do not find each other: in both runs (the data may be wrong), or in one only (the models differ)."""
+"""Pairs that do not retrieve each other: in both runs (perhaps bad data), or in one only (the models differ)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.charts import BOTH, ChartError
-from trainer.charts.changes import Changes
+from trainer.charts.pair_changes import Changes
 
 
 @dataclass(frozen=True)
 class Mispairs:
-    """Badly ranked pairs, the worst first; places in `Changes.rows`.
+    """Badly ranked pairs, worst first; places in `Changes.rows`.
 
     Attributes:
         share: Part of the pairs that counts as badly ranked in each run.
@@ -35,7 +35,7 @@ class Mispairs:
 
 
 def mispairs(changes: Changes, *, share: float = 0.1) -> Mispairs:
-    """Splits the worst `share` of each run's pairs by whether the other run ranks them badly too.
+    """Split the worst `share` of each run's pairs by whether the other run ranks them badly too.
 
     A pair of rank 1 both ways is never bad. The position within its run is what counts, so that a run that is worse
     throughout does not make every pair a difference.
@@ -64,7 +64,7 @@ def mispairs(changes: Changes, *, share: float = 0.1) -> Mispairs:
 
 
 def _quantile(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Share of the values that are smaller; equal ones share the highest place."""
+    """Return the share of smaller values; ties share the highest place."""
     return np.searchsorted(np.sort(values), values, side="left") / max(len(values), 1)
 
 

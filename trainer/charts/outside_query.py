@@ -1,7 +1,7 @@
-"""A query that is not in the snapshot: an image or a text, embedded with each run's model by whoever asks.
+"""An external query: an image or a text, embedded by the caller with each run's model.
 
-Charts never load a model. The command line embeds with torch (`trainer.cli.outside_query`), the window asks its model
-process; both give the vectors with the request.
+Charts never load a model. The command line embeds with torch (`trainer.inference.chart_query`), the window asks its
+model process; both give the vectors with the request.
 """
 
 from __future__ import annotations
@@ -11,32 +11,29 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from trainer.charts import ChartError
 from trainer.charts.settings import setting
 from trainer.charts.spec import Request, Target
 
 
 @dataclass(frozen=True)
 class OutsideQuery:
-    """Settings of a chart that takes such a query; at most one of the two is not empty."""
+    """Settings of a chart that accepts such a query; at most one of the two is not empty."""
 
     query_text: str = setting("", "Query text", "A text that is the query, instead of a pair.", control=False)
     query_image: str = setting("", "Query image", "An image file that is the query, instead of a pair.", control=False)
 
     @property
     def is_outside(self) -> bool:
-        """Whether the query is not in the snapshot."""
+        """Whether the query is external."""
         return bool(self.query_text or self.query_image)
 
 
 def outside_vector(request: Request, target: Target, settings: OutsideQuery) -> Float[np.ndarray, " d"] | None:
-    """The query as the target's model embeds it; None where a pair is the query.
+    """Return the query's embedding by the target's model; None if the query is a pair.
 
     Raises:
-        ChartError: The request comes without the vectors.
+        ChartError: The request comes without the vectors, or the model could not embed the query.
     """
     if not settings.is_outside:
         return None
-    if len(request.vectors) != len(request.targets):
-        raise ChartError("The query is not embedded yet: each run's model embeds it first.")
-    return np.array(request.vectors[request.targets.index(target)], dtype=np.float64)
+    return request.vectors_of(target)[0]

@@ -1,4 +1,4 @@
-"""By what the pairs of a map can be told apart, beside their columns: how one run sees them, and how two agree.
+"""Computed colors of pairs besides columns: one run's numbers, and the agreement of two runs.
 
 Everything is computed in the embedding space, so it is true however the map was made.
 """
@@ -17,9 +17,9 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
-from trainer.charts.changes import MEASURES, Changes, map_values
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import NOTHING, MetadataColumn
+from trainer.charts.pair_changes import MEASURES, Changes, map_values
 from trainer.store.snapshot_files import Snapshot
 
 MODALITY: Final = "modality"
@@ -54,7 +54,7 @@ _MOST_SHOWN: Final = 0.98
 
 @dataclass(frozen=True)
 class PairNumbers:
-    """How a run sees each pair.
+    """A run's numbers of each pair.
 
     Attributes:
         cosine: Of image and text.
@@ -76,7 +76,7 @@ class PairNumbers:
 
 @dataclass(frozen=True)
 class PairColors:
-    """What the pairs of one map are colored by; a color means the same in all maps unless `own_scale`.
+    """The colors of one map's pairs; a color has the same meaning in all maps unless `own_scale`.
 
     Attributes:
         by: `modality`, `agreement`, `rank`, `cosine` or a column.
@@ -103,7 +103,7 @@ class PairColors:
 
 @dataclass(frozen=True)
 class ColoredMap:
-    """What colors can be made of: the number of pairs, their columns, and how the run sees them if that is known."""
+    """The data for coloring: number of pairs, columns, and the run's numbers if known."""
 
     n: int
     columns: Mapping[str, MetadataColumn]
@@ -111,14 +111,14 @@ class ColoredMap:
 
 
 def words(by: str) -> str:
-    """What a coloring is called: `subject_color` reads `Subject color`."""
+    """Return the name of a coloring: `subject_color` becomes `Subject color`."""
     if by in CHANGED:
         return changed_words(by)
     return _WORDS.get(by, by.replace("_", " ").capitalize())
 
 
 def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNumbers | None:
-    """Cosine and rank of every pair, the rank among a sample of the captions above 20,000 pairs.
+    """Return cosine and rank of every pair; above 20,000 pairs the rank is among a sample of captions.
 
     None without both modalities.
 
@@ -139,7 +139,7 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
 
 
 def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[PairColors]:
-    """What colors each map's pairs; what is not computed yet, or missing, is -1 or NaN and drawn gray."""
+    """Return the colors of each map's pairs; missing or pending values are -1 or NaN and drawn gray."""
     if by == MODALITY:
         return [PairColors(by) for _ in maps]
     if by == AGREEMENT:
@@ -207,7 +207,7 @@ def _nothing(n: int) -> MetadataColumn:
 
 
 def _as_classes(column: MetadataColumn) -> MetadataColumn:
-    """Numbers beside another map's classes: each different one a class."""
+    """Convert numbers to classes to match another map's classes."""
     words_of = [NOTHING if np.isnan(v) else f"{v:g}" for v in column.numbers.tolist()]  # type: ignore[union-attr]
     names, place = np.unique(np.asarray(words_of, str), return_inverse=True)
     return MetadataColumn(tuple(map(str, names)), place.reshape(-1))
@@ -219,18 +219,18 @@ def _moved(column: MetadataColumn, where: Mapping[str, int]) -> Int[np.ndarray, 
 
 
 def changed_columns(found: Changes) -> dict[str, MetadataColumn]:
-    """Measure -> its value for every pair of A's snapshot, NaN where B lacks the pair or it was not compared."""
+    """Return measure -> its value for every pair of A's snapshot, NaN if B lacks the pair or it was not compared."""
     values = map_values(found)
     return {key: MetadataColumn(numbers=values[key]) for key in CHANGED if key in values}
 
 
 def changed_words(by: str) -> str:
-    """What a measure is called."""
+    """Return the name of a measure."""
     return MEASURES[by].words
 
 
 def changed_colors(by: str, values: Float[np.ndarray, " n"]) -> PairColors:
-    """The colors of one measure: verdicts as two classes, a change around zero, others from least to greatest."""
+    """Return a measure's colors: verdicts as two classes, changes around zero, others from low to high."""
     known = values[np.isfinite(values)]
     missing = len(values) - len(known)
     left = f"{missing:,} pairs not compared" if missing else ""

@@ -1,4 +1,4 @@
-"""The numbers of a panel, one a row: what a CSV holds, and what the window shows."""
+"""The numbers of a panel, one per row: the contents of a CSV, equal to what the window shows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ HEADER: Final = ("chart", "part", "series", "x", "y", "low", "high")
 
 
 def panel_rows(panel: Panel, name: str) -> Iterator[tuple[Any, ...]]:
-    """Every number of the panel of the chart `name`: the mark, the series, where, how much, and its interval."""
+    """Yield every number of the panel of chart `name`: mark, series, position, value, and interval."""
     for mark in panel.pieces:
         for values in values_of(mark):
             yield (name, mark.key, *values, *(None,) * (len(HEADER) - 2 - len(values)))
 
 
 def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:
-    """The numbers of a mark: series, x, y, and the ends of its interval where it has one."""
+    """Yield the numbers of a mark: series, x, y, and the ends of its interval if it has one."""
     if isinstance(mark, XYPlot):
         yield from _plot_values(mark)
     elif isinstance(mark, ShadedTable):
@@ -33,8 +33,8 @@ def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:
         for cell in mark.cells:
             yield f"pair {cell.row}: {cell.caption}", cell.words, None if cell.share != cell.share else cell.share
     else:
-        for line in mark.lines:
-            yield from ((column, line.words, value) for column, value in zip(mark.columns, line.values, strict=True))
+        for words, line in mark.named():
+            yield from ((column, words, value) for column, value in zip(mark.columns, line.values, strict=True))
 
 
 def _plot_values(plot: XYPlot) -> Iterator[tuple[Any, ...]]:
@@ -61,13 +61,13 @@ def _bar_values(plot: XYPlot, bars: Bars) -> Iterator[tuple[Any, ...]]:
 
 
 def points(curve: Series) -> Iterator[tuple[float, float]]:
-    """Every point of a curve; the middles of the bins of a stepped one."""
+    """Yield the points of a curve; for a stepped one the bin centers."""
     x = (curve.x[1:] + curve.x[:-1]) / 2 if curve.stepped else curve.x
     return zip(x.tolist(), curve.y.tolist(), strict=True)
 
 
 def cells_of(table: ShadedTable) -> Iterator[tuple[str, str, float]]:
-    """Names of row and column, and the number, of every cell."""
+    """Yield row name, column name and number of every cell."""
     for name, values in zip(table.rows, table.values.tolist(), strict=True):
         yield from ((name, column, value) for column, value in zip(table.columns, values, strict=True))
     if table.right:

@@ -1,9 +1,10 @@
-"""What each prompt template does to each class, and what an ensemble of them makes of it."""
+"""The accuracy of each prompt template on each class, and of ensembles of templates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,11 +13,32 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.prompts import accuracy_by_class, ensemble, template_accuracy
 from trainer.analysis.zero_shot import confusion, predict
 from trainer.charts import ChartError
-from trainer.charts.class_task import ClassTexts, class_task
+from trainer.charts.class_task import ClassTexts, ClassWords, class_task, texts_of
+from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel, heading_row
+from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
+
+METHOD: Final = """\
+Each template classifies alone; the ensemble is the normalized mean of the class vectors of all templates, weighted \
+where weights are given. A difference is in points of accuracy above or below the mean ensemble, class by class.
+
+Confusion: images of a class (row) that the weighted ensemble takes for another (column), as shares of the row."""
+
+
+@dataclass(frozen=True)
+class PromptSettings(ClassWords):
+    """The labels and templates, the templates' weights, and the value of the cells."""
+
+    weights: tuple[float, ...] = setting(
+        (), "Weights", "Of each template in the ensemble; none: all alike.", low=0.0, redraws=True, control=False
+    )
+    value: Literal["difference", "accuracy"] = setting(
+        "difference", "Cells", "Points above or below the mean ensemble, or accuracy.", redraws=True, control=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +60,7 @@ class Mixture:
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRun(SnapshotLabel):
-    """One run's zero-shot accuracy, template by template.
+    """One run's zero-shot accuracy by template.
 
     Attributes:
         index: Place of the run among those asked for; decides its color.
@@ -53,6 +75,8 @@ class PromptRun(SnapshotLabel):
         mean: The ensemble of all templates, weighed alike.
     """
 
+    labels: tuple[str, ...]
+    templates: tuple[str, ...]
     index: int
     n: int
     labeled: int
@@ -69,68 +93,43 @@ class PromptRun(SnapshotLabel):
 
     @property
     def difference(self) -> Float[np.ndarray, "t c"]:
-        """Accuracy of each template alone minus that of the mean ensemble: negative where it hurts a class."""
+        """Each template's accuracy minus that of the mean ensemble: negative where it is worse."""
         return self.accuracy - self.mean.by_class
 
 
-@dataclass(frozen=True)
-class PromptChart:
-    """All runs on the same classes and templates; `weighted` is what the weights make of each run."""
+def mixture(run: PromptRun, weights: Sequence[float]) -> Mixture:
+    """Return the ensemble of the run's templates with these weights.
 
-    labels: tuple[str, ...]
-    templates: tuple[str, ...]
-    weights: tuple[float, ...]
-    runs: tuple[PromptRun, ...]
-    weighted: tuple[Mixture, ...]
+    Raises:
+        ChartError: A weight is negative or no number, none is above zero, or there is not one a template.
+    """
+    if len(weights) != len(run.templates):
+        raise ChartError(f"There are {len(run.templates)} templates and {len(weights)} weights: give one a template.")
+    return _mixture(run.image, run.texts, run.truth, weights)
 
 
 def prompts(
     workspace: Workspace,
-    texts: Sequence[ClassTexts],
+    texts: ClassTexts,
     *,
-    weights: Sequence[float] = (),
+    index: int = 0,
     dataset: str | None = None,
     split: str | None = None,
     progress: Progress | None = None,
-) -> PromptChart:
-    """Each template alone and all together, for the runs whose class vectors are given.
+) -> PromptRun:
+    """Return each template alone and the ensemble, for the run with these class vectors.
 
     Args:
-        workspace: Where the runs are.
-        texts: Class vectors of each run, A first.
-        weights: One a template; none: all alike.
-        dataset: Of the snapshots; None takes the run's first.
-        split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
+        workspace: Where the run is.
+        texts: Its class vectors.
+        index: Place of the run among those shown.
+        dataset: Of the snapshot; None takes the run's first.
+        split: Of the snapshot; None takes the held-out split that is drawn like the training pairs.
         progress: Told how far it is; may raise to cancel.
 
     Raises:
-        ChartError: No such snapshot, no images, no labeled image, or weights that cannot be used.
+        ChartError: No such snapshot, no images, or no labeled image.
     """
-    templates = texts[0].templates
-    weights = tuple(weights) or (1.0,) * len(templates)
-    if len(weights) != len(templates):
-        raise ChartError(f"There are {len(templates)} templates and {len(weights)} weights: give one a template.")
-    runs = tuple(_run(workspace, index, one, dataset, split, progress) for index, one in enumerate(texts))
-    return PromptChart(texts[0].labels, templates, weights, runs, tuple(mixture(run, weights) for run in runs))
-
-
-def mixture(run: PromptRun, weights: Sequence[float]) -> Mixture:
-    """The ensemble of the run's templates with these weights.
-
-    Raises:
-        ChartError: A weight is negative or no number, or none is above zero.
-    """
-    return _mixture(run.image, run.texts, run.truth, weights)
-
-
-def _run(
-    workspace: Workspace,
-    index: int,
-    texts: ClassTexts,
-    dataset: str | None,
-    split: str | None,
-    progress: Progress | None,
-) -> PromptRun:
     row = workspace.runs.get(texts.run)
     chosen = choose_snapshot(workspace, row, step=texts.step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
@@ -140,6 +139,8 @@ def _run(
     shares = np.bincount(task.truth, minlength=len(texts.labels)) / len(task.truth)
     return PromptRun(
         index=index,
+        labels=texts.labels,
+        templates=texts.templates,
         **shown(row, chosen),
         n=len(task.rows),
         labeled=task.labeled,
@@ -168,3 +169,130 @@ def _mixture(image: np.ndarray, texts: np.ndarray, truth: np.ndarray, weights: S
         predicted=predicted,
         confusion=confusion(predicted, truth, classes=classes),
     )
+
+
+def compute(
+    workspace: Workspace, target: Target, request: Request, _settings: PromptSettings, progress: Progress
+) -> PromptRun:
+    """Return `prompts` of one target, with the request's class vectors."""
+    words: dict[str, Any] = {"dataset": request.dataset, "split": request.split, "progress": progress}
+    return prompts(workspace, texts_of(request, target), index=request.targets.index(target), **words)
+
+
+def draw(data: PerRun[PromptRun], settings: PromptSettings) -> Panel:
+    """Draw each run's templates by class and its confusion matrix, then the ensembles' accuracies."""
+    mixed = [_weighted(run, settings) for run in data.found]
+    rows = [_maps(run, one, settings) for run, one in zip(data.found, mixed, strict=True)]
+    names = " · ".join(f"{one.name}: n = {one.n:,} of {one.pairs:,}, class from {one.column}" for one in data.found)
+    notes = ("The mean ensemble weighs all templates alike.",)
+    return Panel(title="Prompt templates and classes", head=(names,), rows=(*rows, (_table(data, mixed),)), notes=notes)
+
+
+def _weighted(run: PromptRun, settings: PromptSettings) -> Mixture:
+    return mixture(run, settings.weights) if settings.weights else run.mean
+
+
+def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[HeatMap, HeatMap]:
+    difference = settings.value == "difference"
+    found = np.column_stack([run.overall, run.accuracy])
+    base = np.concatenate([[run.mean.accuracy], run.mean.by_class])
+    cells = 100 * (found - base if difference else found)
+    reach = max(float(np.nanmax(np.abs(cells), initial=0.0)), 2.0)
+    classes, unit = ("All", *run.labels), "points to the mean ensemble" if difference else "percent right"
+    weights = settings.weights or (1.0,) * len(found)
+    templates = tuple(f"{weight:g} × {words}" for weight, words in zip(weights, run.templates, strict=True))
+    same: dict[str, Any] = {"x_label": "", "y_label": "", "named": True}
+    matrix = HeatMap(
+        f"templates-{run.index}",
+        run.name,
+        cells,
+        x_ticks=_ticks(classes, 16),
+        y_ticks=_ticks(templates, 32),
+        rows=templates,
+        columns=classes,
+        low=-reach if difference else 0.0,
+        high=reach if difference else 100.0,
+        unit=unit,
+        **same,
+    )
+    shares = 100 * weighted.confusion / np.maximum(weighted.confusion.sum(axis=1, keepdims=True), 1)
+    names = _ticks(run.labels, 16)
+    confusion = HeatMap(
+        f"confusion-{run.index}",
+        "Confusion",
+        shares,
+        x_ticks=names,
+        y_ticks=names,
+        rows=run.labels,
+        columns=run.labels,
+        low=0.0,
+        high=100.0,
+        unit="percent of the class",
+        **same,
+    )
+    return matrix, confusion
+
+
+def _ticks(names: Sequence[str], most: int) -> tuple[tuple[float, str], ...]:
+    cut = (name if len(name) <= most else f"{name[: most - 1].rstrip()}…" for name in names)
+    return tuple((float(place), name) for place, name in enumerate(cut))
+
+
+def _table(data: PerRun[PromptRun], mixed: Sequence[Mixture]) -> NumberTable:
+    both = list(zip(data.found, mixed, strict=True))
+
+    def line(words: str, hint: str, read: Any) -> NumberRow:
+        return NumberRow(words, hint, tuple(100 * float(read(run, one)) for run, one in both), 1)
+
+    lines = [
+        line("Mean ensemble", "All templates alike.", lambda run, _one: run.mean.accuracy),
+        line("Weighted ensemble", "By the weights that are set.", lambda _run, one: one.accuracy),
+        line("Best template", "Alone.", lambda run, _one: run.overall.max()),
+        heading_row("By class, weighted ensemble"),
+    ]
+    labels = data.found[0].labels
+    lines += [line(name, "", lambda _run, one, c=place: one.by_class[c]) for place, name in enumerate(labels)]
+    return NumberTable("numbers", "Accuracy (%)", tuple(run.name for run in data.found), tuple(lines))
+
+
+def values(data: PerRun[PromptRun], settings: PromptSettings) -> list[dict[str, Any]]:
+    """Return one dictionary per run: facts, and the accuracies of ensembles and of every template alone."""
+    facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
+    return [
+        {name: getattr(run, name) for name in facts}
+        | {"mean_ensemble": run.mean.accuracy, "weighted_ensemble": _weighted(run, settings).accuracy}
+        | dict(zip(run.templates, run.overall.tolist(), strict=True))
+        for run in data.found
+    ]
+
+
+def records(data: PerRun[PromptRun], settings: PromptSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per run, template (none: an ensemble) and class (none: all): accuracy, and difference to mean."""
+    header = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "what", "template", "weight")
+    lines: list[tuple[Any, ...]] = []
+    for run in data.found:
+        facts = (run.run, run.name, run.objective, run.step, run.dataset, run.split, run.n, run.pairs)
+        base = [run.mean.accuracy, *run.mean.by_class.tolist()]
+        weights = settings.weights or (1.0,) * len(run.templates)
+        own = [("mean_ensemble", None, None, run.mean), ("weighted_ensemble", None, None, _weighted(run, settings))]
+        found: list[tuple[Any, ...]] = [(*one[:3], [one[3].accuracy, *one[3].by_class.tolist()]) for one in own]
+        for place, template in enumerate(run.templates):
+            found.append(("template", template, weights[place], [run.overall[place], *run.accuracy[place].tolist()]))
+        for *what, shares in found:
+            for label, value, mean in zip((None, *run.labels), shares, base, strict=True):
+                lines.append((*facts, *what, label, float(value), float(value - mean)))
+    return (*header, "class", "value", "difference"), lines
+
+
+CHART: Final = Chart(
+    name="prompts",
+    view="prompts",
+    label="Templates",
+    question="What does each prompt template do to each class?",
+    method=METHOD,
+    settings=PromptSettings,
+    compute=per_run(compute),
+    draw=draw,
+    values=values,
+    records=records,
+)

@@ -1,4 +1,4 @@
-"""Published results, to be shown beside a person's own: what a paper measured, on what, and where that is printed."""
+"""Published results to compare with: what a paper measured, on what, and the source."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class PublishedNumber:
 
     @property
     def trained(self) -> str:
-        """What the model learned from, and how long where that is printed."""
+        """The model's training data, and the number of epochs if published."""
         return f"{self.pretraining}, {self.epochs} epochs" if self.epochs else self.pretraining
 
 
 def references(dataset: str | None = None) -> tuple[PublishedNumber, ...]:
-    """Every published number, or those of one data set; names are compared by their letters and digits."""
+    """Return every published number, or those of one data set, comparing names by letters and digits."""
     found = []
     for file in sorted((assets_dir() / "reference").glob("*.csv")):
         with file.open(encoding="utf-8", newline="") as lines:

@@ -1,4 +1,4 @@
-"""Every chart there is, by the view whose tab it is. A new one is a file in this folder and its name here.
+"""The registry of charts by view; a new chart is a file in this folder and its name here.
 
 The file of the chart `two-words` is `two_words.py`, and the chart is its `CHART`. Charts of other packages come by the
 entry-point group `contrastive_explorer.charts`, or from a file that the environment variable names; nothing that lies
@@ -23,35 +23,42 @@ FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
 """Environment variable: Python files with a `CHART` each, separated as in PATH."""
 
 BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
-    "search": ("hubness",),
-    "geometry": ("geometry",),
+    "runs": ("curves",),
+    "experiments": ("experiment-verdict", "experiment-curves"),
+    "similarity": ("similarity", "words", "axes"),
+    "search": ("search", "hubness"),
+    "changes": ("changes", "representation-similarity"),
+    "gap": ("gap",),
+    "geometry": ("geometry", "concepts"),
     "hopfield": (
         "hopfield-retrieval",
         "hopfield-pair",
         "hopfield-beta",
         "hopfield-batch-size",
         "hopfield-spectrum",
+        "retrieval-share",
     ),
-    "explaining": ("embedding-spectrum", "gradient-saturation", "batch-negatives", "attribute-probes"),
+    "explaining": ("embedding-spectrum", "gradient-saturation", "batch-negatives", "replayed-step", "attribute-probes"),
+    "prompts": ("calibration", "prompts"),
     "losslab": ("toy-batch", "loss-saturation", "loss-margins", "hopfield-temperature"),
-    "evaluate": ("evaluation-curves", "data-efficiency"),
+    "evaluate": ("evaluation-scores", "confusion", "evaluation-curves", "comparison", "groups", "data-efficiency"),
 }
 """View -> its charts, in the order of the tabs."""
 
 
 def names() -> tuple[str, ...]:
-    """All charts, those of other packages last."""
+    """Return the names of all charts, those of other packages last."""
     return (*(name for group in BUILT_IN.values() for name in group), *_others())
 
 
 def charts_of(view: str) -> tuple[Chart[Any, Any], ...]:
-    """The charts of a view, in the order of the tabs."""
+    """Return the charts of a view, in the order of the tabs."""
     others = tuple(load(name) for name in _others())
     return (*(load(name) for name in BUILT_IN.get(view, ())), *(chart for chart in others if chart.view == view))
 
 
 def load(name: str) -> Chart[Any, Any]:
-    """The chart of this name.
+    """Return the chart with this name.
 
     Raises:
         ChartError: There is none, or the file of another package does not hold what it should.
@@ -72,7 +79,7 @@ def _chart_in(module: Any, where: str) -> Chart[Any, Any]:
 
 @cache
 def _others() -> dict[str, EntryPoint | Path]:
-    """Name -> where it comes from; the name of a file is that of its chart."""
+    """Return name -> entry point; a file's name is that of its chart."""
     found: dict[str, EntryPoint | Path] = {entry.name: entry for entry in entry_points(group=GROUP)}
     for text in filter(None, os.environ.get(FILE, "").split(os.pathsep)):
         path = Path(text)

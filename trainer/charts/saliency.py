@@ -1,4 +1,4 @@
-"""Where in an image each run sees a caption, and where they differ."""
+"""Saliency of a caption in an image for each run, and the differences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SaliencyRun:
 
     @property
     def standard(self) -> Float[np.ndarray, "grid grid"]:
-        """The cells by their own root mean square: cosines of two runs are not on one scale, shapes of maps are."""
+        """The cells divided by their RMS, since cosines of two runs have different scales."""
         scale = float(np.sqrt(np.mean(np.square(self.cells, dtype=np.float64))))
         return self.cells / scale if scale > 0 else np.zeros_like(self.cells)
 
@@ -58,7 +58,7 @@ class SaliencyChart:
 
     @property
     def agreement(self) -> float | None:
-        """Correlation of the cells of A and B in [-1, 1]; None without two runs or where a map is constant."""
+        """The correlation of A's and B's cells in [-1, 1]; None without two runs or if a map is constant."""
         if len(self.runs) < 2 or any(float(np.std(run.cells)) == 0 for run in self.runs[:2]):
             return None
         return float(np.corrcoef(self.runs[0].cells.ravel(), self.runs[1].cells.ravel())[0, 1])

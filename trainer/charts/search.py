@@ -1,4 +1,4 @@
-"""What a question finds in a snapshot: the nearest images or texts, by cosine or by CSLS."""
+"""Search a snapshot: the images or texts nearest to a query, by cosine or by CSLS."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,12 +16,22 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.search import best_of, products
 from trainer.charts import ChartError
+from trainer.charts.marks import ImageRow, NumberRow, NumberTable, Panel, RowImage, run_tone
 from trainer.charts.matching import matching_of
+from trainer.charts.outside_query import OutsideQuery, outside_vector
+from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, PerRun, Request, per_run
+from trainer.charts.spec import Target as RunAtStep
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
+METHOD: Final = """\
+The items of each run's snapshot with the largest cosine to the query, which the run's own model embeds; exact. CSLS \
+takes hubs down: from the cosine, half of an item's mean cosine to its 10 nearest of the other modality is taken away.
+
+Cosines of two runs are not on one scale: compare the order of the hits."""
 Target = Literal["image", "text"]
 CSLS_K: Final = 10
 MOST_CSLS: Final = 20_000
@@ -30,9 +40,18 @@ _OFFSETS: OrderedDict[tuple[Path, Target], np.ndarray] = OrderedDict()
 _LOCK: Final = Lock()
 
 
+@dataclass(frozen=True)
+class SearchSettings(OutsideQuery):
+    """The query, the modality to search, and the number of hits."""
+
+    target: Literal["image", "text"] = setting("image", "Among", "What is searched.", control=False)
+    k: int = setting(50, "Hits", "Of each run.", low=1, control=False)
+    csls: bool = setting(False, "CSLS", "Take hubs down: order by CSLS instead of the cosine.", control=False)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hits(SnapshotLabel):
-    """The answer of one run.
+    """The hits of one run.
 
     Attributes:
         target: What was searched: `image` or `text`.
@@ -68,7 +87,7 @@ def search(
     csls: bool = False,
     progress: Progress | None = None,
 ) -> Hits:
-    """The `k` items of the run's snapshot nearest to a unit embedding; exact.
+    """Return the `k` items of the run's snapshot nearest to a unit embedding; exact.
 
     The first search by CSLS needs every item's own scale (`offsets`): a minute at 100,000, of which `progress` is told.
 
@@ -105,7 +124,7 @@ def search(
 
 
 def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None) -> Float[np.ndarray, " n"]:
-    """Every item's own scale: its mean cosine to its 10 nearest of the other modality, which stand for the questions.
+    """Return each item's CSLS scale: its mean cosine to its 10 nearest of the other modality, as stand-in queries.
 
     Kept for the latest snapshots. At most 20,000 distinct items of the other modality, drawn at random, are asked.
 
@@ -137,3 +156,93 @@ def _vectors(snapshot: Snapshot, target: Target, name: str) -> np.ndarray:
     if vectors is None:
         raise ChartError(f"The snapshot of {name} has no {target}s to search. Search its other modality.")
     return vectors
+
+
+def compute(
+    workspace: Workspace, target: RunAtStep, request: Request, settings: SearchSettings, progress: Progress
+) -> Hits:
+    """Return `search` with the query embedded by the target's model.
+
+    Raises:
+        ChartError: No query is named.
+    """
+    query = outside_vector(request, target, settings)
+    if query is None:
+        raise ChartError("Name what to look for: --query-text 'a red circle', or --query-image FILE.")
+    where: dict[str, Any] = {"step": target.step, "dataset": request.dataset, "split": request.split}
+    asked: dict[str, Any] = {"target": settings.target, "k": settings.k, "csls": settings.csls}
+    return search(workspace, target.run, query, **where, **asked, progress=progress)
+
+
+def draw(data: PerRun[Hits], settings: SearchSettings) -> Panel:
+    """Draw one row of hits per run, best first."""
+    rows = tuple((_row(hits, place),) for hits, place in zip(data.found, data.places, strict=True))
+    words = settings.query_text or Path(settings.query_image).name
+    notes = ("Cosines of two runs are not on one scale: compare the order of the hits.",)
+    return Panel(title="Search", head=(f"“{words}”",), rows=(*rows, (_table(data.found),)), notes=notes)
+
+
+def _table(found: tuple[Hits, ...]) -> NumberTable:
+    lines = (
+        NumberRow("Items searched", "Of the snapshot.", tuple(float(one.n) for one in found), 0),
+        NumberRow("Cosine of the first hit", "", tuple(float(one.cosines[0]) for one in found)),
+        NumberRow("Cosine of the last hit", "Of those shown.", tuple(float(one.cosines[-1]) for one in found)),
+    )
+    return NumberTable("numbers", "Hits", tuple(one.name for one in found), lines)
+
+
+def _row(hits: Hits, place: int) -> ImageRow:
+    cells = tuple(
+        RowImage(row, hits.items.path[row], hits.items.caption[row] or hits.items.label[row], f"{cosine:.3f}", cosine)
+        for row, cosine in zip(hits.rows.tolist(), hits.cosines.tolist(), strict=True)
+    )
+    way = "CSLS" if hits.csls else "cosine"
+    facts = f"step {hits.step:,}, {hits.dataset} {hits.split}, {way}, first {len(cells)} of {hits.n:,} {hits.target}s"
+    return ImageRow(f"hits-{place}", hits.name, run_tone(place), cells, facts)
+
+
+HEADER: Final = (
+    *("question", "run", "name", "step", "dataset", "split", "target", "n", "csls", "place", "row", "id"),
+    *("caption", "label", "path", "cosine", "score"),
+)
+
+
+def hit_rows(hits: Hits, question: str) -> list[tuple[Any, ...]]:
+    """Return the hits of one run, best first, in the columns of `HEADER`."""
+    facts = (question, hits.run, hits.name, hits.step, hits.dataset, hits.split, hits.target, hits.n, hits.csls)
+    items = hits.items
+    found = zip(hits.rows.tolist(), hits.cosines.tolist(), hits.scores.tolist(), strict=True)
+    return [
+        (*facts, place, row, items.id[row].item(), items.caption[row], items.label[row], items.path[row], cosine, score)
+        for place, (row, cosine, score) in enumerate(found, start=1)
+    ]
+
+
+def values(data: PerRun[Hits], settings: SearchSettings) -> list[dict[str, Any]]:
+    """Return one dictionary per run: facts, and its hits with their cosines, best first."""
+    words = settings.query_text or settings.query_image
+    return [
+        {"question": words, "run": one.run, "name": one.name, "step": one.step, "n": one.n}
+        | {"rows": one.rows.tolist(), "cosines": one.cosines.tolist()}
+        for one in data.found
+    ]
+
+
+def records(data: PerRun[Hits], settings: SearchSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per hit."""
+    words = settings.query_text or settings.query_image
+    return HEADER, [line for hits in data.found for line in hit_rows(hits, words)]
+
+
+CHART: Final = Chart(
+    name="search",
+    view="search",
+    label="Hits",
+    question="What does a sentence or a picture find in each run?",
+    method=METHOD,
+    settings=SearchSettings,
+    compute=per_run(compute),
+    draw=draw,
+    values=values,
+    records=records,
+)

@@ -1,4 +1,4 @@
-"""What a person may set on a chart: the fields of one frozen dataclass, read by controls, command line and JSON."""
+"""Settings of a chart: the fields of a frozen dataclass, used by controls, command line and JSON."""
 
 from __future__ import annotations
 
@@ -6,33 +6,39 @@ import argparse
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from trainer.charts import ChartError
 
 S = TypeVar("S")
 
-Kind = Literal["number", "whole", "choice", "flag", "text", "texts", "cells", "rows"]
+Kind = Literal["number", "whole", "choice", "flag", "text", "texts", "cells", "rows", "numbers"]
+
+
+_SEVERAL: Final = ("rows", "texts", "numbers")
+"""Kinds of as many values as a person likes."""
 
 
 @dataclass(frozen=True)
 class NoSettings:
-    """For a chart that has none."""
+    """The settings of a chart that has none."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: how it is shown and which values it takes (bounds included).
+    """One setting: how it is shown and which values it accepts (bounds included).
 
     Attributes:
-        kind: A float, an int, one of `options`, yes or no, one text or several, a matrix row by row, or row numbers.
+        kind: A float, an int, one of `options`, yes or no, one text or several, a matrix row by row, row
+            numbers, or any number of floats.
         log: Its slider moves in equal factors instead of equal steps.
         columns: Of the matrix.
         rows: Names of its rows; empty: their numbers.
         control: Whether a view shows a control for it; others are set by the view itself, by a click for example.
         redraws: Whether only the drawing depends on it: nothing is computed again.
+        named: Option -> what its button says, where that is not the option itself.
     """
 
     name: str
@@ -48,6 +54,7 @@ class Setting:
     rows: tuple[str, ...] = ()
     control: bool = True
     redraws: bool = False
+    named: Mapping[str, str] = field(default_factory=dict)
 
 
 def setting(
@@ -60,14 +67,16 @@ def setting(
     log: bool = False,
     control: bool = True,
     redraws: bool = False,
+    named: Mapping[str, str] | None = None,
 ) -> Any:
-    """A field of a chart's settings; its type decides the kind: number, bool, str, Literal, tuple of int or str."""
+    """Return a field of a chart's settings; its type decides the kind: number, bool, str, Literal, or their tuple."""
     facts = {"label": label, "help": help, "range": (low, high, log), "control": control, "redraws": redraws}
+    facts["named"] = named or {}
     return dataclasses.field(default=default, metadata=facts)
 
 
 def cells(default: tuple[float, ...], label: str, help: str, *, columns: int, rows: tuple[str, ...] = ()) -> Any:
-    """A small matrix, row by row; `rows` names these."""
+    """Return a field for a small matrix in row-major order; `rows` names its rows."""
     return dataclasses.field(
         default=default,
         metadata={"label": label, "help": help, "range": (-100.0, 100.0, False), "columns": columns, "rows": rows},
@@ -75,18 +84,18 @@ def cells(default: tuple[float, ...], label: str, help: str, *, columns: int, ro
 
 
 def settings_of(kind: type) -> tuple[Setting, ...]:
-    """The settings of a chart, in the order they are shown."""
+    """Return the settings of a chart, in display order."""
     hints = get_type_hints(kind)
     return tuple(_setting_of(field, hints[field.name]) for field in dataclasses.fields(kind))
 
 
 def words(settings: Any) -> list[str]:
-    """The settings as `name=value`: `tau=0.07`, `image=0.8,0.2,0.1`; `parse` gives them back exactly."""
+    """Return the settings as `name=value`: `tau=0.07`, `image=0.8,0.2,0.1`; `parse` restores them exactly."""
     return [f"{field.name}={_written(getattr(settings, field.name))}" for field in dataclasses.fields(settings)]
 
 
 def parse(kind: type[S], texts: Sequence[str]) -> S:
-    """The settings with those of `name=value` put in.
+    """Return the settings with those given as `name=value`.
 
     Raises:
         ChartError: An unknown name, or a value that it does not take.
@@ -103,18 +112,19 @@ def parse(kind: type[S], texts: Sequence[str]) -> S:
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
-    """One option for each setting: `--beta 8`, `--csls` or `--no-csls`, `--pairs 3 17`."""
+    """Add one option per setting: `--beta 8`, `--csls` or `--no-csls`, `--pairs 3 17`."""
     for one in settings_of(kind):
         told = (
             one.help.rstrip(".")
-            if one.kind in ("flag", "rows")
+            if one.kind in ("flag", *_SEVERAL)
             else f"{one.help.rstrip('.')} ({_written(one.default)})"
         )
         told = told.replace("%", "%%")
         if one.kind == "flag":
             parser.add_argument(option(one), action=argparse.BooleanOptionalAction, default=one.default, help=told)
-        elif one.kind == "rows":
-            parser.add_argument(option(one), nargs="*", type=int, default=[], metavar="N", help=told)
+        elif one.kind in ("rows", "numbers"):
+            kind, meta = (int, "N") if one.kind == "rows" else (float, "X")
+            parser.add_argument(option(one), nargs="*", type=kind, default=[], metavar=meta, help=told)
         elif one.kind == "texts":
             parser.add_argument(option(one), nargs="+", action="extend", default=[], metavar="TEXT", help=told)
         elif one.kind == "choice":
@@ -125,7 +135,7 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
 
 
 def from_options(kind: type[S], args: argparse.Namespace) -> S:
-    """The settings that the command line names.
+    """Return the settings given on the command line.
 
     Raises:
         ChartError: A value that its setting does not take.
@@ -133,12 +143,12 @@ def from_options(kind: type[S], args: argparse.Namespace) -> S:
     values = {}
     for one in settings_of(kind):
         value = getattr(args, one.name)
-        values[one.name] = tuple(value) if one.kind in ("rows", "texts") else value
+        values[one.name] = tuple(value) if one.kind in _SEVERAL else value
     return checked(kind(**values))
 
 
 def checked(settings: S) -> S:
-    """The same settings, if every value is one that its setting takes.
+    """Return the settings if every value is valid.
 
     Raises:
         ChartError: One is not; names it, and what it takes.
@@ -150,7 +160,7 @@ def checked(settings: S) -> S:
 
 
 def held(settings: Any) -> str:
-    """What is set, for people: `Temperature τ = 0.07 · Batch size N = 64`; matrices are left out."""
+    """Describe the settings: `Temperature τ = 0.07 · Batch size N = 64`, without matrices."""
     known = [one for one in settings_of(type(settings)) if one.kind != "cells"]
     return " · ".join(f"{one.label} = {_told(getattr(settings, one.name))}" for one in known)
 
@@ -160,7 +170,7 @@ def _told(value: Any) -> str:
 
 
 def options(settings: Any) -> list[str]:
-    """The settings as words of a command line; those at their defaults are left out."""
+    """Return the settings as command-line options, without defaults."""
     words: list[str] = []
     for one in settings_of(type(settings)):
         value = getattr(settings, one.name)
@@ -168,8 +178,8 @@ def options(settings: Any) -> list[str]:
             continue
         if one.kind == "flag":
             words.append(option(one) if value else f"--no-{option(one)[2:]}")
-        elif one.kind in ("rows", "texts"):
-            words += [option(one), *(str(part) for part in value)]
+        elif one.kind in _SEVERAL:
+            words += [option(one), *(f"{part:.12g}" if one.kind == "numbers" else str(part) for part in value)]
         else:
             words += [option(one), _written(value)]
     # A value that begins with a dash is taken for an option by argparse unless it is joined to its name.
@@ -177,18 +187,18 @@ def options(settings: Any) -> list[str]:
 
 
 def option(one: Setting) -> str:
-    """The option of a setting: `--held-out`."""
+    """Return the option of a setting: `--held-out`."""
     return "--" + one.name.replace("_", "-")
 
 
 def problem(one: Setting, value: Any) -> str:
-    """Why the setting does not take this value, as a sentence; empty if it does."""
+    """Return why the setting does not accept this value; empty if it does."""
     if one.kind in ("flag", "text", "texts", "rows"):
         return ""
     if one.kind == "choice":
         return "" if value in one.options else f"{one.label}: choose one of {', '.join(one.options)}, not {value}."
-    numbers = value if one.kind == "cells" else (value,)
-    if len(numbers) != (len(one.default) if one.kind == "cells" else 1):
+    numbers = value if one.kind in ("cells", "numbers") else (value,)
+    if one.kind == "cells" and len(numbers) != len(one.default):
         return f"{one.label} needs {len(one.default)} numbers, row by row, not {len(numbers)}."
     for number in numbers:
         if not isinstance(number, int | float) or not one.low <= number <= one.high:
@@ -217,6 +227,7 @@ def _setting_of(field: dataclasses.Field[Any], hint: Any) -> Setting:
         log,
         control=facts.get("control", True),
         redraws=facts.get("redraws", False),
+        named=facts.get("named", {}),
         **extra,
     )
 
@@ -227,7 +238,8 @@ def _kind(hint: Any, facts: Any) -> tuple[Kind, dict[str, Any]]:
     if get_origin(hint) is tuple:
         if "columns" in facts:
             return "cells", {"columns": facts["columns"], "rows": facts["rows"]}
-        return ("texts" if get_args(hint)[0] is str else "rows"), {}
+        several: dict[Any, Kind] = {str: "texts", float: "numbers"}
+        return several.get(get_args(hint)[0], "rows"), {}
     plain: dict[Any, Kind] = {bool: "flag", int: "whole", str: "text"}
     return plain.get(hint, "number"), {}
 
@@ -245,6 +257,8 @@ def _read(one: Setting, text: str) -> Any:
 def _value(one: Setting, text: str) -> Any:
     if one.kind == "cells":
         return tuple(float(cell) for cell in text.split(","))
+    if one.kind == "numbers":
+        return tuple(float(part) for part in text.split(",") if part)
     if one.kind == "rows":
         return tuple(int(row) for row in text.split(",") if row)
     if one.kind == "texts":

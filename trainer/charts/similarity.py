@@ -1,10 +1,10 @@
-"""Cosines of matched pairs against those of unmatched ones, for each run: the hardest, a sample, or all there are."""
+"""Cosines of matched and unmatched pairs of each run: the hardest ones, a sample, or all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,15 +15,29 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.shuffled import shuffled_level
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
-from trainer.analysis.tiles import part_of
 from trainer.analysis.unmatched import Hardest
-from trainer.charts import BOTH, SAME, ChartError
+from trainer.charts import BOTH, ChartError
 from trainer.charts.facets import column_values
+from trainer.charts.marks import (
+    Axis,
+    NumberRow,
+    NumberTable,
+    Panel,
+    Series,
+    ShadedTable,
+    Tone,
+    XYPlot,
+    axis_over,
+    run_tone,
+)
 from trainer.charts.matching import caption_numbers, image_numbers, matching_of
-from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot, sides
-from trainer.store import RunRow, SnapshotRow, Workspace
-from trainer.store.snapshot_files import Snapshot, read_snapshot
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.metrics import recall_name
+from trainer.store import Workspace
+from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 NOTE: Final = (
     "Cosines of two runs are not on one scale: compare AUC and d′ with the level of shuffled pairs, not the cosines."
@@ -32,20 +46,65 @@ NOTE: Final = (
 MOST_IMAGES: Final = 20_000
 """More images than this are sampled: each is compared with every text, which takes minutes at 100,000 pairs."""
 
-Unmatched = Literal["hardest", "sampled", "all"]
-UNMATCHED: Final[tuple[Unmatched, ...]] = get_args(Unmatched)
-"""Which unmatched pairs are compared: the k most similar of each image, some at random, or every one."""
-
 LEVEL_IMAGES: Final = 5_000
 """Images that ask for the level of shuffled pairs; each is compared with every text, as the others are."""
 
-SAMPLE: Final = 100_000
-"""Unmatched pairs drawn where they are sampled."""
+MOST_FACETS: Final = 40
+"""Values of a column that are drawn; `trainer analyze` prints all."""
+
+EMPTY: Final = "(empty)"
+"""Stands for the empty value of a column."""
+
+Separation = Literal["auc", "d_prime", "overlap", "ks", "recall1"]
+COMPARABLE: Final[tuple[tuple[Separation, str, str, int], ...]] = (
+    ("auc", "AUC", "Chance that a matched cosine exceeds an unmatched one; 1 is perfect.", 3),
+    ("d_prime", "d′", "Difference of the means in pooled standard deviations.", 2),
+    ("overlap", "Overlap", "Area shared by both histograms, 0 to 1; AUC says which of them is above.", 3),
+    ("ks", "KS", "Largest distance of the two cumulative distributions; AUC says which is above.", 3),
+    (
+        "recall1",
+        recall_name("image_to_text"),
+        "Share of images whose own text is the most similar of the distinct texts.",
+        3,
+    ),
+)
+"""What may be compared between runs: field, words, hint and digits."""
+
+
+@dataclass(frozen=True)
+class SimilaritySettings:
+    """The settings of the chart."""
+
+    compared: Literal["hardest", "sampled", "all"] = setting(
+        "hardest",
+        "Unmatched pairs",
+        "The k most similar texts of each image that are not its own, 100,000 pairs drawn at random, or every one.",
+        named={"hardest": "Most similar", "sampled": "Sampled", "all": "All"},
+    )
+    k: int = setting(10, "k", "Unmatched texts that an image keeps.", low=1, high=100)
+    bins: int = setting(60, "Bars", "Bars of a histogram.", low=5, high=300, redraws=True, control=False)
+    same_axis: bool = setting(
+        False, "Same axis", "One axis of cosines for all runs, which are not on one scale.", redraws=True
+    )
+    density: bool = setting(False, "Density", "Smooth densities over the bars.", redraws=True)
+    facet: str = setting("", "Tell apart by", "A column of the data whose values are told apart.", control=False)
+    only: str = setting("", "Only", "Only the images of this value of the column.", control=False)
+
+    @property
+    def against(self) -> str:
+        """The suffix that names the unmatched pairs: `hard10`, `sampled`, `all`."""
+        return f"hard{self.k}" if self.compared == "hardest" else self.compared
+
+    @property
+    def unmatched_words(self) -> str:
+        """The legend text of the unmatched pairs."""
+        words = {"hardest": f"{self.k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}
+        return words[self.compared]
 
 
 @dataclass(frozen=True)
 class Facet:
-    """The images of one value of a column: how well their pairs stand out from their hardest unmatched ones."""
+    """The images with one value of a column, and their pairs' separation from the hardest unmatched ones."""
 
     value: str
     n: int
@@ -61,7 +120,7 @@ class SimilarityRun(SnapshotLabel):
     """One run's cosines.
 
     Attributes:
-        index: Place of the run among those asked for; decides its color.
+        items: Of the snapshot.
         n: Images compared, each with all texts of the split.
         pairs: Pairs of the snapshot; larger than `n` when sampled.
         rows: The pairs of the snapshot that were compared.
@@ -71,16 +130,15 @@ class SimilarityRun(SnapshotLabel):
         hardest_row: The pair whose text is the most similar of them, -1 where there is none.
         unmatched: Cosines of unmatched pairs, flat; where all are compared, the middles of the bins they are in.
         unmatched_weights: How many pairs have each of them; None: one each.
-        matched_counts: Histogram of `matched` over the chart's edges.
-        unmatched_counts: Histogram of `unmatched` over the chart's edges.
         recall1: Share of images one of whose own texts is more similar than every other text.
         intervals: Of `auc` and `d_prime`: the bootstrap interval of 95 % over images.
         shuffled: Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
-        densities: Kernel densities of matched and unmatched cosines over the chart's `grid`.
-        facets: By the values of the chart's column, most images first.
+        grid: Cosines at which densities are given.
+        densities: Kernel densities of matched and unmatched cosines over `grid`.
+        facets: By the values of the column that tells apart, most images first.
     """
 
-    index: int
+    items: Items
     n: int
     pairs: int
     rows: Int[np.ndarray, " n"]
@@ -89,8 +147,6 @@ class SimilarityRun(SnapshotLabel):
     hardest_row: Int[np.ndarray, " n"]
     unmatched: Float[np.ndarray, " m"]
     unmatched_weights: Int[np.ndarray, " m"] | None
-    matched_counts: Int[np.ndarray, " bins"]
-    unmatched_counts: Int[np.ndarray, " bins"]
     mean_matched: float
     mean_unmatched: float
     auc: float
@@ -100,122 +156,71 @@ class SimilarityRun(SnapshotLabel):
     recall1: float
     intervals: dict[str, tuple[float, float]]
     shuffled: Mapping[str, float]
+    grid: Float[np.ndarray, " g"]
     densities: tuple[Float[np.ndarray, " g"], Float[np.ndarray, " g"]]
     facets: tuple[Facet, ...] = ()
 
     @property
-    def sampled(self) -> bool:
-        """Whether only some of the snapshot's images were compared."""
-        return self.n < self.pairs
-
-    @property
     def n_unmatched(self) -> int:
-        """How many unmatched pairs were compared."""
+        """The number of unmatched pairs compared."""
         return len(self.unmatched) if self.unmatched_weights is None else int(self.unmatched_weights.sum())
 
-    def unmatched_histogram(self, edges: Float[np.ndarray, " bins+1"]) -> Int[np.ndarray, " bins"]:
-        """Unmatched pairs in each bin of other edges than the chart's."""
-        return np.histogram(self.unmatched, edges, weights=self.unmatched_weights)[0].astype(np.int64)
-
-
-@dataclass(frozen=True)
-class SimilarityChart:
-    """Histograms of all runs over the same bin edges; `note` says how they may be read.
-
-    Attributes:
-        k: Unmatched texts an image keeps.
-        compared: Which unmatched pairs `unmatched` are.
-        facet: The column of the facets; None without.
-        only: The value of it that everything but the facets was restricted to; None: all.
-        grid: Cosines at which densities are given.
-    """
-
-    edges: Float[np.ndarray, " bins+1"]
-    k: int
-    runs: tuple[SimilarityRun, ...]
-    note: str
-    compared: Unmatched = "hardest"
-    facet: str | None = None
-    only: str | None = None
-    grid: Float[np.ndarray, " g"] = field(default_factory=lambda: np.zeros(0))
-
-    @property
-    def against(self) -> str:
-        """Which pairs are unmatched, as names of numbers end: `hard10`, `sampled`, `all`."""
-        return f"hard{self.k}" if self.compared == "hardest" else self.compared
-
-    @property
-    def unmatched_words(self) -> str:
-        """What the unmatched pairs are, for a legend."""
-        words = {"hardest": f"{self.k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}
-        return words[self.compared]
+    def shares(self, edges: Float[np.ndarray, " bins+1"]) -> tuple[Float[np.ndarray, " bins"], ...]:
+        """Return the percentage of matched and of unmatched pairs in each bin."""
+        counts = (
+            np.histogram(self.matched, edges)[0],
+            np.histogram(self.unmatched, edges, weights=self.unmatched_weights)[0],
+        )
+        return tuple(100 * count / max(float(count.sum()), 1.0) for count in counts)
 
 
 def similarity(
-    workspace: Workspace,
-    runs: Sequence[int | str],
-    *,
-    step: int | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
-    k: int = 10,
-    bins: int = 60,
-    compared: Unmatched = "hardest",
-    facet: str | None = None,
-    only: str | None = None,
-    step_b: int | None = SAME,
-    progress: Progress | None = None,
-) -> SimilarityChart:
-    """Matched against unmatched cosines of one snapshot of each run.
-
-    Args:
-        workspace: Where the runs are.
-        runs: Ids or names; their order decides the colors.
-        step: Of the snapshots; None takes each run's last.
-        dataset: Of the snapshots; None takes the run's first.
-        split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
-        k: Unmatched texts an image keeps.
-        bins: Bars between the smallest and the largest cosine of all runs.
-        compared: Which unmatched pairs.
-        facet: A column of the items whose values are told apart.
-        only: Only the images of this value of `facet`.
-        step_b: Step of the second run, where it is another; one run alone is then compared with itself.
-        progress: Told the share done; may raise to cancel.
+    workspace: Workspace, target: Target, request: Request, settings: SimilaritySettings, progress: Progress
+) -> SimilarityRun:
+    """Return matched and unmatched cosines of one snapshot.
 
     Raises:
-        ChartError: A run lacks such a snapshot, its snapshot has no texts or no images, or there is no such column.
+        ChartError: The run lacks such a snapshot, it has no texts or no images, or there is no such column.
         StoreError: No such run.
     """
-    if k < 1 or bins < 1:
-        raise ChartError("The number of unmatched texts and the number of bars must be at least 1.")
-    if only is not None and facet is None:
+    if settings.only and not settings.facet:
         raise ChartError("Name the column whose value is meant: --facet COLUMN with --only VALUE.")
-    measured, shown_at = [], sides(runs, step, step_b)
-    for index, (ref, at) in enumerate(shown_at):
-        row = workspace.runs.get(ref)
-        chosen = choose_snapshot(workspace, row, step=at, dataset=dataset, split=split)
-        part = part_of(progress, index, len(shown_at))
-        question = _Question(k, compared, facet, only)
-        measured.append((index, row, chosen, _cosines(read_snapshot(chosen.folder), row.name, question, part)))
-    edges = _edges([values for *_, found in measured for values in (found.matched, found.unmatched)], bins)
-    grid = np.linspace(edges[0], edges[-1], 4 * bins + 1)
-    charted = tuple(_run(index, row, chosen, found, edges, grid) for index, row, chosen, found in measured)
-    return SimilarityChart(edges, k, charted, _note(charted, compared), compared, facet, only, grid)
-
-
-@dataclass(frozen=True)
-class _Question:
-    """What is compared with what."""
-
-    k: int
-    compared: Unmatched
-    facet: str | None
-    only: str | None
+    row = workspace.runs.get(target.run)
+    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
+    snapshot = read_snapshot(chosen.folder)
+    found = _cosines(snapshot, row.name, settings, progress)
+    first, second = found.counts
+    low, high = _ends([found.matched, found.unmatched])
+    grid = np.linspace(low, high, 241)
+    return SimilarityRun(
+        **shown(row, chosen),
+        items=snapshot.items,
+        n=len(found.matched),
+        pairs=chosen.n,
+        rows=found.rows,
+        matched=found.matched,
+        hardest=found.hardest.cosines,
+        hardest_row=found.hardest.places[:, 0],
+        unmatched=found.unmatched,
+        unmatched_weights=found.weights,
+        mean_matched=_mean(found.matched),
+        mean_unmatched=_mean(found.unmatched, found.weights),
+        **_separation(found),
+        recall1=_recall1(found.hardest.right, found.hardest.cosines[:, 0]),
+        intervals=counting.intervals(first, second, found.bins),
+        shuffled=found.shuffled,
+        grid=grid,
+        densities=(
+            counting.density(first.sum(0), grid, found.bins),
+            counting.density(second.sum(0), grid, found.bins),
+        ),
+        facets=found.facets,
+    )
 
 
 @dataclass(frozen=True)
 class _Cosines:
-    """What was measured of one run, before all runs' bars are known; `counts` are in fine bins, by groups of images."""
+    """The measurements of one run; `counts` are fine-binned, by image group."""
 
     rows: np.ndarray
     matched: np.ndarray
@@ -228,47 +233,48 @@ class _Cosines:
     facets: tuple[Facet, ...]
 
 
-def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progress | None) -> _Cosines:
+def _cosines(snapshot: Snapshot, name: str, settings: SimilaritySettings, progress: Progress) -> _Cosines:
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Run {name} embeds only one modality; matched pairs need images and texts. {BOTH}")
     image, text, texts = snapshot.image, snapshot.text, matching_of(snapshot).texts
-    values = None if question.facet is None else column_values(snapshot.items, question.facet)
+    values = column_values(snapshot.items, settings.facet) if settings.facet else None
     everything = at_most(np.arange(snapshot.n), MOST_IMAGES)
-    rows = np.arange(snapshot.n) if question.only is None else np.flatnonzero(values == question.only)
+    only = "" if settings.only == EMPTY else settings.only
+    rows = np.flatnonzero(values == only) if settings.only else np.arange(snapshot.n)
     # Who asks for all pairs gets all of them, however long it takes.
-    rows = rows if question.compared == "all" else at_most(rows, MOST_IMAGES)
+    rows = rows if settings.compared == "all" else at_most(rows, MOST_IMAGES)
     if not len(rows):
-        raise ChartError(f"No pair of run {name} has {question.facet} = {question.only}. Choose another value.")
+        raise ChartError(f"No pair of run {name} has {settings.facet} = {settings.only}. Choose another value.")
     matched = matched_cosines(image[rows], text[rows])
     group_of, weights = counting.anchor_groups(len(rows)), None
-    if question.compared == "all":
+    if settings.compared == "all":
         counts, bins, hardest = counting.all_unmatched(
-            image, text, question.k, group_of, texts, rows=rows, progress=progress
+            image, text, settings.k, group_of, texts, rows=rows, progress=progress
         )
         there = np.flatnonzero(counts.sum(0))
         unmatched, weights = bins.centers[there], counts.sum(0)[there]
     else:
-        hardest = hardest_texts(image, text, question.k, texts, rows=rows, progress=progress)
+        hardest = hardest_texts(image, text, settings.k, texts, rows=rows, progress=progress)
         found = hardest.cosines
-        if question.compared == "sampled":
-            found = counting.sampled_unmatched(image, text, SAMPLE, texts, rows=rows)
+        if settings.compared == "sampled":
+            found = counting.sampled_unmatched(image, text, counting.SAMPLE, texts, rows=rows)
         bins = counting.spanning(matched, found)
         counts, unmatched = counting.fine_counts(found, group_of, bins), found[np.isfinite(found)]
     facets: tuple[Facet, ...] = ()
     if values is not None:
         against = hardest
-        if question.only is not None or len(rows) != len(everything):
-            against = hardest_texts(image, text, question.k, texts, rows=everything, progress=progress)
+        if settings.only or len(rows) != len(everything):
+            against = hardest_texts(image, text, settings.k, texts, rows=everything, progress=progress)
         facets = tuple(_facets(values[everything], matched_cosines(image[everything], text[everything]), against))
     both = (counting.fine_counts(matched, group_of, bins), counts)
-    level = _level(snapshot, rows, question, (unmatched, weights))
+    level = _level(snapshot, rows, settings, (unmatched, weights))
     return _Cosines(rows, matched, hardest, unmatched, weights, both, bins, level, facets)
 
 
 def _level(
-    snapshot: Snapshot, rows: np.ndarray, question: _Question, others: tuple[np.ndarray, np.ndarray | None]
+    snapshot: Snapshot, rows: np.ndarray, question: SimilaritySettings, others: tuple[np.ndarray, np.ndarray | None]
 ) -> Mapping[str, float]:
-    """What this question answers of shuffled pairs: at most `LEVEL_IMAGES` of the images ask."""
+    """Return the measures for shuffled pairs, with at most `LEVEL_IMAGES` images."""
     captions, images = caption_numbers(snapshot.items.caption), image_numbers(snapshot.items, snapshot.image)
     image, text = snapshot.image, snapshot.text
     assert image is not None, "shown before"
@@ -288,51 +294,20 @@ def _level(
 
 
 def _thinned(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """The values, each as often as its weight says; of more than `SAMPLE` as many at even distances."""
+    """Return the values repeated by weight; more than `separation.SAMPLE` are thinned evenly."""
     if weights is None:
         return values
     ends = np.cumsum(weights)
-    count = int(min(ends[-1], SAMPLE)) if len(ends) else 0
+    count = int(min(ends[-1], counting.SAMPLE)) if len(ends) else 0
     return values[np.searchsorted(ends, (np.arange(count) + 0.5) * (ends[-1] / max(count, 1)))] if count else values
 
 
-def _run(
-    index: int, row: RunRow, chosen: SnapshotRow, found: _Cosines, edges: np.ndarray, grid: np.ndarray
-) -> SimilarityRun:
-    first, second = found.counts
-    if found.weights is None:
-        measures = {"auc": auc, "d_prime": d_prime, "overlap": overlap, "ks": counting.ks}
-        numbers = {name: measure(found.matched, found.unmatched) for name, measure in measures.items()}
-    else:
-        numbers = {name: float(v) for name, v in counting.separation(first.sum(0), second.sum(0), found.bins).items()}
-    return SimilarityRun(
-        index=index,
-        **shown(row, chosen),
-        n=len(found.matched),
-        pairs=chosen.n,
-        rows=found.rows,
-        matched=found.matched,
-        hardest=found.hardest.cosines,
-        hardest_row=found.hardest.places[:, 0],
-        unmatched=found.unmatched,
-        unmatched_weights=found.weights,
-        matched_counts=np.histogram(found.matched, edges)[0],
-        unmatched_counts=np.histogram(found.unmatched, edges, weights=found.weights)[0].astype(np.int64),
-        mean_matched=_mean(found.matched),
-        mean_unmatched=_mean(found.unmatched, found.weights),
-        recall1=_recall1(found.hardest.right, found.hardest.cosines[:, 0]),
-        intervals=counting.intervals(first, second, found.bins),
-        shuffled=found.shuffled,
-        densities=(
-            counting.density(first.sum(0), grid, found.bins),
-            counting.density(second.sum(0), grid, found.bins),
-        ),
-        facets=found.facets,
-        auc=numbers["auc"],
-        d_prime=numbers["d_prime"],
-        overlap=numbers["overlap"],
-        ks=numbers["ks"],
-    )
+def _separation(found: _Cosines) -> dict[str, Any]:
+    if found.weights is not None:
+        first, second = found.counts
+        return {name: float(v) for name, v in counting.separation(first.sum(0), second.sum(0), found.bins).items()}
+    measures = {"auc": auc, "d_prime": d_prime, "overlap": overlap, "ks": counting.ks}
+    return {name: measure(found.matched, found.unmatched) for name, measure in measures.items()}
 
 
 def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest) -> list[Facet]:
@@ -346,17 +321,6 @@ def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest) -> list[F
     return made
 
 
-def _edges(values: list[np.ndarray], bins: int) -> np.ndarray:
-    finite = [v[np.isfinite(v)] for v in values]
-    finite = [v for v in finite if len(v)]
-    if not finite:
-        raise ChartError("The embeddings are not numbers: training has diverged. Choose an earlier step.")
-    low, high = min(float(v.min()) for v in finite), max(float(v.max()) for v in finite)
-    if high - low < 1e-6:
-        low, high = low - 0.5e-3, high + 0.5e-3
-    return np.linspace(low, high, bins + 1)
-
-
 def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
     return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
 
@@ -367,14 +331,190 @@ def _recall1(right: np.ndarray, hardest: np.ndarray) -> float:
     return float(found.mean()) if len(right) else float("nan")
 
 
-def _note(runs: tuple[SimilarityRun, ...], compared: Unmatched) -> str:
-    notes = [NOTE] if len(runs) > 1 else []
+def _ends(values: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Return the smallest and the largest cosine, slightly widened."""
+    finite = [part[np.isfinite(part)] for part in values]
+    finite = [part for part in finite if len(part)]
+    if not finite:
+        raise ChartError("The embeddings are not numbers: training has diverged. Choose an earlier step.")
+    low, high = min(float(part.min()) for part in finite), max(float(part.max()) for part in finite)
+    return (low, high) if high - low >= 1e-6 else (low - 0.5e-3, high + 0.5e-3)
+
+
+def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
+    """Draw histograms of each run, the measures of separation, and the differences between runs."""
+    names = labels(data.found)
+    ends = [_ends([one.matched, one.unmatched]) for one in data.found]
+    if settings.same_axis:
+        ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(ends)
+    parts = [
+        _series(one, run_tone(place), np.linspace(*end, settings.bins + 1), settings)
+        for one, place, end in zip(data.found, data.places, ends, strict=True)
+    ]
+    heights = [axis_over("share of pairs (%)", [curve.y for curve in part], include=(0,)) for part in parts]
+    if settings.same_axis:
+        heights = [max(heights, key=lambda axis: axis.high)] * len(heights)
+    plots = tuple(
+        XYPlot(
+            f"cosines-{place}",
+            name,
+            Axis("cosine of image and text", *end),
+            y,
+            part,
+            note=_asked(one),
+            tone=run_tone(place),
+            brushes="x",
+        )
+        for name, one, place, end, y, part in zip(names, data.found, data.places, ends, heights, parts, strict=True)
+    )
+    tables = (_table(data.found, names), *(_differences(data.found, names) if len(names) > 1 else ()))
+    facets = ((_facet_table(data.found, names, settings.facet),),) if settings.facet else ()
+    return Panel(
+        title="Cosines of matched and unmatched pairs",
+        rows=(plots, tables, *facets),
+        notes=tuple(_notes(data.found, settings)),
+    )
+
+
+def _series(
+    one: SimilarityRun, tone: Tone, edges: Float[np.ndarray, " e"], settings: SimilaritySettings
+) -> tuple[Series, ...]:
+    matched, unmatched = one.shares(edges)
+    top = float(max(matched.max(), unmatched.max()))
+    series = [
+        Series("matched", tone, edges, matched, stepped=True, filled=True, width=1),
+        Series(settings.unmatched_words, "quiet", edges, unmatched, stepped=True),
+    ]
+    kinds: tuple[tuple[str, float, np.ndarray, Tone], ...] = (
+        ("matched", one.mean_matched, one.densities[0], tone),
+        ("unmatched", one.mean_unmatched, one.densities[1], "quiet"),
+    )
+    for name, mean, density, color in kinds:
+        if np.isfinite(mean):
+            series.append(Series("", color, np.array([mean, mean]), np.array([0.0, top]), dashed=True, width=1))
+        if settings.density:
+            # As a share of pairs per bar, so that curve and bars have one axis.
+            height = 100 * density * (edges[1] - edges[0])
+            series.append(Series(f"{name}, density", color, one.grid, height))
+    return tuple(series)
+
+
+def _asked(one: SimilarityRun) -> str:
+    sampled = f" of {one.pairs:,}" if one.n < one.pairs else ""
+    return f"{one.n:,} pairs{sampled}, {one.n_unmatched:,} unmatched · {one.dataset}, {one.split}"
+
+
+def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
+    lines = []
+    for field, words, hint, digits in _comparable(runs):
+        lines.append(NumberRow(words, hint, tuple(getattr(one, field) for one in runs), digits, strong=True))
+        if any(field in one.intervals for one in runs):
+            hint = "95 of 100 draws of the images lie in it."
+            lines.append(NumberRow(f"{words}, interval", hint, tuple(_interval(one, field, digits) for one in runs)))
+        if any(field in one.shuffled for one in runs):
+            level = tuple(one.shuffled[field] for one in runs)
+            lines.append(NumberRow(f"{words}, shuffled", "What a model that knows nothing shows.", level, digits))
+    raw = "Raw cosine: not on one scale for two runs."
+    rest: tuple[tuple[str, str, Callable[[SimilarityRun], float], int], ...] = (
+        ("Mean matched", raw, lambda one: one.mean_matched, 3),
+        ("Mean unmatched", raw, lambda one: one.mean_unmatched, 3),
+        ("n matched", "Pairs compared.", lambda one: float(len(one.matched)), 0),
+        ("n unmatched", "Unmatched pairs compared.", lambda one: float(one.n_unmatched), 0),
+    )
+    lines += [NumberRow(words, hint, tuple(read(one) for one in runs), digits) for words, hint, read, digits in rest]
+    return NumberTable("numbers", "How well they separate", tuple(names), tuple(lines))
+
+
+def _comparable(runs: Sequence[SimilarityRun]) -> list[tuple[Separation, str, str, int]]:
+    recall = recall_name("image_to_text", split=[one.split for one in runs], n=[one.n for one in runs])
+    return [(name, recall if name == "recall1" else words, hint, digits) for name, words, hint, digits in COMPARABLE]
+
+
+def _interval(one: SimilarityRun, field: str, digits: int) -> str:
+    low, high = one.intervals.get(field, (float("nan"), float("nan")))
+    return f"{low:.{digits}f} – {high:.{digits}f}".replace("-", "−") if low == low else "–"
+
+
+def _differences(runs: Sequence[SimilarityRun], names: list[str]) -> tuple[NumberTable]:
+    lines = tuple(
+        NumberRow(words, hint, tuple(getattr(one, field) - getattr(runs[0], field) for one in runs[1:]), digits)
+        for field, words, hint, digits in _comparable(runs)
+    )
+    return (NumberTable("differences", f"Minus {names[0]}", tuple(names[1:]), lines, badges=False),)
+
+
+def _facet_table(runs: Sequence[SimilarityRun], names: list[str], facet: str) -> ShadedTable:
+    found = [{part.value: part for part in one.facets} for one in runs]
+    values = list(dict.fromkeys(value for parts in found for value in parts))
+    counts = {value: part.n for parts in reversed(found) for value, part in parts.items()}
+    shares = [[parts[value].auc if value in parts else float("nan") for parts in found] for value in values]
+    more = f", the first {MOST_FACETS} of {len(values)}" if len(values) > MOST_FACETS else ""
+    return ShadedTable(
+        "facets",
+        f"AUC of the images of each {facet.replace('_', ' ')}, against their hardest unmatched{more}",
+        tuple(f"{value or EMPTY}, n = {counts[value]:,}" for value in values[:MOST_FACETS]),
+        tuple(names),
+        np.array(shares[:MOST_FACETS], dtype=np.float64).reshape(-1, len(names)),
+        3,
+    )
+
+
+def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[str]:
+    notes = [NOTE]
     if len({(run.dataset, run.split) for run in runs}) > 1:
         notes.append("The runs are shown on different data.")
-    if any(run.sampled and run.n == MOST_IMAGES for run in runs):
+    if any(MOST_IMAGES == run.n < run.pairs for run in runs):
         notes.append(f"At most {MOST_IMAGES:,} images, drawn at random, are compared with all texts.")
-    if compared == "hardest" and len({run.pairs for run in runs}) > 1:
+    if settings.compared == "hardest" and len({run.pairs for run in runs}) > 1:
         notes.append("The runs have unlike numbers of pairs: their most similar unmatched ones do not compare.")
-    if compared == "sampled":
+    if settings.compared == "sampled":
         notes.append("Unmatched pairs are drawn at random.")
-    return " ".join(notes)
+    return notes
+
+
+def values(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> list[dict[str, Any]]:
+    """Return facts and separation of each run; with a facet also the AUC of each of its values."""
+    facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
+    found = []
+    for one in data.found:
+        row = {name: getattr(one, name) for name in facts} | {"n_unmatched": one.n_unmatched, "k": settings.k}
+        parts = {f"auc_hard{settings.k} {settings.facet} = {part.value}": part.auc for part in one.facets}
+        found.append(row | numbers(one, settings.against) | parts)
+    names = list(dict.fromkeys(name for row in found for name in row))
+    return [{name: row.get(name, float("nan")) for name in names} for row in found]
+
+
+def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
+    """Return the printed numbers of a run by name; `against` is the suffix of those that depend on unmatched pairs."""
+    measured = {"mean_unmatched": run.mean_unmatched}
+    measured |= {name: getattr(run, name) for name in ("auc", "d_prime", "overlap", "ks")}
+    named = {f"{name}_{against}": value for name, value in measured.items()}
+    for name, ends in run.intervals.items():
+        named |= {f"{name}_{against}_{end}": at for end, at in zip(("low", "high"), ends, strict=True)}
+    named |= {f"{name}_{against}_shuffled": level for name, level in run.shuffled.items()}
+    return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1}
+
+
+def records(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per image: its matched cosine, that of its most similar unmatched text, and that text's pair."""
+    header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "matched", "hardest", "hardest_row")
+    return header, [
+        (one.run, one.name, one.step, one.dataset, one.split, settings.k, one.n, *line)
+        for one in data.found
+        for line in zip(
+            one.rows.tolist(), one.matched.tolist(), one.hardest[:, 0].tolist(), one.hardest_row.tolist(), strict=True
+        )
+    ]
+
+
+CHART: Final = Chart(
+    name="similarity",
+    view="similarity",
+    label="Cosines",
+    question="How far apart are matched and unmatched pairs?",
+    settings=SimilaritySettings,
+    compute=per_run(similarity),
+    draw=draw,
+    values=values,
+    records=records,
+)

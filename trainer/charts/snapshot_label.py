@@ -1,4 +1,4 @@
-"""What a chart is about: one snapshot of one run, named so that a person recognizes it."""
+"""A label that identifies the snapshot and run of a chart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.store.snapshot_files import Snapshot
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotLabel:
-    """The run and the snapshot that a chart, or a part of one, shows.
+    """The run and the snapshot that a chart, or part of one, shows.
 
     Attributes:
         run: Id of the run.
@@ -32,7 +32,7 @@ class SnapshotLabel:
 
 
 def shown(run: RunRow, snapshot: SnapshotRow | Snapshot) -> dict[str, Any]:
-    """The fields of `SnapshotLabel` for a snapshot of a run."""
+    """Return the fields of `SnapshotLabel` for a snapshot of a run."""
     return {
         "run": run.id,
         "name": run.name,
@@ -44,12 +44,12 @@ def shown(run: RunRow, snapshot: SnapshotRow | Snapshot) -> dict[str, Any]:
 
 
 def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:
-    """What to call runs that are shown together: by their names, and by their steps where those are not the same."""
+    """Return labels for runs shown together: their names, with steps if those differ."""
     if len({*steps}) < 2:
         return [*names]
     return [f"{name}, step {step:,}" for name, step in zip(names, steps, strict=True)]
 
 
 def labels(runs: Sequence[SnapshotLabel]) -> list[str]:
-    """`told_apart` of charted runs."""
+    """Return `told_apart` of charted runs."""
     return told_apart([run.name for run in runs], [run.step for run in runs])

@@ -1,4 +1,4 @@
-"""What the charts of the view Explaining away share: which batch, at which temperature, and measures over the steps."""
+"""Shared by the Explaining away charts: choice of batch and temperature, and measures over the steps."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MOST_PAIRS: Final = 20_000
 
 @dataclass(frozen=True)
 class Temperatures:
-    """What the run compared with at a step: 1/tau, and beta where there is a Hopfield retrieval."""
+    """The run's temperatures at a step: 1/tau, and beta if it uses Hopfield retrieval."""
 
     inv_tau: float
     beta: float | None
 
 
 def held_out_setting() -> Any:
-    """The field of which pairs make the batches."""
+    """Return the field that selects the pairs of the batches."""
     told = "Draw the batches from the snapshot, even where the first training batch was embedded at the same step."
     return setting(False, "Batches of held-out pairs", told)
 
 
 def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:
-    """1/tau as it was logged at the step (learned ones move), and the beta of the retrieval."""
+    """Return 1/tau as logged at the step (it may be learned), and the beta of the retrieval."""
     objective = workspace.runs.config_of(run.id).objective
     steps, values, _ = workspace.results.series(run.id, "train/inv_tau")
     before = np.flatnonzero((steps <= step) & np.isfinite(values))
@@ -48,7 +48,7 @@ def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:
 
 
 def choose(workspace: Workspace, run: RunRow, target: Target, request: Request) -> SnapshotRow:
-    """The snapshot that is asked for.
+    """Return the requested snapshot.
 
     Raises:
         ChartError: There is none.
@@ -59,7 +59,7 @@ def choose(workspace: Workspace, run: RunRow, target: Target, request: Request) 
 def choose_batch(
     workspace: Workspace, run: RunRow, target: Target, request: Request, *, held_out: bool = False
 ) -> SnapshotRow:
-    """The training batch that was embedded beside the snapshot asked for; the snapshot itself where there is none."""
+    """Return the training batch embedded along with the snapshot, or the snapshot itself if there is none."""
     row = choose(workspace, run, target, request)
     beside = [
         s for s in workspace.results.snapshots(run.id) if (s.step, s.dataset, s.split) == (row.step, row.dataset, BATCH)
@@ -68,12 +68,12 @@ def choose_batch(
 
 
 def kind_of(split: str) -> str:
-    """What the pairs of a batch are, in words."""
+    """Describe the pairs of a batch."""
     return "training" if split == BATCH else "held-out"
 
 
 def pairs_of(row: SnapshotRow, run: RunRow) -> Snapshot:
-    """The snapshot, with images and texts that are numbers.
+    """Return the snapshot, checked for finite images and texts.
 
     Raises:
         ChartError: It has not.
@@ -89,12 +89,12 @@ def pairs_of(row: SnapshotRow, run: RunRow) -> Snapshot:
 
 
 def modalities_of(snapshot: Snapshot) -> list[tuple[Literal["image", "text"], Any]]:
-    """Each modality there is, with its embeddings."""
+    """Return each existing modality with its embeddings."""
     return [(side, part) for side, part in (("image", snapshot.image), ("text", snapshot.text)) if part is not None]
 
 
 def finite(vectors: np.ndarray, run: RunRow) -> np.ndarray:
-    """The vectors.
+    """Return the vectors if all are finite, else raise ChartError.
 
     Raises:
         ChartError: They are not numbers.
@@ -107,7 +107,7 @@ def finite(vectors: np.ndarray, run: RunRow) -> np.ndarray:
 
 
 def alike_snapshots(workspace: Workspace, request: Request, target: Target, row: SnapshotRow) -> list[SnapshotRow]:
-    """The run's snapshots of the same data, by step; none where an earlier target is the same run at another step."""
+    """Return the run's snapshots of the same data by step; empty if an earlier target is of the same run."""
     if target != next(one for one in request.targets if one.run == target.run):
         return []
     rows = [s for s in workspace.results.snapshots(row.run) if (s.dataset, s.split) == (row.dataset, row.split)]
@@ -115,7 +115,7 @@ def alike_snapshots(workspace: Workspace, request: Request, target: Target, row:
 
 
 def steps_plot(key: str, title: str, label: str, curves: Sequence[Series]) -> XYPlot:
-    """Values over training, from 0."""
+    """Return a plot of values over training, starting at 0."""
     last = max((float(c.x.max()) for c in curves if len(c.x)), default=1.0)
     top = max((float(np.nanmax(c.y)) for c in curves if len(c.x)), default=1.0)
     x, y = Axis("step", 0, max(last, 1) * 1.02), Axis(label, 0, max(top, 1e-6) * 1.08)
@@ -123,10 +123,10 @@ def steps_plot(key: str, title: str, label: str, curves: Sequence[Series]) -> XY
 
 
 def course(name: str, tone: Any, points: Float[np.ndarray, "n 2"], *, dashed: bool = False) -> Series:
-    """A measure at every step, each marked."""
+    """Return a series of a measure at every step, with markers."""
     return Series(name, tone, points[:, 0], points[:, 1], dashed=dashed, marked=True)
 
 
 def head_of(found: Sequence[SnapshotLabel]) -> tuple[str, ...]:
-    """Which runs and snapshots, in words."""
+    """Describe the runs and snapshots."""
     return ("; ".join(f"{one.name}, step {one.step:,}, {one.dataset} {one.split}" for one in found),)

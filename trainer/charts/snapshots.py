@@ -1,12 +1,11 @@
-"""Which snapshot a chart of a run is about."""
+"""Choose the snapshot of a run for a chart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from trainer.charts import SAME, ChartError
+from trainer.charts import ChartError
 from trainer.store import RunRow, SnapshotRow, Workspace
 
 PREFERRED_SPLITS: Final = ("renderings", "heldout")
@@ -17,24 +16,10 @@ BATCH: Final = "batch"
 """The split that is one training batch; `trainer.data.pairs` names it so, which a test compares."""
 
 
-def sides(
-    runs: Sequence[int | str], step: int | None = None, step_b: int | None = SAME
-) -> list[tuple[int | str, int | None]]:
-    """Each run beside the step it is shown at: the second one's is `step_b`, where it has one of its own.
-
-    One run alone with two steps is A and B: the run then against itself.
-    """
-    shown = [*runs]
-    if step_b == SAME:
-        return [(run, step) for run in shown]
-    shown = shown if len(shown) > 1 else shown * 2
-    return [(run, step_b if place == 1 else step) for place, run in enumerate(shown)]
-
-
 def choose_snapshot(
     workspace: Workspace, run: RunRow, *, step: int | None = None, dataset: str | None = None, split: str | None = None
 ) -> SnapshotRow:
-    """The run's snapshot of the data and step asked for; what is None is chosen: preferred split, last step.
+    """Return the run's snapshot of the data and step; None selects the preferred split and the last step.
 
     Raises:
         ChartError: There is none; names those there are.
@@ -68,7 +53,7 @@ def step_that_embeds(
     dataset: str | None = None,
     split: str | None = None,
 ) -> int:
-    """The step of the snapshot that is chosen, whose own checkpoint puts new words among its embeddings.
+    """Return the step of the chosen snapshot, whose own checkpoint must embed new texts.
 
     Raises:
         ChartError: There is no such snapshot, or the run has checkpoints, but not that one; names the steps of both.
@@ -89,7 +74,7 @@ def step_that_embeds(
 
 @dataclass(frozen=True)
 class Embedder:
-    """Which checkpoint embeds a question for a snapshot.
+    """The checkpoint that embeds a query for a snapshot.
 
     Attributes:
         step: Of the checkpoint to ask for; None is the last one.
@@ -101,7 +86,7 @@ class Embedder:
 
 
 def embedder_of(workspace: Workspace, chosen: SnapshotRow) -> Embedder:
-    """The snapshot's own checkpoint if it is kept, else the last one, with a word about it."""
+    """Return the snapshot's own checkpoint if it is kept, else the last one with a note."""
     kept = [checkpoint.step for checkpoint in workspace.results.checkpoints(chosen.run)]
     if chosen.step in kept or not kept:
         return Embedder(chosen.step if kept else None, "")

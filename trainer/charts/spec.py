@@ -1,10 +1,13 @@
-"""What a chart is: one value that the window, `trainer export`, `trainer analyze` and the tests read."""
+"""The definition of a chart, read by the window, `trainer export`, `trainer analyze` and the tests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+from jaxtyping import Float
 
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
@@ -17,8 +20,14 @@ S = TypeVar("S")
 D = TypeVar("D")
 
 
-Needs = Literal["none", "one_run", "runs", "two_runs"]
-"""`none`: settings alone. `one_run`, `runs`: one snapshot, or one or more. `two_runs`: at least two snapshots."""
+Rows = tuple[tuple[float, ...], ...]
+"""Vectors that can be compared and hashed."""
+
+Needs = Literal["none", "whole_runs", "one_run", "runs", "two_runs"]
+"""`none`: settings alone. `whole_runs`: runs, whatever their snapshots.
+
+`one_run`, `runs`: one snapshot, or one or more. `two_runs`: at least two snapshots.
+"""
 
 
 @dataclass(frozen=True)
@@ -31,21 +40,38 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """Which embeddings a chart is asked about; A is the first target. None is chosen: the preferred split.
+    """The embeddings for a chart; A is the first target, and None selects the preferred split.
 
     Attributes:
-        vectors: Of a query that is not in the snapshots, as each target's model embeds it; empty without one.
+        vectors: Of texts or an image that no snapshot holds: for each target the rows that its model embeds, or a
+            sentence that says why it cannot; empty where nothing is to be embedded.
+        class_texts: Of a chart about classes: for each target the file of `trainer.charts.class_task` with the vectors
+            of all classes in all templates.
     """
 
     targets: tuple[Target, ...] = ()
     dataset: str | None = None
     split: str | None = None
-    vectors: tuple[tuple[float, ...], ...] = ()
+    vectors: tuple[Rows | str, ...] = ()
+    class_texts: tuple[str, ...] = ()
+
+    def vectors_of(self, target: Target) -> Float[np.ndarray, "n d"]:
+        """Return the target's embeddings of the request's texts, in float64.
+
+        Raises:
+            ChartError: It could not, or nobody has asked it.
+        """
+        if len(self.vectors) != len(self.targets):
+            raise ChartError("The texts are not embedded yet: each run's model embeds them first.")
+        found = self.vectors[self.targets.index(target)]
+        if isinstance(found, str):
+            raise ChartError(found)
+        return np.array(found, dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chart(Generic[S, D]):
-    """One chart: its words, what may be set, how it is computed and how it is drawn.
+    """A chart: its texts, settings, computation and drawing.
 
     Attributes:
         name: Of the view's tab, of `trainer export NAME`, of its file and of its test.
@@ -59,6 +85,9 @@ class Chart(Generic[S, D]):
         draw: The quick and pure part: settings that only redraw run it alone.
         values: What `trainer analyze NAME` prints, a dictionary a column; None: the tables of the panel.
         records: A header and rows of the single items behind the chart, for `--records`; None: there are none.
+        sentences: Texts that each target's model embeds first; their vectors come with the request. None: there are
+            none.
+        preview: What is drawn of the data of other settings until those for these are computed, quickly; None: nothing.
         quick: Whether computing takes less than a frame, so that the window waits for it.
     """
 
@@ -73,43 +102,45 @@ class Chart(Generic[S, D]):
     method: str = ""
     values: Callable[[D, S], list[dict[str, Any]]] | None = None
     records: Callable[[D, S], tuple[tuple[str, ...], list[tuple[Any, ...]]]] | None = None
+    sentences: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
+    preview: Callable[[D, S], Panel] | None = None
     quick: bool = False
 
     def check(self, request: Request) -> None:
-        """Passes if there are as many snapshots as the chart needs.
+        """Check that there are as many snapshots as the chart needs.
 
         Raises:
             ChartError: There are not; says how many.
         """
-        least = {"none": 0, "one_run": 1, "runs": 1, "two_runs": 2}[self.needs]
+        least = {"none": 0, "two_runs": 2}.get(self.needs, 1)
         if len(request.targets) < least:
             two = "Choose two runs, or one run at two steps" if least == 2 else "Choose a run"
             raise ChartError(f"{self.label} needs {'two snapshots' if least == 2 else 'a run'}. {two}.")
 
     def result(self, workspace: Workspace, request: Request, settings: S, progress: Progress) -> D:
-        """What is computed, after the check that it can be."""
+        """Check the request and return the computed data."""
         self.check(request)
         return self.compute(workspace, request, settings, progress)
 
     def panel(self, data: D, settings: S) -> Panel:
-        """What is drawn; sentences about runs that could not be shown come first among its warnings."""
+        """Return the panel; messages about runs that cannot be shown come first among its warnings."""
         drawn = self.draw(data, settings)
         problems = tuple(getattr(data, "problems", ()))
         return replace(drawn, warnings=(*problems, *drawn.warnings)) if problems else drawn
 
     def numbers(self, data: D, settings: S) -> list[dict[str, Any]]:
-        """What is printed, a dictionary a column."""
+        """Return what is printed: one dictionary per column."""
         return self.values(data, settings) if self.values else numbers_of(self.draw(data, settings))
 
     def computed_of(self, settings: S) -> S:
-        """The settings without those that only redraw: equal ones have the same result."""
+        """Return the settings without those that only affect drawing; equal ones give the same result."""
         plain = {one.name: one.default for one in settings_of(self.settings) if one.redraws}
         return replace(settings, **plain) if plain else settings  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)
 class PerRun(Generic[D]):
-    """What a chart computed for each snapshot alone.
+    """What a chart computed for each snapshot separately.
 
     Attributes:
         found: Of those that could be measured, in the order of the targets.
@@ -125,7 +156,7 @@ class PerRun(Generic[D]):
 def per_run(
     compute: Callable[[Workspace, Target, Request, S, Progress], D],
 ) -> Callable[[Workspace, Request, S, Progress], PerRun[D]]:
-    """`compute` for one target, made into that of a chart: every target alone, one that fails does not stop others."""
+    """Convert a `compute` for one target to one for all targets, where a failure does not affect others."""
 
     def compute_each(workspace: Workspace, request: Request, settings: S, progress: Progress) -> PerRun[D]:
         found, places, problems = [], [], []
@@ -144,16 +175,16 @@ def per_run(
 
 
 def no_data(_workspace: Workspace, _request: Request, _settings: Any, _progress: Progress) -> None:
-    """The `compute` of a chart that is drawn of its settings alone."""
+    """Return None: the `compute` of a chart drawn from its settings alone."""
 
 
 def numbers_of(panel: Panel) -> list[dict[str, Any]]:
-    """The tables of a panel, a dictionary a column."""
+    """Return the tables of a panel, one dictionary per column."""
     found: list[dict[str, Any]] = []
     for mark in panel.pieces:
         if isinstance(mark, NumberTable):
             for place, column in enumerate(mark.columns):
-                values = {line.words: line.values[place] for line in mark.lines}
+                values = {words: line.values[place] for words, line in mark.named()}
                 found.append({"table": mark.title, "column": column} | values)
         elif isinstance(mark, ShadedTable):
             for name, row in zip(mark.rows, mark.values.tolist(), strict=True):
@@ -162,7 +193,7 @@ def numbers_of(panel: Panel) -> list[dict[str, Any]]:
 
 
 def targets_of(runs: Sequence[int | str], steps: Sequence[int | None] = ()) -> tuple[Target, ...]:
-    """The runs at their steps: one step for all, or one for each run; one run with several steps is shown at each.
+    """Return the runs at their steps: one step for all, one per run, or several of a single run.
 
     Raises:
         ChartError: As many steps as runs are needed.
@@ -177,7 +208,7 @@ def targets_of(runs: Sequence[int | str], steps: Sequence[int | None] = ()) -> t
 
 
 def request_words(request: Request) -> list[str]:
-    """The request as words of a command line."""
+    """Return the request as command-line arguments."""
     if not request.targets:
         return []
     steps = [target.step for target in request.targets]

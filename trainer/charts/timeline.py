@@ -1,4 +1,4 @@
-"""How the geometry forms while runs train: the maps of all snapshots in one fixed frame, and curves over the steps."""
+"""Geometry over training: maps of all snapshots in one fixed frame, and curves over the steps."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
-from trainer.charts.changes import changes
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import MetadataColumn, column, is_class
+from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import (
     AGREEMENT,
     CHANGED,
@@ -36,6 +36,7 @@ from trainer.charts.pair_colors import (
     words,
 )
 from trainer.charts.snapshots import choose_snapshot
+from trainer.metrics import recall_name
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -68,7 +69,7 @@ class TimelineMeasure:
 
 
 MEASURES: Final = (
-    TimelineMeasure("recall", "Recall, image to text R@1", "%", 1, ("{}/image_to_text_R@1",)),
+    TimelineMeasure("recall", recall_name("image_to_text"), "%", 1, ("{}/image_to_text_R@1",)),
     TimelineMeasure("gap", "Modality gap", logged=("{}/modality_gap",)),
     TimelineMeasure("alignment", "Alignment", logged=("{}/alignment",)),
     TimelineMeasure("uniformity", "Uniformity, images", logged=("{}/uniformity_image",)),
@@ -76,6 +77,13 @@ MEASURES: Final = (
     TimelineMeasure("ajne", "Ajne / n, images", digits=4),
     TimelineMeasure("tau", "Tau", digits=4, logged=("train/inv_tau",)),
 )
+
+
+def measure_name(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
+    """Return the label of a measure of these runs; that of a recall names split and n."""
+    if measure.key != "recall":
+        return measure.label
+    return recall_name("image_to_text", split=[run.split for run in runs], n=[run.n for run in runs])
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TimelineRun:
-    """One run's snapshots; of each, point i of the images and point i of the texts are pair i.
+    """One run's snapshots; in each, point i of the images and point i of the texts are pair i.
 
     Attributes:
         index: Place among the runs asked for; decides its color.
@@ -126,13 +134,13 @@ class TimelineRun:
     curves: dict[str, Curve] = field(default_factory=dict)
 
     def at(self, step: float) -> int:
-        """The place of the last snapshot at or before `step`; the first if there is none."""
+        """Return the place of the last snapshot at or before `step`; the first if there is none."""
         return max(int(np.searchsorted(self.steps, step, side="right")) - 1, 0)
 
 
 @dataclass(frozen=True)
 class PointColors:
-    """What the pairs of one run are colored by, at all steps alike; fields as in `trainer.charts.map.MapChart`."""
+    """The colors of one run's pairs at all steps; fields as in `trainer.charts.map.MapChart`."""
 
     color: str
     classes: tuple[str, ...]
@@ -164,7 +172,7 @@ class TimelineChart:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Steps at which any run has a snapshot, ascending."""
+        """The steps at which any run has a snapshot, ascending."""
         return tuple(sorted({step for run in self.runs for step in run.steps}))
 
 
@@ -179,7 +187,7 @@ def timeline(
     curves: bool = True,
     progress: Progress | None = None,
 ) -> TimelineChart:
-    """The maps and curves of the runs over their snapshots of one split.
+    """Return the maps and curves of the runs over their snapshots of one split.
 
     Args:
         workspace: Where the runs are.
@@ -217,7 +225,7 @@ def timeline(
 
 
 def compared(runs: Sequence[TimelineRun]) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The two snapshots that a change is told between, each a run and a step; None where there are no two.
+    """Return the two snapshots (run and step) that changes refer to; None if there are not two.
 
     The last steps of two runs with the same pairs, or the first and the last step of one.
     """
@@ -229,7 +237,7 @@ def compared(runs: Sequence[TimelineRun]) -> tuple[tuple[int, int], tuple[int, i
 
 
 def compared_words(runs: Sequence[TimelineRun]) -> str:
-    """Between what a change is told, for a legend."""
+    """Return the legend text of the snapshots that changes refer to."""
     found = compared(runs)
     if found is None:
         return ""
@@ -240,7 +248,7 @@ def compared_words(runs: Sequence[TimelineRun]) -> str:
 def what_changed(
     workspace: Workspace, runs: Sequence[TimelineRun], progress: Progress | None = None
 ) -> dict[str, MetadataColumn]:
-    """What changed between the snapshots of `compared`, pair by pair: measure -> its values.
+    """Return the changes between the snapshots of `compared`, pair by pair: measure -> its values.
 
     Raises:
         ChartError: There are no two such snapshots, or they cannot be compared.
@@ -260,7 +268,7 @@ def point_colors(
     workspace: Workspace | None = None,
     progress: Progress | None = None,
 ) -> tuple[PointColors, ...]:
-    """Colors of every run's pairs, one meaning in all; what is computed is so of each run's last step.
+    """Return the colors of every run's pairs with a common meaning; computed ones are of each run's last step.
 
     Args:
         chart: The runs.
@@ -320,7 +328,7 @@ def _same_items(a: Items, b: Items) -> bool:
 def snapshots_of(
     workspace: Workspace, row: RunRow, *, dataset: str | None = None, split: str | None = None
 ) -> list[SnapshotRow]:
-    """The run's snapshots of one split in the order of their steps, each step once.
+    """Return the run's snapshots of one split by step, each step once.
 
     Raises:
         ChartError: There are none.
@@ -335,7 +343,7 @@ def snapshots_of(
 
 
 def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.ndarray, "m 2"]]], str]:
-    """Places of all points in ONE plane: the principal axes of the last step of the first run, and what to say.
+    """Return all points in ONE plane, the principal axes of the first run's last step, and a note.
 
     Every other step is turned onto the last one in the embedding space (orthogonal Procrustes about the origin, which
     keeps all distances, the gap included), and the last steps of further runs onto the first run's, where they are of
@@ -360,14 +368,14 @@ def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.nd
 
 
 def frame_of(layouts: Sequence[Float[np.ndarray, "m 2"]]) -> tuple[float, float, float, float]:
-    """Left, bottom, right and top of all finite points."""
+    """Return left, bottom, right and top of all finite points."""
     low = np.array([np.nanmin(xy, axis=0) for xy in layouts]).min(0)
     high = np.array([np.nanmax(xy, axis=0) for xy in layouts]).max(0)
     return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
 
 def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, Curve]:
-    """The curves of one run: as logged where it logged them, else computed from its snapshots."""
+    """Return the curves of one run: as logged if available, else computed from its snapshots."""
     tell, found = progress or silent, {}
     prefix = "val" if run.split != "combinations" else run.split
     names = set(workspace.results.scalar_names(run.run))
@@ -396,7 +404,7 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
 
 
 def fixed_tau(workspace: Workspace, run: int) -> float | None:
-    """The temperature that the run's configuration fixes; None where the optimizer moves it or there is none."""
+    """Return the temperature fixed in the run's configuration; None if it is learned or missing."""
     objective = workspace.runs.config_of(run).objective
     inv_tau = getattr(objective, "inv_tau", None)
     # `inv_tau_max` is the clamp of a learned one.
@@ -406,7 +414,7 @@ def fixed_tau(workspace: Workspace, run: int) -> float | None:
 
 @functools.lru_cache(maxsize=4096)
 def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
-    """The measures of one snapshot by their keys, NaN where it lacks a modality; computed once a process."""
+    """Return the measures of one snapshot by key, NaN if it lacks a modality; cached per process."""
     snapshot = read_snapshot(folder)
     rows = sample_of(snapshot.n)
     image, text = (
@@ -426,7 +434,7 @@ def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
 
 
 def sample_of(n: int) -> Int[np.ndarray, " k"]:
-    """The pairs that curves are measured on: all, or `MOST_PAIRS` drawn once for all steps and runs."""
+    """Return the pairs on which curves are measured: all, or a fixed sample of `MOST_PAIRS`."""
     return at_most(n, MOST_PAIRS)
 
 

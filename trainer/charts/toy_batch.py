@@ -1,4 +1,4 @@
-"""A batch of three pairs, every number of its loss, and what the temperature does to two classes."""
+"""A batch of three pairs with every number of its loss, and the effect of temperature on two classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCE: Final = (
 
 @dataclass(frozen=True)
 class ToyBatchSettings:
-    """What can be set: vectors, similarity, temperature."""
+    """The settings of the chart: vectors, similarity, temperature."""
 
     similarity: Literal["dot", "cosine"] = setting(
         "dot", "Similarity", "The cosine divides the dot product by both lengths, as CLIP does."
@@ -70,7 +70,7 @@ TEMPERATURE: Final = (
 
 
 def draw(_data: None, settings: ToyBatchSettings) -> Panel:
-    """The batch worked through from the vectors to the loss."""
+    """Draw the batch step by step from the vectors to the loss."""
     image, text = np.reshape(settings.image, (3, 3)), np.reshape(settings.text, (3, 3))
     cosine = settings.similarity == "cosine"
     batch = toy_batch(image, text, settings.temperature, cosine=cosine)
@@ -125,7 +125,7 @@ def draw(_data: None, settings: ToyBatchSettings) -> Panel:
 
 
 def _inputs(settings: ToyBatchSettings, images: tuple[str, ...], texts: tuple[str, ...]) -> tuple[ShadedTable, ...]:
-    """The vectors as typed."""
+    """Return the vectors as typed."""
     parts = ("1", "2", "3")
     return (
         ShadedTable("image", "Image vectors I", images, parts, np.reshape(settings.image, (3, 3)), 3, top=0),

@@ -1,234 +1,225 @@
-"""What each word of a caption is worth to each run, and where pairs stand along axes that texts define.
-
-Sentences are embedded by whoever asks: the window asks a trainer process, a command opens the model.
-"""
+"""Importance of each word of a caption for each run: the drop in cosine and the image's rank without it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.leave_one_word_out import along, caption_effect, text_axis, without_each_word
-from trainer.charts import BOTH, SAME, ChartError
-from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot, sides, step_that_embeds
-from trainer.store import Workspace
+from trainer.analysis.leave_one_word_out import caption_effect, without_each_word
+from trainer.analysis.progress import Progress
+from trainer.analysis.separation import unmatched_deviation
+from trainer.charts import BOTH, ChartError
+from trainer.charts.marks import Bars, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories, run_tone
+from trainer.charts.matching import matching_of
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
-Embed = Callable[[int, int, Sequence[str]], np.ndarray]
-"""Run, step and sentences -> their unit embeddings, a row each."""
+METHOD: Final = """\
+Each run's model embeds the caption of a pair, and the caption without each of its words. The fall is the cosine of \
+image and caption minus that without the word; a negative one says that the caption fits better without it. The rank \
+is that of the pair's image among all images of the split; 1 is best.
+
+Cosines of two runs are not on one scale: the fall is given in standard deviations of the run's own unmatched cosines, \
+of at most 100,000 unmatched pairs drawn at random (seed 0). Words that are left out change the sentence too: a fall \
+is not only the meaning of the word."""
+
+UNITS: Final = {"deviations": "Unmatched deviations", "cosine": "Cosine"}
+
+
+@dataclass(frozen=True)
+class WordsSettings:
+    """The settings of the chart."""
+
+    units: Literal["deviations", "cosine"] = setting(
+        "deviations",
+        "Fall in",
+        "Standard deviations of the run's unmatched cosines, which compare runs, or plain cosines, which do not.",
+        redraws=True,
+        named=UNITS,
+    )
+    pair: int = setting(0, "Pair", "The pair, a row of the snapshot.", low=0, control=False)
+    caption: str = setting("", "Caption", "A text to take apart instead of the pair's own caption.", control=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordsRun(SnapshotLabel):
-    """One run's view of a caption.
+    """One run's numbers of a caption.
 
     Attributes:
+        pair: Row of the pair.
+        path: Of its image.
+        own: Its caption; `caption` is the one that was taken apart.
+        words: Of `caption`.
         n: Images among which the pair's own is ranked.
+        deviation: Standard deviation of the run's unmatched cosines; NaN where there are none.
         cosine: With the whole caption.
         rank: Of the pair's image among all, for the whole caption; 1 is best.
         cosines: With each word left out.
         ranks: With each word left out.
     """
 
-    index: int
+    pair: int
+    path: str
+    own: str
+    caption: str
+    words: tuple[str, ...]
     n: int
+    deviation: float
     cosine: float
     rank: int
     cosines: Float[np.ndarray, " w"]
     ranks: Int[np.ndarray, " w"]
 
     @property
-    def drops(self) -> Float[np.ndarray, " w"]:
-        """By how much the cosine falls without each word; negative: it rises."""
+    def falls(self) -> Float[np.ndarray, " w"]:
+        """The drop in cosine without each word; negative if it rises."""
         return self.cosine - self.cosines
 
 
-@dataclass(frozen=True)
-class WordsChart:
-    """A pair's caption, or what a person typed in its place, word by word."""
-
-    pair: int
-    caption: str
-    words: tuple[str, ...]
-    runs: tuple[WordsRun, ...]
-
-
-def words_run(
-    workspace: Workspace,
-    ref: int | str,
-    index: int,
-    vectors: Float[np.ndarray, "w d"],
-    *,
-    pair: int,
-    step: int | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
-) -> WordsRun:
-    """One run's part; row 0 of `vectors` is the whole caption, the others leave out a word each.
+def sentences(workspace: Workspace, request: Request, settings: WordsSettings) -> tuple[str, ...]:
+    """Return the caption, then the caption without each word; the first target's caption is used for all.
 
     Raises:
-        ChartError: There is no such snapshot, image or pair.
+        ChartError: There is no such snapshot or pair, or the caption has no words.
     """
-    facts, snapshot = _opened(workspace, ref, step, dataset, split, pair)
-    cosines, ranks = caption_effect(vectors, snapshot.image, pair)
-    whole = {"cosine": float(cosines[0]), "rank": int(ranks[0])}
-    return WordsRun(**facts, index=index, n=snapshot.n, **whole, cosines=cosines[1:], ranks=ranks[1:])
+    if not request.targets:
+        raise ChartError("Words needs a run. Choose a run.")
+    snapshot = _opened(workspace, request.targets[0], request, settings.pair)[2]
+    said = settings.caption or snapshot.items.caption[settings.pair]
+    names, reduced = without_each_word(said)
+    if not names:
+        raise ChartError("The caption has no words. Type some, or choose another pair.")
+    return (said, *reduced)
 
 
 def words(
-    workspace: Workspace,
-    runs: Sequence[int | str],
-    embed: Embed,
-    *,
-    pair: int,
-    caption: str | None = None,
-    step: int | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
-    step_b: int | None = SAME,
-) -> WordsChart:
-    """What each word of the pair's caption (or of `caption`) is worth to each run; `step_b` is the second one's own.
+    workspace: Workspace, target: Target, request: Request, settings: WordsSettings, progress: Progress
+) -> WordsRun:
+    """Return the words' importance for one target; row 0 of its vectors is the whole caption.
 
     Raises:
-        ChartError: There is no such snapshot, image or pair, its checkpoint is gone, or the caption has no words.
+        ChartError: There is no such snapshot, image or pair, or the model could not embed the caption.
     """
-    made, said = [], caption
-    for index, (ref, at) in enumerate(sides(runs, step, step_b)):
-        chosen = {"step": at, "dataset": dataset, "split": split}
-        facts, snapshot = _opened(workspace, ref, at, dataset, split, pair)
-        said = snapshot.items.caption[pair] if said is None else said
-        names, reduced = without_each_word(said)
-        if not names:
-            raise ChartError("The caption has no words. Type some, or choose another pair.")
-        vectors = embed(facts["run"], step_that_embeds(workspace, ref, **chosen), (said, *reduced))
-        made.append(words_run(workspace, ref, index, vectors, pair=pair, **chosen))
-    return WordsChart(pair, said or "", without_each_word(said or "")[0], tuple(made))
-
-
-@dataclass(frozen=True)
-class AxisText:
-    """An axis from the texts `minus` to the texts `plus`; without `minus` it is the direction of `plus`."""
-
-    plus: tuple[str, ...]
-    minus: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """For an axis: `a red ring − a blue ring`."""
-        return " + ".join(self.plus) + (f" − {' + '.join(self.minus)}" if self.minus else "")
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """All its sentences."""
-        return (*self.plus, *self.minus)
-
-    @classmethod
-    def parse(cls, words: str) -> AxisText:
-        """Reads `a red ring; a red disc - a blue ring`: sentences apart by `;`, the negative ones after ` - `.
-
-        Raises:
-            ChartError: There is no positive sentence.
-        """
-        plus, _, minus = words.replace(" − ", " - ").partition(" - ")
-        sides = [tuple(s.strip() for s in side.split(";") if s.strip()) for side in (plus, minus)]
-        if not sides[0]:
-            raise ChartError("An axis needs a sentence, and after “ - ” the one it leads away from.")
-        return cls(*sides)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AxesRun(SnapshotLabel):
-    """One run's pairs along both axes: inner products with unit directions, images and texts (n x 2)."""
-
-    index: int
-    n: int
-    images: Float[np.ndarray, "n 2"] | None
-    texts: Float[np.ndarray, "n 2"] | None
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class AxesChart:
-    """The same two axes, in the words of the person, in the embedding space of each run."""
-
-    x: AxisText
-    y: AxisText
-    runs: tuple[AxesRun, ...]
-
-
-def axes_run(
-    workspace: Workspace,
-    ref: int | str,
-    index: int,
-    vectors: Float[np.ndarray, "s d"],
-    x: AxisText,
-    y: AxisText,
-    *,
-    step: int | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
-) -> AxesRun:
-    """One run's part; `vectors` are the sentences of `x`, then of `y`.
-
-    Raises:
-        ChartError: There is no such snapshot, or both sides of an axis mean the same to the run.
-    """
-    facts, snapshot = _opened(workspace, ref, step, dataset, split, None)
-    directions, start = [], 0
-    for axis in (x, y):
-        plus = vectors[start : start + len(axis.plus)]
-        minus = vectors[start + len(axis.plus) : start + len(axis.texts)]
-        directions.append(text_axis(plus, minus))
-        start += len(axis.texts)
-        if not directions[-1].any():
-            raise ChartError(f"To run {facts['name']} both sides of “{axis.words}” are the same. Choose other words.")
-    places = [
-        None if rows is None else np.stack([along(rows, d) for d in directions], axis=1)
-        for rows in (snapshot.image, snapshot.text)
-    ]
-    return AxesRun(
-        **facts, index=index, n=snapshot.n, images=places[0], texts=places[1], labels=tuple(snapshot.items.label)
+    vectors = request.vectors_of(target)
+    row, chosen, snapshot = _opened(workspace, target, request, settings.pair)
+    if snapshot.image is None:
+        raise ChartError(f"Run {row.name} has no images to rank. {BOTH}")
+    progress(0.0, "ranking images")
+    cosines, ranks = caption_effect(vectors.astype(np.float32), snapshot.image, settings.pair)
+    deviation = float("nan")
+    if snapshot.text is not None:
+        deviation = unmatched_deviation(snapshot.image, snapshot.text, matching_of(snapshot).texts)
+    said = sentences(workspace, request, settings)[0]
+    return WordsRun(
+        **shown(row, chosen),
+        pair=settings.pair,
+        path=snapshot.items.path[settings.pair],
+        own=snapshot.items.caption[settings.pair],
+        caption=said,
+        words=without_each_word(said)[0],
+        n=snapshot.n,
+        deviation=deviation,
+        cosine=float(cosines[0]),
+        rank=int(ranks[0]),
+        cosines=cosines[1:],
+        ranks=ranks[1:],
     )
 
 
-def axes(
-    workspace: Workspace,
-    runs: Sequence[int | str],
-    embed: Embed,
-    *,
-    x: AxisText,
-    y: AxisText,
-    step: int | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
-    step_b: int | None = SAME,
-) -> AxesChart:
-    """Where the pairs of each run stand along two axes that texts define; `step_b` is the second run's own.
-
-    Raises:
-        ChartError: There is no such snapshot, its checkpoint is gone, or both sides of an axis mean the same.
-    """
-    made = []
-    for index, (ref, at) in enumerate(sides(runs, step, step_b)):
-        chosen = {"step": at, "dataset": dataset, "split": split}
-        own = step_that_embeds(workspace, ref, **chosen)
-        vectors = embed(workspace.runs.get(ref).id, own, (*x.texts, *y.texts))
-        made.append(axes_run(workspace, ref, index, vectors, x, y, **chosen))
-    return AxesChart(x, y, tuple(made))
+def draw(data: PerRun[WordsRun], settings: WordsSettings) -> Panel:
+    """Draw a bar per word and run, with the rank without each word next to them."""
+    names, first = labels(data.found), data.found[0]
+    plain = settings.units == "cosine"
+    found = [one.falls if plain else one.falls / _deviation(one) for one in data.found]
+    bars = tuple(
+        Bars(name, run_tone(place), tuple(falls.tolist()))
+        for name, place, falls in zip(names, data.places, found, strict=True)
+    )
+    y = axis_over(f"fall of the cosine without the word{'' if plain else ' (σ)'}", found, include=(0,), margin=0.12)
+    plot = XYPlot(
+        "falls", "What each word is worth", categories("", first.words), y, bars=bars, names=first.words, lying=True
+    )
+    notes = (
+        f"“{first.caption}”, pair {first.pair}.",
+        "Cosines of two runs are not on one scale: compare ranks."
+        if plain
+        else "σ: standard deviation of the run's own unmatched cosines.",
+    )
+    return Panel(title="What each word is worth", rows=((plot, _table(data.found, names)),), notes=notes)
 
 
-def _opened(
-    workspace: Workspace, ref: int | str, step: int | None, dataset: str | None, split: str | None, pair: int | None
-) -> tuple[dict, Snapshot]:
-    run = workspace.runs.get(ref)
-    chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
+def _deviation(run: WordsRun) -> float:
+    if run.deviation > 0:
+        return run.deviation
+    raise ChartError(
+        f"The unmatched cosines of run {run.name} do not vary, so there is no unit. Set Fall in to Cosine."
+    )
+
+
+def _table(runs: Sequence[WordsRun], names: list[str]) -> NumberTable:
+    lines = [
+        NumberRow(
+            "whole caption", "The rank for the whole caption.", tuple(float(r.rank) for r in runs), 0, strong=True
+        )
+    ]
+    lines += [
+        NumberRow(f"without “{word}”", "The rank without this word.", tuple(float(run.ranks[at]) for run in runs), 0)
+        for at, word in enumerate(runs[0].words)
+    ]
+    lines.append(NumberRow("of images", "How many are ranked.", tuple(float(run.n) for run in runs), 0))
+    return NumberTable("ranks", "Rank of the image", tuple(names), tuple(lines))
+
+
+def values(data: PerRun[WordsRun], _settings: WordsSettings) -> list[dict[str, Any]]:
+    """Return facts, cosine and rank of the whole caption, then the drops and ranks without each word."""
+    facts = ("run", "name", "objective", "step", "dataset", "split", "pair", "caption", "n", "deviation", "cosine")
+    return [
+        {name: getattr(one, name) for name in (*facts, "rank")}
+        | {"falls": one.falls.tolist(), "ranks": one.ranks.tolist()}
+        for one in data.found
+    ]
+
+
+def records(data: PerRun[WordsRun], _settings: WordsSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return cosine and rank of the caption, then without each word."""
+    facts = ("run", "name", "objective", "step", "dataset", "split", "pair", "n", "deviation")
+    return (*facts, "word", "left_out", "cosine", "rank"), [
+        (*(getattr(one, name) for name in facts), *line)
+        for one in data.found
+        for line in (
+            (None, one.caption, one.cosine, one.rank),
+            *zip(range(len(one.words)), one.words, one.cosines.tolist(), one.ranks.tolist(), strict=True),
+        )
+    ]
+
+
+def _opened(workspace: Workspace, target: Target, request: Request, pair: int) -> tuple[RunRow, SnapshotRow, Snapshot]:
+    row = workspace.runs.get(target.run)
+    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
     snapshot = read_snapshot(chosen.folder)
-    if pair is not None and snapshot.image is None:
-        raise ChartError(f"Run {run.name} has no images to rank. {BOTH}")
-    if pair is not None and not 0 <= pair < snapshot.n:
+    if not 0 <= pair < snapshot.n:
         raise ChartError(f"There is no pair {pair}; this snapshot has the pairs 0 to {snapshot.n - 1:,}.")
-    return shown(run, chosen), snapshot
+    return row, chosen, snapshot
+
+
+CHART: Final = Chart(
+    name="words",
+    view="similarity",
+    label="Words",
+    question="What is each word of a caption worth?",
+    method=METHOD,
+    settings=WordsSettings,
+    compute=per_run(words),
+    draw=draw,
+    values=values,
+    records=records,
+    sentences=sentences,
+)

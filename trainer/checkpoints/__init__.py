@@ -1,1 +1,1 @@
-"""Checkpoints on disk, and the one place that opens files of torch."""
+"""Checkpoints on disk, and the only code that opens torch files."""

@@ -1,4 +1,4 @@
-"""Checkpoints: what training resumes from, whole on disk or not there, and verified before use.
+"""Checkpoints for resuming training, saved atomically and verified before use.
 
 A checkpoint is a folder `step_000123/` with the weights (safetensors), the state of the optimizer and of the random
 generators (loadable with `weights_only=True`, so opening one runs no code), the tokenizer, and `manifest.json` with
@@ -38,16 +38,16 @@ _NOT_THERE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class CheckpointError(UserError):
-    """A checkpoint that cannot be used; the message names it and what is wrong."""
+    """A checkpoint that cannot be used; the message names it and the problem."""
 
 
 class DamagedCheckpoint(CheckpointError):
-    """One whose files are not what was saved: only the one before helps. Any other may be used another time."""
+    """A checkpoint with modified files, for which only an earlier one helps; other errors may be temporary."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A verified checkpoint, its tensors on the CPU.
+    """A verified checkpoint, with its tensors on the CPU.
 
     Attributes:
         step: Updates made when it was saved.
@@ -64,7 +64,7 @@ class Checkpoint:
 
 
 def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str, Any], tokenizer: str) -> Path:
-    """The folder of a new checkpoint, whole and synced to the disk.
+    """Save a checkpoint, complete and synced to disk, and return its folder.
 
     Args:
         checkpoints: Folder to put it in.
@@ -86,12 +86,18 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
         (draft / _TOKENIZER).write_text(tokenizer, encoding="utf-8")
         manifests.write_manifest(draft, {"step": step, "torch": str(torch.__version__)})
 
-    need = _SPARE + sum(value.nbytes for value in weights.values()) + sum(_bytes_of(training))
+    need = checkpoint_bytes(modules, training)
     with disk.writing(f"The checkpoint of step {step}", checkpoints, need):
         # Not its parents: a run's folder that is gone must not come back as an empty one.
         make_folder(checkpoints)
         write_atomically(folder, write)
     return folder
+
+
+def checkpoint_bytes(modules: dict[str, nn.Module], training: dict[str, Any]) -> int:
+    """Return an upper bound on the disk space of a checkpoint of these, in bytes."""
+    weights = (value for module in modules.values() for value in module.state_dict().values())
+    return _SPARE + sum(value.nbytes for value in weights) + sum(_bytes_of(training))
 
 
 def _bytes_of(value: Any) -> Iterator[int]:
@@ -103,7 +109,7 @@ def _bytes_of(value: Any) -> Iterator[int]:
 
 
 def load(folder: Path, *, training: bool = True) -> Checkpoint:
-    """The checkpoint in `folder`, every byte compared with its manifest first.
+    """Load the checkpoint in `folder` after verifying every byte with its manifest.
 
     Args:
         folder: As `save` returned it.
@@ -116,7 +122,7 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
     try:
         manifest = manifests.verified(folder, (_WEIGHTS, _TRAINING, _TOKENIZER))
         step = int(manifest["step"])
-    except (ValueError, KeyError, TypeError, *_NOT_THERE) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, *_NOT_THERE) as error:
         raise DamagedCheckpoint(f"The checkpoint {folder.name} is damaged: {error}.") from error
     except OSError as error:
         raise CheckpointError(
@@ -139,18 +145,18 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
 
 
 def steps(checkpoints: Path) -> list[int]:
-    """Steps of the checkpoints in a folder, newest first; unverified."""
+    """Return the steps of the checkpoints in a folder, newest first; unverified."""
     names = [path.name for path in checkpoints.iterdir()] if checkpoints.is_dir() else []
     return sorted((int(match[1]) for match in map(_NAME.fullmatch, names) if match), reverse=True)
 
 
 def folders(checkpoints: Path) -> dict[int, Path]:
-    """Step -> folder of each checkpoint, newest first; unverified."""
+    """Return step -> folder of each checkpoint, newest first; unverified."""
     return {step: checkpoints / f"step_{step:06d}" for step in steps(checkpoints)}
 
 
 def newest(checkpoints: Path, *, training: bool = True) -> tuple[Checkpoint | None, list[str]]:
-    """The newest checkpoint that is whole, and a sentence for each newer one that is damaged.
+    """Return the newest valid checkpoint, and a message for each newer damaged one.
 
     Raises:
         CheckpointError: A newer one cannot be used for now: who takes it for damaged throws work away.
@@ -165,7 +171,7 @@ def newest(checkpoints: Path, *, training: bool = True) -> tuple[Checkpoint | No
 
 
 def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimizer: torch.optim.Optimizer) -> None:
-    """Puts weights, moments and generators back; training goes on as if it had never stopped.
+    """Restore weights, optimizer state and random generators; training continues as if never interrupted.
 
     Raises:
         CheckpointError: The weights do not fit the modules.
@@ -176,7 +182,7 @@ def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimizer:
 
 
 def load_weights(checkpoint: Checkpoint, modules: dict[str, nn.Module]) -> None:
-    """Puts the weights into the modules they were saved from.
+    """Load the weights into the modules they were saved from.
 
     Raises:
         CheckpointError: They do not fit.
@@ -192,7 +198,7 @@ def load_weights(checkpoint: Checkpoint, modules: dict[str, nn.Module]) -> None:
 
 
 def prune(checkpoints: Path, *, best: int | None) -> list[int]:
-    """Removes all but the newest `KEPT` and the best; returns the steps that went. Call after a new one is whole."""
+    """Remove all but the newest `KEPT` and the best; return the removed steps. Call after saving a new one."""
     gone = [step for step in steps(checkpoints)[KEPT:] if step != best]
     for step in gone:
         confined.remove_tree(checkpoints.parent, f"{checkpoints.name}/step_{step:06d}")
@@ -200,7 +206,7 @@ def prune(checkpoints: Path, *, best: int | None) -> list[int]:
 
 
 def remove_after(checkpoints: Path, step: int) -> list[int]:
-    """Removes the checkpoints past `step`, damaged ones that training has gone back behind; returns their steps."""
+    """Remove the checkpoints after `step`, to which training has gone back; return their steps."""
     gone = [other for other in steps(checkpoints) if other > step]
     for other in gone:
         confined.remove_tree(checkpoints.parent, f"{checkpoints.name}/step_{other:06d}")
@@ -208,7 +214,7 @@ def remove_after(checkpoints: Path, step: int) -> list[int]:
 
 
 def _generators() -> dict[str, Any]:
-    """States of the generators training may draw from, as tensors and plain values."""
+    """Return the states of all random generators used in training, as tensors and plain values."""
     version, words, gauss = random.getstate()
     states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": [version, list(words), gauss]}
     if torch.cuda.is_available():

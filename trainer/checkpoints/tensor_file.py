@@ -1,4 +1,4 @@
-"""The one place where a file of torch is opened: tensors and plain values only, after its directory is found honest.
+"""The only code that opens torch files: tensors and plain values, after the archive's directory is validated.
 
 A pickle can run code, so none is ever loaded; `weights_only` alone would still unfold a small file to gigabytes.
 """
@@ -21,11 +21,11 @@ MOST_TENSORS: Final = 20_000
 
 
 class TensorFileError(UserError):
-    """A file that is not opened; the message says why and what to do instead."""
+    """A file that was refused; the message says why and what to do instead."""
 
 
 def load(file: Path, *, mmap: bool = False) -> Any:
-    """What `torch.save` wrote to a file, on the CPU.
+    """Load a file written by `torch.save`, on the CPU.
 
     Args:
         file: An archive of torch 1.6 or later.
@@ -48,7 +48,7 @@ def load(file: Path, *, mmap: bool = False) -> Any:
 
 
 def check(file: Path) -> None:
-    """Passes if the archive says of itself what is true; reads its directory and the checksums of its members.
+    """Check that the archive's directory and the checksums of its members are correct.
 
     Raises:
         TensorFileError: It does not.

@@ -1,41 +1,55 @@
-"""`trainer export NAME` and `trainer analyze NAME` of every chart in the registry."""
+"""`trainer export NAME` and `trainer analyze NAME` for every chart in the registry."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.registry import load
 from trainer.charts.settings import add_options, from_options, options
 from trainer.charts.spec import Chart, Request, request_words, targets_of
-from trainer.cli.export import add_file_arguments, check_arguments, print_files, step_or_last, tell
+from trainer.cli.export import add_file_arguments, add_snapshot_arguments, check_arguments, print_files, tell
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from trainer.store import Workspace
+
+WITHOUT_SNAPSHOTS: Final = ("none", "whole_runs")
+"""Needs of charts that take neither a step nor data."""
 
 
 @dataclass(frozen=True)
 class ExportChart:
-    """The command that draws one chart; it has what a module of a command has."""
+    """The command that draws one chart, with the interface of a command module."""
 
     chart: Chart[Any, Any]
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Runs and snapshots where the chart needs them, its settings, and the files."""
+        """Add runs and snapshots if the chart needs them, its settings, and the files."""
         if self.chart.needs != "none":
             parser.add_argument(
                 "--runs", nargs="+", default=[], metavar="RUN", help="numbers, names or folders; A first"
             )
-            _add_snapshot_arguments(parser)
+        if self.chart.needs not in WITHOUT_SNAPSHOTS:
+            add_snapshot_arguments(parser)
         add_options(parser, self.chart.settings)
         if self.chart.records:
             parser.add_argument("--records", action="store_true", help="CSV and Parquet hold the single items instead")
-        add_file_arguments(parser)
+        add_file_arguments(parser, "; .md or .tex for its tables")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Writes the files and prints their names."""
-        check_arguments(args)
-        write_chart(self.chart, args)
+        """Write the files and print their names."""
+        from trainer.render_mpl.files import TABLES
+
+        check_arguments(args, beside=TABLES)
+        settings = from_options(self.chart.settings, args)
+        single = self.chart.records is not None and args.records
+        write(args.workspace, self.chart, request_of(self.chart, args), settings, args.out, single=single)
         print_files(args)
         return 0
 
@@ -48,65 +62,83 @@ class AnalyzeChart:
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Runs and snapshots where the chart needs them, and its settings."""
+        """Add runs and snapshots if the chart needs them, and its settings."""
         if self.chart.needs != "none":
             parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
-            _add_snapshot_arguments(parser)
+        if self.chart.needs not in WITHOUT_SNAPSHOTS:
+            add_snapshot_arguments(parser)
         add_options(parser, self.chart.settings)
 
     def run(self, args: argparse.Namespace) -> int:
-        """Prints one column a run, or with `--json` one object a run."""
+        """Print one column per run, or with `--json` one object per run."""
         from trainer.cli.analyze import print_values
 
-        settings, data = _compute(self.chart, args)
+        settings = from_options(self.chart.settings, args)
+        data = _compute(args.workspace, self.chart, request_of(self.chart, args), settings)
         print_values(args, self.chart.numbers(data, settings))
         return 0
 
 
-def write_chart(chart: Chart[Any, Any], args: argparse.Namespace) -> None:
-    """Writes the panel to every file of `args.out`, with the command that does the same in its metadata."""
+def write(
+    workspace: Workspace,
+    chart: Chart[Any, Any],
+    request: Request,
+    settings: Any,
+    files: Sequence[Path],
+    *,
+    single: bool = False,
+) -> str:
+    """Write the panel to every file, with the equivalent command in its metadata, and return that command.
+
+    `single`: CSV and Parquet hold the single items behind the chart instead of what it shows.
+    """
     from trainer.charts.panel_rows import HEADER, panel_rows
     from trainer.render_mpl import panel as figure
     from trainer.render_mpl.files import NumberRows, write_figure
-
-    settings, data = _compute(chart, args)
-    drawn = chart.panel(data, settings)
-    single = chart.records is not None and args.records
-
-    def rows() -> NumberRows:
-        if single:
-            return NumberRows(*chart.records(data, settings))  # type: ignore[misc]
-        return NumberRows(HEADER, panel_rows(drawn, chart.name))
-
-    write_figure(
-        args.out, figure=lambda: figure.draw(drawn), rows=rows, command=command_of(chart, args), title=drawn.title
-    )
-
-
-def command_of(chart: Chart[Any, Any], args: argparse.Namespace) -> str:
-    """The command that writes these files, to be pasted into a shell."""
     from trainer.untrusted import shell
 
-    words = ["trainer", "export", chart.name, *request_words(request_of(chart, args))]
-    words += options(from_options(chart.settings, args))
-    words += ["--records"] if chart.records and args.records else []
-    return shell.join([*words, "--out", *(Path(file).name for file in args.out)])
+    data = _compute(workspace, chart, request, settings)
+    drawn = chart.panel(data, settings)
+    words = ["trainer", "export", chart.name, *request_words(request), *options(settings)]
+    words += ["--records"] if single else []
+    command = shell.join([*words, "--out", *(file.name for file in files)])
+
+    def rows() -> NumberRows:
+        if single and chart.records is not None:
+            return NumberRows(*chart.records(data, settings))
+        return NumberRows(HEADER, panel_rows(drawn, chart.name))
+
+    def draw() -> Figure:
+        return figure.draw(drawn)
+
+    write_figure(files, figure=draw, rows=rows, command=command, title=drawn.title, panel=lambda: drawn)
+    return command
+
+
+def export_files(
+    workspace: Workspace, name: str, runs: Sequence[int | str], files: Sequence[Path], settings: Any = None
+) -> str:
+    """Draw a chart of these runs, with its default settings unless given, and return the equivalent command."""
+    chart = load(name)
+    return write(workspace, chart, Request(targets_of(runs)), settings or chart.settings(), files)
 
 
 def request_of(chart: Chart[Any, Any], args: argparse.Namespace) -> Request:
-    """The snapshots that the arguments name."""
+    """Return the snapshots in the arguments."""
     if chart.needs == "none":
         return Request()
+    if chart.needs in WITHOUT_SNAPSHOTS:
+        return Request(targets_of(args.runs))
     return Request(targets_of(args.runs, args.step), args.dataset, args.split)
 
 
 def export_kinds(wanted: str | None) -> dict[str, ExportChart]:
-    """The charts that `trainer export` draws: all, or only the one that is asked for."""
+    """Return the charts that `trainer export` draws: all, or only the requested one."""
     return {name: ExportChart(*_with_help(name)) for name in _wanted(wanted)}
 
 
 def analyze_kinds(wanted: str | None) -> dict[str, AnalyzeChart]:
-    """The charts whose numbers `trainer analyze` prints: all, or only the one that is asked for."""
+    """Return the charts whose numbers `trainer analyze` prints: all, or only the requested one."""
     return {name: AnalyzeChart(*_with_help(name)) for name in _wanted(wanted)}
 
 
@@ -122,23 +154,14 @@ def _wanted(wanted: str | None) -> tuple[str, ...]:
     return (wanted,) if wanted in every else every
 
 
-def _compute(chart: Chart[Any, Any], args: argparse.Namespace) -> tuple[Any, Any]:
+def _compute(workspace: Workspace, chart: Chart[Any, Any], request: Request, settings: Any) -> Any:
     from trainer.charts import ChartError
-    from trainer.cli._outside_query import with_query
+    from trainer.inference.chart_query import with_vectors
 
-    settings = from_options(chart.settings, args)
-    request = with_query(args.workspace, request_of(chart, args), settings)
-    data = chart.result(args.workspace, request, settings, tell)
+    request = with_vectors(workspace, chart, request, settings, tell)
+    data = chart.result(workspace, request, settings, tell)
     tell(1.0, "")
     if problems := getattr(data, "problems", ()):
         # A figure that silently lacks a run that was named would be taken for the whole.
         raise ChartError(" ".join(problems))
-    return settings, data
-
-
-def _add_snapshot_arguments(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_argument_group("which embeddings")
-    steps = "step of the snapshots, one for all or one for each run (last)"
-    which.add_argument("--step", nargs="+", type=step_or_last, default=[], metavar="N|last", help=steps)
-    which.add_argument("--dataset", help="name of the data, scenes for example")
-    which.add_argument("--split", help="renderings, combinations or heldout, for example")
+    return data

@@ -1,4 +1,4 @@
-"""`trainer ablation`: trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB alike, one after the other."""
+"""`trainer ablation`: trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB with equal settings, one by one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HELP = "train the four-way ablation: InfoNCE, InfoNCE + Hopfield, InfoLOOB, CLOO
 
 
 class AblationError(UserError):
-    """A run of the ablation did not reach its end; the message says why."""
+    """A run of the ablation did not finish; the message says why."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the four have in common."""
+    """Add the arguments that the four runs share."""
     parser.add_argument("--preset", default="clip-scenes", metavar="NAME", help="all but the objective (clip-scenes)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.cooccurrence=0.8; repeatable"
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Trains the four and prints what linear probes read off each."""
+    """Train the four runs and print the accuracy of linear probes on each."""
     from trainer import catalog, config
     from trainer.config.ablation import PRESET, four_way
     from trainer.render_mpl.files import json_text

@@ -1,4 +1,4 @@
-"""`trainer bundle`: the evidence of a comparison: figures, their numbers, configurations, versions and commands."""
+"""`trainer bundle`: writes the evidence of a comparison: figures, numbers, configurations, versions and commands."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BundleError(UserError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs, the figures, where to."""
+    """Add the runs, the figures and the output."""
     parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="numbers, names or folders; A first")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR|FILE.zip", help="a new folder, or a .zip")
     parser.add_argument(
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the bundle, telling how far it is, and prints where it is."""
+    """Write the bundle with progress messages, and print its location."""
     # The window cancels with SIGTERM: what lies in the temporary folder goes, as after Ctrl+C.
     signal.signal(signal.SIGTERM, _interrupt)
     figures = _figures_of(args.figures) if args.figures else None
@@ -88,7 +88,7 @@ def write_bundle(
     figures: Sequence[Sequence[str]] | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> dict[str, Any]:
-    """Writes the bundle, whole or not at all; returns what `bundle.json` holds.
+    """Write the bundle atomically and return the contents of `bundle.json`.
 
     Args:
         workspace: Where the runs are.
@@ -125,7 +125,7 @@ def write_bundle(
 
 
 def environment() -> dict[str, Any]:
-    """Python, system, packages that are installed, and the state of the source if it is a checkout."""
+    """Return Python version, system, installed packages, and the state of the source checkout, if any."""
     from trainer.training.provenance import source_state
 
     packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions() if d.metadata["Name"]}
@@ -186,7 +186,7 @@ def _fill(
 
 
 def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], run_command: Run) -> str:
-    """Runs a drawing command in this process; why it drew nothing, empty if it did."""
+    """Run a drawing command in this process; return why it failed, or an empty string."""
     words = [*command, "--workspace", str(workspace.folder), "--out", *map(str, files)]
     said, wrong = io.StringIO(), io.StringIO()
     try:
@@ -205,7 +205,7 @@ def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], r
 
 
 def _copy_run(workspace: Workspace, row: RunRow, into: Path) -> int:
-    """Copies what describes a run; returns its seed."""
+    """Copy the files that describe a run; return its seed."""
     folder = into / row.folder.name
     folder.mkdir(parents=True)
     for name in ("config.toml", "run.json", "metrics.jsonl"):
@@ -263,5 +263,5 @@ def _write_json(file: Path, values: Any) -> None:
 
 
 def _tell(share: float, note: str) -> None:
-    """A line a step on the error stream: a person reads it, and the window shows it."""
+    """Print one line per step to stderr, for the user and the window."""
     print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)

@@ -1,16 +1,16 @@
-"""`trainer classify`: which label each run gives to image files; the same numbers as the window's Classify view."""
+"""`trainer classify`: predicts each run's labels of image files, with the same numbers as the Classify view."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.charts import SAME
-from trainer.cli.export import add_step_b, step_of_b, step_or_last, words_of_b
+from trainer.cli.export import add_step_argument, step_words
 from trainer.errors import UserError
 from trainer.untrusted import shell
 
@@ -27,40 +27,35 @@ PLAIN_TEMPLATE = "a photo of a {}"
 
 
 class ClassifyError(UserError):
-    """Labels or images are missing; the message says how to give them."""
+    """Labels or images are missing; the message says how to specify them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Images, runs, what to choose from, where to."""
-    parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files")
+    """Add images, runs, labels and output."""
+    parser.add_argument(
+        "images", nargs="+", metavar="RUN|IMAGE", help="runs, then image files; after --runs, image files only"
+    )
     parser.add_argument("--runs", nargs="+", default=[], metavar="RUN", help="numbers, names or folders; A first")
     parser.add_argument("--labels", nargs="+", metavar="LABEL", help="what to choose from")
     parser.add_argument(
         "--templates", nargs="+", metavar="TEXT", help=f"sentences with {{}} for the label ({PLAIN_TEMPLATE})"
     )
     parser.add_argument("--suite", metavar="NAME", help="labels and templates that come with the application")
-    parser.add_argument(
-        "--step", type=step_or_last, default=None, metavar="N|last", help="step of the checkpoint (last)"
-    )
-    add_step_b(parser)
+    add_step_argument(parser, "checkpoints")
     parser.add_argument(
         "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the labels by probability; writes files if asked. 1 if no image could be read."""
+    """Print the labels by probability and write files if requested; return 1 if no image could be read."""
     from trainer.render_mpl.files import check_suffixes
 
     if not args.runs:
-        raise ClassifyError(
-            f"Say which runs: trainer classify {shell.join(args.images[-1:])} --runs 1 2. "
-            "Words before --runs are image files."
-        )
+        args.runs, args.images = _split(args.images)
     check_suffixes(args.out)
     labels, templates = _words(args)
-    steps = {"step": args.step, **step_of_b(args)}
-    shown = collect(args.workspace, args.runs, args.images, labels, templates, **steps)
+    shown = collect(args.workspace, args.runs, args.images, labels, templates, steps=args.step)
     if args.out:
         _write(shown, args)
     if args.json:
@@ -77,31 +72,51 @@ def collect(
     labels: Sequence[str],
     templates: Sequence[str],
     *,
-    step: int | None = None,
-    step_b: int | None = SAME,
+    steps: Sequence[int | None] = (),
 ) -> Predictions:
-    """What `runs` say of `images`; `step_b` is the second one's own, and one run with both is asked twice.
+    """Return the runs' predictions of `images`, at one step for all, one for each, or several of a single run.
 
     Raises:
         Problem: An unknown run, no checkpoint, or labels or templates that cannot be used.
     """
-    from trainer.charts.snapshots import sides
+    from trainer.charts.spec import targets_of
     from trainer.inference.model_cache import OpenModels
     from trainer.inference.predictions import predict
     from trainer.render_mpl.predictions import Predictions, RunPredictions
 
     models, said, answer = OpenModels(workspace, keep=1), [], {}
     paths = [str(Path(image).absolute()) for image in images]
-    for index, (run, at) in enumerate(sides(runs, step, step_b)):
-        row = workspace.runs.get(run)
-        answer = predict(models, runs=[row.id], images=paths, labels=labels, templates=templates, step=at)
+    for index, target in enumerate(targets_of(runs, steps)):
+        row = workspace.runs.get(target.run)
+        answer = predict(models, runs=[row.id], images=paths, labels=labels, templates=templates, step=target.step)
         facts = {"index": index, "run": row.id, "name": row.name, "objective": row.objective}
         said.append(RunPredictions(**facts, **_numbers(answer, row.id)))
     return Predictions(tuple(answer["images"]), tuple(labels), tuple(templates), tuple(said), answer["unreadable"])
 
 
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the runs before the first image file, and the image files.
+
+    Raises:
+        ClassifyError: One of the two is missing.
+    """
+    from trainer.images import SUFFIXES
+
+    def is_run(word: str) -> bool:
+        return word.isdecimal() or not (Path(word).suffix.lower() in SUFFIXES or Path(word).is_file())
+
+    runs = list(itertools.takewhile(is_run, words))
+    images = list(words[len(runs) :])
+    if not runs or not images:
+        missing, example = ("runs", ["1", "2", *images[-1:]]) if not runs else ("image files", [*runs, "picture.jpg"])
+        raise ClassifyError(
+            f"Say which {missing}: trainer classify {shell.join(example)}. Runs come first, then image files."
+        )
+    return runs, images
+
+
 def as_text(shown: Predictions) -> str:
-    """For each image and run the most probable labels, for a terminal."""
+    """Format the most probable labels of each image and run, for a terminal."""
     lines: list[str] = []
     names = [f"{run.name}, step {run.step:,}" for run in shown.runs]
     width = max(map(len, names))
@@ -182,9 +197,8 @@ def _write(shown: Predictions, args: argparse.Namespace) -> None:
 
     shown = dataclasses.replace(shown, pictures=tuple(map(_picture, shown.images[: figure.MOST_IMAGES])))
     words = ["trainer", "classify", *args.images, "--runs", *map(str, args.runs)]
-    words += [] if args.step is None else ["--step", str(args.step)]
-    words += [word for name, step in words_of_b(args.step_b).items() for word in (f"--{name}", str(step))]
-    words += ["--labels", *shown.labels, "--templates", *shown.templates, "--out", *(file.name for file in args.out)]
+    words += [*step_words(args.step), "--labels", *shown.labels, "--templates", *shown.templates]
+    words += ["--out", *(file.name for file in args.out)]
     write_figure(
         args.out,
         figure=lambda: figure.draw(shown),

@@ -1,4 +1,4 @@
-"""`trainer data`: write the built-in pictures, or look at what a run would learn from."""
+"""`trainer data`: writes the built-in images, or shows what a run would learn from."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer import config
+from trainer.cli import _data_quality
 from trainer.format_detection import open_question, other_ways, propose
+from trainer.untrusted import shell
+from trainer.untrusted.escaping import cell
 from trainer.untrusted.files import expanded, spelled
 
 if TYPE_CHECKING:
+    from trainer.data.duplicates import Group
     from trainer.data.survey import Survey
 
 GROUP = "Maintain"
@@ -25,35 +29,55 @@ _PROBLEMS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Two actions: `scenes` and `show`."""
+    """Add the actions: `scenes`, `show`, `duplicates` and those about the quality of a run's data."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     write = actions.add_parser("scenes", help="draw Scenes and print its folder")
     write.add_argument("--out", type=Path, metavar="DIR", help="new folder (default: in the workspace)")
     _add_scenes_fields(write)
     show = actions.add_parser("show", help="counts, ten example pairs, and every problem")
-    which = show.add_mutually_exclusive_group(required=True)
-    which.add_argument("--preset", metavar="NAME", help="the data of a preset")
-    which.add_argument("--data", metavar="PATH", help="a folder, table or tar of whatever layout; it is recognized")
-    which.add_argument("--folder", metavar="DIR", help="images with .txt captions next to them")
-    which.add_argument("--table", metavar="FILE", help="table of images and captions")
-    which.add_argument("--config", type=Path, metavar="FILE", help="the data of a run's config.toml")
-    show.add_argument("--image-column", metavar="NAME", help="of a table; as --set data.image_column=NAME")
-    show.add_argument("--caption-column", metavar="NAME", help="of a table; as --set data.caption_column=NAME")
-    show.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.separator=tab; repeatable"
-    )
-    show.add_argument("--image-size", type=int, default=64, metavar="PX", help="default: %(default)s")
+    _add_choice(show)
     show.add_argument("--quick", action="store_true", help="list the pairs only: open and prepare no picture")
     show.add_argument("--report", type=Path, metavar="FILE", help="write what is not used or odd to a .csv or .parquet")
-    for action in (write, show):
+    same = actions.add_parser("duplicates", help="pictures that show the same, also on both sides of the split")
+    _add_choice(same)
+    same.add_argument(
+        "--bits",
+        type=int,
+        default=4,
+        choices=range(17),
+        metavar="0-16",
+        help="of the perceptual hash of 64 that may differ (4)",
+    )
+    same.add_argument(
+        "--out", type=Path, metavar="FILE", help="write a cleaned list of pairs (.csv or .parquet) to train on"
+    )
+    for action in (write, show, same, *_data_quality.add_actions(actions)):
         # Repeated here so that they may follow the action; SUPPRESS keeps what was given before it.
         action.add_argument("--workspace", type=Path, default=argparse.SUPPRESS, metavar="DIR", help="folder of runs")
         action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does the action; 0, or 1 when pairs had problems."""
-    return _write_scenes(args) if args.action == "scenes" else _show(args)
+    """Run the action; return 0, or 1 if pairs had problems or a held-out image is also a training image."""
+    if way := _data_quality.WAYS.get(args.action):
+        return way(args, print_progress())
+    return {"scenes": _write_scenes, "show": _show, "duplicates": _duplicates}[args.action](args)
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of pairs, and how to read them."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--preset", metavar="NAME", help="the data of a preset")
+    which.add_argument("--data", metavar="PATH", help="a folder, table or tar of whatever layout; it is recognized")
+    which.add_argument("--folder", metavar="DIR", help="images with .txt captions next to them")
+    which.add_argument("--table", metavar="FILE", help="table of images and captions")
+    which.add_argument("--config", type=Path, metavar="FILE", help="the data of a run's config.toml")
+    parser.add_argument("--image-column", metavar="NAME", help="of a table; as --set data.image_column=NAME")
+    parser.add_argument("--caption-column", metavar="NAME", help="of a table; as --set data.caption_column=NAME")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.separator=tab; repeatable"
+    )
+    parser.add_argument("--image-size", type=int, default=64, metavar="PX", help="default: %(default)s")
 
 
 def _add_scenes_fields(parser: argparse.ArgumentParser) -> None:
@@ -73,9 +97,9 @@ def _write_scenes(args: argparse.Namespace) -> int:
     values = {field.name: getattr(args, field.name) for field in dataclasses.fields(config.Scenes)}
     chosen = config.from_dict({"data": {"kind": "scenes", **values}}, source="trainer data scenes").data
     if args.out:
-        folder = scenes.write(chosen, args.out.expanduser().absolute(), _print_progress())
+        folder = scenes.write(chosen, args.out.expanduser().absolute(), print_progress())
     else:
-        folder = scenes_folder(chosen, args.workspace.folder, _print_progress())
+        folder = scenes_folder(chosen, args.workspace.folder, print_progress())
     print(json.dumps({"folder": str(folder)}) if args.json else folder)
     return 0
 
@@ -92,7 +116,7 @@ def _show(args: argparse.Namespace) -> int:
         image_size=args.image_size,
         workspace_folder=args.workspace.folder,
         opened=not args.quick,
-        progress=_print_progress(),
+        progress=print_progress(),
     )
     if args.report:
         from trainer.render_mpl.import_report import write_report
@@ -115,8 +139,64 @@ def _show(args: argparse.Namespace) -> int:
     return 1 if found.problems else 0
 
 
+def _duplicates(args: argparse.Namespace) -> int:
+    from trainer.data import load
+    from trainer.data.duplicates import PAIR, cleaned, groups_of
+    from trainer.render_mpl.import_report import write_table
+
+    proposal = propose(args.data) if args.data else None
+    data = _chosen(args, proposal.data if proposal else _named(args))
+    if proposal and (question := open_question(proposal, args.set)):
+        raise config.ConfigError(question)
+    where = {"image_size": args.image_size, "workspace_folder": args.workspace.folder}
+    splits = load(data, **where, progress=print_progress())
+    groups = groups_of(splits, bits=args.bits)
+    files: list[Path] = []
+    if args.out:
+        file = args.out.expanduser()
+        files = [file, file.with_name(f"{file.stem}-heldout{file.suffix}")]
+        tables = cleaned(splits, groups)
+        _check_kept(file, tables)
+        for each, rows in zip(files, tables, strict=True):
+            write_table(each, PAIR, rows)
+    if args.json:
+        print(json.dumps({"groups": [dataclasses.asdict(group) for group in groups], "files": [*map(str, files)]}))
+    else:
+        _print_duplicates(groups, files)
+    return int(any(group.leaks for group in groups))
+
+
+def _check_kept(file: Path, tables: Iterable[Sequence[tuple[str, ...]]]) -> None:
+    """Refuse a CSV whose captions would not be those to train on: formulas of spreadsheets get an apostrophe there."""
+    if file.suffix.lower() != ".csv":
+        return
+    changed = sum(cell(text) != text for rows in tables for row in rows for text in row)
+    if changed:
+        raise config.ConfigError(
+            f"{changed:,} text{'s' * (changed != 1)} would be changed in a CSV, because spreadsheets would run them as "
+            f"formulas. Write {spelled(file.with_suffix('.parquet').name)} instead."
+        )
+
+
+def _print_duplicates(groups: Sequence[Group], files: Sequence[Path]) -> None:
+    leaks = sum(len(group.heldout) for group in groups if group.leaks)
+    print(
+        f"{len(groups):,} group{'s' * (len(groups) != 1)} of pictures that show the same; held-out pictures that are "
+        f"also among those to train on: {leaks:,}."
+    )
+    for group in groups[:_PROBLEMS]:
+        print("  " + spelled("  =  ".join([*group.train, *(f"{path} (held out)" for path in group.heldout)])))
+    if len(groups) > _PROBLEMS:
+        print(f"  and {len(groups) - _PROBLEMS:,} more; --json lists them all.")
+    if files:
+        gone = sum(len(group.dropped) for group in groups)
+        words = ["trainer", "fit", "--data", str(files[0]), "--set", f"data.heldout_path={files[1].absolute()}"]
+        print(f"Left out of {spelled(str(files[0]))}: {gone:,} picture{'s' * (gone != 1)}.")
+        print(f"Train on it: {shell.join(words)}")
+
+
 def _chosen(args: argparse.Namespace, data: config.Data) -> config.Data:
-    """The data with the fields that the arguments change."""
+    """Return the data with the fields changed by the arguments."""
     changes = list(args.set)
     for name in ("image_column", "caption_column"):
         if (value := getattr(args, name)) is not None:
@@ -182,8 +262,8 @@ def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
         print(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
 
 
-def _print_progress() -> Callable[[float, str], None]:
-    """Prints the note to stderr, at most once a second and only for work that takes one."""
+def print_progress() -> Callable[[float, str], None]:
+    """Print the note to stderr, at most once a second and only for work that takes longer."""
     last = time.monotonic()
 
     def progress(share: float, note: str) -> None:

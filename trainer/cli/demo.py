@@ -1,4 +1,4 @@
-"""`trainer demo`: trains CLIP and CLOOB on the built-in pairs and writes the report that compares them."""
+"""`trainer demo`: trains CLIP and CLOOB on the built-in pairs and writes a report that compares them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PRESETS: Final = ("clip-scenes", "cloob-scenes")
 
 
 class DemoError(UserError):
-    """A demo run did not reach its end; the message says why."""
+    """A demo run did not finish; the message says why."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to, and how long to train."""
+    """Add the output folder and the training length."""
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the report (default: in the workspace)")
     parser.add_argument("--quick", action="store_true", help="a few seconds on few pairs: shows that it works, no more")
     parser.add_argument("--seed", type=int, help="of weights, order and crops (default: the presets')")
@@ -35,10 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Trains both presets one after the other, writes the report and prints the numbers."""
+    """Train both presets one after the other, write the report and print the numbers."""
     from trainer import catalog
+    from trainer.charts.comparison import CHART as COMPARISON
     from trainer.charts.comparison import comparison
-    from trainer.render_mpl.comparison import as_text
+    from trainer.charts.panel_tables import as_text
     from trainer.render_mpl.files import json_text
 
     configured = {name: _configured(catalog.preset(name), args) for name in PRESETS}
@@ -51,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text(values))
     else:
-        print(f"{as_text(comparison(args.workspace, runs))}\n\nReport: {values['report']}")
+        drawn = COMPARISON.panel(comparison(args.workspace, runs), COMPARISON.settings())
+        print(f"{as_text(drawn)}\n\nReport: {values['report']}")
     return 0
 
 

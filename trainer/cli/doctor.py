@@ -1,4 +1,4 @@
-"""`trainer doctor`: versions, devices and the workspace, and what is wrong with each."""
+"""`trainer doctor`: checks versions, devices and the workspace."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what mends a workspace, and the one check that takes long."""
+    """Add the repair options, and the one slow check."""
     parser.add_argument("--check", action="store_true", help="compare every checkpoint and snapshot with its manifest")
     parser.add_argument("--adopt", action="store_true", help="make a workspace that is look only your own")
     parser.add_argument(
@@ -73,11 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DATE",
         help="put the newest backup of the database, or that of a day, in its place",
     )
+    parser.add_argument("--clean", action="store_true", help="remove layouts of runs that are gone")
     parser.add_argument("--rebuild", action="store_true", help="put runs that only folders know into the database")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the report; 1 when something is broken."""
+    """Print the report; return 1 if something is broken."""
+    from trainer.store import layout_files
+
     # In this order: who makes a workspace theirs may have to mend its database first, and restores in their own only.
     told: list[str] = []
     rebuilt = args.workspace.rebuild(told.append) if args.rebuild else None
@@ -85,9 +88,16 @@ def run(args: argparse.Namespace) -> int:
     restored = None
     if args.restore is not None:
         restored = args.workspace.restore_backup("" if args.restore == "newest" else args.restore)
+    removed = None
+    if args.clean:
+        args.workspace.check_mine()
+        removed = layout_files.remove_orphans(args.workspace.folder)
     findings = [*_programs(), *_devices(), *_workspace(args.workspace)]
     if args.check:
         findings += _files(args.workspace)
+    if removed is not None:
+        words = f"{len(removed.names):,} files of layouts, {removed.size / 2**20:,.1f} MiB"
+        findings.append(Finding("Workspace", "removed", words))
     if restored is not None:
         backup, aside = restored
         kept = f"; the database that was there is kept as {aside}" if aside else ""
@@ -194,7 +204,7 @@ def _workspace(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _database(workspace: Workspace) -> Iterator[Finding]:
-    from trainer.store import DAMAGED
+    from trainer.store import DAMAGED, layout_files
 
     group = "Workspace"
     size = workspace.database_file.stat().st_size / 2**20
@@ -202,6 +212,10 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
     rebuild = "" if check == "ok" else "Rebuild it from the run folders: trainer doctor --rebuild."
     yield Finding(group, "database", f"{size:.1f} MiB, check: {check}", "ok" if check == "ok" else "broken", rebuild)
     yield Finding(group, "schema", workspace.schema_version())
+    unused = layout_files.orphans(workspace.folder)
+    if unused.names:
+        words = f"{len(unused.names):,} files of runs that are gone, {unused.size / 2**20:,.1f} MiB"
+        yield Finding(group, "layouts", words, "note", "Remove them: trainer doctor --clean.")
     for row in workspace.reconcile():
         yield Finding(group, f"run {row.id}", f"{row.name} was interrupted", "note", f"Go on: trainer resume {row.id}.")
     try:
@@ -226,7 +240,7 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _files(workspace: Workspace) -> Iterator[Finding]:
-    """Every file that has a manifest, read from its first byte to its last."""
+    """Yield the result of reading every file with a manifest completely."""
     from trainer.store import manifests
 
     group, whole, damaged = "Files", 0, 0

@@ -1,4 +1,4 @@
-"""`trainer embed`: embeddings of images or texts by a run's model, as `.npy` and Parquet."""
+"""`trainer embed`: writes embeddings of images or texts by a run's model, as `.npy` and Parquet."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HELP = "embed images, a folder of images, or texts with a run's model"
 
 
 class EmbedError(UserError):
-    """Nothing to embed, or nowhere to write."""
+    """There is nothing to embed, or no output file."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The run, what to embed, where to."""
+    """Add the run, the inputs and the output."""
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--images", nargs="+", metavar="FILE", help="image files")
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes both files; row i of both is the same item. 1 if some image could not be read."""
+    """Write both files with the same item in row i; return 1 if some image could not be read."""
     from trainer.inference.embed import embed_files, embed_sentences
     from trainer.inference.model_cache import OpenModels
 

@@ -1,4 +1,4 @@
-"""`trainer evaluate`: how good runs are on their held-out pairs, or at the tasks of the field on any data set.
+"""`trainer evaluate`: evaluates runs on their held-out pairs, or on standard tasks with any data set.
 
 Without `--task`, `--data` or `--snapshot` it prints what training logs; with one of them the tasks are measured, stored
 as evaluations of the runs, and printed.
@@ -38,7 +38,7 @@ HELP = "measure zero-shot, retrieval, probes and robustness on held-out pairs or
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs, their step, the data and the tasks."""
+    """Add the runs, their step, the data and the tasks."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders")
     parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="images with a .txt caption next to each")
@@ -72,8 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the numbers of every held-out split, or of every task."""
-    if args.task or args.data or args.snapshot or args.json_lines:
+    """Print the numbers of every held-out split, or of every task."""
+    chosen = (args.split, args.suite, args.most, args.shift, args.features)
+    if args.task or args.data or args.snapshot or args.json_lines or any(chosen):
         return _run_tasks(args)
     from trainer.inference.model_cache import OpenModels
 
@@ -139,12 +140,12 @@ def _task_text(done: Evaluated) -> str:
     lines = [f"{head}, n = {record.n:,}{drawn}{asked}", *(f"  {words}" for words in told(record))]
     for name, value in record.metrics.items():
         known = metric(f"val/{name}")
-        lines.append(f"  {known.label:<36}{known.text(value):>12}")
+        lines.append(f"  {known.on(done.split, record.n):<48}{known.text(value):>12}")
     return "\n".join([*lines, ""])
 
 
 def told(record: TaskRecord) -> list[str]:
-    """How a task was measured, where that is not said by its name: the classes asked for, labels, what probes read."""
+    """Return measurement details that a task's name does not tell: its classes, labels, and probe training data."""
     details = record.details
     words = []
     if seen := details.get("trained_on"):
@@ -162,7 +163,7 @@ def told(record: TaskRecord) -> list[str]:
 
 
 def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | None = None) -> list[dict[str, Any]]:
-    """One entry a held-out split, in the manner of CLIP_benchmark: dataset, model, task, n, metrics.
+    """Return one entry per held-out split in CLIP_benchmark format: dataset, model, task, n, metrics.
 
     Args:
         workspace: Where the run and the decoded images are.
@@ -208,7 +209,7 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
 
 
 def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder, name: str) -> None:
-    """Raises DataError where the folder holds images that the run was trained on."""
+    """Raise DataError if the folder contains images that the run was trained on."""
     from trainer.data import DataError
     from trainer.data.dataset_index import listing
     from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
@@ -235,7 +236,7 @@ def _loaded(workspace: Workspace, choice: config.Data, opened: OpenModel) -> Dat
 
 
 def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
-    """The numbers for a terminal, a column a split."""
+    """Format the numbers for a terminal, one column per split."""
     from trainer.metrics import metric
 
     lines = [f"{row.name}, {results[0]['pretrained']}"]
@@ -245,18 +246,18 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
         lines += ["", f"{head}, zero-shot of {about}" if about else head]
         for name, value in result["metrics"].items():
             known = metric(f"val/{name}")
-            lines.append(f"  {known.label:<28}{known.text(value):>12}")
+            lines.append(f"  {known.on(result['split'], result['n']):<48}{known.text(value):>12}")
     return "\n".join(lines)
 
 
 class Telling:
-    """Progress on stderr: one line that changes on a terminal, else a line now and then."""
+    """Progress on stderr: one updated line on a terminal, else an occasional new line."""
 
     def __init__(self) -> None:
         self._told = time.monotonic()
 
     def __call__(self, share: float, note: str) -> None:
-        """Tells it where it is time to."""
+        """Print the progress if it is due."""
         if sys.stderr.isatty():
             tell(share, note)
         elif time.monotonic() - self._told >= SILENT_S:

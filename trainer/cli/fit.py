@@ -1,4 +1,4 @@
-"""`trainer fit`: trains a run, here or in the background."""
+"""`trainer fit`: trains a run, in this process or in the background."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ HELP = "train a run: one that exists, or a new one from a preset or a file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which run, what to change in it, and where to train it."""
+    """Add the run, changes to its configuration, and where to train it."""
     parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder of a run that exists")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", metavar="NAME", help="make a new run from a preset: clip-scenes, cloob-scenes, ...")
@@ -36,11 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimizer.batch_size=64; repeatable"
     )
+    parser.add_argument(
+        "--measure", action="store_true", help="make no run: say what it would take, by three real steps"
+    )
     parser.add_argument("--detach", action="store_true", help="train in the background and return at once")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Makes the run if it is new, trains it, and says how it ended."""
+    """Create the run if it is new, train it, and report how it ended."""
     from trainer.config import ConfigError
 
     workspace: Workspace = args.workspace
@@ -52,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.run and changes:
         raise ConfigError("A run that exists keeps its configuration; make a new one with --preset or --config.")
+    if args.measure:
+        return _measure(args)
     if args.run:
         workspace.check_there()
     number = workspace.runs.get(args.run).id if args.run else _create(workspace, args)
@@ -75,50 +79,42 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _measure(args: argparse.Namespace) -> int:
+    from trainer.cli.data import print_progress
+    from trainer.training.cost import measure_cost
+
+    wanted = args.workspace.runs.config_of(args.workspace.runs.get(args.run).id) if args.run else configured(args)
+    cost = measure_cost(wanted, args.workspace.folder, print_progress())
+    gpu = f" and {cost.gpu_mib:,.0f} MiB of the GPU" if cost.gpu_mib is not None else ""
+    text = (
+        f"{cost.steps:,} steps of {cost.step_s:.2f} s on {cost.device} are {cost.train_s / 60:,.1f} min without "
+        f"evaluations; {cost.memory_mib:,.0f} MiB of memory{gpu}, {cost.disk_mib:,.0f} MiB on disk."
+    )
+    print(json.dumps(cost.fields) if args.json else text)
+    return 0
+
+
 def configured(args: argparse.Namespace) -> config.Run:
-    """The run that the arguments describe, checked.
+    """Return the validated run that the arguments describe.
 
     Raises:
         ConfigError: It cannot be run; the message names the field.
     """
-    from dataclasses import replace
-
-    from trainer import catalog, config
-    from trainer.analysis.progress import silent
-    from trainer.data.fitting_run import PRESET, fitting_run, named_after
-    from trainer.format_detection import answered
-
-    run = config.read(args.config) if args.config else catalog.preset(args.preset or PRESET)
-    if args.data:
-        data = answered(args.data, args.set)
-        run = replace(run, data=data, name=named_after(data, run.objective.kind))
-    if args.folder:
-        run = replace(run, data=config.Folder(path=args.folder))
-    if args.table:
-        run = replace(run, data=config.Table(path=args.table))
-    if args.name:
-        run = replace(run, name=args.name)
-    run = _changed(run, args.set)
-    run = replace(run, data=config.absolute(run.data))
-    if args.data and not (args.preset or args.config):
-        config.check(run)
-        run = fitting_run(run, args.workspace.folder, silent)
-        # What was asked for stays; a kind of objective or towers is there already.
-        run = _changed(run, [change for change in args.set if change.partition("=")[0].strip() not in config.SECTIONS])
-        run = replace(run, data=config.absolute(run.data))
-    config.check(run)
-    return run
-
-
-def _changed(run: config.Run, changes: Sequence[str]) -> config.Run:
     from trainer import config
+    from trainer.data.new_run import new_run
 
-    for change in changes:
-        field, equals, value = change.partition("=")
-        if not equals:
-            raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimizer.batch_size=64.")
-        run = config.replace(run, field.strip(), value.strip())
-    return run
+    data: config.Data | None = None
+    if args.folder or args.table:
+        data = config.Folder(path=args.folder) if args.folder else config.Table(path=args.table)
+    return new_run(
+        args.workspace.folder,
+        preset=args.preset or "",
+        file=args.config,
+        path=args.data or "",
+        data=data,
+        name=args.name or "",
+        changes=args.set,
+    )
 
 
 def _create(workspace: Workspace, args: argparse.Namespace) -> int:

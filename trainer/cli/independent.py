@@ -1,4 +1,4 @@
-"""`trainer independent`: one more snapshot of runs on Scenes, of pairs whose attributes are independent."""
+"""`trainer independent`: embeds pairs with independent attributes for runs on Scenes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ HELP = "embed Scenes with independent attributes, to compare runs trained with a
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs and their step."""
+    """Add the runs and their step."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="number, name or folder")
     parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoints (last)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the snapshots and prints their folders."""
+    """Write the snapshots and print their folders."""
     from trainer.evaluation.independent import embed_independent
     from trainer.inference.model_cache import OpenModels
     from trainer.render_mpl.files import json_text

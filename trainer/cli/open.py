@@ -1,4 +1,4 @@
-"""`trainer open`: makes a published model a run, to look at data with it and to compare it, without training."""
+"""`trainer open`: imports a published model as a run, for inspection and comparison without training."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import argparse
 import contextlib
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from trainer import config
 
 GROUP = "Train"
 HELP = "open a pretrained model as a run that every view takes, without training anything"
+FEW: Final = 256
+"""Pairs of each split of the Scenes that a model is opened with where no data are named."""
+INTERRUPTED: Final = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which model, what data to look at with it, and where."""
+    """Add the model, the data to inspect with it, and where to open it."""
     parser.add_argument(
         "model",
         metavar="MODEL",
@@ -25,7 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     data = parser.add_mutually_exclusive_group()
     data.add_argument("--data", metavar="PATH", help="folder, table or tar to look at; it is recognized")
-    data.add_argument("--preset", metavar="NAME", help="the data of a preset (default: Scenes)")
+    data.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="the data of a preset, scenes among them (default: few Scenes, 256 of each split, which are drawn soon)",
+    )
     data.add_argument("--like", metavar="RUN", help="the data of another run, to compare the two")
     parser.add_argument("--name", default="", help="name of the run (default: the model's)")
     parser.add_argument(
@@ -35,10 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Makes the run, opens it here or in the background, and says how it went."""
+    """Create the run, open it here or in the background, and report the result."""
     workspace = args.workspace
     made = _configured(args)
     number = workspace.runs.create(made)
+    code = 0
     if args.detach:
         from trainer.scheduling.launch import start_detached
 
@@ -55,12 +63,15 @@ def run(args: argparse.Namespace) -> int:
         shown = [f"{one.dataset} {one.split}" for one in workspace.results.snapshots(number)]
         answer = {"id": number, "name": row.name, "status": row.status, "snapshots": shown}
         text = f"Run {number} ({row.name}): {row.status}, embeddings of {', '.join(shown) or 'nothing'}."
+        if row.status == "stopped":
+            text += f" `trainer resume {number}` opens it."
+            code = INTERRUPTED
     print(json.dumps(answer) if args.json else text)
-    return 0
+    return code
 
 
 def _configured(args: argparse.Namespace) -> config.Run:
-    """The run that the arguments describe, checked.
+    """Return the validated run that the arguments describe.
 
     Raises:
         Problem: The model or the data cannot be opened.
@@ -71,13 +82,13 @@ def _configured(args: argparse.Namespace) -> config.Run:
     from trainer.format_detection import answered
     from trainer.pretrained import model_of, run_of
 
-    data: config.Data = config.Scenes()
+    data: config.Data = config.Scenes(train_pairs=FEW, heldout_pairs=FEW)
     if args.data:
         data = answered(args.data, args.set)
     elif args.like:
         data = args.workspace.runs.config_of(args.workspace.runs.get(args.like).id).data
-    elif args.preset and args.preset != "scenes":
-        data = catalog.preset(args.preset).data
+    elif args.preset:
+        data = config.Scenes() if args.preset == "scenes" else catalog.preset(args.preset).data
     model = model_of(args.model)
     made = run_of(model, data, name=args.name, cache=args.workspace.folder / "cache", progress=lambda share, note: None)
     for change in args.set:

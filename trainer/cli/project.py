@@ -1,4 +1,4 @@
-"""`trainer project`: the picture of a run's embeddings in the plane, as an array."""
+"""`trainer project`: writes a 2-D projection of a run's embeddings as an array."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ METHODS = ("pca", "umap", "tsne", "pacmap", "file")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The run, which of its snapshots, and how to place the points."""
-    from trainer.cli.export import add_view_arguments
+    """Add the run, its snapshot, and the placement of points."""
+    from trainer.cli.export import add_split_arguments, step_or_last
 
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
-    add_view_arguments(parser)
+    view = parser.add_argument_group("which embeddings")
+    view.add_argument("--step", type=step_or_last, default=None, metavar="N|last", help="step of the snapshot (last)")
+    add_split_arguments(view)
     add_placement_arguments(parser)
     parser.add_argument("--onto", metavar="RUN", help="align the layout with this run's")
     parser.add_argument("--place", type=Path, metavar="FILE.npy", help="place these new image vectors on the layout")
@@ -33,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
-    """Method and parameters."""
+    """Add method and parameters."""
     group = parser.add_argument_group("how points are placed")
     group.add_argument("--method", choices=METHODS, default="pca", help="how points are placed (pca)")
     group.add_argument("--neighbors", type=int, default=15, help="size of a neighborhood; t-SNE: the perplexity (15)")
@@ -48,7 +50,7 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def placement_of(args: argparse.Namespace) -> PointPlacement:
-    """The placement the arguments choose.
+    """Return the placement in the arguments.
 
     Raises:
         ProjectError: The method `file` without a file.
@@ -69,7 +71,7 @@ def placement_of(args: argparse.Namespace) -> PointPlacement:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints where the points are: rows of the images, then of the texts."""
+    """Print the file with the points: rows of the images, then of the texts."""
     from trainer.charts.snapshots import choose_snapshot
     from trainer.cli.export import tell
     from trainer.projection import layout_file

@@ -1,4 +1,4 @@
-"""`trainer queue`: runs that wait for their turn, and the process that starts them without a window."""
+"""`trainer queue`: manages waiting runs, and the process that starts them without a window."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ trainer queue run [--detach]                              start them, each in it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The action and what it needs."""
+    """Add the action and its arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = _EXAMPLES.strip()
     actions = ("list", "add", "move", "set", "remove", "slots", "hold", "go", "run")
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does the action, then says how the queue stands."""
+    """Run the action, then print the state of the queue."""
     workspace: Workspace = args.workspace
     workspace.reconcile()
     done = {"add": _add, "move": _move, "set": _set, "remove": _remove, "slots": _slots, "run": _run}.get(args.action)
@@ -107,7 +107,7 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _grid(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Field -> its values of all `--grid`, each once: `beta=4` and then `beta=8` are `beta=4,8`."""
+    """Return field -> unique values of all `--grid`: `beta=4` and then `beta=8` equal `beta=4,8`."""
     from trainer.config import grid
 
     found: dict[str, tuple[str, ...]] = {}
@@ -135,7 +135,7 @@ def _template(args: argparse.Namespace) -> tuple[config.Run, str]:
 
 
 def _other(args: argparse.Namespace) -> int | None:
-    """The run that is to be waited for."""
+    """Return the run to wait for."""
     return None if args.after in (None, "0") else args.workspace.runs.get(args.after).id
 
 

@@ -1,4 +1,4 @@
-"""`trainer report`: a comparison of runs on one page that needs nothing else, or in a folder with every file."""
+"""`trainer report`: writes a comparison of runs as a self-contained page, or as a folder with every file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.cli import compare
-from trainer.cli.analyze import similarity
+from trainer.cli._chart_kinds import export_files
 from trainer.cli.export import SnapshotChoice
-from trainer.cli.export import calibration as export_calibration
-from trainer.cli.export import curves as export_curves
 from trainer.cli.export import map as export_map
-from trainer.cli.export import prompts as export_prompts
-from trainer.cli.export import similarity as export_similarity
 from trainer.errors import UserError
 from trainer.store import write_atomically
 
@@ -44,17 +40,17 @@ _CURVES = (
 
 
 class ReportError(UserError):
-    """The report cannot be written; the message says where and what to choose."""
+    """The report cannot be written; the message names the path and what to choose."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs and where to."""
+    """Add the runs and the output."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE|DIR", help="one .html, or a folder")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the page or the folder and prints where it is."""
+    """Write the page or the folder and print its location."""
     from trainer.render_mpl.files import json_text
 
     values = write_report(args.workspace, args.runs, args.out)
@@ -63,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, title: str = "") -> dict[str, Any]:
-    """Writes the report; returns what `metrics.json` holds, and where the report is.
+    """Write the report and return the contents of `metrics.json` and the report's location.
 
     Args:
         workspace: Where the runs are.
@@ -89,6 +85,7 @@ def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, 
 
 
 def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path, title: str) -> dict[str, Any]:
+    from trainer.charts.comparison import CHART as COMPARISON
     from trainer.charts.comparison import comparison
     from trainer.render_mpl.files import json_text
     from trainer.render_mpl.report import Report, page
@@ -101,8 +98,8 @@ def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path,
         figures = _figures(workspace, rows, folder)
         more, left_out = _zero_shot(workspace, rows, folder)
         figures += more
-        for name in ("comparison.md", "comparison.csv"):
-            compare.write_table(folder / name, table)
+        tables = [folder / name for name in ("comparison.md", "comparison.csv")]
+        compare.write_table(tables, COMPARISON, table, COMPARISON.settings())
         values = _metrics(workspace, rows, table)
         (folder / "metrics.json").write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
         report = Report(
@@ -121,6 +118,7 @@ def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path,
 
 
 def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
+    from trainer.charts.curves import CurveSettings
     from trainer.render_mpl.report import ReportFigure
 
     refs = [row.id for row in rows]
@@ -128,13 +126,14 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
     metrics = [name for name in _CURVES if name in logged]
     figures = []
     if metrics:
-        line = export_curves.write(workspace, refs, metrics, _files(folder, "curves"))
+        settings = CurveSettings(metrics=tuple(metrics))
+        line = export_files(workspace, "curves", refs, _files(folder, "curves"), settings)
         text = "Held-out metrics share an axis; losses of different objectives are different quantities and do not."
         figures.append(ReportFigure("curves", "Training curves", text, line))
     paired = _paired(workspace, rows)
     if not paired:
         return figures + _maps(workspace, rows, folder)
-    line = export_similarity.write(workspace, paired, _files(folder, "similarity"), view=SnapshotChoice())
+    line = export_files(workspace, "similarity", paired, _files(folder, "similarity"))
     text = (
         "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
         "captions. AUC, d′ and overlap say how well the two can be told apart; dashed lines are means."
@@ -146,7 +145,7 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
 def _zero_shot(
     workspace: Workspace, rows: list[RunRow], folder: Path
 ) -> tuple[list[ReportFigure], list[tuple[str, str]]]:
-    """Figures that need a checkpoint, and why one could not be drawn."""
+    """Return figures that need a checkpoint, and why any could not be drawn."""
     from trainer.render_mpl.report import ReportFigure
 
     paired = _paired(workspace, rows)
@@ -156,21 +155,18 @@ def _zero_shot(
             "Calibration of zero-shot probabilities",
             "Whether confidence means accuracy, at the temperature of training; the cross is the temperature that fits "
             "best on these same images.",
-            export_calibration.write,
         ),
         (
             "prompts",
             "Prompt templates and classes",
             "Accuracy of each class with each template alone, as points above or below the mean of all templates.",
-            export_prompts.write,
         ),
     )
     figures, left_out = [], []
-    for stem, title, text, write in kinds if paired else ():
+    for stem, title, text in kinds if paired else ():
         try:
-            figures.append(
-                ReportFigure(stem, title, text, write(workspace, paired, _files(folder, stem), view=SnapshotChoice()))
-            )
+            line = export_files(workspace, stem, paired, _files(folder, stem))
+            figures.append(ReportFigure(stem, title, text, line))
         except UserError as problem:
             left_out.append((title, str(problem)))
     return figures, left_out
@@ -199,7 +195,7 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
 
 
 def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
-    """The column of classes, if every run's items have one that tells them apart."""
+    """Return the class column if every run's items have one that distinguishes them."""
     from trainer.charts.map import color_columns
     from trainer.charts.snapshots import choose_snapshot
     from trainer.store import read_snapshot
@@ -209,7 +205,7 @@ def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
 
 
 def _paired(workspace: Workspace, rows: list[RunRow]) -> list[int]:
-    """The runs that embed both images and texts, which alone have matched pairs."""
+    """Return the runs that embed both images and texts, since only these have matched pairs."""
     return [row.id for row in rows if workspace.runs.config_of(row.id).objective.towers == "both"]
 
 
@@ -218,7 +214,7 @@ def _files(folder: Path, stem: str) -> list[Path]:
 
 
 def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dict[str, Any]:
-    from trainer.render_mpl.comparison import as_values
+    from trainer.charts.comparison import as_values
 
     paired = _paired(workspace, rows)
     return {
@@ -226,13 +222,13 @@ def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dic
         "version": importlib.metadata.version("contrastive-explorer"),
         "runs": [_run_values(workspace, row) for row in rows],
         "comparison": as_values(table),
-        "similarity": similarity.values(workspace, paired, view=SnapshotChoice()) if paired else {},
+        "similarity": _numbers(workspace, "similarity", paired) if paired else {},
         "geometry": _numbers(workspace, "geometry", paired) if paired else {},
     }
 
 
 def _numbers(workspace: Workspace, kind: str, runs: Sequence[int]) -> list[dict[str, Any]]:
-    """What `trainer analyze KIND` gives of these runs."""
+    """Return the values of `trainer analyze KIND` for these runs."""
     from trainer.charts.registry import load
     from trainer.charts.spec import Request, targets_of
 

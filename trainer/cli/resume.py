@@ -1,4 +1,4 @@
-"""`trainer resume`: goes on with a run that ended early, in the background."""
+"""`trainer resume`: resumes a run that ended early, in the background."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HELP = "go on with a stopped, failed or interrupted run, or branch off a kept ch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the run and where to train it."""
+    """Add the run and where to train it."""
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
     parser.add_argument("--step", type=int, metavar="N", help="branch: a new run goes on from this kept checkpoint")
     parser.add_argument("--as", dest="name", metavar="NAME", help="name of the branch")
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Starts the run again."""
+    """Resume the run."""
     from trainer.scheduling import launch
 
     workspace = args.workspace

@@ -1,4 +1,4 @@
-"""`trainer runs`: the table of runs, one run whole, and renaming, deleting, restoring, purging."""
+"""`trainer runs`: lists runs, shows one in full, and renames, deletes, restores or purges it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ACTIONS: Final = ("list", "show", "rename", "delete", "restore", "purge", "impo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the action, the run it is about, and its new name."""
+    """Add the action, its run, and the new name."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = (
         "trainer runs                      all runs\n"
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does the action and prints what came of it."""
+    """Run the action and print its result."""
     from trainer.store import StoreError
 
     if args.action != "list" and args.run is None:
@@ -99,7 +99,7 @@ def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[s
 
 
 def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str, Any]]:
-    """Asks the run's trainer for something; a run that has ended is started again by `resume`."""
+    """Send a request to the run's trainer; `resume` restarts a run that has ended."""
     from trainer.scheduling import launch
 
     if not workspace.is_alive(row.id):
@@ -112,14 +112,14 @@ def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str
 
 
 def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:
-    """Of the runs whose trainer lives and does not answer: why, and what to do."""
+    """Return why each live trainer that does not respond is silent, and what to do."""
     from trainer.scheduling.unresponsive import why_silent
 
     return {row.id: words for row in rows if row.active and (words := why_silent(workspace, row.id))}
 
 
 def _table(rows: list[RunRow], silent: dict[int, str]) -> str:
-    from trainer.metrics import metric
+    from trainer.metrics import headline_name, metric
 
     if not rows:
         return "No runs here yet. Start the two demo runs: trainer demo."
@@ -133,9 +133,9 @@ def _table(rows: list[RunRow], silent: dict[int, str]) -> str:
         lines.append((str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s)))
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
-    names = sorted({metric(row.metric).label for row in rows})
+    names = sorted({headline_name(row.metric, row.facts) for row in rows})
     told = "".join(f"\nRun {run} does not answer. {words}" for run, words in silent.items())
-    return f"{text}\nLast and best are of: {', '.join(names)}.{told}"
+    return f"{text}\nLast and best are of: {'; '.join(names)}.{told}"
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:
@@ -169,7 +169,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
 
 
 def _sittings(row: RunRow) -> list[str]:
-    """A line for each time the run was trained: when, from which step, on what, by which source."""
+    """Return one line per training session: when, from which step, on what device, by which source."""
     from trainer.training import provenance
     from trainer.untrusted.files import spelled
 
@@ -189,12 +189,12 @@ def _sittings(row: RunRow) -> list[str]:
 
 
 def joined(words: list[str]) -> str:
-    """The words as one line for a shell of this system."""
+    """Join the words to a command line for this system's shell."""
     return shell.join(words)
 
 
 def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:
-    """What the snapshots take on the disk, and what of it their features take, where there are any."""
+    """Return the disk space of the snapshots, and of their features if there are any."""
     from trainer.store.snapshot_files import snapshot_bytes
 
     sizes = [snapshot_bytes(one.folder) for one in workspace.results.snapshots(row.id)]

@@ -1,4 +1,4 @@
-"""`trainer saliency`: where in an image each run sees a caption."""
+"""`trainer saliency`: computes the image regions that each run associates with a caption."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.cli.export import add_step_b, words_of_b
-from trainer.errors import UserError
+from trainer.cli.export import add_step_argument, step_words
 from trainer.untrusted import shell
 
 if TYPE_CHECKING:
@@ -19,38 +18,33 @@ GROUP = "Look"
 HELP = "show where in an image each run sees a caption"
 
 
-class SaliencyError(UserError):
-    """Nothing was asked for; the message says what to add."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Runs, image, caption, how, where to."""
+    """Add runs, image, caption, method and output."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
     parser.add_argument("--image", required=True, type=Path, metavar="FILE", help="image file")
     parser.add_argument("--caption", required=True, metavar="TEXT", help="the caption whose parts are looked for")
     parser.add_argument("--method", choices=("occlusion", "gradient"), default="occlusion", help="how (occlusion)")
     parser.add_argument("--grid", type=int, default=12, metavar="N", help="cells a side (12)")
-    parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
-    add_step_b(parser)
+    add_step_argument(parser, "checkpoints")
     parser.add_argument(
         "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the cosines and how far the runs agree; writes files if asked."""
-    from trainer.charts.snapshots import sides
+    """Print the cosines and the agreement of the runs; write files if requested."""
+    from trainer.charts.spec import targets_of
     from trainer.render_mpl import saliency as figure
     from trainer.render_mpl.files import check_suffixes, json_text, write_figure
 
     check_suffixes(args.out)
-    runs, steps = zip(*sides(args.runs, args.step, args.step_b), strict=True)
+    targets = targets_of(args.runs, args.step)
+    runs, steps = [target.run for target in targets], [target.step for target in targets]
     chart = collect(args.workspace, runs, args.image, args.caption, method=args.method, grid=args.grid, steps=steps)
     if args.out:
         words = ["trainer", "saliency", *map(str, args.runs), "--image", str(args.image), "--caption", args.caption]
-        options = {"step": args.step, **words_of_b(args.step_b)}
-        words += [part for name, step in options.items() if step is not None for part in (f"--{name}", str(step))]
-        words += ["--method", args.method, "--grid", str(args.grid), "--out", *(file.name for file in args.out)]
+        words += [*step_words(args.step), "--method", args.method, "--grid", str(args.grid)]
+        words += ["--out", *(file.name for file in args.out)]
         write_figure(
             args.out,
             figure=lambda: figure.draw(chart),
@@ -72,7 +66,7 @@ def collect(
     grid: int = 12,
     steps: Sequence[int | None] = (),
 ) -> SaliencyChart:
-    """The maps of `runs`, each at its own of the `steps` (left out: its last).
+    """Return the maps of `runs`, each at its own of the `steps` (default: its last).
 
     Raises:
         Problem: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
@@ -109,7 +103,7 @@ def collect(
 
 
 def document(chart: SaliencyChart) -> dict[str, object]:
-    """What `--json` prints."""
+    """Return the output of `--json`."""
     runs = [
         {"run": run.run, "name": run.name, "step": run.step, "cosine": run.cosine, "cells": run.cells.tolist()}
         for run in chart.runs
@@ -119,7 +113,7 @@ def document(chart: SaliencyChart) -> dict[str, object]:
 
 
 def as_text(chart: SaliencyChart) -> str:
-    """For a terminal: cosine, and the cell that matters most, of each run."""
+    """Format cosine and most important cell of each run, for a terminal."""
     lines = []
     for run in chart.runs:
         place = int(run.cells.argmax())

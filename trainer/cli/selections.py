@@ -1,4 +1,4 @@
-"""`trainer selections`: the named selections of pairs: list, keep, export, delete."""
+"""`trainer selections`: lists, saves, exports and deletes named selections of pairs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HELP = "list named selections of pairs, write one as Parquet, CSV or list of ima
 
 
 class SelectionProblem(UserError):
-    """What the command lacks."""
+    """The command lacks an argument."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do, with which selection."""
+    """Add the action and its selection."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = (
         "trainer selections                                     all named selections\n"
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does it, and prints what is there now or was written."""
+    """Run the action, and print the selections or the file written."""
     from trainer.render_mpl.files import json_text
 
     if args.action != "list" and not args.name:

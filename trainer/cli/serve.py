@@ -1,4 +1,4 @@
-"""`trainer serve`: the process behind the window's questions."""
+"""`trainer serve`: the process that answers the window's requests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LONG_NICENESS: Final = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The workspace is all it needs."""
+    """Add the arguments, of which only the workspace is required."""
     parser.add_argument("--long", action="store_true", help="lower this process's priority (one long request)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serves until standard input closes."""
+    """Serve until standard input closes."""
     from trainer.server.handlers import RequestHandlers
     from trainer.server.protocol import serve, take_stdout
 
@@ -35,6 +35,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def give_way() -> None:
-    """Lets every other process go first, where the system knows how."""
+    """Lower the priority of this process where the system supports it."""
     if hasattr(os, "nice"):
         os.nice(LONG_NICENESS)

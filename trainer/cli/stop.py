@@ -11,7 +11,7 @@ HELP = "stop runs after the step or epoch they are in, leaving a checkpoint"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the runs and how long to wait."""
+    """Add the runs and the timeout."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="number, name or folder")
     parser.add_argument("--after", choices=("step", "epoch"), default="step", help="when to stop (default: step)")
     parser.add_argument("--kill", action="store_true", help="end at once; what follows the last checkpoint is lost")
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Asks all, then waits for each; 1 when one is still running."""
+    """Ask all to stop, then wait for each; return 1 if one is still running."""
     import time
 
     from trainer.scheduling import launch

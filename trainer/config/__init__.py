@@ -1,11 +1,11 @@
-"""What a run is made of: one frozen dataclass per choice, TOML both ways.
+"""The configuration of a run: one frozen dataclass per choice, convertible to and from TOML.
 
 The classes are the registry. The *New run* form, `trainer fit --set` and the preset files are all read off
 their fields; a new objective is one class in `trainer.config.objectives`, one function in `trainer.losses`, and
 one line in `trainer.methods`. Nothing here imports torch.
 """
 
-from trainer.config.checking import check, problems
+from trainer.config.checking import check, faults, problems
 from trainer.config.data import (
     ClassFolder,
     Data,
@@ -51,6 +51,7 @@ __all__ = [
     "data_name",
     "dataset_name",
     "difference",
+    "faults",
     "field_type",
     "flatten",
     "from_dict",

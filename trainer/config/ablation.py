@@ -1,4 +1,4 @@
-"""The four-way ablation of CLOOB's paper: with and without the retrieval, with and without the other bound."""
+"""The four-way ablation of CLOOB's paper: with and without Hopfield retrieval, InfoNCE and InfoLOOB."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOUR: Final = (("InfoNCE", Clip), ("InfoNCE + Hopfield", HopfieldInfoNce), ("Inf
 
 
 def four_way(run: Run) -> tuple[Run, ...]:
-    """`run` with each of the four objectives in its default settings, named after it; all else stays.
+    """Return `run` with each of the four objectives in its default settings and named after it.
 
     Raises:
         ConfigError: One of them cannot be trained as configured.

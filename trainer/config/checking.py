@@ -1,4 +1,4 @@
-"""What makes a run impossible, said before it starts."""
+"""Validate a run before it starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
 from trainer.config.model import Model, OpenClip
-from trainer.config.objectives import Byol, Labeled, Pcl, SimSiam, Word2Vec
+from trainer.config.objectives import Byol, Labeled, Moco, Pcl, SimSiam, Swav, Word2Vec
 from trainer.config.run import SECTIONS, Run
 from trainer.config.run_name import name_fault
 
@@ -16,7 +16,7 @@ _NOUNS: Final = {Folder: "folder", ClassFolder: "folder", Table: "table", Shards
 
 
 def check(run: Run) -> None:
-    """Checks what types and bounds cannot: choices that contradict each other.
+    """Check what types and bounds cannot express: contradictory choices.
 
     Raises:
         ConfigError: Names the fields, the cause, and what to choose instead.
@@ -32,7 +32,7 @@ def check(run: Run) -> None:
 
 
 def _check_model(model: Model) -> None:
-    """Checks that the towers can be built as far as their fields tell."""
+    """Check that the towers can be built, as far as their fields tell."""
     if isinstance(model, OpenClip):
         if not model.name.strip():
             raise ConfigError("model.name is empty: name an architecture such as RN50, or a folder or file of weights.")
@@ -40,16 +40,23 @@ def _check_model(model: Model) -> None:
     if model.text_width % model.text_heads:
         raise ConfigError(
             f"model.text_heads {model.text_heads} does not divide model.text_width {model.text_width}: "
-            "choose a divisor, 4 fits most widths."
+            "choose a divisor, 4 fits most widths.",
+            better=_divisor(model.text_width, model.text_heads),
         )
     if model.image_tower == "vit" and model.image_size % model.patch_size:
-        raise ConfigError(f"model.patch_size {model.patch_size} does not divide model.image_size {model.image_size}.")
+        raise ConfigError(
+            f"model.patch_size {model.patch_size} does not divide model.image_size {model.image_size}.",
+            better=_divisor(model.image_size, model.patch_size),
+        )
     if model.image_tower == "resnet" and model.image_size % 32:
-        raise ConfigError(f"model.image_size {model.image_size} must be a multiple of 32 for the ResNet tower.")
+        raise ConfigError(
+            f"model.image_size {model.image_size} must be a multiple of 32 for the ResNet tower.",
+            better=max(32, round(model.image_size / 32) * 32),
+        )
 
 
 def _check_data(data: Data) -> None:
-    """Checks that the data are named, and that a caption has room for the class."""
+    """Check that the data are given, and that the caption template has a placeholder for the class."""
     for name in ("path", "name"):
         if not getattr(data, name, "given").strip():
             raise ConfigError(f"data.{name} is empty: choose the {_NOUNS[type(data)]} to train on.")
@@ -72,62 +79,103 @@ def _is_encoding(name: str) -> bool:
 
 
 def _check_objective(run: Run) -> None:
-    """Checks the objective against the batches it gets."""
+    """Check the objective against its batches."""
     objective, size = run.objective, run.optimizer.batch_size
     if isinstance(run.model, OpenClip) and objective.towers == "words":
         raise ConfigError(f"model open_clip has no use in {objective.label}, which learns from captions: choose tiny.")
     frozen = getattr(run.model, "freeze", "none")
     if frozen == "image" and objective.towers == "image":
         raise ConfigError(f"model.freeze image leaves {objective.label} nothing to train: choose none.")
-    if isinstance(objective, Pcl) and objective.queue % size:
+    if isinstance(objective, Moco | Pcl) and objective.queue % size:
+        better = max(1, round(objective.queue / size)) * size
         raise ConfigError(
             f"objective.queue {objective.queue} must be a multiple of optimizer.batch_size {size}, whole batches "
-            f"enter and leave it: choose {max(1, round(objective.queue / size)) * size}."
+            f"enter and leave it: choose {better}.",
+            better=better,
+        )
+    if isinstance(objective, Swav) and objective.prototypes > size:
+        raise ConfigError(
+            f"objective.prototypes {objective.prototypes} are more than the {size} pairs of a batch, which cannot be "
+            f"shared out evenly among them: choose at most {size}.",
+            better=size,
         )
     if isinstance(objective, Labeled) and (size % objective.per_class or size < 2 * objective.per_class):
         raise ConfigError(
             f"objective.per_class {objective.per_class} must divide optimizer.batch_size {size} at least twice: "
-            "a batch needs positives of two classes. 4 fits most batches."
+            "a batch needs positives of two classes. 4 fits most batches.",
+            better=_divisor(size // 2, min(objective.per_class, size // 2)) if size % 2 == 0 else None,
         )
     _check_micro_batch(run)
     if isinstance(objective, Word2Vec) and run.optimizer.micro_batch:
         raise ConfigError(
             f"optimizer.micro_batch {run.optimizer.micro_batch} is of no use to {objective.label}, whose pairs of "
-            "words do not depend on each other: choose 0 and a smaller batch."
+            "words do not depend on each other: choose 0 and a smaller batch.",
+            better=0,
         )
 
 
 def _check_micro_batch(run: Run) -> None:
-    """Checks that parts of a batch have the gradient of the whole, and that none of them is a single row."""
+    """Check that micro-batches give the gradient of the whole batch, and that none is a single row."""
     objective, size, micro = run.objective, run.optimizer.batch_size, run.optimizer.micro_batch
     if not micro or micro >= size:
         return
     if isinstance(objective, SimSiam | Byol):
         raise ConfigError(
             f"optimizer.micro_batch {micro} would change the gradient of {objective.label}, whose projector and "
-            "predictor have batch norms that would see the micro-batch only: choose 0 and a smaller batch."
+            "predictor have batch norms that would see the micro-batch only: choose 0 and a smaller batch.",
+            better=0,
         )
     if micro == 1 or size % micro == 1:
         # Upwards until the parts are even enough: half the batch always is, unless it has three rows or fewer.
         better = next((m for m in range(micro + 1, size) if size % m != 1), 0)
         raise ConfigError(
             f"optimizer.micro_batch {micro} leaves a part of one row of optimizer.batch_size {size}, which batch norms "
-            f"cannot do with: choose {better}."
+            f"cannot do with: choose {better}.",
+            better=better,
         )
 
 
+def _divisor(whole: int, near: int) -> int:
+    """Return the divisor of `whole` nearest to `near`, the larger of two."""
+    return min((d for d in range(1, whole + 1) if whole % d == 0), key=lambda d: (abs(d - near), -d))
+
+
 def problems(run: Run) -> dict[str, str]:
-    """Field (dotted) -> what is wrong with it; empty when the run may start. For forms: every field at once."""
-    found: dict[str, str] = {}
+    """Return field (dotted) -> problem for all fields at once; empty if the run may start."""
+    return {name: str(error) for name, error in faults(run).items()}
+
+
+def faults(run: Run, pairs: int | None = None) -> dict[str, ConfigError]:
+    """Return the problems like `problems`, each with a value that fixes it if one is known.
+
+    Args:
+        run: Checked.
+        pairs: How many there are to train on, if that is known.
+    """
+    found: dict[str, ConfigError] = {}
     for name, section in [("", run), *((name, getattr(run, name)) for name in SECTIONS)]:
         for f in plain_fields(type(section)):
             try:
                 check_field(type(section), f, getattr(section, f.name), name)
             except ConfigError as error:
-                found[f"{name}.{f.name}" if name else f.name] = str(error)
+                found[f"{name}.{f.name}" if name else f.name] = error
     if not found:
         try:
             check(run)
+            _check_pairs(run, pairs)
         except ConfigError as error:
-            found[str(error).split()[0].rstrip(":")] = str(error)
+            found[str(error).split()[0].rstrip(":")] = error
     return found
+
+
+def _check_pairs(run: Run, pairs: int | None) -> None:
+    """Check that the pairs fill a batch, if there is training."""
+    size = run.optimizer.batch_size
+    if pairs is None or not run.optimizer.epochs or pairs >= size:
+        return
+    if pairs < 2:
+        raise ConfigError(f"data has {pairs} pairs to train on: add pairs, or hold out fewer.")
+    raise ConfigError(
+        f"optimizer.batch_size {size} is more than the {pairs:,} pairs to train on: choose at most {pairs:,}.",
+        better=1 << (pairs.bit_length() - 1),
+    )

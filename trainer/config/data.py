@@ -1,4 +1,4 @@
-"""Which pairs a run learns from."""
+"""The data that a run learns from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.untrusted import files as untrusted_files
 
 @dataclass(frozen=True, kw_only=True)
 class Scenes:
-    """The built-in pairs: two colored shapes in a spatial relation on a textured ground, drawn from a seed."""
+    """The built-in pairs: two colored shapes in a spatial relation on a textured ground, generated from a seed."""
 
     kind: ClassVar[str] = "scenes"
     label: ClassVar[str] = "Scenes"
@@ -36,7 +36,7 @@ class Scenes:
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """A folder of images with a `.txt` caption of the same name beside each."""
+    """A folder of images, each with a `.txt` caption of the same name."""
 
     kind: ClassVar[str] = "folder"
     label: ClassVar[str] = "Folder of images and captions"
@@ -112,7 +112,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassFolder:
-    """A folder with a folder of images per class; captions are made of the classes' names."""
+    """A folder with one folder of images per class; captions are made from class names."""
 
     kind: ClassVar[str] = "classes"
     label: ClassVar[str] = "Folder per class"
@@ -144,7 +144,7 @@ class ClassFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class Shards:
-    """Tar files in the WebDataset layout: members that share a name and differ in their ending are one pair."""
+    """Tar files in WebDataset format: members with the same name and different suffixes form a pair."""
 
     kind: ClassVar[str] = "webdataset"
     label: ClassVar[str] = "WebDataset tars"
@@ -169,7 +169,7 @@ class Shards:
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """A data set that torchvision knows by name; downloaded once."""
+    """A torchvision data set, downloaded once."""
 
     kind: ClassVar[str] = "torchvision"
     label: ClassVar[str] = "Data set by name"
@@ -190,7 +190,7 @@ class Named:
 
 @dataclass(frozen=True, kw_only=True)
 class HubDataset:
-    """A data set of the Hugging Face hub, or one that was saved to a folder."""
+    """A data set from the Hugging Face hub, or one that was saved to a folder."""
 
     kind: ClassVar[str] = "huggingface"
     label: ClassVar[str] = "Hugging Face data set"
@@ -217,12 +217,12 @@ PARTS: Final = ("train", "training", "test", "val", "validation")
 
 
 def dataset_name(folder: Path) -> str:
-    """What the data set in a folder is called: as the folder, or as the one above where it is a part."""
+    """Return the name of the data set in a folder: the folder's, or its parent's if it is a split."""
     return (folder.parent.name if folder.name.lower() in PARTS else "") or folder.name
 
 
 def data_name(data: Data) -> str:
-    """What the person calls it: the name of the data set, or of the folder, table or tars."""
+    """Return the name of the data set, or of the folder, table or tars."""
     if isinstance(data, Scenes):
         return data.label
     if isinstance(data, Named | HubDataset):
@@ -253,7 +253,7 @@ _PATHS: Final = ("path", "heldout_path", "root", "train_list", "heldout_list")
 
 
 def absolute(data: Data) -> Data:
-    """The data with absolute paths: a detached or resumed trainer may work in another folder."""
+    """Return the data with absolute paths, because a detached or resumed trainer may work in another folder."""
     paths = {name: getattr(data, name, "") for name in _PATHS}
     return replace(data, **{name: _absolute(path) for name, path in paths.items() if path.strip()})
 

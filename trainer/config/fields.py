@@ -1,4 +1,4 @@
-"""Fields that know how a form shows them and which values they take."""
+"""Dataclass fields with validation and form metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ KINDS: Final = {int: "a whole number", float: "a number", bool: "true or false",
 
 
 class ConfigError(UserError):
-    """A configuration that cannot be run; the message names the field, the cause and the next step."""
+    """An invalid configuration; the message names the field, the cause and the next step.
+
+    Attributes:
+        better: A value of the field that can be run, where one is known.
+    """
+
+    def __init__(self, words: str = "", better: Any = None) -> None:
+        super().__init__(words)
+        self.better = better
 
 
 def option(
@@ -28,29 +36,29 @@ def option(
     unit: str = "",
     advanced: bool = False,
 ) -> Any:
-    """A dataclass field that knows how a form shows it and which values it takes (bounds included)."""
+    """Return a dataclass field with form metadata and allowed values (bounds included)."""
     metadata = {"label": label, "help": help, "low": low, "high": high, "unit": unit, "advanced": advanced}
     return field(default=default, metadata=metadata)
 
 
 def field_type(owner: type, name: str) -> Any:
-    """The resolved annotation of a field (`int`, `float`, `bool`, `str`, or a `Literal`)."""
+    """Return the resolved annotation of a field (`int`, `float`, `bool`, `str`, or a `Literal`)."""
     return _field_types(owner)[name]
 
 
 @cache
 def _field_types(owner: type) -> dict[str, Any]:
-    """Every annotation of a class, resolved once: a form asks for each at every key that is typed."""
+    """Return all annotations of a class, cached because a form needs them with every keystroke."""
     return get_type_hints(owner)
 
 
 def plain_fields(cls: type) -> list[dataclasses.Field]:
-    """The fields that hold a value; those of a run that hold a section are left out."""
+    """Return the fields that hold a value, without those of a run that hold a section."""
     return [f for f in dataclasses.fields(cls) if "label" in f.metadata]
 
 
 def check_fields(section: Any, where: str) -> None:
-    """Checks the type and the bounds of every plain field of a section.
+    """Check the type and bounds of every plain field of a section.
 
     Raises:
         ConfigError: Names the first field that is wrong.
@@ -60,7 +68,7 @@ def check_fields(section: Any, where: str) -> None:
 
 
 def check_field(owner: type, f: dataclasses.Field, value: Any, where: str) -> None:
-    """Checks one value against the type and the bounds of its field.
+    """Check one value against the type and bounds of its field.
 
     Raises:
         ConfigError: It does not fit.
@@ -77,6 +85,6 @@ def check_field(owner: type, f: dataclasses.Field, value: Any, where: str) -> No
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{name} {value!r}: a finite number is needed.")
     if low is not None and value < low:
-        raise ConfigError(f"{name} {value!r} is too small: choose at least {low:g}.")
+        raise ConfigError(f"{name} {value!r} is too small: choose at least {low:g}.", better=hint(low))
     if high is not None and value > high:
-        raise ConfigError(f"{name} {value!r} is too large: choose at most {high:g}.")
+        raise ConfigError(f"{name} {value!r} is too large: choose at most {high:g}.", better=hint(high))

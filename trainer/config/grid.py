@@ -1,4 +1,4 @@
-"""Many runs from one: repeated over seeds, and over a grid of fields."""
+"""Create several runs from one: repeated over seeds, and over a grid of fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST: Final = 500
 
 
 def parse(text: str) -> tuple[str, tuple[str, ...]]:
-    """Field and values of `objective.beta=4,8,16`.
+    """Parse field and values of `objective.beta=4,8,16`.
 
     Raises:
         ConfigError: It is not written so.
@@ -31,7 +31,7 @@ def parse(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def repeated(run: Run, *, seeds: Sequence[int] = (), grid: Mapping[str, Sequence[str]] | None = None) -> list[Run]:
-    """`run` in every combination, each named after what sets it apart; seeds change fastest.
+    """Return `run` in every combination, each named after its differences; seeds vary fastest.
 
     A field that an objective does not have (beta of CLIP) is left out for that objective alone.
 
@@ -65,7 +65,7 @@ def repeated(run: Run, *, seeds: Sequence[int] = (), grid: Mapping[str, Sequence
 
 
 def _own(run: Run, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Those of the names that this run has a field for.
+    """Return those of the names for which this run has a field.
 
     Raises:
         ConfigError: Two names mean the same field.

@@ -1,4 +1,4 @@
-"""Which towers a run trains."""
+"""The towers that a run trains."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TinyTowers:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenClip:
-    """A model of the size that papers use: an architecture of open_clip by name, or a published model to go on from."""
+    """A full-size model: an open_clip architecture by name, or a published model to continue from."""
 
     kind: ClassVar[str] = "open_clip"
     label: ClassVar[str] = "open_clip or pretrained"

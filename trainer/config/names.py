@@ -1,4 +1,4 @@
-"""What people call a field, and what it is called in a run: one list for `--set`, `--grid` and the window's sheets."""
+"""Short names of fields: one list for `--set`, `--grid` and the window's dialogs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ WORDS: Final = {
 
 
 def meant(name: str, fields: Iterable[str]) -> str | None:
-    """The one of a run's dotted fields that `name` means, an objective's own `beta` first; None where it has none."""
+    """Return the run's dotted field that `name` refers to, an objective's own `beta` first; None if there is none."""
     there, dotted = set(fields), SHORT.get(name, name)
     return next((field for field in (dotted, _OF_PAPERS.get(dotted)) if field in there), None)
 
 
 def as_meant(name: str, field: str, value: str) -> str:
-    """The value as the field has it: a temperature as its inverse.
+    """Convert a value for the field: a temperature to its inverse.
 
     Raises:
         ConfigError: The temperature is no number above 0.
@@ -54,13 +54,13 @@ def as_meant(name: str, field: str, value: str) -> str:
 
 
 def in_a_word(name: str) -> str:
-    """The name as the names of runs tell it: `beta`, `batch`."""
+    """Return the short name used in names of runs: `beta`, `batch`."""
     dotted = SHORT.get(name, name)
     return WORDS.get(dotted, dotted.rpartition(".")[2])
 
 
 def unknown(name: str, fields: Iterable[str], *, of: str) -> ConfigError:
-    """Says that a run of `of` has no such field, and names those of that section, or of the run."""
+    """Return the error that a run of `of` has no such field, listing those of the section or the run."""
     every = list(fields)
     dotted = SHORT.get(name, name)
     section, _, _ = dotted.rpartition(".")

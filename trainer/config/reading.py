@@ -1,4 +1,4 @@
-"""Runs as TOML and as dotted fields, both ways."""
+"""Convert runs to and from TOML and dotted fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.untrusted import files as untrusted_files
 
 
 def to_toml(run: Run) -> str:
-    """The run as TOML: its plain fields first, then one table per section."""
+    """Return the run as TOML: its plain fields first, then one table per section."""
     document: dict[str, Any] = {f.name: getattr(run, f.name) for f in dataclasses.fields(run) if f.name not in SECTIONS}
     for name in SECTIONS:
         section = getattr(run, name)
@@ -26,7 +26,7 @@ def to_toml(run: Run) -> str:
 
 
 def from_toml(text: str, *, source: str = "configuration") -> Run:
-    """The run that `text` describes, checked field by field.
+    """Return the run in `text`, validated field by field.
 
     Raises:
         ConfigError: The text is no TOML, or names an unknown section, kind or field, or a value out of range.
@@ -39,7 +39,7 @@ def from_toml(text: str, *, source: str = "configuration") -> Run:
 
 
 def from_dict(document: dict[str, Any], *, source: str = "configuration") -> Run:
-    """The run that nested plain values describe; sections left out keep their defaults.
+    """Return the run described by nested plain values; missing sections keep their defaults.
 
     Raises:
         ConfigError: As `from_toml`.
@@ -56,7 +56,7 @@ def from_dict(document: dict[str, Any], *, source: str = "configuration") -> Run
 
 
 def read(path: Path) -> Run:
-    """The run in a TOML file.
+    """Read the run in a TOML file.
 
     Raises:
         ConfigError: The file cannot be read, or is not a run.
@@ -71,7 +71,7 @@ def read(path: Path) -> Run:
 
 
 def replace(run: Run, name: str, value: str) -> Run:
-    """`run` with one field changed: `optimizer.batch_size`, `objective.beta`, or `objective` for its kind.
+    """Return `run` with one field changed: `optimizer.batch_size`, `objective.beta`, or `objective` for its type.
 
     Raises:
         ConfigError: No such field, or the value does not fit it.
@@ -90,21 +90,21 @@ def replace(run: Run, name: str, value: str) -> Run:
 
 
 def _of_kind(now: Any, section: str, kind: str, dotted: str) -> Any:
-    """A section of another kind, its fields the usual ones; data stay where they lie."""
+    """Return a section of another type with default fields; data keep their path."""
     made = _section(section, {"kind": kind}, dotted)
     lies_at = getattr(now, "path", "") if section == "data" else ""
     return dataclasses.replace(made, path=lies_at) if lies_at and hasattr(made, "path") else made
 
 
 def difference(a: Run, b: Run) -> list[tuple[str, Any, Any]]:
-    """Dotted field, value in `a`, value in `b`, for every field that differs; None where one lacks the field."""
+    """Return dotted field, value in `a`, value in `b` for every difference; None if one lacks the field."""
     left, right = flatten(a), flatten(b)
     keys = list(left) + [key for key in right if key not in left]
     return [(key, left.get(key), right.get(key)) for key in keys if left.get(key) != right.get(key)]
 
 
 def flatten(run: Run) -> dict[str, Any]:
-    """Every field of the run under its dotted name."""
+    """Return every field of the run by dotted name."""
     flat: dict[str, Any] = {f.name: getattr(run, f.name) for f in plain_fields(Run)}
     for name in SECTIONS:
         section = getattr(run, name)

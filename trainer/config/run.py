@@ -1,4 +1,4 @@
-"""The whole of a run: its sections, how it is optimized and watched."""
+"""The complete configuration of a run: its sections, optimization and monitoring."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Optimizer:
 
 @dataclass(frozen=True, kw_only=True)
 class Watching:
-    """How often the run measures itself and what it keeps."""
+    """How often the run is evaluated, and what it saves."""
 
     log_every: int = option(
         5, "Log every", "Steps between two rows of training curves.", low=1, high=100_000, unit="steps"
@@ -103,7 +103,7 @@ class Watching:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Everything that decides what a run computes."""
+    """The configuration that determines what a run computes."""
 
     name: str = option("run", "Name", "Unique in the workspace.")
     seed: int = option(0, "Seed", "Of the initial weights, the order and the crops.", low=0)
@@ -130,7 +130,7 @@ class Run:
 
 
 def choices(section: Any) -> tuple[type, ...]:
-    """The dataclasses a section (`Data`, `Model`, `Objective`) may be, in the order a form shows them."""
+    """Return the dataclasses allowed for a section (`Data`, `Model`, `Objective`), in form order."""
     if isinstance(section, types.UnionType) or get_origin(section) is Union:
         return get_args(section)
     return (section,)

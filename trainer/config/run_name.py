@@ -1,4 +1,4 @@
-"""Names of runs: short visible text, which neither a terminal nor a list of runs shows as something else."""
+"""Names of runs: short visible text that displays unchanged in terminals and lists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JOINERS: Final = "\u200c\u200d"
 
 
 def name_fault(name: str) -> str:
-    """What keeps a text from being the name of a run, a sentence; empty when nothing does."""
+    """Return why a text is not a valid run name, as a sentence; empty if it is valid."""
     if not name.strip() or any(sign in name for sign in _BANNED):
         return f"name {_shown(name)}: give the run a name without slashes, colons or line breaks."
     if any(map(_is_unseen, name)):
@@ -31,7 +31,7 @@ def name_fault(name: str) -> str:
 
 
 def repaired_name(name: str) -> str:
-    """The name, or what is left of it where it cannot be one: for runs that exist already."""
+    """Return the name with invalid characters replaced, for existing runs."""
     if not name_fault(name):
         return name
     plain = "".join(" " if c in "\n\r\t" else "-" if c in "/\\:" else "" if _is_unseen(c) else c for c in name)

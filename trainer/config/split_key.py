@@ -1,4 +1,4 @@
-"""What names the pairs that a number, a snapshot or a view is of. Imports nothing: the window asks before it paints."""
+"""The identity of a dataset split. Imports nothing, because the window needs it before its first paint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SplitKey:
-    """One split of one dataset; as a text `dataset-split`, which is for people: names of both may have dashes."""
+    """One split of one dataset; its text `dataset-split` is for display, because names may contain dashes."""
 
     dataset: str
     split: str

@@ -1,4 +1,4 @@
-"""Folders that are written once, by one process, and are whole or absent."""
+"""Folders that are written atomically by one process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainer.untrusted import confined
 def written_once(
     folder: Path, write: Callable[[Path], None], waiting: Callable[[], None], *, keep_unfinished: bool = False
 ) -> Path:
-    """`folder`, filled by `write` unless it already is.
+    """Return `folder`, filled by `write` unless it already is.
 
     `write` fills a hidden folder beside it, which then takes its name: a process that dies halfway leaves
     nothing that looks whole. Two runs started together write it once; the other waits.
@@ -62,7 +62,7 @@ def _write(folder: Path, write: Callable[[Path], None], keep_unfinished: bool) -
 
 
 def _is_ours(unfinished: Path) -> bool:
-    """Whether it can be gone on with: a link in it would be written through."""
+    """Return whether it can be continued, without a link that would be written through."""
     if not confined.is_inside(unfinished.parent, unfinished.name):
         return False
     return not unfinished.is_dir() or all(confined.is_inside(unfinished, entry.name) for entry in unfinished.iterdir())
@@ -70,7 +70,7 @@ def _is_ours(unfinished: Path) -> bool:
 
 @contextmanager
 def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds an OS lock, which ends with the process however it ends. The empty file stays: removing it would race."""
+    """Hold an OS lock, released when the process ends; the empty file stays, since removing it would race."""
     while (lock := AliveLock.take(path, wait_s=0.5)) is None:
         waiting()
     try:

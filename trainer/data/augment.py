@@ -1,4 +1,4 @@
-"""Random crops on the training device, the same for a pair whatever batch it comes in."""
+"""Random crops on the training device, independent of the batch a pair is in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RATIO: Final = 1.05
 
 
 def normalized(images: UInt8[Tensor, "n h w 3"]) -> Float[Tensor, "n 3 h w"]:
-    """Whole images as a tower takes them: channels first, zero mean, unit deviation."""
+    """Return whole images as tower input: channels first, zero mean, unit standard deviation."""
     channels = images.permute(0, 3, 1, 2).contiguous().float()
     # In place on contiguous channels: ten times as fast as broadcasting over an innermost axis of 3.
     for channel, (mean, deviation) in enumerate(zip(MEAN, DEVIATION, strict=True)):
@@ -34,7 +34,7 @@ def random_crops(
     epoch: int,
     scale: float,
 ) -> Float[Tensor, "n 3 h w"]:
-    """Each image cropped at random and resized back, normalized as by `normalized`.
+    """Return each image randomly cropped, resized back and normalized as by `normalized`.
 
     The crop of a pair depends on (seed, epoch, its index) only.
 
@@ -53,7 +53,7 @@ def random_crops(
 
 
 def sampling_grid(crops: Float[np.ndarray, "4 n"], images: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n h w 2"]:
-    """Where each pixel of a crop is read, as `grid_sample` counts. `affine_grid` takes three times as long."""
+    """Return the `grid_sample` coordinates of each crop's pixels; `affine_grid` takes three times as long."""
     n, _, height, width = images.shape
     across_size, across_middle, down_size, down_middle = torch.from_numpy(crops).to(images.device)[..., None]
     grid = torch.empty((n, height, width, 2), device=images.device)
@@ -63,17 +63,17 @@ def sampling_grid(crops: Float[np.ndarray, "4 n"], images: Float[Tensor, "n 3 h 
 
 
 def _centers(count: int, device: torch.device) -> Float[Tensor, " count"]:
-    """Middles of `count` pixels that together span -1 to 1."""
+    """Return the centers of `count` pixels that together span -1 to 1."""
     return (2 * torch.arange(count, device=device) + 1) / count - 1
 
 
 def _crops(indices: Int[np.ndarray, " n"], *, seed: int, epoch: int, scale: float) -> Float[np.ndarray, "4 n"]:
-    """Width, middle across, height, middle down of each crop, where the image spans -1 to 1."""
+    """Return width, horizontal center, height and vertical center of each crop, in an image spanning -1 to 1."""
     return placed(uniform(indices, seed=seed, epoch=epoch), scale=scale, ratio=_RATIO)
 
 
 def placed(drawn: Float[np.ndarray, "4 n"], *, scale: float, ratio: float) -> Float[np.ndarray, "4 n"]:
-    """The crops that four numbers each in [0, 1) stand for."""
+    """Return the crops given by four numbers each in [0, 1)."""
     area, shape, across, down = drawn
     side = np.sqrt(scale + (1 - scale) * area)
     stretch = np.exp((shape - 0.5) * np.log(ratio))
@@ -85,7 +85,7 @@ def placed(drawn: Float[np.ndarray, "4 n"], *, scale: float, ratio: float) -> Fl
 def uniform(
     indices: Int[np.ndarray, " n"], *, seed: int, epoch: int, purpose: tuple[int, ...] = (), count: int = 4
 ) -> Float[np.ndarray, "count n"]:
-    """`count` numbers in [0, 1) for each index: SplitMix64 of a counter, so no generator is made for a pair."""
+    """Return `count` numbers in [0, 1) per index: SplitMix64 of a counter, without a generator per pair."""
     start = np.random.SeedSequence([seed, epoch, *purpose]).generate_state(1, np.uint64)
     places = np.arange(count, dtype=np.uint64)[:, None]
     counter = (np.asarray(indices).astype(np.uint64)[None] * np.uint64(count) + places) + start

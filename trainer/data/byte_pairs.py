@@ -1,4 +1,4 @@
-"""Byte-level byte pairs (BPE) learned from captions; imports no torch."""
+"""Byte-level BPE learned from captions; imports no torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 
 def learned_pairs(captions: Iterable[str], size: int) -> BytePairs:
-    """At most `size` tokens that spell every text, and common words of `captions` in one token."""
+    """Learn at most `size` tokens that encode every text, with single tokens for common words of `captions`."""
     byte_pairs = BytePairs(models.BPE())
     byte_pairs.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     byte_pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)

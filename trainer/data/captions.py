@@ -1,4 +1,4 @@
-"""What is odd about the captions of a data set as a whole: rows twice, texts too long, scripts hardly known."""
+"""Problems in the captions of a whole data set: duplicates, long texts, rare scripts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPECIAL: Final = 2
 
 
 def caption_notes(pairs: Iterable[tuple[str, str]], model: TinyTowers) -> list[str]:
-    """Sentences about what is odd, each with its count; none where nothing is.
+    """Return messages about problems, each with its count; empty if there are none.
 
     Args:
         pairs: (image, caption), in order.
@@ -80,7 +80,7 @@ def _captions(count: int, of: str) -> str:
 
 
 def _script(caption: str) -> str:
-    """What Unicode calls the script of most letters beyond ASCII."""
+    """Return the Unicode name of the script of most letters beyond ASCII."""
     letters: Sequence[str] = [letter for letter in caption if letter.isalpha() and not letter.isascii()]
     names = Counter(unicodedata.name(letter, "OTHER").split()[0].capitalize() for letter in letters)
     return names.most_common(1)[0][0] if names else "signs"

@@ -1,4 +1,4 @@
-"""A folder of images per class: the caption is made of the class's name."""
+"""A folder of images per class, with captions made from class names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELDOUT: Final = ("test", "val", "validation")
 def class_sources(
     data: config.ClassFolder, workspace_folder: Path, progress: Progress
 ) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
-    """The pairs of each split, only "train" where the folder has none; and (path, reason) for images of no class.
+    """Return the pairs of each split, only "train" if there are no others; and (path, reason) for unclassified images.
 
     Args:
         data: Which folder. Of a film, the middle frame is the image.
@@ -91,7 +91,7 @@ def _of_folder(
 
 
 def _kinds(root: Path, relatives: Sequence[str], data: config.ClassFolder) -> dict[str, str]:
-    """Image -> what its class is called, of those that have one."""
+    """Return image -> class name, for images with a class."""
     if data.class_from == "names":
         stems = {relative: Path(relative).stem for relative in relatives}
         folders = {relative: found["name"] for relative, stem in stems.items() if (found := NAMED.fullmatch(stem))}

@@ -1,4 +1,4 @@
-"""What the classes of a folder per class are called: people's names for WordNet's numbers, indices and CamelCase."""
+"""Class names of class folders: readable names for WordNet numbers, indices and CamelCase."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INNER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def class_names(folders: Sequence[str], dataset: str) -> dict[str, str]:
-    """Folder -> what a caption calls its class.
+    """Return folder -> class name in captions.
 
     Args:
         folders: Names of the folders, one a class.
@@ -35,14 +35,14 @@ def class_names(folders: Sequence[str], dataset: str) -> dict[str, str]:
 
 
 def suite_of(dataset: str) -> PromptSuite | None:
-    """The project's suite whose name that of the data set begins with, the longest one."""
+    """Return the bundled suite with the longest name that is a prefix of the data set's name."""
     plain = _plain(dataset)
     fitting = [suite for name, suite in prompt_suites().items() if plain.startswith(_plain(name))]
     return max(fitting, key=lambda suite: len(suite.name), default=None)
 
 
 def _of_wordnet(folders: Sequence[str]) -> dict[str, str]:
-    """ImageNet's names of its 1,000 classes, WordNet's first word of others."""
+    """Return ImageNet's names of its 1,000 classes, and WordNet's first word for others."""
     named = dict(zip(_wordnet("imagenet_synsets.txt"), prompt_suites()["imagenet"].classes, strict=True))
     rest = {folder for folder in folders if folder not in named}
     if rest:
@@ -56,13 +56,13 @@ def _of_wordnet(folders: Sequence[str]) -> dict[str, str]:
 
 @functools.cache
 def _wordnet(file: str) -> list[str]:
-    """Lines of a list of timm, which open_clip needs and which keeps WordNet's numbers; timm itself is not imported."""
+    """Read a timm class list with WordNet numbers, installed with open_clip, without importing timm."""
     package = Path(importlib.util.find_spec("timm").origin).parent
     return (package / "data" / "_info" / file).read_text(encoding="utf-8").splitlines()
 
 
 def _of_indices(folders: Sequence[str], suite: PromptSuite | None) -> dict[str, str]:
-    """The suite's classes by their place; 0 to 999 are ImageNet's whatever the data set is called."""
+    """Return the suite's classes by index; 0 to 999 are ImageNet's for any data set."""
     numbers = [int(folder) for folder in folders]
     if suite is None and sorted(numbers) == list(range(1000)):
         suite = prompt_suites()["imagenet"]
@@ -72,7 +72,7 @@ def _of_indices(folders: Sequence[str], suite: PromptSuite | None) -> dict[str, 
 
 
 def _of_suite(folders: Sequence[str], suite: PromptSuite) -> dict[str, str]:
-    """The suite's own spelling if it knows every folder, else nothing."""
+    """Return the suite's spelling if it contains every folder, else an empty dictionary."""
     known = {_plain(name): name for name in suite.classes}
     if not all(_plain(folder) in known for folder in folders):
         return {}
@@ -80,7 +80,7 @@ def _of_suite(folders: Sequence[str], suite: PromptSuite) -> dict[str, str]:
 
 
 def _spelled(folders: Sequence[str]) -> dict[str, str]:
-    """The names of the folders with spaces."""
+    """Return the folder names with spaces between words."""
     camel = all(map(_CAMEL.fullmatch, folders)) and any(map(_INNER.search, folders))
     spaced = {folder: _INNER.sub(" ", folder) if camel else folder for folder in folders}
     return {folder: " ".join(re.split(r"[_\s]+", name)).strip() or folder for folder, name in spaced.items()}

@@ -1,4 +1,4 @@
-"""Tables of cells parted by a separator, line by line: whatever is wrong with a line, the others are read."""
+"""A line-by-line CSV reader that keeps valid lines when others are malformed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True)
 class CsvLine:
-    """A row, or why there is none.
+    """A row, or the reason why there is none.
 
     Attributes:
         number: Of the line it begins on, from 1.
@@ -40,7 +40,7 @@ class CsvLine:
 
 
 def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
-    """(number, line without its end), or (number, why the line is passed over) for one that is too long.
+    """Yield (number, line without its end), or (number, reason) for a skipped line that is too long.
 
     Holds one line at a time. A line that does not end within 256 MiB is the last.
     """
@@ -60,7 +60,7 @@ def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
 
 
 def read_lines(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[CsvLine]:
-    """Every row of a CSV or TSV that is not blank, the header among them.
+    """Yield every nonblank row of a CSV or TSV, including the header.
 
     UTF-8, or UTF-16 where it says so at its beginning. A quoted cell may go over several lines. Where a quote is wrong,
     its line alone is reported and reading goes on with the next.
@@ -75,7 +75,7 @@ def read_lines(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[
 
 
 def _texts(file: BinaryIO, encoding: str) -> Iterator[tuple[int, str, str]]:
-    """(number, text, why it is none)."""
+    """Yield (number, text, why it is invalid)."""
     start = file.read(1 << 16)
     file.seek(0)
     if encoding not in ("utf-8", "utf-8-sig", "utf8"):
@@ -104,7 +104,7 @@ def _texts(file: BinaryIO, encoding: str) -> Iterator[tuple[int, str, str]]:
 
 
 def recoded(file: BinaryIO, encoding: str) -> BinaryIO:
-    """The same text in UTF-8 with the line ends of today, a part at a time; what is damaged becomes U+FFFD."""
+    """Return the text as UTF-8 with LF line ends, in chunks; damaged bytes become U+FFFD."""
     return io.BufferedReader(_Recoded(file, encoding), 1 << 16)
 
 
@@ -130,7 +130,7 @@ class _Recoded(io.RawIOBase):
 
 
 class _Rows:
-    """Rows out of lines, with the lines that a wrong quote has taken put back."""
+    """Rows assembled from lines; lines consumed by a wrong quote are restored."""
 
     def __init__(self, texts: Iterator[tuple[int, str, str]], separator: str) -> None:
         self._texts, self._separator = texts, separator
@@ -178,7 +178,7 @@ class _Rows:
 
 
 def _is_open(text: str, separator: str, *, quoted: bool = False) -> bool:
-    """Whether a quoted cell goes on in the next line: quotes count only where a cell begins or is quoted."""
+    """Return whether a quoted cell continues on the next line; quotes count only at its start or inside quotes."""
     place = 0
     if not quoted and text.startswith('"'):
         quoted, place = True, 1

@@ -1,4 +1,4 @@
-"""What a data set consists of, before any image is decoded."""
+"""List the pairs of a data set before any image is decoded."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from trainer.data.pairs import DataError, Source, Told
 from trainer.data.split_lists import shared_by_lists
 from trainer.data.table import table_sources
 from trainer.data.webdataset import shard_sources
+from trainer.store.picture_paths import data_here
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The pairs of each split as they lie on the disk.
+    """The pairs of each split on the disk.
 
     Attributes:
         name: Of the data set; a folder may bear it.
@@ -43,7 +44,7 @@ class Listing:
 
 
 def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Listing:
-    """The pairs of a data set, whatever its kind.
+    """Return the pairs of a data set of any type.
 
     Args:
         data: Which.
@@ -53,6 +54,7 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     Raises:
         DataError: There is nothing there that could be used.
     """
+    data = data_here(workspace_folder, data)
     name = folder_name(config.data_name(data))
     if isinstance(data, config.Scenes):
         folder = scenes.write(data, scenes.folder_of(data, workspace_folder), progress)
@@ -91,14 +93,14 @@ def _found(
 def _at_path(
     data: config.Folder | config.Table, path: str, *, progress: Progress, told: Told
 ) -> tuple[list[Source], list[tuple[str, str]]]:
-    """The pairs of one of the paths of `data`."""
+    """Return the pairs at one of the paths of `data`."""
     if isinstance(data, config.Folder):
         return folder_sources(path, progress, captions=data.captions, encoding=data.encoding, told=told)
     return table_sources(replace(data, path=path), progress, told)
 
 
 def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:
-    """The project's suite of the data set, else a zero-shot task of the labels themselves if there are at least two."""
+    """Return the bundled suite of the data set, else one of its labels if there are at least two."""
     classes = tuple(sorted({source.label for source in sources} - {""}))
     known = prompt_suites().get(name.lower()) or suite_of(name)
     if known is not None and set(classes) <= set(known.classes):
@@ -109,5 +111,5 @@ def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:
 
 
 def folder_name(name: str) -> str:
-    """The name, fit for a folder."""
+    """Return the name with characters that are valid in a folder name."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"

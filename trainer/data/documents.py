@@ -1,4 +1,4 @@
-"""Tables that are one JSON document: a list of records, or COCO's images and the captions of them."""
+"""Tables in a single JSON document: a list of records, or COCO's images and captions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = tuple[str, dict[str, Any] | str]
 
 
 def document_rows(path: Path, encoding: str) -> Iterator[Row]:
-    """(record or annotation, its values), or (the same, why it has none), in the order of the document.
+    """Yield (record or annotation, its values), or (record, why it is invalid), in document order.
 
     Of COCO's document, each caption is a row of `file_name` and `caption`; images without one are named.
     https://cocodataset.org/#format-data
@@ -100,5 +100,5 @@ def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
 
 
 def _key(value: Any) -> str:
-    """Ids are numbers, or texts of them."""
+    """Return an id as text, whether it is a number or a string."""
     return str(value) if isinstance(value, int | str) else ""

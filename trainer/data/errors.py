@@ -1,4 +1,4 @@
-"""What may be wrong with data."""
+"""Errors of data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run that fits a data set: what `trainer fit --data PATH` trains where no preset is named."""
+"""Adapt a run to a data set: what `trainer fit --data PATH` trains without a preset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIZES: Final = (128, 64, 32, 16, 8, 4, 2)
 
 
 def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> config.Run:
-    """The run with what its pairs ask for.
+    """Return the run with settings that suit its pairs.
 
     Where captions repeat, equal ones in a batch are no wrong answers of each other. A batch has no more pairs than
     there are. Captions made of classes get a small text tower, long ones a long context. The run warms up over a tenth
@@ -58,13 +58,13 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
 
 
 def captions_repeat(captions: Iterable[str]) -> bool:
-    """Whether two of the pairs to train on have one caption: equal ones in a batch are then masked."""
+    """Return whether any two training pairs share a caption; equal ones in a batch are then masked."""
     every = list(captions)
     return len(set(every)) < len(every)
 
 
 def named_after(data: config.Data, objective: str) -> str:
-    """What a run on these data is called: `clip-flowers`."""
+    """Return the name of a run on these data: `clip-flowers`."""
     return re.sub(r"[/\\:\s]+", "-", f"{objective}-{config.data_name(data)}")
 
 

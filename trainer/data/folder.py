@@ -1,4 +1,4 @@
-"""A folder of images with a `.txt` caption of the same name beside each."""
+"""A folder of images, each with a `.txt` caption of the same name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def folder_sources(
     encoding: str = "auto",
     told: Told | None = None,
 ) -> tuple[list[Source], list[tuple[str, str]]]:
-    """The pairs at any depth of a folder, sorted by path; and (path, reason) for each image without a usable caption.
+    """Return the pairs at any depth of a folder by path, and (path, reason) for images without a usable caption.
 
     Hidden files and folders are passed over.
 
@@ -84,7 +84,7 @@ def folder_sources(
 
 
 def named_in(stem: str) -> str:
-    """What the name of a file says: its words, without a number of WordNet before or a number after them.
+    """Return the words in a file name, without a leading WordNet number or a trailing number.
 
     Raises:
         ValueError: There is no word in it.
@@ -97,7 +97,7 @@ def named_in(stem: str) -> str:
 
 
 def images_below(root: Path, endings: frozenset[str] = SUFFIXES, *, progress: Progress = silent) -> list[Path]:
-    """The files named as images at any depth of a folder, sorted by path; what is hidden is passed over."""
+    """Return files with image suffixes at any depth of a folder, by path; hidden ones are skipped."""
     found: list[Path] = []
     for image in _walk(root, endings):
         found.append(image)
@@ -115,7 +115,7 @@ def _walk(root: Path, endings: frozenset[str]) -> Iterator[Path]:
 
 
 def _caption(path: Path, encoding: str) -> tuple[str, str]:
-    """The text of a caption, and what is odd about its encoding."""
+    """Return the text of a caption, and a remark about its encoding."""
     try:
         _check_link(path)
         with untrusted_files.open_ordinary(path) as file:
@@ -148,7 +148,7 @@ def _decoded(path: Path, raw: bytes, encoding: str) -> tuple[str, str]:
 
 
 def _check_link(path: Path) -> None:
-    """A link to another caption is one; a link in a stranger's folder to anything else would show what it leads to."""
+    """Allow only links to other captions, because links in untrusted folders could expose other files."""
     if path.is_symlink():
         target = os.path.realpath(path)
         if os.path.splitext(target)[1].lower() != ".txt":

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, through the `datasets` library, which is an optional extra."""
+"""Data sets of the Hugging Face hub, read with the optional `datasets` library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Problems = list[tuple[str, str]]
 def hub_sources(
     data: config.HubDataset, workspace_folder: Path, progress: Progress
 ) -> tuple[dict[str, list[Source]], Problems]:
-    """The pairs of each split, only "train" where no held-out split is named; and (row, reason) for the others.
+    """Return the pairs of each split, only "train" without a held-out split; and (row, reason) for the others.
 
     The pictures are kept in the workspace, byte for byte as they came. No code of a data set is ever run.
 
@@ -73,7 +73,7 @@ def _rows(data: config.HubDataset, split: str, progress: Progress) -> Any:
 
 
 class _Bars:
-    """The bars that the library draws while it downloads and unpacks, told to the person.
+    """Forwards the library's download and extraction progress bars to the user.
 
     Attributes:
         ended: What the person's side raised to cancel; the library may make something else of it.
@@ -85,7 +85,7 @@ class _Bars:
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """Every bar of this process tells how far it is; what the telling raises goes to whoever works."""
+        """Report every tqdm bar of this process; exceptions from the callback propagate to the worker."""
         from tqdm.std import tqdm
 
         before = tqdm.update

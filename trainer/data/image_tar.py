@@ -1,4 +1,4 @@
-"""Pictures that have no file of their own, kept in one uncompressed tar so that each can be reached."""
+"""Images without files of their own, stored in one uncompressed tar with random access."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainer.data.atomic_folder import written_once
-from trainer.data.pairs import Source
+from trainer.data.pairs import DataError, Source
 from trainer.images import Member
 from trainer.untrusted import files as untrusted_files
 
@@ -19,7 +19,7 @@ Problems = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class StoredPair:
-    """What is kept of one pair.
+    """The stored data of one pair.
 
     Attributes:
         name: Unique in its tar, with the ending of its format.
@@ -36,14 +36,14 @@ class StoredPair:
 
 @dataclass(frozen=True)
 class Unusable:
-    """A row of which no pair can be made, and why."""
+    """A row that does not give a pair, and why."""
 
     where: str
     reason: str
 
 
 def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> tuple[list[Source], Problems]:
-    """The pairs that `rows` makes, and what was wrong with others; from `folder` if they were kept there before.
+    """Return the pairs of `rows` and the problems of others, cached in `folder`.
 
     Raises:
         DataError: The folder cannot be written.
@@ -62,12 +62,22 @@ def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> t
         (unfinished / "pairs.json").write_text(json.dumps(facts), encoding="utf-8")
 
     written_once(folder, write, lambda: None)
+    try:
+        return _read(folder)
+    except (OSError, ValueError, KeyError, TypeError, tarfile.TarError) as error:
+        raise DataError(f"The pairs kept in {folder} are damaged. Remove that folder: they are made again.") from error
+
+
+def _read(folder: Path) -> tuple[list[Source], Problems]:
     facts = untrusted_files.read_json(folder / "pairs.json", untrusted_files.MOST_FACTS)
     with tarfile.open(folder / "images.tar", "r:") as archive:
         members = [Member(folder / "images.tar", info.offset_data, info.size, info.name) for info in archive]
+    words = facts["words"]
+    if not all(isinstance(word, str) for pair in (*words, *facts["problems"]) for word in pair):
+        raise ValueError("pairs.json holds no texts")
     sources = [
         Source(member, f"{folder.name}/{member.name}", caption, label)
-        for member, (caption, label) in zip(members, facts["words"], strict=True)
+        for member, (caption, label) in zip(members, words, strict=True)
     ]
     return sources, [(where, reason) for where, reason in facts["problems"]]
 

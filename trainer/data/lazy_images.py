@@ -1,4 +1,4 @@
-"""Images that are decoded whenever they are asked for, because keeping them all decoded takes too much room."""
+"""Images decoded on each access, because storing them decoded takes too much space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORTH_A_HELPER: Final = 16
 
 
 class StreamedImages:
-    """Stands where the array of the prepared cache does: the same shape, the same pixels for the same index.
+    """A replacement for the array of the prepared cache: same shape, same pixels for the same index.
 
     Attributes:
         places: Text of each image's location.
@@ -49,19 +49,19 @@ class StreamedImages:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """As of an array."""
+        """The shape, like an array's."""
         return len(self.places), self.size, self.size, 3
 
     @property
     def ndim(self) -> int:
-        """As of an array."""
+        """The number of dimensions, like an array's."""
         return 4
 
     def __len__(self) -> int:
         return len(self.places)
 
     def __getitem__(self, key: int | slice | Int[np.ndarray, " k"]) -> np.ndarray:
-        """The images of these rows, decoded by as many helpers as there are cores.
+        """Return the images of these rows, decoded by as many helper processes as there are cores.
 
         Raises:
             DataError: One of them can no longer be read.
@@ -86,7 +86,7 @@ class StreamedImages:
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def decoded(self, places: Sequence[str]) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
-        """Their pixels, and what became of each; those that cannot be read are black."""
+        """Return pixels and outcome of each image; unreadable ones are black."""
         room = self.size * self.size * 3
         count = max(1, min(processes(), len(places) // _WORTH_A_HELPER))
         self._decoders += [Decoder() for _ in range(count - len(self._decoders))]

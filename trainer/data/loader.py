@@ -1,4 +1,4 @@
-"""Batches of streamed images, decoded ahead of the training by the worker processes of a DataLoader.
+"""Batches of streamed images, decoded ahead of training by the worker processes of a DataLoader.
 
 Which pairs a batch holds is decided here, and a worker only decodes: so a batch is a function of (seed, step) whatever
 the number of workers, and a resumed run sees what it would have seen.
@@ -29,7 +29,7 @@ _FEW: Final = 4
 
 
 class BatchStream:
-    """The batches of a training, in their order.
+    """The batches of a training, in order.
 
     Attributes:
         news: A sentence for each picture that could be read when the run began and cannot any more, and for each
@@ -37,7 +37,7 @@ class BatchStream:
     """
 
     def __init__(self, images: StreamedImages, upcoming: Callable[[int], Iterator[Rows]], *, workers: int = 0) -> None:
-        """Starts nothing yet.
+        """Create the stream without starting workers.
 
         Args:
             images: Of the training split.
@@ -54,7 +54,7 @@ class BatchStream:
         self._broken: dict[int, str] = {}
 
     def batch(self, step: int) -> tuple[Rows, UInt8[np.ndarray, "batch size size 3"]]:
-        """The rows of a step and their images; a row that can no longer be read is replaced by the next one that can.
+        """Return the rows of a step and their images; an unreadable row is replaced by the next readable one.
 
         Raises:
             DataError: Most of them cannot be read, or the workers were ended again and again.
@@ -68,7 +68,7 @@ class BatchStream:
         return self._held
 
     def close(self) -> None:
-        """Ends the workers."""
+        """Stop the workers."""
         self._loading, self._held = None, None
         self._asked.clear()
 
@@ -114,7 +114,7 @@ class BatchStream:
         )
 
     def _mended(self, rows: Rows, pixels: UInt8[np.ndarray, "batch size size 3"], reasons: list[str]) -> Rows:
-        """The rows, those that cannot be read replaced, and their pixels put in place."""
+        """Return the rows with unreadable ones replaced, and update their pixels."""
         broken = [place for place, reason in enumerate(reasons) if reason]
         if not broken:
             return rows
@@ -131,7 +131,7 @@ class BatchStream:
         return rows
 
     def _instead_of(self, row: int, taken: set[int]) -> tuple[int, UInt8[np.ndarray, "size size 3"]]:
-        """The first row after `row` that can be read and is not in the batch: the same whenever it is asked for."""
+        """Return the first readable row after `row` that is not in the batch; deterministic."""
         n = len(self._images)
         for other in ((row + step) % n for step in range(1, n)):
             if other in taken or other in self._broken:
@@ -149,7 +149,7 @@ class BatchStream:
 
 
 class _Ahead(Sampler):
-    """What the workers are asked for, a little ahead of the training."""
+    """The batches requested from the workers, slightly ahead of training."""
 
     def __init__(self, places: Iterator[list[str]]) -> None:
         self._places = places
@@ -159,14 +159,14 @@ class _Ahead(Sampler):
 
 
 class _Decoding(Dataset):
-    """In a worker: a helper process with limits, and batches of pictures decoded by it."""
+    """A worker: a helper process with resource limits that decodes batches of images."""
 
     def __init__(self, size: int, preprocessing: Preprocessing | None) -> None:
         self._size, self._preprocessing = size, preprocessing
         self._decoder: Decoder | None = None
 
     def __getitem__(self, places: list[str]) -> tuple[UInt8[np.ndarray, "n size size 3"] | None, list[str] | str]:
-        """Pixels, and why some are black; or a sentence if nothing can be decoded at all."""
+        """Return pixels and why some are black, or a message if nothing can be decoded."""
         self._decoder = self._decoder or Decoder()
         try:
             with scratch_file(len(places) * self._size * self._size * 3) as file:
@@ -178,5 +178,5 @@ class _Decoding(Dataset):
 
 
 def _as_it_is(decoded: Any) -> Any:
-    """Arrays stay arrays: tensors would travel through shared memory, of which containers have little."""
+    """Return arrays unchanged, because tensors would use shared memory, which is scarce in containers."""
     return decoded

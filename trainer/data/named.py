@@ -1,4 +1,4 @@
-"""Data sets that torchvision knows by name: downloaded once, with progress, then pairs like any other."""
+"""torchvision data sets: downloaded once, with progress, then used like other pairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COLORED: Final = ("CIFAR10", "CIFAR100")
 
 
 def named_sources(data: config.Named, workspace_folder: Path, progress: Progress) -> dict[str, list[Source]]:
-    """The pairs of the training and the test split; captions are made of the classes' names.
+    """Return the pairs of the training and test splits, with captions made from class names.
 
     Args:
         data: Which data set, and where it lies or shall lie.
@@ -87,11 +87,11 @@ def _opened(name: str, root: Path, training: bool, progress: Progress) -> Any:
 
 @contextmanager
 def downloads_shown(progress: Progress, name: str) -> Iterator[None]:
-    """Tells `progress` how far torchvision's downloads are; what it raises cancels them, and so does a long silence."""
+    """Report torchvision's downloads to `progress`; an exception from it or a long stall cancels them."""
     import torchvision.datasets.utils as downloads
 
     class Bar:
-        """Stands in for tqdm, the one place where torchvision tells how far it is."""
+        """A replacement for tqdm, the only place where torchvision reports progress."""
 
         def __init__(self, *_: object, total: float | None = None, **__: object) -> None:
             self._total, self._done = total or 0, 0
@@ -134,7 +134,7 @@ def _captioned(source: Source, template: str) -> Source:
 
 
 def _files(opened: Any) -> list[tuple[Path, int]]:
-    """(file, class) of every image; each class of torchvision keeps them under a name of its own."""
+    """Return (file, class) of every image, which each torchvision class stores under different names."""
     if hasattr(opened, "_image_files"):
         pairs = zip(opened._image_files, opened._labels, strict=True)
     else:
@@ -143,7 +143,7 @@ def _files(opened: Any) -> list[tuple[Path, int]]:
 
 
 def _class_names(name: str, opened: Any) -> list[str]:
-    """What captions call the classes: the project's own suite of the data set, else torchvision's names."""
+    """Return the class names for captions: those of the bundled suite, else torchvision's."""
     suite = prompt_suites().get(name.lower())
     if suite is not None:
         return list(suite.classes)

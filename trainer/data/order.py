@@ -1,4 +1,4 @@
-"""In which order the pairs are seen: a function of (seed, epoch), so a resumed run sees what it would have seen."""
+"""The order of pairs as a function of (seed, epoch), so that a resumed run continues identically."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.data.pairs import DataError
 
 
 def steps_per_epoch(n: int, *, batch_size: int) -> int:
-    """Whole batches in an epoch of `n` pairs.
+    """Return the number of whole batches in an epoch of `n` pairs.
 
     Raises:
         DataError: There is not one.
@@ -25,7 +25,7 @@ def steps_per_epoch(n: int, *, batch_size: int) -> int:
 
 
 def batches(n: int, batch_size: int, seed: int, epoch: int) -> Iterator[Int[np.ndarray, " batch"]]:
-    """Rows of each whole batch of one epoch, every row at most once; the incomplete last batch is left out.
+    """Yield the rows of each whole batch of an epoch, every row at most once; an incomplete batch is omitted.
 
     Raises:
         DataError: The pairs do not fill one batch.
@@ -38,7 +38,7 @@ def batches(n: int, batch_size: int, seed: int, epoch: int) -> Iterator[Int[np.n
 def class_batches(
     labels: Int[np.ndarray, " n"], batch_size: int, per_class: int, seed: int, epoch: int
 ) -> Iterator[Int[np.ndarray, " batch"]]:
-    """Rows of as many batches as `batches` makes, each with `per_class` rows of every class drawn for it.
+    """Yield as many batches as `batches` does, each with `per_class` rows of randomly drawn classes.
 
     The classes take turns. Within a class no row comes again before all had their turn; where a class is drawn
     more than once for a batch, or has fewer rows than `per_class`, it has more or fewer different ones.
@@ -72,7 +72,7 @@ def class_batches(
 def word_batches(
     bags: Sequence[Sequence[int]], batch_size: int, seed: int, epoch: int
 ) -> Iterator[Int[np.ndarray, " batch"]]:
-    """Rows of as many batches as `batches` makes: for each place a word, all alike, then a row with it, all alike.
+    """Yield as many batches as `batches` does, each row drawn uniformly from those with a uniformly drawn word.
 
     Class-uniform sampling of Joulin et al., Learning Visual Features from Large Weakly Supervised Data, 2015,
     https://arxiv.org/abs/1511.02251, section 3. Rows without a word are in no batch; others may come again.

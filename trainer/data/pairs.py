@@ -1,4 +1,4 @@
-"""What the data room hands out: pairs ready to train on, and what was wrong with the others."""
+"""The data types of this package: pairs ready to train on, and problems with the others."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _VOWEL: Final = re.compile(r"(?!uni|eu|one\b|us[ae]|ur[aiou]|ut[ei]|uk)[aeiou]|h
 
 
 def captioned(template: str, name: str) -> str:
-    """The caption of a class: its name in place of `{}`, and a or an in place of `a(n)`."""
+    """Return the caption of a class: its name in place of `{}`, and a or an in place of `a(n)`."""
     return template.replace("a(n)", "an" if _VOWEL.match(name) else "a").replace("{}", name)
 
 
 @dataclass(frozen=True)
 class Source:
-    """One pair as it lies on the disk, its image not yet decoded."""
+    """One pair on the disk, its image not yet decoded."""
 
     path: Location
     """Where its image is: a file, a member of a tar, a cell of a table."""
@@ -44,7 +44,7 @@ class Source:
 
 @dataclass
 class Told:
-    """What is told about pairs besides what is wrong with them; filled while they are listed."""
+    """Remarks about pairs besides problems; collected while they are listed."""
 
     remarks: list[tuple[str, str]] = field(default_factory=list)
     """(item, what was put right) of pairs that are used."""
@@ -54,7 +54,7 @@ class Told:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """How many pairs are used, why each of the others is not, and what was odd about some that are.
+    """How many pairs are used, why others are not, and remarks about used ones.
 
     Every pair that was found is either used or has a line in `problems`.
     """
@@ -70,7 +70,7 @@ class ImportReport:
 
 @dataclass(frozen=True)
 class Pairs:
-    """One split, ready to train on. Row i of every member belongs to pair i."""
+    """One split, ready to train on; row i of every member belongs to pair i."""
 
     name: str
     """Of the data set: "scenes", the folder's name, the table's stem."""
@@ -90,7 +90,7 @@ class Pairs:
         return len(self.captions)
 
     def part(self, rows: Int[np.ndarray, " k"], *, split: str) -> Pairs:
-        """These rows as a split of its own."""
+        """Return these rows as a separate split."""
         metadata = {name: [values[row] for row in rows] for name, values in self.metadata.items()}
         captions, labels, paths = ([part[row] for row in rows] for part in (self.captions, self.labels, self.paths))
         return replace(
@@ -106,7 +106,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class DataSplits:
-    """What a run learns from and what it is measured on."""
+    """The training split of a run, and its held-out splits."""
 
     train: Pairs
     heldout: dict[str, Pairs]
@@ -114,3 +114,5 @@ class DataSplits:
     suite: PromptSuite | None
     """Zero-shot task that the labels of the held-out pairs answer, if they have labels."""
     report: ImportReport
+    training_pairs: int
+    """How many there are to train on; more than in `train` where only some were asked for."""

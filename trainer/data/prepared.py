@@ -1,4 +1,4 @@
-"""The prepared cache: every image of a split decoded once, then read as one memory map.
+"""The prepared cache: every image of a split decoded once, then read as a memory map.
 
 Where it does not fit, images are decoded whenever they are asked for (`lazy_images`): the first time all of them are
 decoded as well, to know which ones can be read and what the pixels are, but only that is kept.
@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import UInt8
@@ -32,6 +32,7 @@ from trainer.data.workers import processes
 from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of
 from trainer.store.disk import SPARE, room_for_cache
 from trainer.store.files import make_folders
+from trainer.store.picture_paths import relative_to
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.arrays import map_npy
@@ -51,7 +52,7 @@ Loading = Literal["auto", "prepared", "streamed"]
 
 @dataclass(frozen=True)
 class Prepared:
-    """The decoded images of those sources that could be read."""
+    """The decoded images of the readable sources."""
 
     images: UInt8[np.ndarray, "n size size 3"] | StreamedImages
     rows: list[int]
@@ -72,7 +73,7 @@ def prepare(
     loading: Loading = "auto",
     preprocessing: Preprocessing | None = None,
 ) -> Prepared:
-    """The images of `sources` at `size`, from the cache if the same files were decoded before.
+    """Return the images of `sources` at `size`, from the cache if the same files were decoded before.
 
     The cache is known by paths, sizes, times and captions, so a changed, added or removed file makes a new one. What
     an interrupted run had decoded is not decoded again.
@@ -92,7 +93,7 @@ def prepare(
     folder = _folder(sources, size, cache, preprocessing)
     why = _why_streamed(loading, folder, bytes_needed(len(sources), size))
     if why and not folder.is_dir():
-        folder = folder.with_name(f"{folder.name}-streamed")
+        folder = _streamed(folder)
     written_once(
         folder,
         lambda unfinished: _decode_all(sources, size, unfinished, progress, keep=not why, preprocessing=preprocessing),
@@ -101,7 +102,7 @@ def prepare(
     )
     os.utime(folder)
     _remove_unused(cache)
-    facts = untrusted_files.read_json(folder / "prepared.json", untrusted_files.MOST_FACTS)
+    facts = _facts_of(folder, len(sources))
     problems, remarks = ([(path, words) for path, words in facts[kind]] for kind in ("problems", "remarks"))
     images: np.ndarray | StreamedImages
     if why:
@@ -110,19 +111,43 @@ def prepare(
         images = StreamedImages(places, size, why, digests=digests, preprocessing=preprocessing)
     else:
         images = map_npy(folder / "images.npy", "u")
+        if images.shape != (len(facts["rows"]), size, size, 3):
+            raise _damaged(folder)
     return Prepared(images, facts["rows"], problems, remarks, facts["fingerprint"])
+
+
+def _facts_of(folder: Path, n: int) -> dict[str, Any]:
+    """Return what is kept beside the prepared images of `n` sources.
+
+    Raises:
+        DataError: It is not what was written.
+    """
+    try:
+        facts = untrusted_files.read_json(folder / "prepared.json", untrusted_files.MOST_FACTS)
+        rows, told = facts["rows"], [*facts["problems"], *facts["remarks"]]
+        sound = isinstance(rows, list) and all(type(row) is int and 0 <= row < n for row in rows)
+        sound = sound and all(isinstance(words, str) for path, words in told for words in (path, words))
+        if sound and isinstance(facts["fingerprint"], str):
+            return facts
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise _damaged(folder)
+
+
+def _damaged(folder: Path) -> DataError:
+    return DataError(f"The prepared images in {folder} are damaged. Remove that folder: they are decoded again.")
 
 
 def digests_of(
     sources: Sequence[Source], *, size: int, cache: Path, preprocessing: Preprocessing | None = None
 ) -> list[bytes]:
-    """Hash of the pixels of each of the sources that could be read, in order; none where they are not prepared.
+    """Return the pixel hash of each readable source, in order; empty if they are not prepared.
 
     Nothing is decoded: a cache that is not there any more, or is of an older version, knows of none.
     """
     folder = _folder(sources, size, cache, preprocessing)
-    for place in (folder, folder.with_name(f"{folder.name}-streamed")):
-        with contextlib.suppress(OSError, ValueError, KeyError):
+    for place in (folder, _streamed(folder)):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             facts = untrusted_files.read_json(place / "prepared.json", untrusted_files.MOST_FACTS)
             if found := _digests(place / _DIGESTS, len(facts["rows"])):
                 return found
@@ -130,11 +155,21 @@ def digests_of(
 
 
 def _folder(sources: Sequence[Source], size: int, cache: Path, preprocessing: Preprocessing | None) -> Path:
-    return cache / f"{_fingerprint(sources)}-{size}{f'-{preprocessing.name}' if preprocessing else ''}"
+    """Return the cache of these sources: known by where they lie in the workspace, or earlier by whole paths."""
+    ending = f"-{size}{f'-{preprocessing.name}' if preprocessing else ''}"
+    folder = cache / f"{_fingerprint(sources, cache.parent)}{ending}"
+    if folder.is_dir() or _streamed(folder).is_dir():
+        return folder
+    earlier = cache / f"{_fingerprint(sources, None)}{ending}"
+    return earlier if earlier.is_dir() or _streamed(earlier).is_dir() else folder
+
+
+def _streamed(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}-streamed")
 
 
 def _why_streamed(loading: Loading, folder: Path, needed: int) -> str:
-    """Why the images are not kept, as a part of a sentence; empty if they are."""
+    """Return why the images are not cached, as part of a sentence; empty if they are."""
     if loading == "streamed":
         return "that was chosen"
     begun = folder.with_name(f".{folder.name}.unfinished") / "images.npy"  # has its room already
@@ -151,18 +186,19 @@ def _why_streamed(loading: Loading, folder: Path, needed: int) -> str:
 
 
 def bytes_needed(n: int, size: int) -> int:
-    """Size on the disk of `n` decoded images."""
+    """Return the disk space of `n` decoded images in bytes."""
     return n * size * size * 3
 
 
-def _fingerprint(sources: Sequence[Source]) -> str:
+def _fingerprint(sources: Sequence[Source], workspace: Path | None) -> str:
     digest = hashlib.blake2b(f"{_VERSION}".encode(), digest_size=8)
     states: dict[Path, str] = {}  # a tar is looked at once, not once for each of its members
     for source in sources:
         file = file_of(source.path)
         if file not in states:
             states[file] = _state(file)
-        words = f"{source.path}\0{source.relative}\0{states[file]}\0{source.caption}\0"
+        named = str(source.path) if workspace is None else relative_to(workspace, str(source.path))
+        words = f"{named}\0{source.relative}\0{states[file]}\0{source.caption}\0"
         digest.update(words.encode("utf-8", "replace"))
     return digest.hexdigest()
 
@@ -188,7 +224,7 @@ def _remove_unused(cache: Path) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """Images that one helper decodes into their rows of the shared file, or for their digests alone."""
+    """Images that one helper decodes into their rows of the shared file, or only for their hashes."""
 
     file: Path | None
     offset: int
@@ -201,7 +237,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Done:
-    """What became of a part: rows left black and why, and rows with something odd about them."""
+    """The result of a part: rows left black and why, and rows with remarks."""
 
     first: int
     count: int
@@ -212,11 +248,11 @@ class _Done:
 
 
 class _Ended(Exception):
-    """Nobody waits for the images any more."""
+    """The images are no longer needed."""
 
 
 def _decode(part: _Part, decoder: Decoder, ended: threading.Event) -> _Done:
-    """Fills the part's rows."""
+    """Fill the part's rows."""
     reasons, remarks, digests = {}, {}, []
     told = decoder.decode(
         part.places,
@@ -240,7 +276,7 @@ def _decode(part: _Part, decoder: Decoder, ended: threading.Event) -> _Done:
 
 
 def _decoded(parts: Sequence[_Part]) -> Iterator[_Done]:
-    """Each part, in the order they are finished; a helper process for each core."""
+    """Yield each part as it is finished, with one helper process per core."""
     count = min(processes(), len(parts))
     ended = threading.Event()
     with ExitStack() as lent, ThreadPoolExecutor(max(1, count)) as threads:
@@ -308,7 +344,7 @@ def _decode_all(
 
 
 def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[_Done], int]:
-    """The parts that an interrupted process had decoded, and where the pixels begin in the file, which is made."""
+    """Return the parts already decoded before an interruption, and the pixel offset in the new or existing file."""
     if file is None:
         return list(_finished(journal)) if journal.exists() else [], 0
     with contextlib.suppress(OSError, ValueError):
@@ -322,7 +358,7 @@ def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[_D
 
 
 def _finished(journal: Path) -> Iterator[_Done]:
-    """What the journal tells, up to a line that was cut short."""
+    """Yield the parts in the journal, up to a truncated line."""
     for line in untrusted_files.read_text(journal, untrusted_files.MOST_FACTS).splitlines():
         try:
             yield _Done(**json.loads(line))
@@ -340,7 +376,7 @@ def _check_room(folder: Path, needed: int) -> None:
 
 
 def _allocate(file: Path, n: int, size: int) -> None:
-    """Makes the file with all its blocks: on a full disk a map of a sparse file ends the process with SIGBUS."""
+    """Allocate all blocks of the file, because a memory-mapped sparse file on a full disk raises SIGBUS."""
     images = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(n, size, size, 3))
     del images
     if hasattr(os, "posix_fallocate"):
@@ -349,7 +385,7 @@ def _allocate(file: Path, n: int, size: int) -> None:
 
 
 def _keep(file: Path, rows: Sequence[int]) -> None:
-    """Rewrites the file with `rows` only."""
+    """Rewrite the file with `rows` only."""
     everything = map_npy(file, "u")
     shorter = file.with_suffix(".shorter.npy")
     kept = np.lib.format.open_memmap(shorter, mode="w+", dtype=np.uint8, shape=(len(rows), *everything.shape[1:]))
@@ -361,7 +397,7 @@ def _keep(file: Path, rows: Sequence[int]) -> None:
 
 
 def _content(parts: Sequence[_Done], n: int, size: int) -> str:
-    """Hash of all pixels, made of the digest of each image."""
+    """Return the hash of all pixels, computed from the hash of each image."""
     digest = hashlib.blake2b(repr((n, size, size, 3)).encode(), digest_size=16)
     for part in _in_order(parts):
         digest.update(part.digests.encode())
@@ -369,7 +405,7 @@ def _content(parts: Sequence[_Done], n: int, size: int) -> str:
 
 
 def content_of_pixels(images: UInt8[np.ndarray, "n size size 3"]) -> str:
-    """Hash of all pixels as it was made before images had digests of their own; runs of then are known by it."""
+    """Return the hash of all pixels by the earlier method without per-image hashes, by which old runs identify data."""
     digest = hashlib.blake2b(repr(images.shape).encode(), digest_size=16)
     for part in _slices(len(images)):
         digest.update(np.ascontiguousarray(images[part]).data)
@@ -381,7 +417,7 @@ def _in_order(parts: Sequence[_Done]) -> list[_Done]:
 
 
 def _digests(file: Path, n: int) -> list[bytes]:
-    """One of each image; none of a cache that was made before they were kept."""
+    """Return the hash of each image; empty for a cache made before hashes were stored."""
     try:
         found = np.frombuffer(untrusted_files.read_bytes(file, 16 * n), "V16")
     except OSError:

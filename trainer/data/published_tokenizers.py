@@ -1,4 +1,4 @@
-"""The tokenizers of published models: CLIP's own byte pairs, and those that Hugging Face's library reads."""
+"""The tokenizers of published models: CLIP's own BPE, and those of the Hugging Face library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cleaning = Literal["lower", "whitespace", "canonicalize"]
 
 
 class ClipTokenizer:
-    """CLIP's byte pairs as open_clip has them: start, tokens, end, zeros. The end is kept when a text is cut.
+    """CLIP's BPE as in open_clip: start, tokens, end, zeros; truncated texts keep the end token.
 
     Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021,
     https://arxiv.org/abs/2103.00020
@@ -32,16 +32,16 @@ class ClipTokenizer:
 
     @property
     def eot(self) -> int:
-        """Id of the end token: the largest id."""
+        """The id of the end token: the largest id."""
         return self._pairs.eot_token_id
 
     @property
     def size(self) -> int:
-        """Number of ids."""
+        """The number of ids."""
         return self._pairs.vocab_size
 
     def encode(self, texts: Sequence[str], context_length: int) -> Int[Tensor, "n length"]:
-        """One row a text: start, as many tokens as fit, end, zeros."""
+        """Return one row per text: start, as many tokens as fit, end, zeros."""
         rows = torch.full((len(texts), context_length), PADDING, dtype=torch.long)
         for row, text in zip(rows, texts, strict=True):
             tokens = [self._pairs.sot_token_id, *self._pairs.encode(text)[: context_length - 2], self.eot]
@@ -49,17 +49,17 @@ class ClipTokenizer:
         return rows
 
     def decode(self, row: Sequence[int]) -> str:
-        """The text between start and end, as it was cleaned."""
+        """Return the text between start and end, after cleaning."""
         spoken = [int(token) for token in row if 0 < token < self._pairs.sot_token_id]
         return self._pairs.decode(spoken).strip()
 
     def to_json(self) -> str:
-        """Everything that `read_tokenizer` needs."""
+        """Return everything that `read_tokenizer` needs."""
         return json.dumps({"tokenizer": "clip", "cleaning": self._cleaning})
 
 
 class HubTokenizer:
-    """A tokenizer of Hugging Face with its own start and end; a text that is too long is cut before its end."""
+    """A Hugging Face tokenizer with its own start and end tokens; long texts are truncated before the end token."""
 
     def __init__(self, pairs: AnyPairs, *, padding: int, cleaning: Cleaning = "whitespace") -> None:
         self._text = pairs.to_str()
@@ -70,11 +70,11 @@ class HubTokenizer:
 
     @property
     def size(self) -> int:
-        """Number of ids."""
+        """The number of ids."""
         return self._pairs.get_vocab_size()
 
     def encode(self, texts: Sequence[str], context_length: int) -> Int[Tensor, "n length"]:
-        """One row a text, filled up with the tokenizer's padding."""
+        """Return one row per text, padded with the tokenizer's padding."""
         self._pairs.enable_truncation(context_length)
         rows = torch.full((len(texts), context_length), self._padding, dtype=torch.long)
         for row, found in zip(rows, self._pairs.encode_batch([self._clean(text) for text in texts]), strict=True):
@@ -82,11 +82,11 @@ class HubTokenizer:
         return rows
 
     def decode(self, row: Sequence[int]) -> str:
-        """The text without start, end and padding."""
+        """Return the text without start, end and padding."""
         return self._pairs.decode([int(token) for token in row if token != self._padding]).strip()
 
     def to_json(self) -> str:
-        """Everything that `read_tokenizer` needs."""
+        """Return everything that `read_tokenizer` needs."""
         return json.dumps(
             {"tokenizer": "hub", "cleaning": self._cleaning, "padding": self._padding, "pairs": self._text}
         )
@@ -96,7 +96,7 @@ AnyTokenizer = Tokenizer | ClipTokenizer | HubTokenizer
 
 
 def read_tokenizer(text: str) -> AnyTokenizer:
-    """The tokenizer that a `to_json` wrote.
+    """Return the tokenizer saved by `to_json`.
 
     Raises:
         DataError: The text is no tokenizer.
@@ -130,7 +130,7 @@ def _cleaner(cleaning: str) -> Callable[[str], str]:
 
 @cache
 def _clip_pairs(cleaning: str) -> Any:
-    """Read once: the merges take a tenth of a second."""
+    """Load the merges once, because that takes 0.1 s."""
     from open_clip.tokenizer import SimpleTokenizer
 
     return SimpleTokenizer(clean=cleaning)

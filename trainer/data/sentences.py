@@ -1,4 +1,4 @@
-"""Captions of several sentences or phrases, of which an epoch sees one."""
+"""Captions of several sentences or phrases, one of which is used per epoch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PURPOSE: Final = 0x5E27
 
 
 def sentences(caption: str) -> list[str]:
-    """The sentences and comma-separated phrases of a caption; the caption itself where there is only one."""
+    """Return the sentences and comma-separated phrases of a caption, or the caption itself if there is only one."""
     parts = [part.strip() for part in _END.split(caption)]
     return [part for part in parts if part] or [caption]
 
 
 class CaptionTokens:
-    """Token rows of captions: whole ones, or of each the sentence drawn for an epoch."""
+    """Token rows of captions: complete, or a random sentence of each per epoch."""
 
     def __init__(
         self, captions: Sequence[str], tokenizer: AnyTokenizer, context_length: int, *, seed: int, sample: bool
@@ -36,7 +36,7 @@ class CaptionTokens:
         self._tokens = tokenizer.encode([part for parts in spoken for part in parts], context_length)
 
     def of(self, rows: Int[np.ndarray, " n"], epoch: int) -> Int[Tensor, "n length"]:
-        """Tokens of some captions; which sentence is drawn depends on (seed, epoch, row) only."""
+        """Return tokens of some captions; the sentence drawn depends on (seed, epoch, row) only."""
         if len(self._tokens) == len(self._count):
             return self._tokens[rows]
         share = uniform(rows, seed=self._seed, epoch=epoch, purpose=(_PURPOSE,), count=1)[0]

@@ -1,4 +1,4 @@
-"""Lists of images to train on and to validate on, as many data sets bring them: `train.txt`, `test.txt`."""
+"""Lists of images for training and validation, as data sets provide them: `train.txt`, `test.txt`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Problems = list[tuple[str, str]]
 def shared_by_lists(
     sources: Sequence[Source], train_list: str, heldout_list: str
 ) -> tuple[dict[str, list[Source]], Problems]:
-    """The pairs of "train" and "heldout" by the lists of their images; what only one list could name is the other's.
+    """Return the pairs of "train" and "heldout" by lists of images; with one list, the rest is the other split.
 
     A line is a path of an image, with or without its ending, or its name where only one image is called so; columns
     after it are passed over. What both lists name is held out.
@@ -51,7 +51,7 @@ def shared_by_lists(
 
 
 def _index(sources: Iterable[Source]) -> dict[str, str]:
-    """Whatever may stand in a list -> the image that is meant; empty where it could be several."""
+    """Return list entry -> image; empty if ambiguous."""
     known: dict[str, str] = {}
     for relative in dict.fromkeys(one.relative for one in sources):
         place = Path(relative)

@@ -1,4 +1,4 @@
-"""From a choice of data to pairs ready to train on."""
+"""Load pairs for training from a data configuration."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from trainer import config
 from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.catalog import prompt_suites
 from trainer.data import scenes
 from trainer.data.dataset_index import Listing, listing
 from trainer.data.lazy_images import StreamedImages
@@ -30,8 +32,9 @@ def load(
     progress: Progress,
     loading: Loading = "auto",
     preprocessing: Preprocessing | None = None,
+    most_training: int | None = None,
 ) -> DataSplits:
-    """The pairs of a data set, decoded at `image_size`; from the workspace's caches where these are up to date.
+    """Return the pairs of a data set, decoded at `image_size`, from the workspace's caches if up to date.
 
     Args:
         data: Which pairs.
@@ -41,6 +44,7 @@ def load(
         loading: Whether the training images are kept decoded, as `prepare` says. Held-out ones, which are read over and
             over, are wherever they fit.
         preprocessing: Of the published model that the images are for; None for towers of our own.
+        most_training: How many training pairs are prepared, drawn as `at_most` does; None for all.
 
     Raises:
         DataError: There is nothing to train on or to measure with, or the workspace cannot be written.
@@ -49,6 +53,9 @@ def load(
     listed = listing(data, workspace_folder, _within(progress, 0.0, start))
     parts = parts_of(data, listed)
     _check_not_empty(listed.name, parts, listed.problems)
+    whole = len(parts["train"])
+    if most_training is not None:
+        parts = parts | {"train": [parts["train"][row] for row in at_most(whole, most_training)]}
     total, done = sum(map(len, parts.values())), 0
     problems, remarks = list(listed.problems), list(listed.told.remarks)
     splits: dict[str, Pairs] = {}
@@ -69,18 +76,61 @@ def load(
         done += len(sources)
     _check_not_empty(listed.name, splits, problems)
     report = ImportReport(sum(map(len, splits.values())), problems, remarks, listed.told.notes)
-    return DataSplits(splits.pop("train"), splits, listed.suite, report)
+    training = splits.pop("train")
+    return DataSplits(training, splits, listed.suite, report, whole if whole > len(parts["train"]) else len(training))
+
+
+def load_untrained(
+    data: config.Data, *, image_size: int, workspace_folder: Path, progress: Progress
+) -> DataSplits | None:
+    """Return held-out pairs, and training pairs with black pictures, while the training pictures are not drawn yet.
+
+    They suffice to measure the untrained model, which no training picture has a part in.
+
+    Args:
+        data: Which pairs.
+        image_size: Side of the images, in pixels.
+        workspace_folder: As in `load`.
+        progress: As in `load`.
+
+    Returns:
+        None where nothing is gained: the training pictures exist, or the data are not drawn.
+
+    Raises:
+        DataError: As `load`.
+    """
+    if not isinstance(data, config.Scenes):
+        return None
+    folder = scenes.folder_of(data, workspace_folder)
+    if scenes.is_drawn(folder, "train"):
+        return None
+    held = [split for split in scenes.SPLITS if split != "train"]
+    scenes.write(data, folder, _within(progress, 0.0, _DRAWING), splits=held)
+    splits: dict[str, Pairs] = {}
+    for place, split in enumerate(held):
+        sources = scenes.sources(folder, split)
+        low, high = (_DRAWING + (1 - _DRAWING) * share / len(held) for share in (place, place + 1))
+        within = _within(progress, low, high)
+        prepared = prepare(sources, size=image_size, cache=workspace_folder / "cache", progress=within)
+        kept = [sources[row] for row in prepared.rows]
+        splits[split] = _pairs("scenes", split, kept, prepared.images, prepared.fingerprint)
+    _check_not_empty("scenes", splits, [])
+    planned = scenes.planned_sources(data, folder, "train")
+    black = np.broadcast_to(np.uint8(0), (len(planned), image_size, image_size, 3))
+    report = ImportReport(sum(map(len, splits.values())), [])
+    training = _pairs("scenes", "train", planned, black, "")
+    return DataSplits(training, splits, prompt_suites().get("scenes"), report, len(training))
 
 
 def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:
-    """What a run on these data learns from, `train`, and what it holds out: the data set's own splits, or a share."""
+    """Return the training split `train` and held-out splits: the data set's own, or a share."""
     if len(listed.splits) > 1:
         return listed.splits
     return _shared_out(listed.splits["train"], getattr(data, "heldout_share", 0.0))
 
 
 def scenes_folder(data: config.Scenes, workspace_folder: Path, progress: Progress) -> Path:
-    """The folder of Scenes in a workspace, drawn if it is not there yet.
+    """Return the folder of Scenes in a workspace, drawing it if it does not exist yet.
 
     Raises:
         DataError: As `scenes.write`.
@@ -89,7 +139,7 @@ def scenes_folder(data: config.Scenes, workspace_folder: Path, progress: Progres
 
 
 def _shared_out(sources: Sequence[Source], share: float) -> dict[str, list[Source]]:
-    """Train and held-out by a hash of each path, so that a pair stays where it is when others come or go."""
+    """Split by a hash of each path, so that a pair stays in its split when others are added or removed."""
     place = [_place(source.relative) for source in sources]
     # In a small set the hash may leave a split empty; then the nearest picture changes sides, with all its captions.
     limit = max(share, min(place, default=0.0))
@@ -102,7 +152,7 @@ def _shared_out(sources: Sequence[Source], share: float) -> dict[str, list[Sourc
 
 
 def _place(relative: str) -> float:
-    """Evenly spread over 0..1, by the path alone."""
+    """Return a number evenly distributed over 0..1, by the path alone."""
     digest = hashlib.blake2b(relative.encode("utf-8", "surrogateescape"), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2.0**64
 
@@ -124,12 +174,12 @@ def _pairs(
 
 
 def fingerprint(content: str, sources: Sequence[Source]) -> str:
-    """Hash of pairs: equal on any machine that holds the same decoded images (hash `content`), captions and labels."""
+    """Return a hash of pairs: equal on any machine with the same images (hash `content`), captions and labels."""
     return _hash(content, ((source.caption, source.label) for source in sources))
 
 
 def are_those_of(known: str, pairs: Pairs) -> bool:
-    """Whether a run that noted the fingerprint `known` began with these pairs.
+    """Return whether a run with the recorded fingerprint `known` started with these pairs.
 
     Before images were hashed one by one, their pixels were hashed in one go; then they are all read once.
     """
@@ -161,12 +211,12 @@ def _check_not_empty(name: str, splits: dict[str, list[Source]] | dict[str, Pair
 
 
 def _where(held: int) -> str:
-    """What became of the pairs of which none is left to train on."""
+    """Return why no pairs are left to train on."""
     if not held:
         return ""
     return ": the only one is held out" if held == 1 else f": all {held:,} are held out"
 
 
 def _within(progress: Progress, low: float, high: float) -> Progress:
-    """Reports a part of the work as that part of the whole."""
+    """Return a callback that reports part of the work as that part of the whole."""
     return lambda share, note: progress(low + (high - low) * share, note)

@@ -1,4 +1,4 @@
-"""What a folder, table or tar holds and what is wrong with it: what `trainer data show` and the import sheet tell."""
+"""Survey a folder, table or tar and its problems, for `trainer data show` and the import dialog."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Lines = list[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What a data set holds, as a run would read it.
+    """The contents of a data set as a run would read it.
 
     Attributes:
         data: How it is read.
@@ -91,12 +91,12 @@ class Survey:
 
     @property
     def found(self) -> int:
-        """Everything that looked like a pair."""
+        """The number of items that looked like a pair."""
         return self.used + len(self.problems)
 
 
 def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened: bool, progress: Progress) -> Survey:
-    """What a data set holds.
+    """Return the contents of a data set.
 
     Args:
         data: Which, and how it is read.
@@ -166,14 +166,14 @@ def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress
 
 
 def _notes(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """What is odd about the captions as a whole, for the towers that a run has unless others are chosen."""
+    """Return remarks on all captions, for the default towers."""
     model = preset(PRESET).model
     assert isinstance(model, config.TinyTowers)
     return caption_notes(pairs, model)
 
 
 def as_json(survey: Survey) -> dict[str, Any]:
-    """Everything but the pictures and the lines of the report, as plain values."""
+    """Return everything but images and report lines, as plain values."""
     kept = {f.name: getattr(survey, f.name) for f in dataclasses.fields(survey)}
     for name in ("data", "problems", "remarks", "examples", "pictures"):
         del kept[name]
@@ -186,14 +186,14 @@ def as_json(survey: Survey) -> dict[str, Any]:
 
 
 def report_lines(survey: Survey) -> Iterator[tuple[str, str, str]]:
-    """(item, `not used`, `note` or `used, but odd`, reason) of everything that the report names."""
+    """Yield (item, `not used`, `note` or `used, but odd`, reason) for everything in the report."""
     yield from ((item, "not used", reason) for item, reason in survey.problems)
     yield from ((survey.name, "note", sentence) for sentence in survey.notes)
     yield from ((item, "used, but odd", remark) for item, remark in survey.remarks)
 
 
 def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
-    """The answer to the question; the lines of the report are in a file.
+    """Return the response to the request; the lines of the report are in a file.
 
     Raises:
         ConfigError: There is nothing there, nothing of a known kind, or an option does not fit.
@@ -230,19 +230,19 @@ def _examples_of(pairs: Pairs, root: str) -> list[Example]:
 
 
 def _item(place: Location, root: str) -> str:
-    """What the report calls a picture that lies below `root`, in a tar or in a table."""
+    """Return the report's name for an image below `root`, in a tar or in a table."""
     if isinstance(place, Path):
         return place.relative_to(root).as_posix() if root and place.is_relative_to(root) else place.name
     return f"{place.file.name}/{place.name if isinstance(place, Member) else place.row}"
 
 
 def _spread(n: int) -> list[int]:
-    """Ten of n rows, evenly spaced: the first ten of a folder per class would all be of one class."""
+    """Return ten of n rows, evenly spaced, since the first ten of a class folder would all be of one class."""
     return np.unique(np.linspace(0, n - 1, EXAMPLES).round().astype(int)).tolist() if n else []
 
 
 def _beside(data: config.Data, progress: Progress) -> tuple[dict[str, Any], Lines]:
-    """What a folder or table shows before its pairs are listed; and (folder, reason) of those that cannot be read."""
+    """Return what a folder or table shows before its pairs are listed, and (folder, reason) for unreadable ones."""
     if isinstance(data, config.Table):
         return {"columns": columns_of(Path(data.path), data.separator)}, []
     root = Path(getattr(data, "path", ""))
@@ -272,6 +272,6 @@ def _walked(root: Path, progress: Progress) -> tuple[dict[str, Any], Lines]:
 
 
 def _free(folder: Path) -> int:
-    """Bytes free where `folder` is or will be."""
+    """Return the free disk space where `folder` is or will be, in bytes."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     return shutil.disk_usage(there).free

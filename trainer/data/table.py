@@ -1,4 +1,4 @@
-"""A table with a column of images and one of captions: CSV and TSV here, JSON and Parquet in `table_formats`."""
+"""Tables with a column of images and one of captions: CSV and TSV here, JSON and Parquet in `table_formats`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.untrusted import files as untrusted_files
 def table_sources(
     table: config.Table, progress: Progress = silent, told: Told | None = None
 ) -> tuple[list[Source], list[tuple[str, str]]]:
-    """The pairs of a table in its order, columns beyond path and caption as metadata; and (line, reason) for bad lines.
+    """Return a table's pairs in order, other columns as metadata; and (line, reason) for bad lines.
 
     `progress` is told how many rows have been read; it may raise to stop. `told` receives a note about the encoding
     where it is none of Unicode.
@@ -52,7 +52,7 @@ def table_sources(
 
 
 def _first_line(path: Path, encoding: str) -> str:
-    """The beginning of a table, to find out what parts its columns."""
+    """Return the beginning of a table, to detect its separator."""
     with untrusted_files.open_ordinary(path) as file:
         start = file.read(1 << 16)
     if encoding == "utf-8":
@@ -62,7 +62,7 @@ def _first_line(path: Path, encoding: str) -> str:
 
 
 def _separator(header: str, table: config.Table) -> str:
-    """As configured; else what parts the two named columns in the header, or is most frequent in it."""
+    """Return the separator: as configured, else the one between the named columns or most frequent in the header."""
     if table.separator != "auto":
         return "\t" if table.separator == "tab" else table.separator
     return separator_of(header, (table.image_column, table.caption_column))

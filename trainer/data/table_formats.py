@@ -1,4 +1,4 @@
-"""Tables that are no text of cells: JSON, Flickr's tokens, and Parquet, whose images may lie in the table itself."""
+"""Other table formats: JSON, Flickr's token files, and Parquet, which may contain the images."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Problems = list[tuple[str, str]]
 def record_sources(
     table: config.Table, progress: Progress = silent, told: Told | None = None
 ) -> tuple[list[Source], Problems]:
-    """The pairs of a table in its order, other plain columns as metadata; and (row, reason).
+    """Return a table's pairs in order, other plain columns as metadata; and (row, reason) for bad rows.
 
     `progress` is told how many rows have been read; it may raise to stop. `told` as for `table_sources`.
 
@@ -66,7 +66,7 @@ def record_sources(
 
 
 def check_usable(path: Path, problems: Problems) -> None:
-    """Passes unless very many rows of a table cannot be used.
+    """Raise an error if very many rows of a table cannot be used.
 
     Raises:
         DataError: More than 500,000 cannot.
@@ -80,7 +80,7 @@ def check_usable(path: Path, problems: Problems) -> None:
 
 
 def at_root(found: list[Source], path: Path, table: config.Table) -> list[Source]:
-    """The pairs with their relative images below the folder in which these lie."""
+    """Return the pairs with relative image paths joined to the folder of the images."""
     named = [source.relative for source in found[:1_000_000] if isinstance(source.path, Path)]
     root = image_root(path, named, table.image_folder) if named else path.parent
     if root == path.parent:
@@ -89,7 +89,7 @@ def at_root(found: list[Source], path: Path, table: config.Table) -> list[Source
 
 
 def encoding_for(path: Path, chosen: str, told: Told | None = None) -> str:
-    """The encoding that was chosen, or that of the file, which is told where it is none of Unicode.
+    """Return the selected encoding, or the detected one with a remark if it is not Unicode.
 
     Raises:
         OSError: It cannot be read.
@@ -118,7 +118,7 @@ def _rows(path: Path, form: Form, table: config.Table, told: Told | None) -> Ite
 
 
 def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
-    """The pair that a row of a table describes.
+    """Return the pair that a row of a table describes.
 
     Args:
         path: Of the table; relative image paths begin at its folder.
@@ -165,7 +165,7 @@ def _missing(column: str) -> str:
 
 
 def _line_rows(path: Path, read: Callable[[bytes], dict[str, Any] | str]) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """(line, object) or (line, reason); blank lines are passed over."""
+    """Yield (line, object) or (line, reason), without blank lines."""
     try:
         with untrusted_files.open_ordinary(path) as file:
             for number, raw in numbered(file):
@@ -194,7 +194,7 @@ def _object(raw: bytes, encoding: str) -> dict[str, Any] | str:
 
 
 def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """Those of each file in turn; of several files, the name of the file stands before the row."""
+    """Yield each file's rows in turn; with several files, the row is prefixed with the file's name."""
     try:
         files = parquet_files(path)
     except OSError as error:

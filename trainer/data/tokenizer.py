@@ -25,23 +25,23 @@ whatever it spells, can contain one."""
 
 
 class Tokenizer:
-    """Turns captions into token rows; equal in every process that holds the same JSON."""
+    """Converts captions to token rows, identically in every process with the same JSON."""
 
     def __init__(self, byte_pairs: BytePairs) -> None:
         self._byte_pairs = byte_pairs
 
     @property
     def eot(self) -> int:
-        """Id of the end token: the largest id, so `argmax` finds it too."""
+        """The id of the end token: the largest id, so `argmax` finds it too."""
         return self._byte_pairs.get_vocab_size() + _FIRST
 
     @property
     def size(self) -> int:
-        """Number of ids, start, end and padding included."""
+        """The number of ids, including start, end and padding."""
         return self.eot + 1
 
     def encode(self, texts: Sequence[str], context_length: int) -> Int[Tensor, "n length"]:
-        """One row a text: start, as many tokens as fit, end, padding."""
+        """Return one row per text: start, as many tokens as fit, end, padding."""
         rows = torch.full((len(texts), context_length), PADDING, dtype=torch.long)
         for row, encoding in zip(rows, self._byte_pairs.encode_batch(list(texts)), strict=True):
             tokens = encoding.ids[: context_length - 2]
@@ -49,16 +49,16 @@ class Tokenizer:
         return rows
 
     def decode(self, row: Sequence[int]) -> str:
-        """The text between start and end, lower-cased as it was learned."""
+        """Return the text between start and end, lower-cased as in training."""
         return self._byte_pairs.decode([int(token) - _FIRST for token in row if _FIRST <= token < self.eot]).strip()
 
     def to_json(self) -> str:
-        """Everything that `from_json` needs."""
+        """Return everything that `from_json` needs."""
         return self._byte_pairs.to_str()
 
     @classmethod
     def from_json(cls, text: str) -> Tokenizer:
-        """The tokenizer that `to_json` wrote.
+        """Return the tokenizer saved by `to_json`.
 
         Raises:
             DataError: The text is no tokenizer.
@@ -72,5 +72,5 @@ class Tokenizer:
 
 
 def train_tokenizer(captions: Iterable[str], vocabulary: int) -> Tokenizer:
-    """A tokenizer of at most `vocabulary` ids that spells every text, and common words of `captions` in one token."""
+    """Train a tokenizer of at most `vocabulary` ids that encodes every text, with single tokens for common words."""
     return Tokenizer(learned_pairs(captions, vocabulary - _FIRST - 1))

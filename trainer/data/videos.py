@@ -1,4 +1,4 @@
-"""Films as pictures: the middle frame of each, taken once and kept. Needs ffmpeg, an optional extra."""
+"""Videos as images: the middle frame of each, extracted once. Needs the optional ffmpeg."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FRAMES: Final = re.compile(rb"frame=\s*(\d+)")
 def middle_frames(
     films: Sequence[Path], root: Path, kept_at: Path, progress: Progress
 ) -> tuple[dict[str, Source], list[tuple[str, str]]]:
-    """Film, relative to `root` -> its middle frame; and (film, reason) of those that have none.
+    """Return film relative to `root` -> its middle frame, and (film, reason) for the others.
 
     Args:
         films: Files below `root`.
@@ -68,7 +68,7 @@ def _ffmpeg() -> str:
 
 
 def _frames(films: Sequence[Path], root: Path, program: str, progress: Progress) -> Iterator[StoredPair | Unusable]:
-    """The name of the film stands for the caption, which its class makes later."""
+    """Yield each film's middle frame with the film's name as caption, which its class replaces later."""
     with ThreadPoolExecutor(processes()) as threads:
         pictures = threads.map(lambda film: _frame(program, film), films)
         try:
@@ -84,7 +84,7 @@ def _frames(films: Sequence[Path], root: Path, program: str, progress: Progress)
 
 
 def _frame(program: str, film: Path) -> bytes | str:
-    """The middle frame as PNG, or why there is none."""
+    """Return the middle frame as PNG, or why there is none."""
     try:
         untrusted_files.check_ordinary(film)
         counted = _run(program, film, "-c", "copy", "-f", "null", "-")

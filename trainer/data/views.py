@@ -1,4 +1,4 @@
-"""Augmented views of images: crop, mirror, color and blur, on the training device and a batch at a time.
+"""Augmented views of images: crop, flip, color and blur, in batches on the training device.
 
 Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, appendix A. A view depends on (seed, epoch, the
 image's index, view) only, so a resumed run sees what it would have seen.
@@ -27,7 +27,7 @@ _SIGMA: Final = (0.1, 2.0)
 
 @dataclass(frozen=True)
 class ViewStrength:
-    """How strongly views differ.
+    """The strength of the augmentation.
 
     Attributes:
         smallest_crop: Smallest share of the area a crop keeps.
@@ -53,7 +53,7 @@ def augmented_view(
     epoch: int,
     view: int,
 ) -> Float[Tensor, "n 3 h w"]:
-    """One view of each image, normalized as all images are.
+    """Return one view of each image, normalized like all images.
 
     Args:
         images: The batch, on the device that trains.
@@ -83,7 +83,7 @@ def augmented_view(
 def _colored(
     pixels: Float[Tensor, "n 3 h w"], numbers: Float[Tensor, "5 n"], look: ViewStrength
 ) -> Float[Tensor, "n 3 h w"]:
-    """Brightness, contrast, saturation and hue changed by up to `look.color`, then some without color."""
+    """Change brightness, contrast, saturation and hue by up to `look.color`, then make some images gray."""
     bright, contrast, saturation = (1 + 0.8 * look.color * (2 * numbers[:3] - 1))[:, :, None, None, None]
     luma = torch.tensor(_LUMA, device=pixels.device)[:, None, None]
     pixels = (pixels * bright).clamp(0, 1)
@@ -97,7 +97,7 @@ def _colored(
 
 
 def _hue_turns(turns: Float[Tensor, " n"]) -> Float[Tensor, "n 3 3"]:
-    """Rotations of color about the gray axis by a share of the circle."""
+    """Return color rotations about the gray axis by a share of the circle."""
     angle = 2 * math.pi * turns
     cosine, sine = angle.cos()[:, None, None], angle.sin()[:, None, None]
     axis = torch.full((3,), 1 / math.sqrt(3), device=turns.device)
@@ -106,7 +106,7 @@ def _hue_turns(turns: Float[Tensor, " n"]) -> Float[Tensor, "n 3 3"]:
 
 
 def _blurred(pixels: Float[Tensor, "n 3 h w"], sigma: Float[Tensor, " n"]) -> Float[Tensor, "n 3 h w"]:
-    """Each image under a Gaussian of its own width, the kernel a tenth of the side as in the paper."""
+    """Blur each image with its own Gaussian; as in the paper, the kernel is a tenth of the side."""
     n, _, height, width = pixels.shape
     reach = max(1, round(min(height, width) / 20))
     offsets = torch.arange(-reach, reach + 1, device=pixels.device)

@@ -1,4 +1,4 @@
-"""Tar files in the WebDataset layout, read by hand: nothing is unpacked, no command and no pickle is ever run.
+"""A WebDataset tar reader that neither unpacks files nor runs commands or pickles.
 
 WebDataset's own reader (https://github.com/webdataset/webdataset) runs `pipe:` addresses as commands and unpickles
 members by their ending. Here a member is an image, a text, a class or a JSON object, or is passed over.
@@ -58,7 +58,7 @@ Problems = list[tuple[str, str]]
 def shard_sources(
     data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], told: Told | None = None
 ) -> tuple[dict[str, list[Source]], Problems]:
-    """The pairs of each split in the order of the tars; only "train" where no held-out tars are known.
+    """Return the pairs of each split in tar order; only "train" without known held-out tars.
 
     Args:
         data: Which tars.
@@ -79,7 +79,7 @@ def shard_sources(
 
 
 def expand(pattern: str) -> list[str]:
-    """The names a pattern stands for: `{000..150}` counts, `{a,b}` lists, `::` joins patterns.
+    """Expand a pattern to names: `{000..150}` counts, `{a,b}` lists, `::` joins patterns.
 
     Raises:
         DataError: It is an address or a command, or stands for more names than any data set has.
@@ -95,7 +95,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def _expanded(pattern: str) -> Iterator[str]:
-    """One name after the other: a mistyped range must not fill the memory."""
+    """Yield the names one by one, so that a mistyped range does not fill the memory."""
     braces = _BRACES.search(pattern)
     if braces is None:
         yield pattern
@@ -112,7 +112,7 @@ def _expanded(pattern: str) -> Iterator[str]:
 
 
 def _splits(data: config.Shards) -> dict[str, str]:
-    """Split -> pattern. Of a folder with folders `train` and `test`, those."""
+    """Return split -> pattern; for a folder with folders `train` and `test`, those."""
     if data.heldout_path.strip():
         return {"train": data.path, "heldout": data.heldout_path}
     root = untrusted_files.expanded(data.path)
@@ -169,7 +169,7 @@ class _Sample:
 
 
 def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
-    """Runs of members with one key. A tar that ends early gives what it holds, and a problem."""
+    """Yield consecutive members with one key; a truncated tar gives what it contains, and a problem."""
     sample: _Sample | None = None
     whole, end, last = tar.stat().st_size, 0, "the beginning"
     with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:") as archive:
@@ -203,7 +203,7 @@ def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
 
 
 class _Sober:
-    """A file that gives no more at a time than a sane tar asks for: the name of a member may claim gigabytes."""
+    """A file that limits the size of reads, because a malicious member name may claim gigabytes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -216,7 +216,7 @@ class _Sober:
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """Key and ending as WebDataset parts them: at the first dot of the last part of the path."""
+    """Split a name into key and suffix as WebDataset does: at the first dot of the file name."""
     folder, slash, file = name.rpartition("/")
     key, _, ending = file.partition(".")
     return f"{folder}{slash}{key}", ending.lower()
@@ -233,7 +233,7 @@ def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive
 
 
 class _Taken:
-    """The pairs that samples make, in the order of the tars.
+    """The pairs of samples, in tar order.
 
     Texts that are not UTF-8 wait until their tar ends: a caption alone rarely shows its encoding, all of a tar do.
 
@@ -243,7 +243,7 @@ class _Taken:
     """
 
     def __init__(self, template: str, names: list[str], encoding: str) -> None:
-        """Takes texts in `encoding`, which may be auto."""
+        """Create an empty list; `encoding` of the texts may be auto."""
         self.found: list[Source] = []
         self.problems: Problems = []
         self._template, self._names, self._encoding = template, names, encoding
@@ -251,7 +251,7 @@ class _Taken:
         self._guessed: dict[str, list[str]] = {}
 
     def take(self, sample: _Sample, tar: str) -> None:
-        """Takes the next sample of a tar."""
+        """Add the next sample of a tar."""
         again = "Another image of that name comes before it."
         self.problems += [(f"{tar}/{untrusted_files.spelled(name)}", again) for name in sample.more]
         if sample.image is None:
@@ -263,7 +263,7 @@ class _Taken:
             self._of_tar += self._pair(sample, tar, self._encoding)
 
     def end_tar(self, tar: str) -> None:
-        """Reads the texts that waited, in the encoding that makes words of them."""
+        """Decode the waiting texts in the detected encoding."""
         odd = [raw for one in self._of_tar if isinstance(one, _Sample) for raw in one.texts.values() if _is_odd(raw)]
         lines = [line for raw in odd for line in raw.splitlines() if not line.isascii()]
         guess = encoding_of_lines(lines[:_MOST_LINES]) if lines else "utf-8"
@@ -274,7 +274,7 @@ class _Taken:
         self._of_tar = []
 
     def notes(self) -> list[str]:
-        """A sentence for each encoding that was guessed."""
+        """Return a message for each detected encoding."""
         return [
             f"{_counted(found)} not UTF-8; {'it is' if len(found) == 1 else 'they are'} read as {NAMES[encoding]}. Set "
             "data.encoding if letters are wrong."
@@ -282,7 +282,7 @@ class _Taken:
         ]
 
     def _pair(self, sample: _Sample, tar: str, encoding: str) -> list[Source]:
-        """The pair of a sample with an image; none, and a problem, if it is not one."""
+        """Return the pair of a sample with an image; empty, with a problem recorded, if it is invalid."""
         image = sample.image
         assert image is not None
         try:
@@ -306,7 +306,7 @@ def _where(sample: _Sample, tar: str) -> str:
 
 
 def _is_odd(raw: bytes) -> bool:
-    """Whether it is a text that is not Unicode."""
+    """Return whether the text is not UTF-8."""
     if len(raw) > MOST_TEXT or raw.isascii() or raw.startswith(_UTF16):
         return False
     try:
@@ -317,7 +317,7 @@ def _is_odd(raw: bytes) -> bool:
 
 
 def _words(texts: dict[str, bytes], template: str, names: list[str], encoding: str) -> tuple[str, str, dict[str, str]]:
-    """Caption, class and metadata of one sample.
+    """Return caption, class and metadata of one sample.
 
     Raises:
         ValueError: There is neither caption nor class; the message is the reason.
@@ -348,7 +348,7 @@ def _decoded(kind: str, raw: bytes, encoding: str) -> str:
 
 
 def _metadata(text: str) -> dict[str, str]:
-    """The plain values of a JSON object, as text."""
+    """Return the plain values of a JSON object, as text."""
     if not text:
         return {}
     try:
@@ -370,7 +370,7 @@ def _label(text: str, names: list[str]) -> str:
 
 
 def _class_names(folder: Path, encoding: str, told: Told) -> list[str]:
-    """Line i of `classnames.txt` names class i; CLIP_benchmark puts it beside the tars or a folder above."""
+    """Read class i from line i of `classnames.txt`, which CLIP_benchmark puts next to the tars or one folder above."""
     for place in (folder / "classnames.txt", folder.parent / "classnames.txt"):
         try:
             text = untrusted_files.read_bytes(place, untrusted_files.MOST_SETTINGS).decode(
@@ -383,7 +383,7 @@ def _class_names(folder: Path, encoding: str, told: Told) -> list[str]:
 
 
 def _decompressed(tar: Path, workspace_folder: Path) -> Path:
-    """The tar without its compression, for members of a compressed one cannot be reached one by one."""
+    """Return the tar decompressed, because a compressed one has no random access."""
     stat = tar.stat()
     digest = hashlib.blake2b(f"{tar.absolute()} {stat.st_size} {stat.st_mtime_ns}".encode(), digest_size=8)
     folder = workspace_folder / "cache" / f"{digest.hexdigest()}-tar"

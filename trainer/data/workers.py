@@ -1,14 +1,17 @@
-"""Work spread over processes that know nothing of the parent's torch, locks or threads."""
+"""Run work in processes independent of the parent's torch, locks and threads."""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
+from types import ModuleType
 from typing import Final, TypeVar
 
 Job = TypeVar("Job")
@@ -19,16 +22,17 @@ _WORTH_A_POOL: Final = 8
 
 
 def processes() -> int:
-    """How many processes this machine has cores for, as far as the scheduler lets us use them, at most 16."""
+    """Return the number of usable cores, at most 16."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     return max(1, min(16, available))
 
 
 def spread(function: Callable[[Job], Result], jobs: Sequence[Job], *, count: int | None = None) -> Iterator[Result]:
-    """The result of each job, in the order they finish.
+    """Yield the result of each job as it finishes.
 
-    Spawned, not forked: a fork of a process with threads (torch has some) may hang. Should the pool die (no memory,
-    or a script without a main guard), the rest is done here. Closing the iterator drops the jobs not begun.
+    Spawned, not forked: a fork of a process with threads (torch has some) may hang. Should the pool die (no memory),
+    the rest is done here. Closing the iterator drops the jobs not begun. The program that calls is not run again in
+    the processes, so a script that trains needs no main guard.
 
     Args:
         function: Importable by name, pure.
@@ -52,15 +56,27 @@ def spread(function: Callable[[Job], Result], jobs: Sequence[Job], *, count: int
 def _in_pool(function: Callable[[Job], Result], jobs: Sequence[Job], count: int) -> Iterator[tuple[int, Result]]:
     pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
     try:
-        futures = {pool.submit(function, job): index for index, job in enumerate(jobs)}
+        with _without_main():
+            futures = {pool.submit(function, job): index for index, job in enumerate(jobs)}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the main module from processes that start meanwhile: spawned ones would run its file from the top again."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 def _end_with_parent() -> None:
-    """Ends this process once its parent is gone, were it by kill -9.
+    """End this process when its parent dies, even by kill -9.
 
     It would wait for a next job for ever: each process of a pool holds the other end of the queue that it reads.
     """

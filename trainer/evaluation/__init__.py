@@ -1,4 +1,4 @@
-"""How good a model is on held-out pairs: its raw embeddings, and the numbers read off them."""
+"""Evaluation on held-out pairs: raw embeddings, and the metrics computed from them."""
 
 from trainer.evaluation.heldout import Embedded, HeldOut
 from trainer.evaluation.neighbors import ReferencePairs

@@ -1,4 +1,4 @@
-"""A run's model on a data set: the tasks asked for, one after the other, each embedding what it needs once."""
+"""Evaluate a run's model on a data set: several tasks in order, with each embedding computed once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Subject:
 
 
 class Evaluation:
-    """One model on one data set. Embeddings are kept from task to task.
+    """One model on one data set; embeddings are shared by tasks.
 
     Attributes:
         of: What probes and neighbors read: `embeddings`, or `features` before the projection.
@@ -68,7 +68,7 @@ class Evaluation:
         features: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        """Embeds nothing yet; `features` asks for probes on features, which a tower without known projection lacks."""
+        """Create it without embedding; `features` lets probes use features, which need a known projection."""
         self.subject, self.data, self._shift = subject, data, shift
         visual = subject.towers.visual
         known = features and visual is not None and backbone(visual) is not None
@@ -83,7 +83,7 @@ class Evaluation:
         self._targets = targets[self._train_rows]
 
     def possible(self) -> dict[str, str]:
-        """Task -> why it cannot be done; empty where it can."""
+        """Return task -> why it is not available; empty if it is."""
         towers, has_classes = self.subject.towers, bool(len(self._known))
         no_image = "" if towers.visual is not None else "The run has no image tower."
         no_text = "" if towers.text is not None else "The run has no text tower."
@@ -101,12 +101,12 @@ class Evaluation:
         }
 
     def _no_words(self) -> str:
-        """A bag of words can name a class only if it learned a word of its name."""
+        """Return why no class can be named: a bag of words needs a learned word in the class name."""
         names = self.data.suite.classes if self.data.suite else ()
         return "" if class_words(names, self.subject.words.words).any() else "It has learned no word of any class."
 
     def run(self, task: str) -> TaskRecord:
-        """One task.
+        """Run one task.
 
         Raises:
             DataError: It cannot be done with this model and these data.
@@ -117,7 +117,7 @@ class Evaluation:
         return replace(record, question=self._question(record))
 
     def _question(self, record: TaskRecord) -> Question:
-        """What the record answers."""
+        """Return the question that the record answers."""
         details, suite = record.details, self.data.suite
         if record.task == "retrieval":
             return questions.retrieval(record.n, texts=details["captions"], images=details["images"])
@@ -183,7 +183,7 @@ class Evaluation:
         return self._record("knn", found, **self._about_classes(), of=self.of)
 
     def _robustness(self) -> TaskRecord:
-        """Accuracy under corruption, and on the second data set: zero-shot where there are classes, else recall."""
+        """Return accuracy under corruption and on the second data set: zero-shot if there are classes, else recall."""
         tried = self.data.tried
         right, measure = self._judged(self._tried())
         clean = float(right.mean())
@@ -211,7 +211,7 @@ class Evaluation:
         return tasks.record("robustness", (metrics, details, arrays), paths=paths, whole=tried.whole)
 
     def _judged(self, image: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, str]:
-        """Which images are read rightly, and by what measure."""
+        """Return which images are classified or retrieved correctly, and by which measure."""
         if self.subject.towers.text is not None and not self.possible()["zero_shot"]:
             weights = class_weights(self._prompts())
             return predict(image[self._known], weights) == self._label, "zero_shot_acc1"
@@ -229,7 +229,7 @@ class Evaluation:
         return {"classes": list(self.data.suite.classes), "suite": self.data.suite.name}
 
     def _matching(self) -> Matching:
-        """Which captions and which pictures of the pairs that are tried are one."""
+        """Return which captions and which images of the test pairs are identical."""
         tried = self.data.tried
         return matching(numbered(tried.captions), numbered(tried.content or pixel_digests(tried.images)))
 
@@ -246,7 +246,7 @@ class Evaluation:
         return self._once("train", lambda: self._embedded(self.data.train.images, note=note)[self._train_rows])
 
     def _probe_rows(self, *, unit: bool = False) -> tuple[Float[np.ndarray, "n w"], Float[np.ndarray, "m w"]]:
-        """What probes learn from and what they are tried on; with `unit`, rows of length 1."""
+        """Return the probes' training and test rows; with `unit`, rows of length 1."""
         if self.of == "embeddings":
             return self._train(), self._tried()[self._known]
         found = self._train_features(), self._tried_features()[self._known]
@@ -310,7 +310,7 @@ class Evaluation:
 
 
 class Stored(Evaluation):
-    """An evaluation on embeddings that are there already, those of a snapshot. Nothing can be corrupted."""
+    """An evaluation of a snapshot's existing embeddings, without corruption tasks."""
 
     def __init__(
         self,
@@ -323,7 +323,7 @@ class Stored(Evaluation):
         features: tuple[Float[np.ndarray, "n w"], Float[np.ndarray, "m w"]] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Takes what the snapshot holds; with `features`, of tried rows and of those to learn from, probes read them.
+        """Create it from a snapshot's contents; probes use `features` of test and training rows if given.
 
         `train` and the second of `features` have a row for every pair to learn from.
         """
@@ -335,7 +335,7 @@ class Stored(Evaluation):
         self._kept |= {name: np.asarray(rows, np.float32) for name, rows in given.items() if rows is not None}
 
     def possible(self) -> dict[str, str]:
-        """As of an evaluation on images, but for what needs the images themselves."""
+        """Return the same as for images, except for tasks that need the images themselves."""
         absent = "" if "tried" in self._kept else "The snapshot has no image embeddings."
         found = {task: absent or reason for task, reason in super().possible().items()}
         found["fine_tune"] = "A snapshot holds embeddings, no images that a tower could learn from."

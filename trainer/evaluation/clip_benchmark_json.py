@@ -1,4 +1,4 @@
-"""What was measured, in the shape that CLIP_benchmark (https://github.com/LAION-AI/CLIP_benchmark) writes as JSON.
+"""Results in the JSON format of CLIP_benchmark (https://github.com/LAION-AI/CLIP_benchmark).
 
 Its keys were read off its `cli.py` and `metrics/`: `dataset`, `model`, `pretrained`, `task`, `metrics`, `language`,
 and in `metrics` `acc1`, `acc5`, `mean_per_class_recall`; `image_retrieval_recall@K`, `text_retrieval_recall@K`;
@@ -28,7 +28,7 @@ _RECALLS: Final = {"image_to_text": "text", "text_to_image": "image"}
 
 
 def clip_benchmark(done: Evaluated) -> list[dict[str, Any]]:
-    """The task as CLIP_benchmark would write it: one entry, or one for each number of labels of few-shot probes."""
+    """Return the task as CLIP_benchmark writes it: one entry, or one per number of labels for few-shot probes."""
     task = done.record.task
     make = {"zero_shot": _zero_shot, "retrieval": _retrieval, "linear_probe": _linear_probe, "few_shot": _few_shot}
     several = make[task](done) if task in make else [done.record.metrics]
@@ -54,7 +54,7 @@ def _entry(done: Evaluated, task: str, metrics: dict[str, Any]) -> dict[str, Any
 
 
 def _count(classes: Any) -> int:
-    """How many classes there are: few-shot probes keep the number, the other tasks the names."""
+    """Return the number of classes, stored as a number by few-shot probes and as names by other tasks."""
     return classes if isinstance(classes, int) else len(classes)
 
 
@@ -80,7 +80,7 @@ def _linear_probe(done: Evaluated) -> list[dict[str, Any]]:
 
 
 def _few_shot(done: Evaluated) -> list[dict[str, Any]]:
-    """Means of several draws, so that there is no one weight decay; seeds are 0 to `draws` - 1."""
+    """Return means over draws with seeds 0 to `draws` - 1, without a single weight decay."""
     details, classes = done.record.details, done.record.details["classes"]
     beside = {row[0]: row[1:] for row in details.get("top5_and_mean_per_class", ())}
     return [

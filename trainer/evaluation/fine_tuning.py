@@ -1,4 +1,4 @@
-"""Fine-tuning on few labels: the image tower and a linear head go on learning, beside a probe that leaves the tower be.
+"""Fine-tune the image tower with a linear head on few labels, next to a probe of the frozen tower.
 
 The table of SimCLR (Chen et al., 2020, https://arxiv.org/abs/2002.05709, 4.2 and appendix B.5): labels are a share of
 each class, 1 % or 10 %. SGD with Nesterov momentum at 0.05 * batch / 256, crops alone, no weight decay, as there.
@@ -44,7 +44,7 @@ AT_ONCE: Final = 256
 
 @dataclass(frozen=True)
 class FineTuned:
-    """Both readings of the tried images, logits a class.
+    """Predictions of both for the test images, as logits per class.
 
     Attributes:
         tuned: Of the tower that went on learning.
@@ -61,7 +61,7 @@ class FineTuned:
 
 @dataclass(frozen=True)
 class Some:
-    """Some rows of a store of images that may be larger than memory."""
+    """Rows of an image array that may be larger than memory."""
 
     images: UInt8[np.ndarray, "a s s 3"]
     rows: Int[np.ndarray, " n"]
@@ -70,7 +70,7 @@ class Some:
         return len(self.rows)
 
     def part(self, places: slice | Int[np.ndarray, " m"]) -> UInt8[np.ndarray, "m s s 3"]:
-        """A copy of the images in these places."""
+        """Return a copy of the images in these places."""
         return np.array(self.images[self.rows[places]])
 
 
@@ -86,7 +86,7 @@ def fine_tune(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> FineTuned:
-    """Goes on training a copy of the image tower with a head for `classes`; the towers stay as they are.
+    """Fine-tune a copy of the image tower with a head for `classes`; the towers stay unchanged.
 
     The same seed gives the same answers on the same machine; torch's own random state is left as it was.
 
@@ -116,7 +116,7 @@ def fine_tune(
 
 
 class _Tuned(nn.Module):
-    """A tower and its head; batch norms and dropout stay as in evaluation."""
+    """A tower and its head; batch norm and dropout stay in evaluation mode."""
 
     def __init__(self, towers: TwoTowers, where: torch.device) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class _Tuned(nn.Module):
         self.eval()
 
     def begin_head(self, reading: ProbeFit) -> None:
-        """The head that says what the reading says."""
+        """Initialize the head with the probe's weights."""
         slope = reading.weights[:-1] / reading.scale[:, None]
         bias = reading.weights[-1] - reading.mean @ slope
         self.head = nn.Linear(*slope.shape).to(self._where)
@@ -138,15 +138,15 @@ class _Tuned(nn.Module):
             self.head.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
 
     def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n c"]:
-        """Logits of normalized images."""
+        """Return logits of normalized images."""
         return self.head(self._seen(pixels))
 
     def features(self, images: Some) -> Float[np.ndarray, "n w"]:
-        """What the head reads of whole images."""
+        """Return the head's input features for whole images."""
         return self._rows(images, self._seen)
 
     def read(self, images: Some) -> Float[np.ndarray, "n c"]:
-        """Logits of whole images."""
+        """Return logits of whole images."""
         return self._rows(images, self)
 
     def _seen(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n w"]:
@@ -200,7 +200,7 @@ def _train(
 
 
 def _decay(features: np.ndarray, targets: np.ndarray, classes: int) -> float:
-    """Chosen on every fifth label of each class; with fewer labels a class the middle one of those that are tried."""
+    """Select the decay on every fifth label of each class; with fewer labels per class return the middle one."""
     held = np.zeros(len(targets), bool)
     for value in np.unique(targets):
         own = np.flatnonzero(targets == value)

@@ -1,4 +1,4 @@
-"""Held-out splits, ready to be embedded again and again while a model learns."""
+"""Held-out splits, prepared for repeated embedding during training."""
 
 from __future__ import annotations
 
@@ -65,22 +65,22 @@ class HeldOut:
 
     @functools.cached_property
     def content(self) -> list[str]:
-        """Of each image a text that is equal exactly where the pixels are; made once, when it is asked for."""
+        """A hash per image, equal exactly for equal pixels; computed on first use."""
         return pixel_digests(self.pairs.images)
 
     @functools.cached_property
     def matching(self) -> Matching:
-        """Who answers whom: equal captions are one text, pictures of equal pixels one image."""
+        """The matching of items: equal captions count as one text, equal pixels as one image."""
         return matching(numbered(self.pairs.captions), numbered(self.content))
 
     def items(self) -> Items:
-        """What a snapshot keeps of each pair beside its embeddings."""
+        """Return what a snapshot stores of each pair besides its embeddings."""
         pairs, n = self.pairs, len(self.pairs)
         described = (pairs.paths, pairs.captions, pairs.labels, [pairs.split] * n, pairs.metadata)
         return Items(np.arange(n), *described, content=self.content)
 
     def embed(self, towers: TwoTowers, where: torch.device, *, features: bool = False, alive: Alive = None) -> Embedded:
-        """The split as the towers see it now; they come back in training mode if they were in it.
+        """Embed the split with the towers in evaluation mode, then restore their mode.
 
         Args:
             towers: The model.

@@ -1,4 +1,4 @@
-"""One more snapshot of a run: of Scenes whose attributes are independent, the same pairs for every run.
+"""Add a snapshot of Scenes with independent attributes, the same pairs for every run.
 
 Held-out renderings are correlated like the training pairs, so an attribute can be guessed from its companions there.
 Runs trained with and without co-occurrence are compared fairly on these pairs only.
@@ -22,7 +22,7 @@ def embed_independent(
     steps: Sequence[int | None] = (),
     progress: Progress | None = None,
 ) -> list[SnapshotRow]:
-    """Embeds the pairs with each run's model and adds the snapshots to the workspace; one that is there is replaced.
+    """Embed the pairs with each run's model and add the snapshots to the workspace, replacing existing ones.
 
     Args:
         models: Of the workspace.

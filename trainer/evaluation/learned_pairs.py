@@ -1,4 +1,4 @@
-"""Which pictures a model has learned from: known by where they lie, by what is in their files, and by their pixels.
+"""Identify a model's training images: by location, by file contents, and by pixels.
 
 A picture that was copied, linked, or packed into a tar or a table lies elsewhere and is the same picture.
 """
@@ -17,7 +17,7 @@ from trainer import config
 from trainer.data.dataset_index import listing
 from trainer.data.pairs import DataError, Source
 from trainer.data.prepared import Progress, digests_of
-from trainer.data.scenes import folder_of
+from trainer.data.scenes import folder_of, is_drawn
 from trainer.data.splits import parts_of
 from trainer.images import Cell, Location, Member, Preprocessing, file_of
 from trainer.untrusted import files as untrusted_files
@@ -26,15 +26,15 @@ _BLOCK: Final = 1 << 20
 
 
 def place_of(path: str) -> str:
-    """Where a pair's image lies, the same for every way of writing its path."""
+    """Return the canonical location of a pair's image for any spelling of its path."""
     return os.path.abspath(path)
 
 
 class LearnedPairs:
-    """The pairs that a run learned from; empty where it learned from none that are still there."""
+    """The training pairs of a run; empty if none of them still exist."""
 
     def __init__(self, sources: Sequence[Source] = ()) -> None:
-        """Opens nothing yet."""
+        """Create it without opening files."""
         self._sources = sources
         self._places = {place_of(str(source.path)) for source in sources}
         self._sizes: dict[int, list[Location]] | None = None
@@ -44,7 +44,7 @@ class LearnedPairs:
         return len(self._sources)
 
     def seen(self, sources: Sequence[Source]) -> list[bool]:
-        """Of each pair whether its image is one of theirs, by its place or by what is in its file.
+        """Return for each pair whether its image is a training image, by location or file contents.
 
         Only files of one size are compared. Images in Parquet tables are known by their pixels alone.
         """
@@ -59,7 +59,7 @@ class LearnedPairs:
         cache: Path,
         preprocessing: Preprocessing | None,
     ) -> int:
-        """How many of the pairs have an image of theirs: also one whose pixels are equal, where both are prepared.
+        """Count the pairs with a training image, also by equal pixels if both are prepared.
 
         Args:
             sources: The pairs.
@@ -95,10 +95,10 @@ class LearnedPairs:
 
 
 def learned_pairs(data: config.Data, workspace_folder: Path, progress: Progress) -> LearnedPairs:
-    """The pairs that a run on these data learns from; none where the data are not there any more."""
+    """Return the training pairs of a run on these data; empty if the data no longer exist."""
     if isinstance(data, config.Named | config.HubDataset):
         return LearnedPairs()  # they lie in folders of their libraries; `names_data_of` knows them by their name
-    if isinstance(data, config.Scenes) and not folder_of(data, workspace_folder).is_dir():
+    if isinstance(data, config.Scenes) and not is_drawn(folder_of(data, workspace_folder), "train"):
         return LearnedPairs()
     try:
         listed = listing(data, workspace_folder, progress)
@@ -108,7 +108,7 @@ def learned_pairs(data: config.Data, workspace_folder: Path, progress: Progress)
 
 
 def _size(place: Location) -> int | None:
-    """Bytes of an image; None where that is not known without reading it."""
+    """Return an image's size in bytes; None if unknown without reading it."""
     if isinstance(place, Member):
         return place.size
     try:
@@ -118,7 +118,7 @@ def _size(place: Location) -> int | None:
 
 
 def _hash(place: Location) -> bytes:
-    """Of the bytes of an image; empty where they cannot be read."""
+    """Return a hash of an image's bytes; empty if unreadable."""
     digest = hashlib.blake2b(digest_size=16)
     left = _size(place) or 0
     try:

@@ -1,4 +1,4 @@
-"""kNN accuracy: whether the nearest training pairs of a held-out one share its class, its attributes, its words."""
+"""kNN accuracy: whether the training pairs nearest to a held-out one share its class, attributes and words."""
 
 from __future__ import annotations
 
@@ -25,17 +25,25 @@ _MOST_VALUES: Final = 64
 
 
 class ReferencePairs:
-    """Training pairs that held-out ones are compared with: the same ones for every run on the same data.
+    """Training pairs to compare held-out ones with, the same for every run on the same data.
 
     Attributes:
         stored: How many they are.
         whole: How many they were drawn from.
     """
 
-    def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int) -> None:
+    def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int, whole: int | None = None) -> None:
+        """Draw them.
+
+        Args:
+            pairs: To draw from.
+            tokenizer: Of the model.
+            context_length: Of the model.
+            whole: How many pairs `pairs` were drawn from in their turn; None where they are all.
+        """
         self._rows = at_most(len(pairs), STORED)
         self._pairs = pairs
-        self.stored, self.whole = len(self._rows), len(pairs)
+        self.stored, self.whole = len(self._rows), whole or len(pairs)
         self._tokens = tokenizer.encode([pairs.captions[row] for row in self._rows], context_length)
         columns = {"acc1": pairs.labels, **pairs.metadata}
         known = {name: [values[row] for row in self._rows] for name, values in columns.items()}
@@ -43,7 +51,7 @@ class ReferencePairs:
         self._words = [words_of(pairs.captions[row]) for row in self._rows]
 
     def embed(self, towers: TwoTowers, where: torch.device, *, alive: Alive = None) -> Float[np.ndarray, "m d"]:
-        """Unit embeddings by the image tower, or of the captions where there is none; calls `alive` meanwhile."""
+        """Return unit embeddings by the image tower, or of captions without one; calls `alive` in between."""
         training = towers.training
         towers.eval()
         try:
@@ -59,7 +67,7 @@ class ReferencePairs:
             towers.train(training)
 
     def numbers(self, pairs: Pairs, embedded: Embedded, stored: Float[np.ndarray, "m d"]) -> dict[str, float]:
-        """`knn_acc1` of the class, `knn_<attribute>` of every attribute, and `knn_words`.
+        """Return `knn_acc1` of the class, `knn_<attribute>` of every attribute, and `knn_words`.
 
         Captions are compared with other captions only. The last is the mean overlap (Jaccard) of a caption's words
         with those of its nearest neighbor: it needs no labels.
@@ -84,7 +92,7 @@ class ReferencePairs:
         return found | {"knn_words": self._overlap(pairs, rows[:, 0])}
 
     def _others(self, pairs: Pairs) -> Int[np.ndarray, " k"]:
-        """The stored pairs whose captions none of `pairs` has: a sentence is no evidence for itself."""
+        """Return the stored pairs whose captions do not occur in `pairs`, since equal captions prove nothing."""
         told = set(pairs.captions)
         others = [place for place, row in enumerate(self._rows) if self._pairs.captions[row] not in told]
         return np.array(others or range(len(self._rows)))
@@ -98,5 +106,5 @@ class ReferencePairs:
 
 
 def words_of(caption: str) -> frozenset[str]:
-    """The different words of a caption, lower-cased."""
+    """Return the distinct words of a caption, lower-cased."""
     return frozenset(re.findall(r"\w+", caption.lower()))

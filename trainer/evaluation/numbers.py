@@ -1,4 +1,4 @@
-"""The numbers of a held-out split, by the names of `trainer.metrics` without their prefix."""
+"""Metrics of a held-out split, by the names of `trainer.metrics` without their prefix."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from jaxtyping import Float
 
 from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.geometry import modality_gap
+from trainer.analysis.hopfield import own_weight
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import median_rank, ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.analysis.spectra import covariance_spectrum, effective_rank, share_along_first
 from trainer.analysis.zero_shot import class_ranks, class_weights
 from trainer.evaluation.heldout import Embedded, HeldOut
 from trainer.inference.batches import Alive
@@ -21,12 +23,15 @@ from trainer.methods import ImageText, Method
 RECALLS: Final = (1, 5, 10)
 HARDEST: Final = 10
 """Distinct unmatched texts an image is compared with: its most similar ones, as in the window's histograms."""
+MAIN_DIRECTIONS: Final = 3
+GRADIENT_BATCHES: Final = 4
+"""Of how many batches the gradient is measured; more would say the same to the second digit."""
 
 
 def measure(
     heldout: HeldOut, embedded: Embedded, method: Method | None, *, batch_size: int, alive: Alive = None
 ) -> dict[str, float]:
-    """Recall both ways, zero-shot accuracy, cosines, AUC, gap, and the loss in batches as large as in training.
+    """Return recall both ways, zero-shot accuracy, cosines, AUC, gap, directions; loss and gradient in batches.
 
     Nothing for a model of images alone or of texts alone: its number is that of its neighbors.
 
@@ -39,11 +44,12 @@ def measure(
     """
     if embedded.image is None or embedded.text is None or not isinstance(method, ImageText):
         return {}
+    pair = embedded.image, embedded.text
     progress = None if alive is None else lambda share, note: alive()
     matched = matched_cosines(embedded.image, embedded.text)
     unmatched = hardest_unmatched(embedded.image, embedded.text, HARDEST, heldout.matching.texts, progress=progress)
     return {
-        "loss": _loss(method, embedded, heldout, batch_size),
+        "loss": _loss(method, *pair, heldout, batch_size),
         **_retrieval("image_to_text", embedded.image, embedded.text, heldout.matching.texts, progress),
         **_retrieval("text_to_image", embedded.text, embedded.image, heldout.matching.images, progress),
         **_zero_shot(heldout, embedded),
@@ -53,6 +59,10 @@ def measure(
         else float("nan"),
         f"auc_hard{HARDEST}": auc(matched, unmatched),
         "modality_gap": modality_gap(embedded.image, embedded.text)[1],
+        "effective_rank_image": effective_rank(covariance_spectrum(embedded.image)),
+        "effective_rank_text": effective_rank(covariance_spectrum(embedded.text)),
+        "own_image_weight": own_weight(embedded.text, embedded.image, method.beta, batch_size),
+        f"text_gradient_main{MAIN_DIRECTIONS}": _text_gradient_share(method, *pair, heldout, batch_size),
     }
 
 
@@ -76,14 +86,51 @@ def _zero_shot(heldout: HeldOut, embedded: Embedded) -> dict[str, float]:
     return {"zero_shot_acc1": recall_at(places, 1), "zero_shot_acc5": recall_at(places, 5)}
 
 
-@torch.inference_mode()
-def _loss(method: ImageText, embedded: Embedded, heldout: HeldOut, batch_size: int) -> float:
-    # A batch of its own size has its own ln n: the incomplete last one would bend the mean.
-    n = len(embedded.image)
+def _text_gradient_share(
+    method: ImageText,
+    images: Float[np.ndarray, "n d"],
+    texts: Float[np.ndarray, "n d"],
+    heldout: HeldOut,
+    batch_size: int,
+) -> float:
+    """Return the share of the gradient on unit texts along the main directions of their batch's images; batch mean.
+
+    What stretches a text, which no unit row follows, is left out; float64, for in a narrow cone float32 is not enough.
+    """
+    shares, where = [], _device(method)
+    # Published models are measured in inference mode, whose tensors have no gradients.
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        for part in _batches(len(images), batch_size)[:GRADIENT_BATCHES]:
+            image, text = (torch.from_numpy(rows[part].astype(np.float64)) for rows in (images, texts))
+            image, text = image.to(where), text.to(where).requires_grad_()
+            groups = {"groups": torch.from_numpy(heldout.groups[part]).to(where)} if method.masks else {}
+            (gradient,) = torch.autograd.grad(method.loss(image, text, **groups), text)
+            text = text.detach()
+            tangential = gradient - (gradient * text).sum(1, keepdim=True) * text
+            shares.append(share_along_first(tangential.cpu().numpy(), images[part], MAIN_DIRECTIONS))
+    return float(np.mean(shares))
+
+
+def _batches(n: int, batch_size: int) -> list[slice]:
+    """Return whole batches; the incomplete last one is omitted because its different ln n would bias the mean."""
     size = min(batch_size, n)
-    where = next((p.device for p in method.parameters()), torch.device("cpu"))
-    parts = [slice(start, start + size) for start in range(0, n - size + 1, size)]
-    image, text = (torch.from_numpy(rows).to(where) for rows in (embedded.image, embedded.text))
+    return [slice(start, start + size) for start in range(0, n - size + 1, size)]
+
+
+def _device(method: Method) -> torch.device:
+    return next((p.device for p in method.parameters()), torch.device("cpu"))
+
+
+@torch.inference_mode()
+def _loss(
+    method: ImageText,
+    images: Float[np.ndarray, "n d"],
+    texts: Float[np.ndarray, "n d"],
+    heldout: HeldOut,
+    batch_size: int,
+) -> float:
+    where, parts = _device(method), _batches(len(images), batch_size)
+    image, text = (torch.from_numpy(rows).to(where) for rows in (images, texts))
     if not method.masks:
         return float(np.mean([method.loss(image[part], text[part]).item() for part in parts]))
     groups = torch.from_numpy(heldout.groups).to(where)

@@ -1,4 +1,4 @@
-"""What each task asks of a model: the key under which its numbers are stored, equal where they may be compared."""
+"""The question of each task: the key of its stored results, equal if they are comparable."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.evaluation.heldout import HeldOut
 from trainer.evaluation.neighbors import ReferencePairs
+from trainer.evaluation.numbers import GRADIENT_BATCHES
 from trainer.store.question import Question, hash_of
 
 
 def zero_shot(n: int, suite: PromptSuite, *, by_words: bool = False) -> Question:
-    """The classes and the sentences; by words, the names of the classes alone."""
+    """Return the classes and templates; by words, the class names alone."""
     templates = () if by_words else suite.templates
     protocol = "by the words of their names" if by_words else ""
     names, sentences = hash_of(suite.classes), hash_of(templates)
@@ -25,14 +26,14 @@ def zero_shot(n: int, suite: PromptSuite, *, by_words: bool = False) -> Question
 
 
 def retrieval(n: int, *, texts: int, images: int) -> Question:
-    """Among how many distinct captions, and among how many distinct pictures."""
+    """Return the numbers of distinct captions and images to rank."""
     return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures")
 
 
 def learned(
     task: str, n: int, suite: PromptSuite, *, rows: int, source: str, of: str = "embeddings", more: str = ""
 ) -> Question:
-    """A probe or the neighbors: what they learned from, and how.
+    """Return the training data and protocol of a probe or the neighbors.
 
     Args:
         task: Which.
@@ -49,7 +50,7 @@ def learned(
 
 
 def how(task: str, details: Mapping[str, Any]) -> str:
-    """What decides a probe's numbers besides, as its record has it."""
+    """Return what else determines a probe's results, from its record."""
     if task == "knn":
         return f"{details['neighbors']} nearest"
     if task == "few_shot":
@@ -60,7 +61,7 @@ def how(task: str, details: Mapping[str, Any]) -> str:
 
 
 def robustness(n: int, suite: PromptSuite | None, details: Mapping[str, Any]) -> Question:
-    """By what measure, and beside which second data."""
+    """Return the measure, and the second data set."""
     shift = details.get("shift")
     beside = f"; shifted to {shift['dataset']} {shift['split']}, n = {shift['n']:,}" if shift else ""
     protocol = f"{details['measure']} under corruption{beside}"
@@ -70,7 +71,7 @@ def robustness(n: int, suite: PromptSuite | None, details: Mapping[str, Any]) ->
 
 
 def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by_words: bool) -> dict[str, Question]:
-    """Task -> what training asks of a held-out split whenever it is measured.
+    """Return task -> question of a held-out split measured during training.
 
     Args:
         heldout: The split.
@@ -85,14 +86,19 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by_words: bool
         found["retrieval"] = retrieval(n, texts=texts, images=images)
         hardest = "10 hardest unmatched texts of each image"
         found["similarity"] = Question("similarity", n, gallery=texts, protocol=hardest)
-        found["loss"] = Question("loss", n, protocol=f"in batches of {min(batch_size, n):,}")
+        size = min(batch_size, n)
+        batches = f"in batches of {size:,}"
+        found["loss"] = Question("loss", n, protocol=batches)
+        found["spectrum"] = Question("spectrum", n)
+        found["own_weight"] = Question("own_weight", n // size * size, protocol=batches)
+        found["gradient"] = Question("gradient", min(n // size, GRADIENT_BATCHES) * size, protocol=batches)
     if suite is not None and (known := int((heldout.labels >= 0).sum())):
         found["zero_shot"] = zero_shot(known, suite, by_words=by_words)
     return found
 
 
 def of_reference(reference: ReferencePairs, pairs: Pairs, *, images: bool) -> Question:
-    """The neighbors among the training pairs that are kept for it; with a class, an attribute or words to share."""
+    """Return the question about neighbors among the reference pairs, by class, attributes or words."""
     drawn = "" if reference.stored == reference.whole else f" of {reference.whole:,}, drawn"
     what = "" if images else ", by their captions"
     protocol = f"{NEIGHBORS} nearest among {reference.stored:,}{drawn} training pairs{what}"

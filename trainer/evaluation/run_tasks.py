@@ -1,4 +1,4 @@
-"""Evaluations of runs on a data set, stored as facts of the runs: what `trainer evaluate` and the window ask for."""
+"""Evaluate runs on a data set and store the results, for `trainer evaluate` and the window."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROBES: Final = ("linear_probe", "few_shot", "fine_tune", "knn")
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """What is to be measured.
+    """The parameters of an evaluation.
 
     Attributes:
         data: Folder, table, tar or name of a data set; empty: what each run was trained on.
@@ -63,7 +63,7 @@ class EvaluationRequest:
 
 
 class _Stage:
-    """Progress within one of several tasks, told as progress of the whole."""
+    """The progress of one of several tasks, reported as progress of the whole."""
 
     def __init__(self, tell: Progress) -> None:
         self._tell, self._low, self._high = tell, 0.0, 1.0
@@ -78,7 +78,7 @@ class _Stage:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One task of one run, as it was stored."""
+    """One task of one run, as stored."""
 
     run: int
     name: str
@@ -96,7 +96,7 @@ def evaluate_runs(
     *,
     measured: Callable[[Evaluated], None] | None = None,
 ) -> tuple[list[Evaluated], dict[str, str]]:
-    """Looks first at what can be measured of which run, then measures it, and stores each task as soon as it is done.
+    """Check what can be measured for each run, then measure it and store each completed task.
 
     Args:
         models: The runs' models.
@@ -145,7 +145,7 @@ def evaluate_runs(
 def _possible(
     models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
 ) -> tuple[list[str], dict[str, str]]:
-    """The tasks that can be measured of a run, and why others cannot."""
+    """Return the tasks that can be measured for a run, and why others cannot."""
     evaluations = _evaluations(models, row, wanted, loaded, _Stage(progress))
     reasons = {task: evaluations[task].possible()[task] for task in evaluations if task in (wanted.tasks or CHEAP)}
     left_out = {f"{row.name}: {task}": reason for task, reason in reasons.items() if reason}
@@ -155,7 +155,7 @@ def _possible(
 def _measured(
     models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
 ) -> Iterator[Evaluated]:
-    """Every task that is wanted of a run, each stored before the next begins."""
+    """Yield each requested task of a run, stored before the next begins."""
     if not wanted.tasks:
         return
     stage = _Stage(progress)
@@ -181,14 +181,14 @@ def _evaluations(
 
 
 def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: str, record: TaskRecord) -> None:
-    """Writes the answers to every sample, then the numbers; those of another question stay."""
+    """Write the answers of every sample, then the numbers; results of other questions stay."""
     write_task(evaluation_folder(row.folder, dataset, split, step), record)
     questions = {record.task: record.question} if record.question else {}
     workspace.results.add_evaluation(row.id, step, dataset, split, record.metrics, questions)
 
 
 def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: EvaluationRequest) -> config.Data | None:
-    """The data as the first of the runs that learned from them has chosen them, so that all are tried on its split."""
+    """Return the data as configured by the first run that learned from them, so that all share its split."""
     from trainer.evaluation.task_data import names_data_of
 
     choices = (workspace.runs.config_of(workspace.runs.get(run).id).data for run in runs)
@@ -198,7 +198,7 @@ def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: Evaluati
 def _planned(
     evaluations: dict[str, Evaluation], wanted: EvaluationRequest
 ) -> list[tuple[float, float, str, Evaluation]]:
-    """Share of the progress at which each task begins and ends, its name, and what measures it."""
+    """Return the progress at which each task begins and ends, its name, and its evaluation."""
     names = [name for name in evaluations if name in wanted.tasks]
     edges = np.linspace(0.1, 1.0, len(names) + 1).tolist()
     return [(edges[place], edges[place + 1], name, evaluations[name]) for place, name in enumerate(names)]
@@ -259,7 +259,7 @@ def _of_images(
 
 
 def _reads(kept: KeptModel) -> bool:
-    """Whether the model reads sentences."""
+    """Return whether the model accepts sentences."""
     return kept.opened.model.text is not None
 
 
@@ -271,7 +271,7 @@ def _of_snapshot(
     _loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
-    """Zero-shot and retrieval on every row of the snapshot, probes on a part of it after learning from the rest."""
+    """Evaluate zero-shot and retrieval on all rows of the snapshot, probes on a part after training on the rest."""
     from trainer.charts.snapshots import choose_snapshot
     from trainer.evaluation.benchmark import TASKS, Stored
     from trainer.evaluation.task_data import snapshot_data
@@ -304,7 +304,7 @@ def _of_snapshot(
 
 
 def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) -> PromptSuite | None:
-    """The zero-shot task of the run's data, of all their classes; None where they are not there any more."""
+    """Return the zero-shot suite of all classes of the run's data; None if the data no longer exist."""
     from trainer.data import DataError
     from trainer.data.dataset_index import listing
 
@@ -324,7 +324,7 @@ def _subject(kept: KeptModel, words: BagOfWords | None = None) -> Subject:
 
 
 def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Stage) -> BagOfWords | None:
-    """What scores words, of a run that learned captions as bags of words; its vocabulary is that of its own data.
+    """Return the word scorer of a bag-of-words run, with the vocabulary of its data.
 
     Raises:
         AnswerError: The captions it was trained on have changed, so that its words cannot be told any more.

@@ -1,4 +1,4 @@
-"""Data that a run is evaluated on, its own or any other: a split to try, and one that probes learn from."""
+"""Data for evaluation, a run's own or others: a test split, and a training split for probes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PROBE_SHARE: Final = 0.3
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Some pairs of a split, decoded. Row i of every member is pair i.
+    """Decoded pairs of a split; row i of every member is pair i.
 
     Attributes:
         whole: Pairs of the split they were drawn from.
@@ -60,7 +60,7 @@ class TaskBatch:
 
 @dataclass(frozen=True)
 class TaskData:
-    """What an evaluation is made on.
+    """The data of an evaluation.
 
     Attributes:
         dataset: Its name, fit for a folder.
@@ -81,7 +81,7 @@ class TaskData:
     source: str = "training pairs"
 
     def numbers_of(self, labels: Sequence[str]) -> Int[np.ndarray, " n"]:
-        """Place of each label among the classes; -1 where it is none of them."""
+        """Return the index of each label among the classes; -1 if missing."""
         place: dict[str, int] = {}
         for number, name in enumerate(self.suite.classes if self.suite else ()):
             place.setdefault(name, number)
@@ -90,7 +90,7 @@ class TaskData:
 
 @dataclass(frozen=True)
 class Listed:
-    """The pairs of a data set before any is decoded.
+    """The pairs of a data set before decoding.
 
     Attributes:
         pointed: The split that was pointed at by itself.
@@ -119,7 +119,7 @@ def load_task_data(
     progress: Progress,
     preprocessing: Preprocessing | None = None,
 ) -> TaskData:
-    """The pairs to try and those to learn from, decoded at `image_size`.
+    """Return the test and training pairs, decoded at `image_size`.
 
     Samples are drawn by a hash of each pair's name: every run and every machine tries the same ones.
 
@@ -191,7 +191,7 @@ def _refuse_learned(listed: Listed, split: str, seen: int, tried: int) -> None:
 
 
 def names_data_of(data: str, own: config.Data) -> bool:
-    """Whether a path or name that was given means the data of a run: what it learns from, or what it holds out."""
+    """Return whether a path or name refers to a run's data: its training or held-out data."""
     if isinstance(own, config.Named | config.HubDataset):
         named = _named(data)
         return data == own.name or (isinstance(own, config.Named) and named is not None and named.name == own.name)
@@ -203,7 +203,7 @@ def names_data_of(data: str, own: config.Data) -> bool:
 
 
 def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True) -> Listed:
-    """The pairs of each split: of a run's choice `train` and what it holds out, whether a share or a split.
+    """Return the pairs of each split; for a run's data `train` and the held-out split or share.
 
     In a folder of folders of tars each folder is a split, as in CLIP_benchmark.
 
@@ -261,7 +261,7 @@ def _root_of(data: config.Data) -> Path | None:
 
 
 def _parts(listed: Listed, split: str | None, *, learn: bool) -> tuple[str, list[Source], list[Source]]:
-    """Name of the tried split, its pairs, and those to learn from."""
+    """Return the test split's name, its pairs, and the training pairs."""
     splits = listed.splits
     split = split or listed.pointed or _default_split(listed)
     if split not in (None, "sample") and split not in splits:
@@ -280,7 +280,7 @@ def _parts(listed: Listed, split: str | None, *, learn: bool) -> tuple[str, list
 
 
 def _default_split(listed: Listed) -> str | None:
-    """What a run holds out, the first of it as its curves have it; of other data what is usually tried."""
+    """Return the first held-out split of a run's data, or the usual test split of other data."""
     others = [name for name in listed.splits if name != "train"]
     if listed.chosen and others:
         return others[0]
@@ -289,7 +289,7 @@ def _default_split(listed: Listed) -> str | None:
 
 
 def _sampled(sources: list[Source], most: int | None) -> list[Source]:
-    """Those whose hash is smallest, in the order they came."""
+    """Return the pairs with the smallest hashes, in original order."""
     if most is None or len(sources) <= most:
         return sources
     limit = sorted(map(_place, sources))[most - 1]
@@ -297,7 +297,7 @@ def _sampled(sources: list[Source], most: int | None) -> list[Source]:
 
 
 def _name_of_sample(split: str, asked: int, whole: int) -> str:
-    """A sample is a split of its own: numbers of the whole, and the answers behind them, are not written over."""
+    """Return a separate split name for a sample, so that results of the whole split are not overwritten."""
     return split if whole <= asked else f"{split}-{asked}-of-{whole}"
 
 
@@ -307,7 +307,7 @@ def _place(source: Source) -> float:
 
 
 def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -> PromptSuite | None:
-    """Classes and templates: the suite asked for, else the files beside the data, else what its labels give."""
+    """Return classes and templates: the requested suite, else files next to the data, else from its labels."""
     labels = {source.label for source in sources} - {""}
     known = prompt_suites()
     if name is not None:
@@ -355,7 +355,7 @@ def _part(progress: Progress, low: float, high: float) -> Progress:
 def snapshot_data(
     snapshot: Snapshot, *, suite: str | None = None, own: PromptSuite | None = None
 ) -> tuple[TaskData, TaskData, Int[np.ndarray, " a"], Int[np.ndarray, " b"]]:
-    """The pairs of a snapshot: all of them to try; a part to try after learning from the rest, and the rows of both.
+    """Return a snapshot's pairs, a test part with the rest for training, and the rows of both.
 
     Args:
         snapshot: Of a run.

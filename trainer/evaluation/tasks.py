@@ -1,4 +1,4 @@
-"""The tasks of an evaluation, on embeddings: what each measures, and its answer to every sample."""
+"""Evaluation tasks on embeddings: the metrics of each, and its answer for every sample."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from trainer.store.evaluation_files import TaskRecord
 RECALLS: Final = (1, 5, 10)
 DRAWS: Final = 3
 """Draws of the labeled rows of a few-shot probe; their mean is reported."""
-MOST_CLASSES_CONFUSED: Final = 200
-"""Above, the confusion is kept as the answers of the samples alone."""
 
 
 def zero_shot(
@@ -38,7 +36,7 @@ def zero_shot(
     inv_tau: float,
     seed: int = 0,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
-    """Top-1, top-5, mean per class; calibration at the run's temperature and at one fitted on half of the samples.
+    """Return top-1, top-5, mean per class; calibration at the run's temperature and at one fitted on half.
 
     Args:
         image: Unit embeddings of images whose class is known.
@@ -77,7 +75,7 @@ def zero_shot(
 def retrieval(
     image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], matching: Matching
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
-    """Recall at 1, 5 and 10, median rank and mean average precision both ways, over distinct texts and images. Tiled.
+    """Return recall at 1, 5 and 10, median rank and mAP both ways, over distinct texts and images. Tiled.
 
     Every pair asks both ways, and every text of its picture or picture of its text is right.
 
@@ -111,7 +109,7 @@ def probe(
     *,
     progress: Progress | None = None,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
-    """The linear probe on all labels."""
+    """Return the linear probe on all labels."""
     found = linear_probe(train, targets, tried, classes, progress=progress)
     right, places = found.predicted == label, found.places(label)
     metrics = {
@@ -132,7 +130,7 @@ def few_shots(
     *,
     progress: Progress | None = None,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
-    """Linear probes on 1, 2, 4, 8 and 16 labels a class: mean and deviation over draws of the labels.
+    """Return linear probes on 1, 2, 4, 8 and 16 labels per class: mean and deviation over label draws.
 
     Classes that are missing among the rows to learn from are left out of both; how many is told.
     """
@@ -168,7 +166,7 @@ def few_shots(
 def word_zero_shot(
     logits: Float[np.ndarray, "n k"], words: list[str], classes: tuple[str, ...], label: Int[np.ndarray, " n"]
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
-    """Zero-shot by the scores of the words of the classes' names; there are no cosines that could be calibrated."""
+    """Return zero-shot results by the word scores of class names, which have no cosines to calibrate."""
     weights = class_words(classes, words)
     scores = class_scores(logits, weights)
     places, predicted = places_of(scores, label), scores.argmax(axis=1)
@@ -192,7 +190,7 @@ def fine_tuning(
     seed: int = 0,
     shares: Mapping[float, int] = SHARES,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
-    """Fine-tuning on a share of each class's labels, and the linear probe on the same labels.
+    """Return fine-tuning on a share of each class's labels, and the linear probe on the same labels.
 
     Args:
         learn: Fine-tunes on rows of the labeled images, for so many epochs.
@@ -225,7 +223,7 @@ def knn(
     tried: Float[np.ndarray, "m d"],
     label: Int[np.ndarray, " m"],
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
-    """Weighted votes of the 20 nearest rows to learn from (Wu et al., 2018)."""
+    """Return weighted votes of the 20 nearest training rows (Wu et al., 2018)."""
     predicted = voted(targets, *nearest(tried, train, NEIGHBORS))
     right = predicted == label
     arrays = {"label": label, "predicted": predicted, "right": right}
@@ -233,7 +231,7 @@ def knn(
 
 
 def mean_per_class(right: Bool[np.ndarray, " n"], label: Int[np.ndarray, " n"]) -> float:
-    """Mean over the classes that occur of the share read rightly."""
+    """Return the mean recall over occurring classes."""
     counts = np.bincount(label)
     shares = np.bincount(label, weights=right)[counts > 0] / counts[counts > 0]
     return float(shares.mean()) if len(shares) else float("nan")
@@ -247,7 +245,7 @@ def record(
     whole: int,
     **details: Any,
 ) -> TaskRecord:
-    """The parts as a record whose samples are known by their paths."""
+    """Return the parts as a record with samples identified by path."""
     metrics, own, arrays = parts
     return TaskRecord(task, metrics, len(paths), whole, own | details, {"path": np.array(paths, dtype=str), **arrays})
 

@@ -1,4 +1,4 @@
-"""Bag-of-words models asked for classes: an image tower and a score for every word."""
+"""Class prediction with bag-of-words models: an image tower and a score for every word."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEVER: Final = 1_000_000_000
 def word_logits(
     towers: TwoTowers, method: BagOfWords, images: UInt8[np.ndarray, "n s s 3"], where: torch.device
 ) -> Float[np.ndarray, "n k"]:
-    """The score of every word of the vocabulary for every image; both come back in the mode they were in."""
+    """Return the score of every word for every image, then restore the modules' modes."""
     modes = towers.training, method.training
     towers.eval()
     method.eval()
@@ -43,7 +43,7 @@ def word_logits(
 
 
 def places_of(scores: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """Place (1 = best) of each image's own class; a tie counts against it, as in `trainer.analysis.zero_shot`.
+    """Return the rank (1 = best) of each image's class; ties count against it, as in `trainer.analysis.zero_shot`.
 
     A class without a score (minus infinity) is never answered, not even among few classes.
     """
@@ -54,7 +54,7 @@ def places_of(scores: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) ->
 def word_numbers(
     logits: Float[np.ndarray, "n k"], words: Sequence[str], classes: Sequence[str], label: Int[np.ndarray, " n"]
 ) -> dict[str, float]:
-    """Zero-shot accuracy by the words of the classes' names, of the images whose class is known; else nothing.
+    """Return zero-shot accuracy by the words of class names, on images with a known class; else nothing.
 
     Args:
         logits: As `word_logits` gives them.

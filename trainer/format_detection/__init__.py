@@ -1,4 +1,4 @@
-"""What a path most likely holds: which layout, which files, and what only the person can decide. Imports no torch."""
+"""Detect the contents of a path: layout, files, and questions for the user. Imports no torch."""
 
 from trainer.format_detection.encodings import encoding_of, encoding_of_lines
 from trainer.format_detection.paths import Proposal, answered, names_in, open_question, other_ways, propose, recognize

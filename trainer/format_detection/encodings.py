@@ -1,4 +1,4 @@
-"""In which encoding a text is written, told by its bytes: UTF-8, else what makes words of those that are none."""
+"""Detect the encoding of a text by its bytes: UTF-8, else the one that yields words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LIKELY: Final = 0.9
 
 
 def encoding_of(path: Path) -> tuple[str, int]:
-    """The encoding of a text, and the first line that is no UTF-8 (0 where all are).
+    """Return the encoding of a text, and the first line that is not UTF-8 (0 if all are).
 
     A text in UTF-8 of which some lines are damaged stays one; so does one that no encoding makes words of.
 
@@ -54,7 +54,7 @@ def encoding_of(path: Path) -> tuple[str, int]:
 
 
 def encoding_of_lines(lines: Sequence[bytes]) -> str:
-    """The encoding that makes words of lines which are no UTF-8; "utf-8" where none does."""
+    """Return the encoding in which non-UTF-8 lines are words; "utf-8" if none fits."""
     if _share(lines, "cp1252", _is_western) >= _LIKELY:
         return "cp1252"
     tests = {"cp932": _is_japanese, "cp1251": _is_cyrillic, "euc_kr": _is_korean, "gb18030": _is_chinese}
@@ -73,7 +73,7 @@ def _is_utf8(file: BinaryIO) -> bool:
 
 
 def _parted(file: BinaryIO) -> tuple[int, list[tuple[int, bytes]]]:
-    """How many lines have letters of UTF-8 beyond ASCII, and (number, line) of those that are none."""
+    """Return the number of lines with non-ASCII UTF-8, and (number, line) of invalid ones."""
     sound, looked_at = 0, 0
     damaged: list[tuple[int, bytes]] = []
     for number, line in enumerate(_lines(file), 1):
@@ -91,7 +91,7 @@ def _parted(file: BinaryIO) -> tuple[int, list[tuple[int, bytes]]]:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Lines, of a longer one its beginning."""
+    """Yield lines, truncating long ones."""
     while line := file.readline(_MOST_LINE):
         rest = line
         while not rest.endswith(b"\n") and len(rest) == _MOST_LINE:
@@ -112,7 +112,7 @@ def _fits(line: bytes, encoding: str, test: Callable[[str], bool]) -> bool:
 
 
 def _is_western(text: str) -> bool:
-    """Letters with accents stand alone or in twos beside plain ones."""
+    """Return whether accented letters occur singly or in twos among plain ones."""
     return all(_is_accent(text, run) for run in _RUN.finditer(text))
 
 
@@ -134,12 +134,12 @@ def _mostly(letters: Iterable[str], low: str, high: str, share: float) -> bool:
 
 
 def _is_japanese(text: str) -> bool:
-    """Kana of full width among the letters."""
+    """Return whether the letters include full-width kana."""
     return _mostly(_letters(text), "\u3041", "\u30fe", 0.2) and _mostly(_letters(text), "\u3005", "\u9fff", 0.9)
 
 
 def _is_cyrillic(text: str) -> bool:
-    """Words of small letters, in which no plain letter stands."""
+    """Return whether the words are in lower case without Latin letters."""
     letters = _letters(text)
     if len(letters) < 3 or _MIXED.search(text):
         return False

@@ -1,4 +1,4 @@
-"""What lies at a path: captions beside pictures, tables of them, folders of classes, tars; or a question."""
+"""Detect what a path holds: images with captions, tables, class folders, tars; or a question for the user."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ NAMED: Final = re.compile(r"(?P<name>.*[^\W\d_].*?)[_\- ]+\d+")
 
 @dataclass(frozen=True)
 class Proposal:
-    """How a path is best read.
+    """The suggested way to read a path.
 
     Attributes:
         data: The likeliest way.
@@ -81,7 +81,7 @@ class Proposal:
 
 
 def propose(path: str | Path) -> Proposal:
-    """How a folder, table or tar is best read, as its names and layout suggest; no image is opened.
+    """Suggest how to read a folder, table or tar by names and layout, without opening images.
 
     Raises:
         ConfigError: It is not there, or of no known kind.
@@ -97,7 +97,7 @@ def propose(path: str | Path) -> Proposal:
 
 
 def recognize(path: str | Path) -> Data:
-    """The likeliest way alone.
+    """Return only the most likely way.
 
     Raises:
         ConfigError: As `propose`.
@@ -106,7 +106,7 @@ def recognize(path: str | Path) -> Data:
 
 
 def answered(path: str | Path, changes: Sequence[str]) -> Data:
-    """The data at a path for a command.
+    """Return the data at a path for a command.
 
     Raises:
         ConfigError: As `propose`, or a question is open.
@@ -118,7 +118,7 @@ def answered(path: str | Path, changes: Sequence[str]) -> Data:
 
 
 def open_question(found: Proposal, changes: Sequence[str]) -> str:
-    """What a person must decide, and how a command says it; empty where `--set data=KIND` among the changes did."""
+    """Return the question for the user and its command-line answers; empty if `--set data=KIND` answers it."""
     if not found.question or any(change.partition("=")[0].strip() == "data" for change in changes):
         return ""
     ways = [*_ways(found), ("these folders as classes", found.data)]
@@ -126,7 +126,7 @@ def open_question(found: Proposal, changes: Sequence[str]) -> str:
 
 
 def other_ways(found: Proposal) -> str:
-    """How else a command may read it, as a sentence; empty where there is no other way."""
+    """Return a sentence with other ways to read it; empty if there are none."""
     ways = list(_ways(found))
     return f"Or choose {_by_command(found, ways)}." if ways else ""
 
@@ -136,7 +136,7 @@ def _by_command(found: Proposal, ways: Sequence[tuple[str, Data]]) -> str:
 
 
 def _ways(found: Proposal) -> Iterator[tuple[str, Data]]:
-    """What a person may choose, in words."""
+    """Yield the choices of the user, with descriptions."""
     for other in found.others:
         if isinstance(other, Folder):
             yield "file names as captions", other
@@ -147,7 +147,7 @@ def _ways(found: Proposal) -> Iterator[tuple[str, Data]]:
 
 
 def _command(first: Data, other: Data) -> str:
-    """What to add to a command to read it so."""
+    """Return the arguments to add to a command to read it this way."""
     if isinstance(other, Table):
         return f"--data {other.path}"
     fields = {name: value for name, value in vars(other).items() if value != getattr(type(other)(), name)}
@@ -175,7 +175,7 @@ def _at(place: Path, path: str) -> Proposal:
 
 
 def _is_table(place: Path) -> bool:
-    """Whether a file of another ending is one by its first line."""
+    """Return whether a file with another suffix is a table by its first line."""
     if place.suffix.lower() not in (".txt", ".token", ".psv", ".dat"):
         return False
     return form_of(place) == "tokens" or set(_chosen(columns_of(place))) != {""}
@@ -186,7 +186,7 @@ def _is_table(place: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Look:
-    """What a folder holds, as far as the first files tell.
+    """The contents of a folder, according to its first files.
 
     Attributes:
         beside: Pictures and films in the folder itself.
@@ -202,12 +202,12 @@ class _Look:
 
     @property
     def captioned(self) -> bool:
-        """Whether captions lie beside the pictures."""
+        """Whether there are captions next to the images."""
         return self.texts > 0 and 2 * self.texts >= self.beside + self.inside
 
     @property
     def per_class(self) -> bool:
-        """Whether the folders are classes; a license or a stray picture beside them changes nothing."""
+        """Whether the folders are classes, ignoring a license or stray images."""
         return self.beside <= self.inside / 10 and 2 * self.texts < self.inside
 
 
@@ -233,12 +233,12 @@ def _folder(place: Path, depth: int = 0) -> Proposal:
 
 
 def _is_flat(found: Proposal) -> bool:
-    """Whether it is one heap of pictures that have no caption: nothing is gained by looking into it."""
+    """Return whether it is a flat folder of images without captions, not worth descending into."""
     return isinstance(found.data, Folder) and bool(found.others)
 
 
 def _has_tars(place: Path, entries: Mapping[str, Path]) -> bool:
-    """Tars in the folder or its parts; one that lies beside what was unpacked of it does not count."""
+    """Return whether the folder or its splits contain tars, other than archives already unpacked there."""
     parts = [entries[name] for name in ("train", "test", "val") if name in entries and entries[name].is_dir()]
     names = [*entries, *(file.name for folder in parts for file in folder.iterdir())]
     tars = [name for name in names if name.lower().endswith(TARS)]
@@ -264,7 +264,7 @@ def _look(place: Path, entries: Mapping[str, Path]) -> _Look:
 
 
 def _is_shown(name: str) -> bool:
-    """Whether a file may be a picture or a film."""
+    """Return whether a file may be an image or a video."""
     return os.path.splitext(name)[1].lower() not in _TEXTS
 
 
@@ -274,7 +274,7 @@ def _has_shown(folder: Path) -> bool:
 
 
 def _without_captions(place: Path, entries: Mapping[str, Path], look: _Look) -> Proposal:
-    """Pictures that have no caption: by their classes, by their names, or a question."""
+    """Suggest how to read images without captions: by classes, by names, or with a question."""
     if pets := _pets(place, entries):
         return Proposal(pets)
     if not look.per_class:
@@ -294,7 +294,7 @@ def _without_captions(place: Path, entries: Mapping[str, Path], look: _Look) -> 
 
 
 def _about(name: str, classes: Sequence[str]) -> str:
-    """What is odd about folders as classes; empty if nothing is."""
+    """Return a remark on folders as classes; empty if there is none."""
     if not classes:
         return ""
     if len(classes) == 1:
@@ -313,7 +313,7 @@ def _about(name: str, classes: Sequence[str]) -> str:
 
 
 def _by_names(place: Path, files: Sequence[str]) -> tuple[Data, ...]:
-    """What the names of pictures may tell: captions, and classes where they are a name and a number each."""
+    """Return data with captions from image names, or classes if they are a name and a number."""
     stems = [stem for stem, ending in map(os.path.splitext, files) if ending.lower() in SUFFIXES]
     named = [found["name"].lower() for stem in stems if (found := NAMED.fullmatch(stem))]
     names = Folder(path=str(place), captions="names")
@@ -323,7 +323,7 @@ def _by_names(place: Path, files: Sequence[str]) -> tuple[Data, ...]:
 
 
 def _pets(place: Path, entries: Mapping[str, Path]) -> ClassFolder | None:
-    """The tree of the Oxford pets: `images/Breed_name_12.jpg`, and lists of them in `annotations/`."""
+    """Return the Oxford pets layout: `images/Breed_name_12.jpg`, with lists in `annotations/`."""
     images, lists = entries.get("images"), entries.get("annotations")
     if images is None or lists is None or not images.is_dir() or not (lists / "trainval.txt").is_file():
         return None
@@ -337,7 +337,7 @@ def _pets(place: Path, entries: Mapping[str, Path]) -> ClassFolder | None:
 
 
 def _chosen(columns: Sequence[str]) -> tuple[str, str]:
-    """The column of images and that of captions; empty where none is called like one."""
+    """Return the image and the caption column by name; empty if there is none."""
     lowered = {name.lower(): name for name in reversed(columns)}
     image = next((lowered[name] for name in IMAGES if name in lowered), "")
     caption = next((lowered[name] for name in CAPTIONS if name in lowered and lowered[name] != image), "")
@@ -355,7 +355,7 @@ def _table(place: Path) -> Table:
 
 
 def _parquet_folder(place: Path, entries: Mapping[str, Path]) -> Table | None:
-    """Parquet files in the folder, or in its folder data as the hub keeps them; parts by their names or folders."""
+    """Return Parquet files in the folder or its `data` folder as on the hub, with splits by name or folder."""
     for folder in (place, entries.get("data")):
         if folder is None or not folder.is_dir():
             continue
@@ -384,7 +384,7 @@ def _in_parts(folder: Path, names: Sequence[str]) -> Table:
 
 
 def _table_beside(place: Path, entries: Mapping[str, Path]) -> Table | None:
-    """A table of captions in the folder, in its train, or in a folder for texts, whose pictures are there."""
+    """Return a caption table in the folder, its train folder or a text folder, if its images exist."""
     texts = [name for name in sorted(entries) if re.search(r"annot|text|caption|meta", name, re.IGNORECASE)]
     inner = [entries[name] for name in ("train", *texts) if name in entries and entries[name].is_dir()]
     files = [(file.name, file) for folder in (place, *inner) for file in sorted(folder.iterdir()) if file.is_file()]
@@ -412,7 +412,7 @@ def _table_with_pictures(file: Path) -> Table | None:
 
 
 def _counterpart(file: Path) -> str:
-    """The same table of the held-out part, where there is one: captions_val2017.json, test/metadata.jsonl."""
+    """Return the held-out counterpart of a table, if it exists: captions_val2017.json, test/metadata.jsonl."""
     for part in _HELDOUT:
         beside = file.with_name(re.sub("train", part, file.name)) if "train" in file.name else None
         below = file.parent.parent / part / file.name if file.parent.name == "train" else None
@@ -433,14 +433,14 @@ _HELDOUT_LISTS: Final = (
 
 
 def names_in(line: str) -> Iterator[str]:
-    """What a line of a list may call its image: all of it, or its first column, each also without its first folders."""
+    """Yield possible image names in a list line: the line or its first column, also without leading folders."""
     for whole in dict.fromkeys((line.strip(), *line.split(maxsplit=1)[:1], line.partition(",")[0].strip())):
         parts = whole.replace("\\", "/").removeprefix("./").split("/")
         yield from ("/".join(parts[first:]) for first in range(len(parts)))
 
 
 def _with_lists(place: Path, data: Data) -> Data:
-    """The data with the lists of their split that lie beside them; those whose first lines name pictures."""
+    """Return the data with split lists found next to them whose first lines name images."""
     if not isinstance(data, Folder | ClassFolder | Table) or data.heldout_path:
         return data
     at = Path(data.path)
@@ -462,7 +462,7 @@ def _with_lists(place: Path, data: Data) -> Data:
 
 
 def _text_folders(folder: Path) -> list[Path]:
-    """Folders for texts: annotations, meta, splits; at most a few."""
+    """Return folders for texts: annotations, meta, splits; at most a few."""
     if not folder.is_dir():
         return []
     named = (e for e in os.scandir(folder) if e.is_dir() and re.search(r"annot|text|meta|split|list", e.name, re.I))

@@ -1,4 +1,4 @@
-"""Tables of captions by their beginning: which form they have, which columns, and where their pictures lie."""
+"""Detect a caption table's format, columns and image folder from its beginning."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _TEXT_FOLDER: Final = re.compile(r"annotation|text|caption|label|meta|split|anns
 
 
 def form_of(path: Path) -> Form:
-    """How a table is written: by its ending, and where this leaves a choice by its beginning.
+    """Return the format of a table by its suffix, or if ambiguous by its beginning.
 
     Raises:
         OSError: It cannot be opened.
@@ -69,13 +69,13 @@ def form_of(path: Path) -> Form:
 
 
 def token_parts(line: str) -> tuple[str, str] | None:
-    """Image and caption of a line such as `1000268201.jpg#0<TAB>A child`, or None where it is no such line."""
+    """Return image and caption of a line such as `1000268201.jpg#0<TAB>A child`; None for other lines."""
     found = _TOKEN.fullmatch(line)
     return (found[1].strip(), found[2].strip()) if found else None
 
 
 def columns_of(path: Path, separator: str = "auto") -> list[str]:
-    """Names of a table's columns; none if the file cannot be read, which the import then says in its own words.
+    """Return a table's column names; empty if unreadable, which the import reports itself.
 
     Args:
         path: A table of any form, or a folder or pattern of Parquet files.
@@ -88,7 +88,7 @@ def columns_of(path: Path, separator: str = "auto") -> list[str]:
 
 
 def separator_of(header: str, wanted: Sequence[str] = ()) -> str:
-    """What parts the wanted columns in a header, or else is most frequent in it."""
+    """Return the separator between the wanted columns of a header, else the most frequent one."""
 
     def fitness(separator: str) -> tuple[int, int]:
         cells = [cell.strip() for cell in next(csv.reader([header], delimiter=separator), [])]
@@ -98,7 +98,7 @@ def separator_of(header: str, wanted: Sequence[str] = ()) -> str:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The files that a Parquet table consists of: the file itself, those of the pattern, or those of the folder.
+    """Return the files of a Parquet table: the file itself, or those of the pattern or folder.
 
     Raises:
         OSError: There is no such folder.
@@ -109,7 +109,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
-    """The folder at which the image paths of a table begin: its own, unless the images lie in one beside or below.
+    """Return the base folder of a table's image paths: its own, or one nearby that contains the images.
 
     Args:
         table: The file; its folder comes first.
@@ -129,7 +129,7 @@ def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
 
 
 def first_images(path: Path, column: str, separator: str = "auto") -> list[str]:
-    """Some of the first image paths of a table, to see whether they are there; none where they lie in the table."""
+    """Return some of the first image paths of a table, to check that they exist; empty if embedded."""
     try:
         if form_of(path) == "json" and _is_coco(path):
             return [name.decode("utf-8", "replace") for name in _COCO_NAME.findall(_head(path))[:_ASKED]]
@@ -140,7 +140,7 @@ def first_images(path: Path, column: str, separator: str = "auto") -> list[str]:
 
 
 def column_of_pictures(path: Path, endings: Collection[str], separator: str = "auto") -> str:
-    """The first column most of whose first values are names of pictures; empty if there is none or it cannot be read.
+    """Return the first column that mostly contains image names; empty if none or unreadable.
 
     Args:
         path: A table of any form.
@@ -162,7 +162,7 @@ def _is_picture(value: Any, endings: Collection[str]) -> bool:
 
 
 def _present(folder: Path, names: Sequence[str]) -> int:
-    """How many of the files are there."""
+    """Return how many of the files exist."""
     found = 0
     for name in names:
         try:
@@ -173,7 +173,7 @@ def _present(folder: Path, names: Sequence[str]) -> int:
 
 
 def _folders_near(base: Path) -> Iterator[Path]:
-    """Folders in which a table's pictures may lie: below it, or, where it lies in one for texts, beside that."""
+    """Yield folders that may contain a table's images: below it, or next to its text folder."""
     roots = [base, base.parent] if _TEXT_FOLDER.search(base.name) else [base]
     for root in roots:
         if root != base:
@@ -211,7 +211,7 @@ def _first_line(head: bytes) -> str:
 
 
 def _is_lines(head: bytes) -> bool:
-    """Whether a .json holds an object a line: its first line is one, and another follows."""
+    """Return whether a .json file has one object per line, by its first two lines."""
     first, _, rest = head.strip().partition(b"\n")
     try:
         return isinstance(json.loads(first), dict) and rest.lstrip().startswith(b"{")
@@ -242,7 +242,7 @@ def _parquet_columns(path: Path) -> list[str]:
 
 
 def _is_coco(path: Path) -> bool:
-    """Whether a document has `images` and captions of them, by its two ends."""
+    """Return whether a document has `images` and their captions, by its beginning and end."""
     with untrusted_files.open_ordinary(path) as file:
         head = file.read(_HEAD)
         file.seek(max(0, os.fstat(file.fileno()).st_size - _HEAD))
@@ -253,7 +253,7 @@ def _is_coco(path: Path) -> bool:
 
 
 def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
-    """The first rows, as far as the beginning of the file goes."""
+    """Yield the first rows, within the beginning of the file."""
     form = form_of(path)
     text = _head(path).decode("utf-8-sig", "replace") if form != "parquet" else ""
     if form == "tokens":
@@ -276,14 +276,14 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _parquet_head(path: Path) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
-    """Names of all columns, and the first rows of those of words; nothing of a file that cannot be read."""
+    """Return all column names and the first rows of text columns; empty if the file is unreadable."""
     file = parquet_files(path)[:1]
     return _head_of(file[0], file[0].stat().st_size, file[0].stat().st_mtime_ns) if file else ((), ())
 
 
 @functools.lru_cache(maxsize=1)
 def _head_of(file: Path, _size: int, _changed: int) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
-    """Kept, for the columns, pictures and captions of a table are asked for one after the other."""
+    """Return the cached head, which detection of columns, images and captions shares."""
     options = {"rows": _ASKED, "most": _MOST_WORDS}
     found = bounded.read("trainer.untrusted.bounded.parquet:head", [file], options)
     with contextlib.suppress(bounded.Unreadable), contextlib.closing(found):
@@ -293,7 +293,7 @@ def _head_of(file: Path, _size: int, _changed: int) -> tuple[tuple[str, ...], tu
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:
-    """The first objects of a list of them, or of the first such list in a document."""
+    """Yield the first objects of a list, or of the first list of objects in a document."""
     start = text.lstrip()
     if start.startswith("["):
         place = len(text) - len(start) + 1
@@ -314,7 +314,7 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
 
 
 def flat(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with what lies one level down under names with a dot: `name.english`."""
+    """Flatten one level of nesting to dotted names: `name.english`."""
     found: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, dict):

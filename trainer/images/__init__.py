@@ -1,4 +1,4 @@
-"""Foreign pictures: where they lie, and their pixels or the reason why there are none. Imports no torch, no Qt."""
+"""Untrusted images: their locations, and their pixels or an error message. Imports no torch, no Qt."""
 
 from trainer.images.decoder import (
     Decoded,
@@ -9,7 +9,16 @@ from trainer.images.decoder import (
     read_pictures,
     scratch_file,
 )
-from trainer.images.decoding import FORMATS, NOT_READ, SUFFIXES, UnreadableImage, not_read, open_image, read_image
+from trainer.images.decoding import (
+    FORMATS,
+    NOT_READ,
+    SUFFIXES,
+    UnreadableImage,
+    not_read,
+    open_image,
+    pixels_of,
+    read_image,
+)
 from trainer.images.location import Cell, Location, Member, file_of, location
 from trainer.images.preprocessing import Preprocessing
 
@@ -30,6 +39,7 @@ __all__ = [
     "location",
     "not_read",
     "open_image",
+    "pixels_of",
     "read_image",
     "read_picture",
     "read_pictures",

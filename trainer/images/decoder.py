@@ -1,4 +1,4 @@
-"""Foreign pictures decoded in a helper process with little memory and time: a hostile one costs itself, no more."""
+"""Decode untrusted images in a helper process with limited memory and time, which protects this process."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _LOOK_S: Final = 1.0
 
 
 class HelperError(UserError):
-    """Pictures cannot be decoded at all: the helper does not start."""
+    """Images cannot be decoded at all: the helper does not start."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What became of one picture.
+    """The result of one image.
 
     Attributes:
         reason: Why there are no pixels, a sentence; empty if there are.
@@ -62,7 +62,7 @@ class Decoded:
 
 
 class Decoder:
-    """One helper process, started when it is first needed and again whenever a picture has ended it.
+    """A helper process, started on first use and restarted when an image has ended it.
 
     For one thread at a time.
     """
@@ -77,7 +77,7 @@ class Decoder:
 
     @property
     def pid(self) -> int | None:
-        """Number of the helper, if there is one."""
+        """The process id of the helper, if it is running."""
         return self._process.pid if self._process else None
 
     def decode(
@@ -91,7 +91,7 @@ class Decoder:
         sync: bool = False,
         preprocessing: Preprocessing | None = None,
     ) -> Iterator[Decoded]:
-        """What became of each picture, in order; its pixels are in the file by then.
+        """Yield the result of each image, in order, after writing its pixels to the file.
 
         A picture that takes too long, or twice ends the process that decodes it, has that for its reason, and the
         next ones are decoded by another. An iterator that is not exhausted ends the helper.
@@ -137,7 +137,7 @@ class Decoder:
                 self._end()
 
     def close(self) -> None:
-        """Ends the helper."""
+        """End the helper."""
         self._end()
 
     def _ask(self, job: dict[str, Any]) -> None:
@@ -148,7 +148,7 @@ class Decoder:
             process.stdin.flush()
 
     def _answers(self) -> Iterator[dict[str, Any]]:
-        """One for each picture, until the job is done or the helper has ended."""
+        """Yield one response per image, until the job is complete or the helper has ended."""
         while answer := self._awaited():
             if answer.get("done"):
                 return
@@ -157,7 +157,7 @@ class Decoder:
             yield answer
 
     def _awaited(self) -> dict[str, Any]:
-        """The next line of the helper, which the watch may end meanwhile; empty if it has ended."""
+        """Return the next line of the helper; empty if it ended or timed out."""
         with self._judging:
             self._since = time.monotonic()
         answer = _parsed(self._process.stdout.readline())
@@ -204,7 +204,7 @@ class Decoder:
             process.stdout.close()
 
     def _why(self) -> str:
-        """Why the picture has no pixels whose decoding ended the helper."""
+        """Return why the image that ended the helper has no pixels."""
         if self._verdict:
             return self._verdict
         code = self._process.wait() if self._process else 0
@@ -212,7 +212,7 @@ class Decoder:
         return f"Decoding it ended the process that decodes pictures{by}; the file is damaged, or made to do so."
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Ends the helper when a picture has had its time; in a thread of its own."""
+        """End the helper when an image exceeds its time limit; runs in its own thread."""
         looked, began, ran = 0.0, 0.0, 0.0
         while process is self._process and process.poll() is None:
             time.sleep(_TICK_S)
@@ -241,12 +241,12 @@ class Decoder:
 
 
 def _absolute(place: Location | str) -> str:
-    """The text of a place, for a process that may have been started in another folder."""
+    """Return the text of a place with an absolute path, for a process in another folder."""
     return os.path.join(os.getcwd(), str(place))
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
-    """An answer; empty of a line that was cut off when the helper ended."""
+    """Parse a response; empty for a line truncated when the helper ended."""
     try:
         return json.loads(line)
     except ValueError:
@@ -254,7 +254,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _gauged(pid: int) -> tuple[float, bool, int]:
-    """Seconds of CPU that a process has used, whether it wants more, and its memory in bytes."""
+    """Return a process's CPU seconds, whether it is runnable, and its memory in bytes."""
     import psutil
 
     try:
@@ -273,7 +273,7 @@ _in_turn = threading.Lock()
 
 @contextlib.contextmanager
 def borrowed() -> Iterator[Decoder]:
-    """A decoder for one thread. One is kept for the next who asks, as a helper takes half a second to start."""
+    """Provide a decoder for one thread; one is kept for reuse, because a helper takes 0.5 s to start."""
     with _idle_lock:
         decoder = _idle.pop() if _idle else Decoder()
     try:
@@ -288,7 +288,7 @@ def borrowed() -> Iterator[Decoder]:
 
 
 def _forget() -> None:
-    """In a forked process: the helper belongs to the other one."""
+    """Forget the helper after a fork, because it belongs to the parent process."""
     global _idle_lock, _in_turn
     _idle.clear()
     _idle_lock, _in_turn = threading.Lock(), threading.Lock()
@@ -301,7 +301,7 @@ if hasattr(os, "register_at_fork"):
 def read_pictures(
     places: Sequence[Location | str], size: int, preprocessing: Preprocessing | None = None
 ) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
-    """What `read_image` returns of each place, decoded in a helper; black where `Decoded.reason` says why.
+    """Return the images as `read_image` does, decoded in a helper; black where `Decoded.reason` says why.
 
     Raises:
         HelperError: No helper can be started.
@@ -314,7 +314,7 @@ def read_pictures(
 
 
 def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]:
-    """The whole picture, its longer side at most `edge` pixels, decoded in a helper.
+    """Return the whole image, its longer side at most `edge` pixels, decoded in a helper.
 
     Raises:
         UnreadableImage: As `open_image`; or it took too much time or memory.

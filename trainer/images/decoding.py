@@ -1,4 +1,4 @@
-"""The one decoder of foreign image files. Whatever the file holds, it returns pixels or says why not."""
+"""The only decoder of untrusted image files; returns pixels or a reason for any content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEIF: Final = (".heic", ".heif", ".hif")
 
 
 def _has_heif() -> bool:
-    """Whether Pillow's plugin for HEIC, the pictures of iPhones, is there; it is not part of this project."""
+    """Return whether Pillow's optional plugin for HEIC, the image format of iPhones, is installed."""
     if importlib.util.find_spec("pillow_heif") is None:
         return False
     try:
@@ -61,7 +61,7 @@ NOT_READ: Final = {
 
 
 def not_read(name: str) -> str:
-    """Why an image of this name is not read, with the next step; empty if it is, or is no image."""
+    """Return why an image with this name is not supported, with the next step; empty if it is, or is not an image."""
     format_ = NOT_READ.get(f".{name.lower().rpartition('.')[2]}", "")
     return f"{format_} is a format that is not read. Save it as JPEG or PNG." if format_ else ""
 
@@ -88,7 +88,7 @@ def read_image(
     *,
     preprocessing: Preprocessing | None = None,
 ) -> UInt8[np.ndarray, "size size 3"]:
-    """The middle square of the first frame, upright, on white where transparent; resized bicubic.
+    """Return the center square of the first frame, upright, on white where transparent; resized bicubic.
 
     Args:
         place: Where the picture lies.
@@ -101,7 +101,26 @@ def read_image(
     """
     if preprocessing is not None:
         return preprocessing.pixels(open_image(place, remarks=remarks, as_stored=True))
-    image = open_image(place, smallest=size, remarks=remarks)
+    return _middle_square(open_image(place, smallest=size, remarks=remarks), size)
+
+
+def pixels_of(
+    image: Image.Image, size: int, preprocessing: Preprocessing | None = None
+) -> UInt8[np.ndarray, "size size 3"]:
+    """Return the pixels of an image in memory, equal to `read_image` of the same image in a lossless file.
+
+    Raises:
+        UnreadableImage: The image is too large.
+    """
+    _check_size(image)
+    upright = ImageOps.exif_transpose(image)
+    if preprocessing is not None and not (_is_deep(upright) or upright.has_transparency_data):
+        return preprocessing.pixels(upright)
+    rgb = _in_rgb(upright)
+    return preprocessing.pixels(rgb) if preprocessing is not None else _middle_square(rgb, size)
+
+
+def _middle_square(image: Image.Image, size: int) -> UInt8[np.ndarray, "size size 3"]:
     side = min(image.size)
     left, top = (image.width - side) / 2, (image.height - side) / 2
     box = (left, top, left + side, top + side)
@@ -111,7 +130,7 @@ def read_image(
 def open_image(
     place: Location | str, *, smallest: int = 0, remarks: list[str] | None = None, as_stored: bool = False
 ) -> Image.Image:
-    """The first frame in RGB, upright, 16-bit and float values scaled to 0..255, white where transparent.
+    """Return the first frame in RGB, upright, 16-bit and float values scaled to 0..255, white where transparent.
 
     Args:
         place: Where the picture lies.
@@ -165,7 +184,7 @@ def _check_size(image: Image.Image) -> None:
 
 
 def _oddities(image: Image.Image) -> list[str]:
-    """What a viewer might show otherwise, a sentence each."""
+    """Return a sentence for each property that viewers might show differently."""
     found = []
     if _is_deep(image):
         depth = "Floating-point" if image.mode == "F" else "16-bit or deeper"
@@ -182,12 +201,12 @@ def _oddities(image: Image.Image) -> list[str]:
 
 
 def _is_deep(image: Image.Image) -> bool:
-    """Whether its values are no bytes."""
+    """Return whether its values are wider than bytes."""
     return image.mode.startswith("I") or image.mode == "F"
 
 
 def _in_rgb(image: Image.Image) -> Image.Image:
-    """A new image; besides it and the given one, little memory is taken."""
+    """Return a new RGB image, using little additional memory."""
     if _is_deep(image):
         limits = _limits(image)
         return _by_bands(image, lambda band: Image.fromarray(_to_bytes(np.asarray(band), *limits)))
@@ -197,7 +216,7 @@ def _in_rgb(image: Image.Image) -> Image.Image:
 
 
 def _by_bands(image: Image.Image, changed: Callable[[Image.Image], Image.Image]) -> Image.Image:
-    """The image in RGB, a few of its lines changed at a time: wider types in between would take gigabytes."""
+    """Convert to RGB a few lines at a time, because wider intermediate types would take gigabytes."""
     height = max(1, _BAND // image.width)
     if height >= image.height:
         return changed(image).convert("RGB")
@@ -214,7 +233,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 def _limits(image: Image.Image) -> tuple[float, float]:
-    """The values that become 0 and 255: by the range of the type, or, where the type does not tell, of its use.
+    """Return the values that become 0 and 255: by the range of the type, or if unclear by the values present.
 
     16-bit: the whole range. 32-bit integers hold 16-bit (or 8-bit) values in all but rare files. Floats: 0..1, or
     0..255. Anything else is stretched from its least to its largest value.
@@ -235,7 +254,7 @@ def _limits(image: Image.Image) -> tuple[float, float]:
 
 
 def _to_bytes(values: Shaped[np.ndarray, "h w"], low: float, high: float) -> UInt8[np.ndarray, "h w"]:
-    """Values scaled so that `low` becomes 0 and `high` 255."""
+    """Scale values so that `low` becomes 0 and `high` 255."""
     if values.dtype.itemsize == 2:
         return np.rint(values / 257.0).astype(np.uint8)
     if low:

@@ -1,4 +1,4 @@
-"""The process in which foreign pictures are decoded: little memory, little time, nothing of the program's own.
+"""The helper process that decodes untrusted images with limited memory, time and imports.
 
 `python -m trainer.images.helper MEMORY SECONDS` reads jobs (`trainer.images.decoder` writes them), a line of JSON
 each, and answers a line for every picture. Pixels go to the file that the job names. It ends with its input.
@@ -26,7 +26,7 @@ Answer = dict[str, Any]
 
 
 def main(memory: int, seconds: int) -> None:
-    """Serves jobs until the input ends.
+    """Serve jobs until the input ends.
 
     Args:
         memory: Bytes that this process may have, itself included.
@@ -60,7 +60,7 @@ def _limit(memory: int) -> None:
 
 
 def _do(job: dict[str, Any], tell: Callable[[Answer], None], seconds: int) -> None:
-    """Answers for each place of the job in order: a reason, or where its pixels stand in the file is filled."""
+    """Report for each place of the job, in order, an error or that its pixels are written."""
     alarm = getattr(signal, "alarm", lambda seconds: None)  # its default ends the process, whatever C code runs
     own = job["preprocessing"] and Preprocessing.from_json(job["preprocessing"])
     try:
@@ -99,7 +99,7 @@ def _decoded(
 
 
 def _fitted(place: str, edge: int, remarks: list[str]) -> UInt8[np.ndarray, "h w 3"]:
-    """The whole picture, its longer side at most `edge`."""
+    """Return the whole image, its longer side at most `edge`."""
     image = open_image(place, smallest=edge, remarks=remarks)
     image.thumbnail((edge, edge), Image.Resampling.BICUBIC)
     return np.array(image)

@@ -1,4 +1,4 @@
-"""Where a picture lies: in a file of its own, in a tar, or in a cell of a Parquet table; one line of text for all."""
+"""The location of an image as one line of text: a file, a tar member, or a Parquet cell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CELL: Final = re.compile(r"(?P<file>.+)::(?P<column>[^:]*)\[(?P<row>\d+)\]", re
 
 @dataclass(frozen=True)
 class Member:
-    """A file inside an uncompressed tar; read without unpacking anything."""
+    """A file inside an uncompressed tar, read without unpacking."""
 
     file: Path
     offset: int
@@ -36,7 +36,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Cell:
-    """The bytes in a row of a column of a Parquet table."""
+    """The bytes in a row and column of a Parquet table."""
 
     file: Path
     column: str
@@ -50,11 +50,11 @@ Location = Path | Member | Cell
 
 
 class NoFile(Exception):
-    """What a location names is there, and no file."""
+    """The location exists but is not a file."""
 
 
 def location(text: str) -> Location:
-    """The place that `str` of a location names."""
+    """Parse the `str` of a location."""
     if "::" in text and not os.path.lexists(text):  # a file may be called so, too
         if found := _MEMBER.fullmatch(text):
             return Member(Path(found["file"]), int(found["offset"]), int(found["size"]), found["name"])
@@ -64,12 +64,12 @@ def location(text: str) -> Location:
 
 
 def file_of(place: Location) -> Path:
-    """The file on the disk that holds the picture."""
+    """Return the file on disk that contains the image."""
     return place if isinstance(place, Path) else place.file
 
 
 def opened(place: Location) -> Path | BinaryIO:
-    """What Pillow can open: the path of a file, or the bytes of a member or cell.
+    """Return what Pillow can open: a file's path, or the bytes of a member or cell.
 
     Raises:
         OSError: The file cannot be read.
@@ -119,7 +119,7 @@ def _parquet(file: Path, _changed: int) -> tuple[pyarrow.parquet.ParquetFile, li
 
 
 def _size(table: pyarrow.parquet.ParquetFile, column: str, group: int) -> int:
-    """Bytes that the column takes in a row group once it is decompressed."""
+    """Return the decompressed size of a column in a row group, in bytes."""
     group_facts = table.metadata.row_group(group)
     parts = [group_facts.column(number) for number in range(group_facts.num_columns)]
     return sum(part.total_uncompressed_size for part in parts if part.path_in_schema.partition(".")[0] == column)
@@ -136,7 +136,7 @@ def _reader(file: Path, changed: int, column: str, group: int) -> _Reader:
 
 
 class _Reader:
-    """Rows of a row group that is too large to be held, read a few at a time; quickest in their order."""
+    """Reads rows of a large row group a few at a time; fastest in order."""
 
     def __init__(self, table: pyarrow.parquet.ParquetFile, column: str, group: int) -> None:
         self._table, self._column, self._group = table, column, group
@@ -144,7 +144,7 @@ class _Reader:
         self._batches = iter(())
 
     def at(self, row: int) -> Any:
-        """The value of a row of the group."""
+        """Return the value of a row of the group."""
         if self._held is None or row < self._first:
             self._first, self._held = 0, []
             self._batches = self._table.iter_batches(

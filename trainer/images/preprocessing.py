@@ -1,4 +1,4 @@
-"""How a published model reads a picture: resized as a whole, then cropped or padded, as open_clip does it."""
+"""A published model's preprocessing: resizing, then cropping or padding, as in open_clip."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_PIXELS: Final = 64_000_000
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The steps between a decoded picture and the pixels of an image tower, which a model was published with.
+    """A published model's steps from a decoded image to image tower input.
 
     Attributes:
         size: Side of the square, in pixels.
@@ -43,12 +43,12 @@ class Preprocessing:
 
     @property
     def name(self) -> str:
-        """What its pixels are kept under beside those of another one: colors are subtracted later."""
+        """The cache name of its pixels; color normalization happens later."""
         fill = f"-{self.fill_color}" if self.resize_mode == "longest" else ""
         return f"{self.resize_mode}-{self.interpolation}{fill}"
 
     def pixels(self, image: Image.Image) -> UInt8[np.ndarray, "size size 3"]:
-        """The square of a decoded picture: bit for bit what open_clip's transform makes of it before `ToTensor`.
+        """Return the square of a decoded image, bitwise equal to open_clip's transform before `ToTensor`.
 
         Colors become RGB at the end, as there: print colors and palettes are resized as they are. Of a picture so
         long and thin that it cannot be resized as a whole the middle is resized alone, which differs by rounding.
@@ -76,12 +76,12 @@ class Preprocessing:
         return _in_rgb(_resized(image, wide, high, resample).crop((left, top, left + side, top + side)))
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` takes, in types of JSON."""
+        """Return the input of `from_json`, in JSON types."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Preprocessing:
-        """The preprocessing that `to_json` told."""
+        """Return the preprocessing saved by `to_json`."""
         return cls(**{**values, "mean": tuple(values["mean"]), "std": tuple(values["std"])})
 
 

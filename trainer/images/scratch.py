@@ -1,4 +1,4 @@
-"""Files that pixels pass through between two processes: in memory, and gone with those who use them."""
+"""In-memory files that pass pixels between two processes and are removed with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _YOUNG_S: Final = 60.0
 
 @contextlib.contextmanager
 def scratch_file(size: int) -> Iterator[Path]:
-    """A file of so many zeros for as long as it is needed, in memory where the system has a folder for that.
+    """Provide a temporary file of this many zeros, in memory if the system has a folder for that.
 
     The first removes those of processes that were killed.
     """
@@ -43,7 +43,7 @@ def _tidied(folder: Path) -> None:
 
 
 def remove_left_behind(folder: Path) -> None:
-    """Removes scratch files whose process is gone: their lock, which ends with it, is free."""
+    """Remove scratch files of dead processes, whose locks are free."""
     for path in folder.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _YOUNG_S:
@@ -53,7 +53,7 @@ def remove_left_behind(folder: Path) -> None:
 
 
 def _memory_folder(size: int) -> str | None:
-    """A folder that is no disk, unless the file could fill it: containers have little of it."""
+    """Return an in-memory folder unless the file could fill it, since containers have little of it."""
     folder = "/dev/shm"
     with contextlib.suppress(OSError):
         if os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > _SHARE * size:

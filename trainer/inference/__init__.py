@@ -1,1 +1,1 @@
-"""A trained model in use: opened, kept open, and asked to embed, classify and explain."""
+"""A trained model in use: opened, cached, and used to embed, classify and explain."""

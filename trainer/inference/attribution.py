@@ -1,4 +1,4 @@
-"""Which parts of an image make a caption fit it: by covering them, and by the gradient."""
+"""Attribution of a caption's score to parts of an image: by occlusion, and by the gradient."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ AT_ONCE: Final = 64
 
 
 def edges(size: int, grid: int) -> list[int]:
-    """Pixels at which `grid` cells of an image of `size` pixels begin, and the end of the last."""
+    """Return the pixel boundaries of `grid` cells in an image of `size` pixels."""
     return np.linspace(0, size, grid + 1).round().astype(int).tolist()
 
 
 def occlusion(
     image: UInt8[np.ndarray, "s s 3"], score: Score, *, grid: int, progress: Progress | None = None
 ) -> Float[np.ndarray, "grid grid"]:
-    """How much the score falls when a part of the image is covered, in the score's unit; positive: the part helps.
+    """Return the decrease of the score when a part is covered, in its unit; positive: the part helps.
 
     A patch of `COVER` x `COVER` cells, cut at the border, in the image's mean color is laid over every place; a cell
     has the mean fall of all patches that cover it (Zeiler and Fergus, 2014, https://arxiv.org/abs/1311.2901).
@@ -55,7 +55,7 @@ def occlusion(
 def pixel_gradient(
     pixels: Float[Tensor, "3 s s"], score: Callable[[Float[Tensor, "1 3 s s"]], Float[Tensor, " 1"]]
 ) -> Float[Tensor, "3 s s"]:
-    """Derivative of the score by every value of the pixels."""
+    """Return the derivative of the score by every pixel value."""
     with torch.enable_grad():
         leaf = pixels.detach().clone()[None].requires_grad_(True)
         return torch.autograd.grad(score(leaf).sum(), leaf)[0][0]
@@ -69,7 +69,7 @@ def gradient(
     steps: int = 24,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "grid grid"]:
-    """Integrated gradients from the mean color to the image, summed over each cell, in the score's unit.
+    """Return integrated gradients from the mean color, summed over each cell, in the score's unit.
 
     The cells add up to the score of the image minus that of its mean color, but for the rule's error (midpoint,
     `steps` points): Sundararajan, Taly, Yan, 2017, https://arxiv.org/abs/1703.01365.

@@ -1,4 +1,4 @@
-"""Class names in templates, embedded once for a checkpoint and then read from the run's scratch folder."""
+"""Class names in templates, embedded once per checkpoint and cached in the run's scratch folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def class_texts(
     step: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """The file (for `trainer.charts.class_task.read_class_texts`) of every class in every template.
+    """Return the file (for `trainer.charts.class_task.read_class_texts`) of every class in every template.
 
     Raises:
         AnswerError: As `OpenModels.get`; no label or template; a template without `{}`; a run without texts.

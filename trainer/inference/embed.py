@@ -1,4 +1,4 @@
-"""Embeddings of image files and of sentences by the model of one checkpoint, a batch at a time."""
+"""Embed image files and sentences with the model of one checkpoint, in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS_AT_ONCE: Final = 256
 
 @dataclass(frozen=True)
 class ImageVectors:
-    """Unit embeddings of the image files that could be read.
+    """Unit embeddings of the readable image files.
 
     Attributes:
         vectors: Row i belongs to `images[i]`.
@@ -34,7 +34,7 @@ class ImageVectors:
 
 
 def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | None = None) -> ImageVectors:
-    """Reads and embeds image files; one that cannot be read is named and the others are answered."""
+    """Read and embed image files; unreadable ones are reported and skipped."""
     from trainer.images import read_pictures
 
     rows, images, unreadable = [], [], {}
@@ -55,7 +55,7 @@ def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | Non
 def embed_sentences(
     model: OpenModel, texts: Sequence[str], progress: Progress | None = None
 ) -> Float[np.ndarray, "n d"]:
-    """Unit embeddings of `texts`, row i of the i-th."""
+    """Return unit embeddings of `texts`, row i of the i-th."""
     rows = []
     for start in range(0, len(texts), TEXTS_AT_ONCE):
         rows.append(model.embed_texts(list(texts[start : start + TEXTS_AT_ONCE])))

@@ -1,4 +1,4 @@
-"""The models that were asked last, kept open, with the class vectors already computed for them."""
+"""A cache of recently used models, with the class vectors computed for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LABELS_KEPT: Final = 20_000
 
 
 class AnswerError(UserError):
-    """A question that the world does not allow to be answered.
+    """A request that cannot be answered for an external reason.
 
     Attributes:
         kind: As in `trainer.messages.Failure`.
@@ -37,7 +37,7 @@ class AnswerError(UserError):
 
 
 class KeptModel:
-    """A model that is open, and what was computed with its text tower.
+    """An open model, with embeddings computed by its text tower.
 
     Attributes:
         opened: The model.
@@ -72,7 +72,7 @@ class KeptModel:
     def class_weights(
         self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None
     ) -> Float[np.ndarray, "labels d"]:
-        """For each label the renormalized mean of its sentences' embeddings; only new labels are embedded.
+        """Return each label's normalized mean of its sentences' embeddings, embedding only new labels.
 
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, section 3.1.4,
         https://arxiv.org/abs/2103.00020
@@ -95,7 +95,7 @@ class KeptModel:
 
 
 class OpenModels:
-    """Models by run and checkpoint; the ones used longest ago are closed when there are too many."""
+    """Models by run and checkpoint; the least recently used are closed when there are too many."""
 
     def __init__(self, workspace: Workspace, keep: int = MODELS_KEPT) -> None:
         self.workspace = workspace
@@ -103,7 +103,7 @@ class OpenModels:
         self._kept: OrderedDict[tuple[int, str], KeptModel] = OrderedDict()
 
     def get(self, run: int | str, step: int | None = None) -> KeptModel:
-        """The model of a run at a checkpoint, the newest when `step` is None.
+        """Return the model of a run at a checkpoint, the newest if `step` is None.
 
         A run that is still training is opened anew once it has written a newer checkpoint.
 

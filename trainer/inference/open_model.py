@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenModel:
-    """Two towers ready for questions. Embeddings are raw unit rows: CLOOB's retrieval belongs to training only.
+    """Two towers for inference; embeddings are raw unit rows, since CLOOB's retrieval is for training only.
 
     Attributes:
         model: In evaluation mode, on `device`.
@@ -44,16 +44,16 @@ class OpenModel:
     preprocessing: Preprocessing | None = None
 
     def embed_images(self, images: UInt8[np.ndarray, "n s s 3"]) -> Float[np.ndarray, "n d"]:
-        """Unit float32 embeddings of images as `trainer.data.read_image` returns them for this `preprocessing`."""
+        """Return unit float32 embeddings of images read by `trainer.data.read_image` with this `preprocessing`."""
         return embed_images(self.model, images, self.device)
 
     def embed_texts(self, texts: Sequence[str]) -> Float[np.ndarray, "n d"]:
-        """Unit float32 embeddings of sentences."""
+        """Return unit float32 embeddings of sentences."""
         return embed_tokens(self.model, self.tokenizer.encode(texts, self.context_length), self.device)
 
 
 def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str = "auto") -> OpenModel:
-    """The model of a run at its newest whole checkpoint, or at the checkpoint of `step`.
+    """Return the model of a run at its newest valid checkpoint, or at `step`.
 
     Args:
         workspace: Where the run lives.

@@ -1,4 +1,4 @@
-"""Which of some labels fits an image best, according to several runs."""
+"""Predict the labels of images with several runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def predict(
     step: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The answer to `trainer.messages.Classify`, probabilities being `softmax(inv_tau * cosine)` over the labels.
+    """Return the response to `trainer.messages.Classify`, with `softmax(inv_tau * cosine)` over the labels.
 
     `inv_tau` is the run's own, learned or fixed. `milliseconds` is what the run needed for all images together:
     its text side if new, reading and embedding the images, and comparing; not opening the model.
@@ -61,7 +61,7 @@ def predict(
 
 
 def softmax(logits: Float[np.ndarray, "n labels"]) -> Float[np.ndarray, "n labels"]:
-    """Rows that sum to 1, computed in float64 and without overflow."""
+    """Return rows that sum to 1, computed in float64 and without overflow."""
     logits = logits.astype(np.float64)
     if not logits.size:
         return logits

@@ -22,7 +22,7 @@ GRIDS: Final = (2, 64)
 
 @dataclass(frozen=True)
 class SaliencyMaps:
-    """What `saliency_of` finds.
+    """The result of `saliency_of`.
 
     Attributes:
         maps: Of each run, how much each cell adds to the cosine of image and caption.
@@ -49,7 +49,7 @@ def saliency_of(
     steps: Sequence[int | None] = (),
     progress: Progress | None = None,
 ) -> SaliencyMaps:
-    """Where in the image each run sees the caption, at its own of the `steps`, or all at `step`.
+    """Return each run's saliency map of the caption, at its own of the `steps`, or all at `step`.
 
     Raises:
         AnswerError: As `OpenModels.get`; the image cannot be read, the caption is empty, the method or the grid is

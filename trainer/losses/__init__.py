@@ -9,6 +9,7 @@ from trainer.losses.byol import byol
 from trainer.losses.cloob import cloob
 from trainer.losses.contrastive_margin import contrastive_margin
 from trainer.losses.convirt import convirt
+from trainer.losses.dcl import dcl
 from trainer.losses.dhn_nce import dhn_nce
 from trainer.losses.hopfield_info_nce import hopfield_info_nce
 from trainer.losses.hopfield_retrieval import hopfield_retrieval
@@ -17,6 +18,7 @@ from trainer.losses.info_loob_pair import info_loob_pair
 from trainer.losses.info_nce import info_nce, info_nce_one_way
 from trainer.losses.margin import margin
 from trainer.losses.margin_triplet import margin_triplet
+from trainer.losses.moco import moco
 from trainer.losses.multiclass_logistic import multiclass_logistic
 from trainer.losses.nt_logistic import nt_logistic
 from trainer.losses.nt_xent import nt_xent
@@ -25,6 +27,7 @@ from trainer.losses.proto_nce import concentration, proto_nce
 from trainer.losses.sigmoid import sigmoid
 from trainer.losses.simsiam import simsiam
 from trainer.losses.skip_gram import skip_gram
+from trainer.losses.swav import swav
 from trainer.losses.triplet import triplet
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "concentration",
     "contrastive_margin",
     "convirt",
+    "dcl",
     "dhn_nce",
     "hopfield_info_nce",
     "hopfield_retrieval",
@@ -42,6 +46,7 @@ __all__ = [
     "info_nce_one_way",
     "margin",
     "margin_triplet",
+    "moco",
     "multiclass_logistic",
     "nt_logistic",
     "nt_xent",
@@ -50,5 +55,6 @@ __all__ = [
     "sigmoid",
     "simsiam",
     "skip_gram",
+    "swav",
     "triplet",
 ]

@@ -1,10 +1,10 @@
-"""Which batches the leave-one-out objectives cannot take."""
+"""Batch-size check of the leave-one-out objectives."""
 
 from __future__ import annotations
 
 
 def needs_two(pairs: int, loss: str) -> None:
-    """Refuses a batch of one.
+    """Raise ValueError for a batch of one.
 
     Raises:
         ValueError: Fewer than 2 pairs: with the match left out nothing is left to contrast with.

@@ -1,4 +1,4 @@
-"""BYOL: the online network predicts what a slow copy of itself sees in the other view."""
+"""BYOL: the online network predicts the target network's projection of the other view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def byol(
     target_a: Float[Tensor, "n d"],
     target_b: Float[Tensor, "n d"],
 ) -> Float[Tensor, ""]:
-    """The sum over both directions of the mean of `2 - 2 cos(prediction, other view's target)`; in [0, 8].
+    """Return the sum over both directions of the mean of `2 - 2 cos(prediction, other view's target)`; in [0, 8].
 
     No gradient reaches the targets. Grill et al., Bootstrap Your Own Latent, 2020,
     https://arxiv.org/abs/2006.07733, equation 2, symmetrized.

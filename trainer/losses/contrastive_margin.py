@@ -1,4 +1,4 @@
-"""The contrastive loss of Hadsell et al.: pull equal labels together, push others beyond a margin."""
+"""The contrastive loss of Hadsell et al.: equal labels attract, others repel up to a margin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def contrastive_margin(
     *,
     margin: float = 1.0,
 ) -> Float[Tensor, ""]:
-    """Mean over all pairs i < j of `d^2 / 2` for equal labels and `max(margin - d, 0)^2 / 2` for others.
+    """Return the mean over pairs i < j of `d^2 / 2` for equal labels and `max(margin - d, 0)^2 / 2` for others.
 
     Equation 4 of Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006.
 

@@ -1,4 +1,4 @@
-"""ConVIRT: the two directions of InfoNCE, weighted."""
+"""ConVIRT: the weighted sum of both directions of InfoNCE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def convirt(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """`image_weight` times InfoNCE from images to texts plus the rest times InfoNCE from texts to images.
+    """Return `image_weight` times InfoNCE from images to texts plus the rest times InfoNCE from texts to images.
 
     Equations 2-4 of Zhang et al., Contrastive Learning of Medical Visual Representations from Paired Images and
     Text, 2020, https://arxiv.org/abs/2010.00747 (there: tau 0.1, image_weight 0.75)

@@ -1,4 +1,4 @@
-"""DHN-NCE: InfoLOOB whose negatives weigh more the harder they are."""
+"""DHN-NCE: InfoLOOB with larger weights for harder negatives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def dhn_nce(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """The mean over the batch of each direction, summed over the two; the gradient on a matched logit is -2/n.
+    """Return the sum of both directions' batch means; the gradient on a matched logit is -2/n.
 
     The closed form `-S_ii + ln(n-1) + lse((1+beta) S_ij) - lse(beta S_ij)`, both sums over j != i. With both
     betas 0 it is `inv_tau (info_loob(image, text) + info_loob(text, image))`. Koleilat et al., MedCLIP-SAM,
@@ -61,7 +61,7 @@ def dhn_nce(
 def _negatives(
     sharp: Float[Tensor, " n"], flat: Float[Tensor, " n"], beta: float, detach_weights: bool
 ) -> Float[Tensor, " n"]:
-    """Log-sum-exp of the weighted negatives of one direction, less the logarithm of their number."""
+    """Return logsumexp of one direction's weighted negatives minus the logarithm of their number."""
     if detach_weights:
         # With constant weights the gradient is softmax((1 + beta) S) alone: that of `sharp` / (1 + beta).
         sharp, flat = sharp / (1 + beta) + (sharp * beta / (1 + beta)).detach(), flat.detach()

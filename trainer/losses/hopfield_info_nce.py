@@ -18,7 +18,7 @@ def hopfield_info_nce(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """The mean of InfoNCE among the retrieved images and InfoNCE among the retrieved texts.
+    """Return the mean of InfoNCE among the retrieved images and InfoNCE among the retrieved texts.
 
     `(info_nce_one_way(U_x, U_y) + info_nce_one_way(V_y, V_x)) / 2`, with the retrievals of `cloob`.
     Ablation "InfoNCE + Hopfield" of Fuerst et al., CLOOB, 2022, https://arxiv.org/abs/2110.11316

@@ -18,7 +18,7 @@ def hopfield_retrieval(
     *,
     tile: int | None = None,
 ) -> Float[Tensor, "n d"]:
-    """Unit rows: what each state retrieves from the stored patterns, `softmax(beta state stored^T) stored`.
+    """Return the unit rows that each state retrieves: `softmax(beta state stored^T) stored`.
 
     A stored pattern that equals the state is not masked: the retrieval may find itself. Ramsauer et al.,
     Hopfield Networks is All You Need, 2020, https://arxiv.org/abs/2008.02217; Fuerst et al., CLOOB: Modern Hopfield

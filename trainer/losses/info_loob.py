@@ -1,4 +1,4 @@
-"""InfoLOOB, one direction: InfoNCE that leaves the match out of the denominator."""
+"""InfoLOOB, one direction: InfoNCE without the match in the denominator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def info_loob(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean over anchors of the leave-one-out bound `ln sum_{j != i} exp(S_ij) - S_ii`, times tau as in CLOOB.
+    """Return the mean over anchors of `ln sum_{j != i} exp(S_ij) - S_ii`, times tau as in CLOOB.
 
     S is `inv_tau anchors samples^T`. Often negative: that is normal. `ln(n - 1) / inv_tau` when all cosines are
     equal. The factor tau keeps the size of the gradient independent of the temperature. Poole et al., On Variational

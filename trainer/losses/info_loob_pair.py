@@ -19,7 +19,7 @@ def info_loob_pair(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """The sum of InfoLOOB from images to texts and from texts to images, each times tau.
+    """Return InfoLOOB from images to texts plus InfoLOOB from texts to images, each times tau.
 
     `tau mean_i(ln sum_{j != i} exp(S_ij) + ln sum_{j != i} exp(S_ji) - 2 S_ii)`, S the cosines times `inv_tau`.
 

@@ -18,7 +18,7 @@ def info_nce(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean over both directions of the cross-entropy of finding the matched row in the batch.
+    """Return the mean over both directions of the cross-entropy of finding the matched row in the batch.
 
     `ln n` when all cosines are equal, 0 when every match is certain. Figure 3 of Radford et al., Learning
     Transferable Visual Models From Natural Language Supervision, 2021, https://arxiv.org/abs/2103.00020
@@ -44,7 +44,7 @@ def info_nce_one_way(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean over anchors of the cross-entropy of finding their match among the samples.
+    """Return the mean over anchors of the cross-entropy of finding their match among the samples.
 
     Equation 4 of Oord et al., Representation Learning with Contrastive Predictive Coding, 2018,
     https://arxiv.org/abs/1807.03748

@@ -1,4 +1,4 @@
-"""The margin loss: a boundary beta between positives and negatives, learned if one likes."""
+"""The margin loss: an optionally learned boundary beta between positives and negatives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def margin(
     sampler: Sampler = "distance-weighted",
     generator: torch.Generator | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean over the active terms of `max(alpha + y (d - beta), 0)`, y = 1 for positives and -1 for negatives.
+    """Return the mean of the active terms of `max(alpha + y (d - beta), 0)`, y = 1 for positives, -1 for negatives.
 
     0 where no term is active. Wu et al., Sampling Matters in Deep Embedding Learning, 2017,
     https://arxiv.org/abs/1706.07567, equations 7 and 8.

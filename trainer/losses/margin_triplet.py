@@ -1,4 +1,4 @@
-"""Margin triplet of SimCLR's table 2: every unmatched view stays a margin behind the matched one."""
+"""Margin triplet of SimCLR's table 2: each unmatched view is a margin less similar than the matched one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def margin_triplet(
     view_b: Float[Tensor, "n d"],
     margin: float,
 ) -> Float[Tensor, ""]:
-    """Mean over the 2n views of the summed hinge `max(s- - s+ + margin, 0)` over their 2n - 2 negatives.
+    """Return the mean over 2n views of the summed hinge `max(s- - s+ + margin, 0)` over their 2n - 2 negatives.
 
     Table 2 of Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709 (cosines, no temperature).
 

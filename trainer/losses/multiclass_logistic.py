@@ -1,4 +1,4 @@
-"""Multi-class logistic loss on the words of a caption, its target mass spread over them."""
+"""Multi-class logistic loss on the words of a caption, with target mass spread over them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def multiclass_logistic(
     logits: Float[Tensor, "n k"],
     bag_of_words: Float[Tensor, "n k"],
 ) -> Float[Tensor, ""]:
-    """Mean over images of the cross-entropy with 1/words on each word of the caption; wordless rows are left out.
+    """Return the mean cross-entropy with 1/words on each caption word; rows without words are omitted.
 
     Joulin et al., Learning Visual Features from Large Weakly Supervised Data, 2015,
     https://arxiv.org/abs/1511.02251, equation 1.

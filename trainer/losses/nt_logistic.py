@@ -1,4 +1,4 @@
-"""NT-Logistic of SimCLR's table 2: matched and unmatched views as yes-no questions."""
+"""NT-Logistic of SimCLR's table 2: binary classification of matched and unmatched views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def nt_logistic(
     view_b: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
 ) -> Float[Tensor, ""]:
-    """Mean over the 2n views of `-ln sigmoid(s+) - sum over negatives of ln sigmoid(-s-)`, s = cosine / tau.
+    """Return the mean over 2n views of `-ln sigmoid(s+) - sum over negatives of ln sigmoid(-s-)`, s = cosine / tau.
 
     Table 2 of Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709. The table gives one negative; all
     2n - 2 of the batch are summed here, as NT-Xent does and as SigLIP, its modern form.

@@ -16,7 +16,7 @@ def nt_xent(
     view_b: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
 ) -> Float[Tensor, ""]:
-    """Mean over the 2n views of the cross-entropy of their partner among the 2n - 1 other views.
+    """Return the mean over 2n views of the cross-entropy of their partner among the 2n - 1 other views.
 
     Equation 1 of Chen et al., A Simple Framework for Contrastive Learning of Visual Representations, 2020,
     https://arxiv.org/abs/2002.05709 (their code returns twice this mean).

@@ -14,7 +14,7 @@ def one_vs_all_logistic(
     logits: Float[Tensor, "n k"],
     bag_of_words: Float[Tensor, "n k"],
 ) -> Float[Tensor, ""]:
-    """Sum over words of the mean loss of the images with the word plus the mean loss of those without.
+    """Return the sum over words of the mean loss of images with the word plus the mean loss of those without.
 
     A word that all images of the batch have (or none) has only the other of its two means. Joulin et al.,
     Learning Visual Features from Large Weakly Supervised Data, 2015, https://arxiv.org/abs/1511.02251, equation 2,

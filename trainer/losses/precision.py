@@ -1,4 +1,4 @@
-"""Where a loss is computed: in float32 or better, outside autocast."""
+"""Precision of losses: float32 or better, outside autocast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _rounded: ContextVar[bool] = ContextVar("rounded", default=False)
 
 
 def full_precision(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
-    """`loss` with autocast off and half-precision tensors widened to float32; float64 stays float64.
+    """Wrap `loss` to turn off autocast and widen half-precision tensors to float32; float64 stays float64.
 
     Of spread embeddings, computed in bfloat16 the gradient of CLOOB is wrong by 8 %, in float16 by 4 %, in float32 by
     2e-6. Where both modalities are narrow cones, float32 ends: retrievals are nearly equal, and the tangential part of
@@ -40,7 +40,7 @@ def full_precision(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 @contextmanager
 def bfloat16_operands() -> Iterator[None]:
-    """Losses tiled inside, and their gradients, round what they multiply to bfloat16, but sum products in float32.
+    """Round the operands of tiled losses and their gradients to bfloat16, with products summed in float32.
 
     What a GPU's matrix units do fastest, and what the benchmark `losses --device cuda` measures. Nothing trains so:
     the gradient is off by up to 3 % where embeddings are spread out, and useless for CLOOB in a narrow cone, where
@@ -54,24 +54,24 @@ def bfloat16_operands() -> Iterator[None]:
 
 
 def rounds_operands() -> bool:
-    """Whether a loss called here is inside `bfloat16_operands`. Its backward pass may run in another thread."""
+    """Return whether the caller is inside `bfloat16_operands`; its backward pass may run in another thread."""
     return _rounded.get()
 
 
 def operand(matrix: Float[Tensor, "n d"], rounded: bool) -> Float[Tensor, "n d"]:
-    """The matrix as `product` takes it."""
+    """Return the matrix as an operand of `product`."""
     return matrix.bfloat16() if rounded else matrix
 
 
 def product(a: Float[Tensor, "n d"], b: Float[Tensor, "d m"]) -> Float[Tensor, "n m"]:
-    """`a @ b`; that of bfloat16 operands is summed and kept in float32."""
+    """Return `a @ b`; for bfloat16 operands summed and stored in float32."""
     if a.dtype is not torch.bfloat16:
         return a @ b
     return torch.mm(a, b, out_dtype=torch.float32) if a.is_cuda else a.float() @ b.float()
 
 
 def add_product(total: Float[Tensor, "n m"], a: Float[Tensor, "n d"], b: Float[Tensor, "d m"]) -> None:
-    """Adds `a @ b` to the total in place."""
+    """Add `a @ b` to the total in place."""
     if a.dtype is torch.bfloat16:
         total += product(a, b)
     else:

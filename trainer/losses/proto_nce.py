@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.losses.moco import moco
 from trainer.losses.precision import full_precision
 
 
@@ -23,7 +24,7 @@ def proto_nce(
     *,
     inv_tau: float = 5.0,
 ) -> Float[Tensor, ""]:
-    """InfoNCE of each query's key against the queue, plus the mean over clusterings of the prototype term.
+    """Return InfoNCE of each query's key against the queue, plus the mean prototype term over clusterings.
 
     Without clusterings it is MoCo's InfoNCE. Li et al., Prototypical Contrastive
     Learning of Unsupervised Representations, 2021, https://arxiv.org/abs/2005.04966, equation 11. Every prototype
@@ -38,8 +39,7 @@ def proto_nce(
         concentrations: For each clustering, the density estimate phi of its centroids.
         inv_tau: Inverse temperature of the instance term.
     """
-    logits = inv_tau * torch.cat([(query * key).sum(dim=1, keepdim=True), query @ queue.T], dim=1)
-    instance = (torch.logsumexp(logits, dim=1) - logits[:, 0]).mean()
+    instance = moco(query, key, queue, inv_tau)
     if not prototypes:
         return instance
     terms = [
@@ -57,7 +57,7 @@ def concentration(
     tau: float = 0.2,
     smoothing: float = 10.0,
 ) -> Float[Tensor, " clusters"]:
-    """The density estimate phi of each cluster: small where many points lie close, mean tau over the clusters.
+    """Return each cluster's density estimate phi: small for dense clusters, with mean tau over the clusters.
 
     `sum d / (n ln(n + smoothing))`; clusters of fewer than two points get the largest estimate of the others, all are
     clipped to their 10th and 90th percentile and scaled to mean `tau`, as in https://github.com/salesforce/PCL.

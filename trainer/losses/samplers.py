@@ -1,4 +1,4 @@
-"""Which negative stands against each anchor and positive: random, hard, semi-hard or distance-weighted."""
+"""Samplers of a negative for each anchor and positive: random, hard, semi-hard or distance-weighted."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ADMISSIBLE: Final = 1.4
 
 
 def distances(embeddings: Float[Tensor, "n d"]) -> Float[Tensor, "n n"]:
-    """Euclidean distances between all rows; a zero distance has zero gradient instead of NaN."""
+    """Return Euclidean distances between all rows; a zero distance has zero gradient instead of NaN."""
     square = torch.cdist(embeddings, embeddings, compute_mode="donot_use_mm_for_euclid_dist").square()
     apart = square > 0
     return torch.where(apart, square, torch.ones_like(square)).sqrt() * apart
 
 
 def positive_pairs(labels: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
-    """Anchors and positives: every ordered pair of two different rows with one label."""
+    """Return anchors and positives: every ordered pair of different rows with the same label."""
     same = labels[:, None] == labels[None, :]
     return torch.nonzero(same.fill_diagonal_(False), as_tuple=True)
 
@@ -39,7 +39,7 @@ def negatives(
     dimension: int,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, " m"]:
-    """One row of another label for each anchor and positive.
+    """Return one row with another label for each anchor and positive.
 
     Args:
         distance: Between all rows; its gradient is not followed.
@@ -73,7 +73,7 @@ def negatives(
 
 
 def log_density(distance: Float[Tensor, ...], dimension: int) -> Float[Tensor, ...]:
-    """Logarithm (up to a constant) of the density of the distance of two uniform points on the unit sphere.
+    """Return the log density (up to a constant) of the distance of two uniform points on the unit sphere.
 
     `q(d) ~ d^(n-2) (1 - d^2/4)^((n-3)/2)`, Wu et al. 2017, equation 6.
     """

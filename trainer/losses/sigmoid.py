@@ -1,4 +1,4 @@
-"""SigLIP: every image-text pair of the batch is a yes-no question of its own."""
+"""SigLIP: binary classification of every image-text pair of the batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sigmoid(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Sum over all pairs of the logistic loss of whether they match, divided by the number of images.
+    """Return the sum over all pairs of the logistic loss of matching, divided by the number of images.
 
     `-1/n sum_ij ln sigmoid(z_ij (scale x_i . y_j + bias))`, z being 1 for a match and -1 for all others. Zhai et al.,
     Sigmoid Loss for Language Image Pre-Training, 2023, https://arxiv.org/abs/2303.15343

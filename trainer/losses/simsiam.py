@@ -1,4 +1,4 @@
-"""SimSiam: each view predicts the other, whose side of the gradient is stopped."""
+"""SimSiam: each view predicts the other, whose gradient is stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def simsiam(
     projection_a: Float[Tensor, "n d"],
     projection_b: Float[Tensor, "n d"],
 ) -> Float[Tensor, ""]:
-    """Minus half the mean cosine of either prediction with the other view's projection; in [-1, 1].
+    """Return minus half the mean cosine of each prediction with the other view's projection; in [-1, 1].
 
     No gradient reaches the projections. Chen and He, Exploring Simple Siamese Representation Learning, 2020,
     https://arxiv.org/abs/2011.10566, equation 4.

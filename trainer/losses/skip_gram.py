@@ -18,7 +18,7 @@ def skip_gram(
     *,
     skipped: Bool[Tensor, "n k"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean over center words of `-ln sigmoid(context . center) - sum_k ln sigmoid(-negative_k . center)`.
+    """Return the mean over centers of `-ln sigmoid(context . center) - sum_k ln sigmoid(-negative_k . center)`.
 
     Equation 4 of Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality,
     2013, https://arxiv.org/abs/1310.4546. Vectors are not normalized.

@@ -1,4 +1,4 @@
-"""The sums of `trainer.losses.tiles` over a table of which only a few rows exist at a time, gradients written out.
+"""The sums of `trainer.losses.tiles` over a table computed a few rows at a time, with explicit gradients.
 
 Forward keeps one number a row; backward computes each tile once more and uses it for every gradient. That makes
 8 n^2 d operations for a log-sum-exp (of one direction or of both) or a softplus sum and 14 for a retrieval, so 72 for
@@ -24,13 +24,13 @@ Gradients = tuple[Tensor | None, ...]
 
 
 class LogSumExp(Function):
-    """Over the rows of `scale rows columns^T`; see `tiles.row_logsumexp`."""
+    """Log-sum-exp over the rows of `scale rows columns^T`; see `tiles.row_logsumexp`."""
 
     @staticmethod
     def forward(
         ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, groups: Groups, tile: int
     ) -> Float[Tensor, " n"]:
-        """The sum of every row."""
+        """Return the sum of every row."""
         rounded = rounds_operands()
         found, stored = rows.new_empty(len(rows)), operand(columns, rounded)
         for part in _parts(rows, tile):
@@ -44,7 +44,7 @@ class LogSumExp(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards: Tensor) -> Gradients:
-        """Towards rows, columns and scale."""
+        """Return the gradients by rows, columns and scale."""
         rows, columns, scale, found = ctx.saved_tensors
         leave_out, groups, tile, rounded = ctx.rest
         stored, d_rows, d_columns = operand(columns, rounded), torch.empty_like(rows), torch.zeros_like(columns)
@@ -59,7 +59,7 @@ class LogSumExp(Function):
 
 
 class BothLogSumExps(Function):
-    """Over the rows and over the columns of one table, each times a factor; see `tiles.both_logsumexps`."""
+    """Log-sum-exps over the rows and columns of one table, each times a factor; see `tiles.both_logsumexps`."""
 
     @staticmethod
     def forward(
@@ -72,7 +72,7 @@ class BothLogSumExps(Function):
         groups: Groups,
         tile: int,
     ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-        """The sums of the rows, and those of the columns."""
+        """Return the sums of the rows, and those of the columns."""
         rounded = rounds_operands()
         across, down = rows.new_empty(len(rows)), rows.new_full((len(columns),), -torch.inf)
         stored = operand(columns, rounded)
@@ -88,7 +88,7 @@ class BothLogSumExps(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards_across: Tensor, towards_down: Tensor) -> Gradients:
-        """Towards rows, columns and scale."""
+        """Return the gradients by rows, columns and scale."""
         rows, columns, scale, across, down = ctx.saved_tensors
         factors, leave_out, groups, tile, rounded = ctx.rest
         stored, d_rows, d_columns = operand(columns, rounded), torch.empty_like(rows), torch.zeros_like(columns)
@@ -107,7 +107,7 @@ class StreamedRetrieval(Function):
 
     @staticmethod
     def forward(ctx: Any, state: Tensor, stored: Tensor, beta: Tensor, tile: int) -> Float[Tensor, "n d"]:
-        """What every state retrieves, not yet of unit length."""
+        """Return what every state retrieves, not yet normalized."""
         rounded = rounds_operands()
         retrieved, found, patterns = torch.empty_like(state), state.new_empty(len(state)), operand(stored, rounded)
         for part in _parts(state, tile):
@@ -121,7 +121,7 @@ class StreamedRetrieval(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards: Tensor) -> Gradients:
-        """Towards states, stored patterns (as keys and as values) and beta."""
+        """Return the gradients by states, stored patterns (as keys and as values) and beta."""
         state, stored, beta, retrieved, found = ctx.saved_tensors
         tile, rounded = ctx.rest
         patterns, d_state, d_stored = operand(stored, rounded), torch.empty_like(state), torch.zeros_like(stored)
@@ -138,13 +138,13 @@ class StreamedRetrieval(Function):
 
 
 class SoftplusSum(Function):
-    """Of `scale rows columns^T + bias`; see `tiles.softplus_sum`."""
+    """The softplus sum of `scale rows columns^T + bias`; see `tiles.softplus_sum`."""
 
     @staticmethod
     def forward(
         ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, bias: Tensor, groups: Groups, tile: int
     ) -> Float[Tensor, ""]:
-        """One number over the whole table."""
+        """Return a single number for the whole table."""
         rounded = rounds_operands()
         total, stored = rows.new_zeros(()), operand(columns, rounded)
         for part in _parts(rows, tile):
@@ -158,7 +158,7 @@ class SoftplusSum(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards: Tensor) -> Gradients:
-        """Towards rows, columns, scale and bias."""
+        """Return the gradients by rows, columns, scale and bias."""
         rows, columns, scale, bias = ctx.saved_tensors
         groups, tile, rounded = ctx.rest
         stored, d_rows, d_columns = operand(columns, rounded), torch.empty_like(rows), torch.zeros_like(columns)
@@ -178,7 +178,7 @@ class SoftplusSum(Function):
 def both_ways(
     logits: Float[Tensor, "rows n"], factors: tuple[float, float], start: int, leave_out: bool, groups: Groups
 ) -> tuple[Float[Tensor, "rows n"], Float[Tensor, "rows n"]]:
-    """The table times either factor, masked; the logits are used up. One tensor twice where the factors are equal."""
+    """Return the table times each factor, masked, overwriting the logits; one tensor twice if the factors are equal."""
     others = None if factors[0] == factors[1] else logits * factors[1]
     one = logits if factors[0] == 1 else logits.mul_(factors[0])
     mask(one, start, leave_out, groups)
@@ -189,7 +189,7 @@ def both_ways(
 
 
 def mask(table: Float[Tensor, "rows n"], start: int, leave_out: bool, groups: Groups) -> None:
-    """Puts minus infinity, in place, where a row meets others of its group, and its match if that is asked.
+    """Set entries of others in the same group, and optionally of the match, to minus infinity in place.
 
     Args:
         table: Rows from `start` on against all columns.

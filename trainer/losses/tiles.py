@@ -1,4 +1,4 @@
-"""Log-sum-exps, retrievals and softplus sums over an n x m table that, when it is large, is never whole in memory.
+"""Log-sum-exps, retrievals and softplus sums over an n x m table that is never stored whole if it is large.
 
 Small tables are computed whole and differentiated by autograd: the dense form. Of large ones a tile of rows is
 computed, reduced and forgotten, and computed again for the gradient (`trainer.losses.streams`), so the memory is
@@ -23,7 +23,7 @@ TILE_CELLS: Final = {"cpu": 4 * 2**20, "cuda": 128 * 2**20}
 
 
 def tile_rows(n: int, m: int, tile: int | None, device: str = "cpu") -> int:
-    """Rows of a tile: `tile` if given, all where the table is small, else about `TILE_CELLS / m`."""
+    """Return the rows of a tile: `tile` if given, all if the table is small, else about `TILE_CELLS / m`."""
     if tile is not None:
         return max(1, tile)
     return n if n * m <= DENSE_CELLS else max(16, TILE_CELLS.get(device, TILE_CELLS["cpu"]) // m)
@@ -38,7 +38,7 @@ def row_logsumexp(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, " n"]:
-    """Log-sum-exp over j of `scale rows_i . columns_j`, without i if `leave_out_matched`, nor others of i's group."""
+    """Return logsumexp over j of `scale rows_i . columns_j`, without i if `leave_out_matched`, nor i's group."""
     height = _height(rows, columns, tile)
     if height < len(rows):
         return LogSumExp.apply(rows, columns, _scalar(scale, rows), leave_out_matched, groups, height)
@@ -57,7 +57,7 @@ def both_logsumexps(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """`row_logsumexp` at `factors[0] scale`, and that of the columns over the rows at `factors[1] scale`.
+    """Return `row_logsumexp` at `factors[0] scale`, and that of the columns over the rows at `factors[1] scale`.
 
     From one table, so for half the operations that the two directions take one after the other.
     """
@@ -75,7 +75,7 @@ def weighted_patterns(
     *,
     tile: int | None = None,
 ) -> Float[Tensor, "n d"]:
-    """`softmax(beta state stored^T) stored`, rows not yet of unit length."""
+    """Return `softmax(beta state stored^T) stored`, without normalizing the rows."""
     height = _height(state, stored, tile)
     if height < len(state):
         return StreamedRetrieval.apply(state, stored, _scalar(beta, state), height)
@@ -91,7 +91,7 @@ def softplus_sum(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Sum over all i and j of `ln(1 + exp(scale rows_i . columns_j + bias))`, without others of i's group."""
+    """Return the sum over i and j of `ln(1 + exp(scale rows_i . columns_j + bias))`, without others of i's group."""
     height = _height(rows, columns, tile)
     if height < len(rows):
         return SoftplusSum.apply(rows, columns, _scalar(scale, rows), _scalar(bias, rows), groups, height)
@@ -101,7 +101,7 @@ def softplus_sum(
 
 
 def group_sizes(groups: Int[Tensor, " n"] | None, n: int) -> Int[Tensor, " n"]:
-    """How many rows have the group of each row, itself included; all 1 without groups."""
+    """Return the size of each row's group, including the row itself; all 1 without groups."""
     if groups is None:
         return torch.ones(n, dtype=torch.long)
     _, place, counts = groups.unique(return_inverse=True, return_counts=True)

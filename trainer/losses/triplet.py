@@ -20,7 +20,7 @@ def triplet(
     squared: bool = True,
     generator: torch.Generator | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean over all anchors and positives of `max(d(a, p) - d(a, n) + margin, 0)`; 0 without any positive.
+    """Return the mean over anchors and positives of `max(d(a, p) - d(a, n) + margin, 0)`; 0 without positives.
 
     Schroff et al., FaceNet, 2015, https://arxiv.org/abs/1503.03832, equation 3 (squared distances).
 

@@ -1,4 +1,4 @@
-"""The logits of 2n anchors among two augmented views, which SimCLR's three objectives share."""
+"""The logits of 2n anchors among two augmented views, shared by SimCLR's three objectives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.losses.batch_size import needs_two
 def split_cosines(
     view_a: Float[Tensor, "n d"], view_b: Float[Tensor, "n d"], loss: str
 ) -> tuple[Float[Tensor, " m"], Float[Tensor, "m k"]]:
-    """Cosine of each of the m = 2n anchors with its other view, and with the k = 2n - 2 views of other images.
+    """Return the cosine of each of the m = 2n anchors with its other view, and with k = 2n - 2 views of other images.
 
     Raises:
         ValueError: A single image has no negatives.

@@ -1,4 +1,4 @@
-"""Methods: how a batch becomes a loss. One entry of the table for each objective of `trainer.config`."""
+"""Methods that compute a loss from a batch: one entry of the table for each objective of `trainer.config`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from trainer.methods.image_text import (
 )
 from trainer.methods.labeled import ContrastiveMarginImages, MarginImages, TripletImages
 from trainer.methods.method import Material, Method, MethodError
+from trainer.methods.momentum_queue import MocoViews
 from trainer.methods.pcl import PclViews
-from trainer.methods.two_views import ByolViews, SimClrViews, SimSiamViews
+from trainer.methods.two_views import ByolViews, DclViews, SimClrViews, SimSiamViews, SwavViews
 from trainer.methods.words import BagOfWords, Word2VecTokens
 
 __all__ = ["METHODS", "BagOfWords", "Batch", "ImageText", "Material", "Method", "MethodError", "backward", "build"]
@@ -35,9 +36,12 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.SigLip: SigLipPairs,
     config.DhnNce: DhnNcePairs,
     config.SimClr: SimClrViews,
+    config.Dcl: DclViews,
     config.SimSiam: SimSiamViews,
     config.Byol: ByolViews,
+    config.Moco: MocoViews,
     config.Pcl: PclViews,
+    config.Swav: SwavViews,
     config.ContrastiveMargin: ContrastiveMarginImages,
     config.Triplet: TripletImages,
     config.Margin: MarginImages,
@@ -54,7 +58,7 @@ assert set(METHODS) == set(config.choices(config.Objective)), (
 
 
 def build(objective: config.Objective, material: Material | None = None) -> Method:
-    """The method of an objective, at its first step.
+    """Return the method of an objective, before its first step.
 
     Args:
         objective: Which.

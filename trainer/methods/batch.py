@@ -1,4 +1,4 @@
-"""What a step learns from."""
+"""The input of a training step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs on the training device; row k of every member is pair k. A method finds there what it asked for."""
+    """Pairs on the training device; row k of every member is pair k. Contains what the method requested."""
 
     images: Float[Tensor, "n 3 s s"] | None
     """Cropped and normalized; the first view where there are two."""
@@ -24,7 +24,7 @@ class Batch:
     """Updates made before this one: with the run's seed it decides whatever a method draws."""
 
     def parts(self, size: int) -> Iterator[Batch]:
-        """The batch in pieces of `size` pairs, the last one smaller if need be."""
+        """Yield the batch in parts of `size` pairs; the last one may be smaller."""
         members = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "step"}
         present = {name: tensor.split(size) for name, tensor in members.items() if tensor is not None}
         for place in range(len(next(iter(present.values())))):

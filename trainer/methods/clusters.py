@@ -1,4 +1,4 @@
-"""k-means in torch, on whatever device the points are."""
+"""k-means in torch, on the device of the points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POINTS_AT_ONCE: Final = 8192
 def k_means(
     points: Float[Tensor, "n d"], clusters: int, *, generator: torch.Generator, rounds: int = ROUNDS
 ) -> tuple[Float[Tensor, "k d"], Int[Tensor, " n"], Float[Tensor, " n"]]:
-    """Centers, the cluster of each point, and its distance to the center, after Lloyd's rounds.
+    """Return centers, each point's cluster, and its distance to the center, after Lloyd's iterations.
 
     Starts at points drawn at random; a cluster that loses all its points starts again at the point farthest from
     its center. Lloyd, Least squares quantization in PCM, 1982, https://doi.org/10.1109/TIT.1982.1056489

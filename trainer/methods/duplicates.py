@@ -1,4 +1,4 @@
-"""Which training pairs are the same: false negatives of each other."""
+"""Duplicate training pairs, which would be false negatives of each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.data import Pairs
 
 
 def duplicate_groups(pairs: Pairs) -> Int[np.ndarray, " n"]:
-    """Equal for pairs that share a caption or the very same image, directly or through other pairs.
+    """Return integers that are equal for pairs sharing a caption or image, directly or through other pairs.
 
     A caption of one copy of an image describes all copies, so the relation is closed under such chains.
     """
@@ -24,7 +24,7 @@ def duplicate_groups(pairs: Pairs) -> Int[np.ndarray, " n"]:
 
 
 def linked(columns: Sequence[Sequence[Hashable]]) -> Int[np.ndarray, " n"]:
-    """Equal for rows that agree in any of the columns, directly or through other rows."""
+    """Return integers that are equal for rows that agree in any column, directly or through other rows."""
     leader = list(range(len(columns[0])))
 
     def lead(row: int) -> int:

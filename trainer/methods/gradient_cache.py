@@ -1,4 +1,4 @@
-"""Gradients of a whole batch, computed a few pairs at a time: exact batches larger than memory.
+"""Gradient caching: exact gradients of a batch larger than memory, a few pairs at a time.
 
 Gao et al., Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup, 2021,
 https://arxiv.org/abs/2101.06983
@@ -24,7 +24,7 @@ Autocast = Callable[[], AbstractContextManager[None]]
 def backward(
     method: Method, towers: TwoTowers, batch: Batch, *, autocast: Autocast, micro_batch: int = 0
 ) -> Float[Tensor, ""]:
-    """Adds the gradient of the batch's loss to every parameter; returns the loss, detached.
+    """Add the gradient of the batch's loss to every parameter; return the detached loss.
 
     Args:
         method: The objective.
@@ -60,7 +60,7 @@ def backward(
 def _surrogate(
     rows: tuple[Float[Tensor, "m _"], ...], leaves: tuple[Float[Tensor, "n _"], ...], start: int
 ) -> Float[Tensor, ""]:
-    """A number whose gradient in the towers is that of the whole loss through these rows."""
+    """Return a scalar whose gradient in the towers is that of the whole loss through these rows."""
     terms = [
         (piece * leaf.grad[start : start + len(piece)]).sum()
         for piece, leaf in zip(rows, leaves, strict=True)
@@ -76,7 +76,7 @@ def _random_state(batch: Batch) -> tuple[Tensor, Tensor | None]:
 
 @contextlib.contextmanager
 def _replayed(state: tuple[Tensor, Tensor | None], batch: Batch) -> Iterator[None]:
-    """Whatever is drawn inside (dropout) is drawn as it was after `state`; the generators go on as if it were not."""
+    """Replay random draws (dropout) from `state`, then restore the generators."""
     where = _first(batch).device
     with torch.random.fork_rng([where] if where.type == "cuda" else []):
         torch.set_rng_state(state[0])

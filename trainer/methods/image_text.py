@@ -1,4 +1,4 @@
-"""Image-text pairs: both towers embed their half of the batch, and one objective compares the halves."""
+"""Image-text objectives: both towers embed their half of the batch, and the objective compares them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class ImageText(Method):
     """An objective of matched rows; what it learns besides the towers (a temperature) are its parameters.
 
     Attributes:
+        choice: The configuration.
         masks: Whether pairs with the same caption or image are no negatives of each other.
         samples_sentences: Whether one sentence of each caption is drawn in an epoch.
     """
@@ -32,31 +33,41 @@ class ImageText(Method):
 
     def __init__(self, choice: Any, material: Material | None = None) -> None:
         super().__init__()
-        self._choice = choice
+        self.choice = choice
         self.masks: bool = choice.mask_duplicates
         self.samples_sentences: bool = getattr(choice, "sample_sentences", False)
         self._groups = torch.from_numpy(duplicate_groups(material.pairs)) if self.masks and material else None
 
+    def groups_of(self, batch: Batch) -> Groups:
+        """Return integers that are equal where rows are not each other's negatives; None without groups."""
+        if self._groups is None or batch.rows is None:
+            return None
+        return self._groups[batch.rows.cpu()].to(batch.rows.device)
+
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
-        """Unit embeddings of the images and of the texts."""
+        """Return unit embeddings of the images and of the texts."""
         return towers.encode_image(batch.images), towers.encode_text(batch.tokens)
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
-        """Loss of unit embeddings; duplicates are masked if that was chosen."""
-        if self._groups is None or batch.rows is None:
-            return self.loss(*embedded)
-        return self.loss(*embedded, groups=self._groups[batch.rows.cpu()].to(batch.rows.device))
+        """Return the loss of unit embeddings; duplicates are masked if configured."""
+        groups = self.groups_of(batch)
+        return self.loss(*embedded) if groups is None else self.loss(*embedded, groups=groups)
 
     @abstractmethod
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
     ) -> Float[Tensor, ""]:
-        """Loss of unit embeddings, row k of both being pair k; rows of a group are no negatives of each other."""
+        """Return the loss of unit embeddings with pair k in row k; rows of a group are not each other's negatives."""
 
     @property
     def inv_tau(self) -> float:
         """The fixed inverse temperature, unless a subclass learns it."""
-        return self._choice.inv_tau
+        return self.choice.inv_tau
+
+    @property
+    def beta(self) -> float:
+        """The beta of the Hopfield retrieval; CLOOB's default for other objectives, so that curves can be compared."""
+        return getattr(self.choice, "scale_hopfield", config.Cloob().scale_hopfield)
 
 
 class ClipPairs(ImageText):
@@ -71,7 +82,7 @@ class ClipPairs(ImageText):
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
     ) -> Float[Tensor, ""]:
-        """Symmetric InfoNCE at the present temperature."""
+        """Return symmetric InfoNCE at the current temperature."""
         return info_nce(image, text, self.log_inv_tau.exp(), groups=groups)
 
     @property
@@ -80,36 +91,38 @@ class ClipPairs(ImageText):
         return self.log_inv_tau.detach().exp().item()
 
     def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
-        """Goes on from the model's temperature, unless a fixed one was chosen."""
+        """Start from the model's temperature, unless a fixed one is configured."""
         with torch.no_grad():
             if inv_tau is not None and self.log_inv_tau.requires_grad:
                 self.log_inv_tau.fill_(min(math.log(inv_tau), self._log_most))
 
     def after_step(self) -> None:
-        """1/tau stays between 1 and its clamp, as in CLIP."""
+        """Clamp 1/tau between 1 and its maximum, as in CLIP."""
         with torch.no_grad():
             if self.log_inv_tau.requires_grad:
                 self.log_inv_tau.clamp_(0.0, self._log_most)
 
 
 class CloobPairs(ImageText):
-    """CLOOB: Hopfield retrieval, then InfoLOOB, both at fixed temperatures; nothing is learned here."""
+    """CLOOB: Hopfield retrieval, then InfoLOOB, both at fixed temperatures; without parameters."""
 
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
     ) -> Float[Tensor, ""]:
-        """Four retrievals, two InfoLOOBs."""
-        return cloob(image, text, self._choice.inv_tau, self._choice.scale_hopfield, groups=groups)
+        """Return two InfoLOOBs of four retrievals, plus two of the embeddings themselves if the share is below 1."""
+        choice = self.choice
+        mixed = {"retrieval_share": choice.retrieval_share, "residual": choice.residual}
+        return cloob(image, text, choice.inv_tau, choice.scale_hopfield, **mixed, groups=groups)
 
 
 class HopfieldInfoNcePairs(ImageText):
-    """InfoNCE among what the Hopfield retrievals return."""
+    """InfoNCE among the results of Hopfield retrieval."""
 
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
     ) -> Float[Tensor, ""]:
-        """Four retrievals, two InfoNCEs."""
-        return hopfield_info_nce(image, text, self._choice.inv_tau, self._choice.scale_hopfield, groups=groups)
+        """Return the loss of four retrievals and two InfoNCEs."""
+        return hopfield_info_nce(image, text, self.choice.inv_tau, self.choice.scale_hopfield, groups=groups)
 
 
 class InfoLoobPairs(ImageText):
@@ -118,8 +131,8 @@ class InfoLoobPairs(ImageText):
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
     ) -> Float[Tensor, ""]:
-        """Two InfoLOOBs, no retrieval."""
-        return info_loob_pair(image, text, self._choice.inv_tau, groups=groups)
+        """Return two InfoLOOBs, without retrieval."""
+        return info_loob_pair(image, text, self.choice.inv_tau, groups=groups)
 
 
 class ConVirtPairs(ImageText):
@@ -128,8 +141,8 @@ class ConVirtPairs(ImageText):
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
     ) -> Float[Tensor, ""]:
-        """InfoNCE one way and the other, weighted."""
-        return convirt(image, text, self._choice.inv_tau, self._choice.image_weight, groups=groups)
+        """Return the weighted sum of InfoNCE in both directions."""
+        return convirt(image, text, self.choice.inv_tau, self.choice.image_weight, groups=groups)
 
 
 class DhnNcePairs(ImageText):
@@ -138,8 +151,8 @@ class DhnNcePairs(ImageText):
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
     ) -> Float[Tensor, ""]:
-        """Both directions, each with its own hardness."""
-        choice = self._choice
+        """Return the sum of both directions, each with its own hardness."""
+        choice = self.choice
         betas = (choice.beta_image, choice.beta_text)
         return dhn_nce(image, text, choice.inv_tau, *betas, detach_weights=choice.detach_weights, groups=groups)
 
@@ -159,7 +172,7 @@ class SigLipPairs(ImageText):
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
     ) -> Float[Tensor, ""]:
-        """The sigmoid loss at the present scale and bias."""
+        """Return the sigmoid loss at the current scale and bias."""
         return sigmoid(image, text, self.log_scale.exp(), self.bias, groups=groups)
 
     @property
@@ -168,13 +181,13 @@ class SigLipPairs(ImageText):
         return self.log_scale.detach().exp().item()
 
     def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
-        """Goes on from the model's scale, and from its bias if it has one."""
+        """Start from the model's scale, and from its bias if it has one."""
         with torch.no_grad():
             if inv_tau is not None and bias is not None:
                 self.log_scale.fill_(min(math.log(inv_tau), self._log_most))
                 self.bias.fill_(bias)
 
     def after_step(self) -> None:
-        """The scale stays between 1 and its clamp, as open_clip holds it."""
+        """Clamp the scale between 1 and its maximum, as in open_clip."""
         with torch.no_grad():
             self.log_scale.clamp_(0.0, self._log_most)

@@ -32,19 +32,19 @@ class Labeled(Method):
         self._labels = torch.from_numpy(labels)
 
     def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
-        """Batches with `per_class` images of each class drawn for them; images without a class are left out."""
+        """Return batches with `per_class` images of each class drawn; images without a class are omitted."""
         return list(class_batches(self._labels.numpy(), batch_size, self._choice.per_class, seed, epoch))
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"]]:
-        """Unit embeddings of the images."""
+        """Return unit embeddings of the images."""
         return (towers.encode_image(batch.images),)
 
     def labels_of(self, batch: Batch) -> Int[Tensor, " n"]:
-        """Class of each image of the batch."""
+        """Return the class of each image of the batch."""
         return self._labels[batch.rows.cpu()].to(batch.rows.device)
 
     def generator(self, batch: Batch) -> torch.Generator:
-        """What the sampler of this update draws from."""
+        """Return the generator for this update's sampler."""
         return generator_of(self._seed, batch.step, batch.rows.device)
 
 
@@ -52,15 +52,15 @@ class ContrastiveMarginImages(Labeled):
     """Hadsell's contrastive loss over all pairs of the batch."""
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
-        """Equal classes together, others beyond the margin."""
+        """Return the loss: equal classes attract, others repel up to the margin."""
         return contrastive_margin(*embedded, self.labels_of(batch), margin=self._choice.margin)
 
 
 class TripletImages(Labeled):
-    """FaceNet's triplet loss with the sampler that was chosen."""
+    """FaceNet's triplet loss with the configured sampler."""
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
-        """Every anchor and positive against one negative."""
+        """Return the loss of every anchor and positive against one negative."""
         choice = self._choice
         return triplet(
             *embedded, self.labels_of(batch), margin=choice.margin, sampler=choice.sampler, squared=choice.squared,
@@ -69,7 +69,7 @@ class TripletImages(Labeled):
 
 
 class MarginImages(Labeled):
-    """The margin loss, its boundary learned for each class."""
+    """The margin loss with a learned boundary per class."""
 
     def __init__(self, choice: config.Margin, material: Material | None) -> None:
         super().__init__(choice, material)
@@ -77,7 +77,7 @@ class MarginImages(Labeled):
         self.beta = nn.Parameter(start, requires_grad=choice.learn_beta)
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
-        """Positives within the boundary, one negative each beyond it."""
+        """Return the loss of positives within the boundary, with one negative each beyond it."""
         choice = self._choice
         return margin(
             *embedded, self.labels_of(batch), beta=self.beta, alpha=choice.alpha, sampler=choice.sampler,
@@ -86,7 +86,7 @@ class MarginImages(Labeled):
 
 
 def classes_of(pairs: Pairs) -> tuple[list[str], Int[np.ndarray, " n"]]:
-    """The classes with at least two images, and the place of each pair's class among them, -1 for the others.
+    """Return the classes with at least two images, and each pair's class index, -1 for others.
 
     Raises:
         MethodError: There are fewer than two such classes.

@@ -1,4 +1,4 @@
-"""What every objective's method has: a way from a batch to a loss, and what it does between updates."""
+"""The interface of methods: a loss for each batch, and hooks between updates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MethodError(UserError):
 
 @dataclass(frozen=True)
 class Material:
-    """What a method is made for.
+    """The inputs for creating a method.
 
     Attributes:
         run: The configuration.
@@ -53,7 +53,7 @@ Thing = TypeVar("Thing")
 
 
 def needed(material: Thing | None) -> Thing:
-    """The material, for methods that cannot be made without.
+    """Return the material, or raise MethodError if it is missing.
 
     Raises:
         MethodError: There is none.
@@ -75,40 +75,40 @@ class Method(nn.Module):
     reads_texts: ClassVar[bool] = False
 
     def forward(self, towers: TwoTowers, batch: Batch) -> Float[Tensor, ""]:
-        """Loss of a batch; the towers may compute in bfloat16, the objective does not."""
+        """Return the loss of a batch; the towers may compute in bfloat16, the objective does not."""
         return self.compare(self.embed(towers, batch), batch)
 
     @abstractmethod
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n _"], ...]:
-        """What is compared: tensors whose row k depends on pair k only (but for batch norms)."""
+        """Return the tensors to compare, whose row k depends on pair k only (apart from batch norms)."""
 
     @abstractmethod
     def compare(self, embedded: tuple[Float[Tensor, "n _"], ...], batch: Batch) -> Float[Tensor, ""]:
-        """Loss of a batch that is embedded."""
+        """Return the loss of an embedded batch."""
 
     @property
     def inv_tau(self) -> float | None:
-        """The inverse temperature as it is now, if there is one."""
+        """The current inverse temperature, if there is one."""
         return None
 
     def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
-        """Goes on from the scale and the bias that a pretrained model has learned, if this method learns them."""
+        """Start from a pretrained model's scale and bias, if this method learns them."""
 
     def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
-        """Rows of each batch of an epoch; a function of its arguments alone."""
+        """Return the rows of each batch of an epoch, as a pure function of the arguments."""
         return list(batches(n, batch_size, seed, epoch))
 
     def begin_epoch(self, epoch: int) -> None:
-        """What is to be done before the first update of an epoch."""
+        """Prepare an epoch before its first update."""
 
     def after_step(self) -> None:
-        """Puts what the optimizer moved back into bounds."""
+        """Clamp what the optimizer has changed."""
 
     def follow(self, towers: TwoTowers, done: float) -> None:
-        """Moves slow copies towards the towers after an update, `done` being the share of the run that is over."""
+        """Update moving averages of the towers after an update; `done` is the completed share of the run."""
 
 
 def generator_of(seed: int, step: int, where: torch.device) -> torch.Generator:
-    """A generator for whatever one update draws: the same after a resume."""
+    """Return a generator for one update, the same after a resume."""
     words = np.random.SeedSequence([seed, step, 0x5EED]).generate_state(1, np.uint64)
     return torch.Generator(where).manual_seed(int(words[0] >> np.uint64(1)))

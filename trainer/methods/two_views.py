@@ -1,4 +1,4 @@
-"""Two augmented views of each image: SimCLR, SimSiam and BYOL."""
+"""Two augmented views of each image: SimCLR, DCL, SimSiam, BYOL and SwAV."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from trainer import config
 from trainer.data.views import ViewStrength, augmented_view
-from trainer.losses import byol, margin_triplet, nt_logistic, nt_xent, simsiam
+from trainer.losses import byol, dcl, margin_triplet, nt_logistic, nt_xent, simsiam, swav
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method, needed
 from trainer.models import TwoTowers
@@ -23,7 +23,7 @@ Rows = tuple[Float[Tensor, "n d"], ...]
 
 
 class TwoViews(Method):
-    """Compares projections of two views; the embedding that is evaluated is the layer before."""
+    """Compares projections of two views; evaluation uses the layer before."""
 
     views: ClassVar[int] = 2
 
@@ -38,28 +38,32 @@ class TwoViews(Method):
     def augmented(
         self, images: UInt8[Tensor, "n h w 3"], rows: Int[np.ndarray, " n"], *, epoch: int, view: int
     ) -> Float[Tensor, "n 3 h w"]:
-        """One of the two views of each image in an epoch."""
+        """Return one of the two views of each image in an epoch."""
         return augmented_view(images, rows, self._look, seed=self._seed, epoch=epoch, view=view)
 
 
-class SimClrViews(TwoViews):
-    """SimCLR: a projector without batch norm, and one of the paper's three losses."""
+class ProjectedViews(TwoViews):
+    """Unit projections of both views by a projector without batch norm."""
 
-    def __init__(self, choice: config.SimClr, material: Material | None) -> None:
+    def __init__(self, choice: Any, material: Material | None) -> None:
         super().__init__(choice, material)
         self.projector = nn.Sequential(
             nn.Linear(self._width, choice.hidden_dim), nn.ReLU(), nn.Linear(choice.hidden_dim, choice.projection_dim)
         )
 
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
-        """Unit projections of both views."""
+        """Return unit projections of both views."""
         return tuple(
             F.normalize(self.projector(towers.features(view)).float(), dim=1)
             for view in (batch.images, batch.other_view)
         )
 
+
+class SimClrViews(ProjectedViews):
+    """SimCLR: one of the paper's three losses."""
+
     def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
-        """The loss that was chosen."""
+        """Return the configured loss."""
         if self._choice.loss == "margin_triplet":
             return margin_triplet(*embedded, self._choice.margin)
         loss = nt_xent if self._choice.loss == "nt_xent" else nt_logistic
@@ -69,6 +73,45 @@ class SimClrViews(TwoViews):
     def inv_tau(self) -> float | None:
         """The fixed inverse temperature; None for the margin triplet."""
         return None if self._choice.loss == "margin_triplet" else self._choice.inv_tau
+
+
+class DclViews(ProjectedViews):
+    """DCL, or DCLW with weighted pairs."""
+
+    def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
+        """Return the loss without the match in the denominator."""
+        first, second = embedded
+        return dcl(first, second, self._choice.inv_tau, sigma=self._choice.sigma if self._choice.weighted else None)
+
+    @property
+    def inv_tau(self) -> float:
+        """The fixed inverse temperature."""
+        return self._choice.inv_tau
+
+
+class SwavViews(ProjectedViews):
+    """SwAV: the prototypes are learned, and normalized after every step."""
+
+    def __init__(self, choice: config.Swav, material: Material | None) -> None:
+        super().__init__(choice, material)
+        self.prototypes = nn.Parameter(F.normalize(torch.randn(choice.prototypes, choice.projection_dim), dim=1))
+
+    def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
+        """Return the loss of each view's prediction of the other's code; prototypes are frozen in the first steps."""
+        choice = self._choice
+        prototypes = self.prototypes.detach() if batch.step < choice.frozen_steps else self.prototypes
+        first, second = embedded
+        return swav(first, second, prototypes, choice.inv_tau, epsilon=choice.epsilon, rounds=choice.rounds)
+
+    @property
+    def inv_tau(self) -> float:
+        """The fixed inverse temperature of the prediction."""
+        return self._choice.inv_tau
+
+    def after_step(self) -> None:
+        """Normalize the prototypes."""
+        with torch.no_grad():
+            self.prototypes.copy_(F.normalize(self.prototypes, dim=1))
 
 
 class SimSiamViews(TwoViews):
@@ -84,17 +127,17 @@ class SimSiamViews(TwoViews):
         self.predictor = _perceptron(width, choice.predictor_dim, width)
 
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
-        """Predictions of both views, then projections of both."""
+        """Return predictions of both views, then projections of both."""
         projections = [self.projector(towers.features(view)) for view in (batch.images, batch.other_view)]
         return tuple(rows.float() for rows in (*map(self.predictor, projections), *projections))
 
     def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
-        """Minus the mean cosine of predictions and the other view's projections."""
+        """Return minus the mean cosine of predictions and the other view's projections."""
         return simsiam(*embedded)
 
 
 class ByolViews(TwoViews):
-    """BYOL: an online network with a predictor, and a slow copy of it without."""
+    """BYOL: an online network with a predictor, and a moving average of it without one."""
 
     def __init__(self, choice: config.Byol, material: Material | None) -> None:
         super().__init__(choice, material)
@@ -104,7 +147,7 @@ class ByolViews(TwoViews):
         self.slow_projector = slow_copy(self.projector)
 
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
-        """Online predictions of both views, then the slow copy's projections of both."""
+        """Return online predictions of both views, then the target network's projections of both."""
         views = (batch.images, batch.other_view)
         predictions = [self.predictor(self.projector(towers.features(view))) for view in views]
         with torch.no_grad():
@@ -112,11 +155,11 @@ class ByolViews(TwoViews):
         return tuple(rows.float() for rows in (*predictions, *targets))
 
     def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
-        """Squared distance of unit predictions and targets, both ways."""
+        """Return the squared distance of unit predictions and targets, both ways."""
         return byol(*embedded)
 
     def follow(self, towers: TwoTowers, done: float) -> None:
-        """The slow copy keeps `momentum` of itself, a share that rises to 1 along half a cosine."""
+        """Update the target network with `momentum`, which rises to 1 along half a cosine."""
         keep = self._choice.momentum
         if self._choice.momentum_to_one:
             keep = 1 - (1 - keep) * (math.cos(math.pi * done) + 1) / 2
@@ -125,13 +168,13 @@ class ByolViews(TwoViews):
 
 
 def slow_copy(module: nn.Module) -> nn.Module:
-    """A copy that no optimizer moves."""
+    """Return a copy without gradients."""
     return copy.deepcopy(module).requires_grad_(False)
 
 
 @torch.no_grad()
 def move(slow: nn.Module, fast: nn.Module, keep: float) -> None:
-    """Every parameter of `slow` becomes `keep` of itself and the rest of `fast`; batch statistics stay its own."""
+    """Update `slow` as a moving average with weight `keep`; its batch statistics are not averaged."""
     for own, other in zip(slow.parameters(), fast.parameters(), strict=True):
         own.lerp_(other.detach(), 1 - keep)
 

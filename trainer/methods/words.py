@@ -1,4 +1,4 @@
-"""Words of captions: predicted from the image, or from the words beside them."""
+"""Words of captions: predicted from the image, or from neighboring words."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class BagOfWords(Method):
         self._by_word = choice.class_uniform
 
     def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
-        """Batches drawn by word if that was chosen, so that rare words count as much as frequent ones."""
+        """Return batches drawn by word if configured, so that rare words count as much as frequent ones."""
         if not self._by_word:
             return super().order(n, batch_size, seed, epoch)
         return list(word_batches(self._bags, batch_size, seed, epoch))
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n k"]]:
-        """A logit for every word."""
+        """Return a logit for every word."""
         return (self.scores(towers.features(batch.images)).float(),)
 
     def compare(self, embedded: tuple[Float[Tensor, "n k"], ...], batch: Batch) -> Float[Tensor, ""]:
-        """The logits against the words of the captions."""
+        """Return the loss of the logits against the words of the captions."""
         (logits,) = embedded
         bags = torch.zeros(logits.shape)
         for row, pair in zip(bags, batch.rows.tolist(), strict=True):
@@ -61,7 +61,7 @@ class BagOfWords(Method):
 
 
 def vocabulary_of(captions: Sequence[Sequence[str]], size: int, *, drop_frequent: int) -> list[str]:
-    """The `size` words that most captions have, in that order, after the `drop_frequent` very first are left out."""
+    """Return the `size` words that occur in most captions, after skipping the `drop_frequent` most frequent."""
     counts = Counter(word for caption in captions for word in set(caption))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     return ranked[drop_frequent : drop_frequent + size]
@@ -88,7 +88,7 @@ class Word2VecTokens(Method):
         self._kept = kept_shares(counts, choice.subsample)
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], ...]:
-        """Input vectors of centers, output vectors of their contexts and negatives (flat), and which do not count."""
+        """Return input vectors of centers, output vectors of contexts and negatives (flat), and a mask to ignore."""
         generator = generator_of(self._seed, batch.step, torch.device("cpu"))
         tokens = batch.tokens.cpu()
         spoken = towers.text.spoken(tokens)
@@ -109,7 +109,7 @@ class Word2VecTokens(Method):
         )
 
     def compare(self, embedded: tuple[Tensor, ...], batch: Batch) -> Float[Tensor, ""]:
-        """Every center with a context against the words drawn."""
+        """Return the loss of every center with a context against the drawn words."""
         center, context, negatives, skipped = embedded
         if not len(center):
             return center.sum() * 0  # captions of one word have no context
@@ -117,7 +117,7 @@ class Word2VecTokens(Method):
 
 
 def kept_shares(counts: Float[Tensor, " k"], threshold: float) -> Float[Tensor, " k"]:
-    """How often an occurrence of each token is kept: `sqrt(t/f) + t/f`, at most 1, f being the token's share.
+    """Return the probability of keeping each token: `sqrt(t/f) + t/f`, at most 1, with f the token's share.
 
     As word2vec's code has it; equation 5 of Mikolov et al. 2013, https://arxiv.org/abs/1310.4546, lacks the second
     term. With a threshold of 0 everything is kept.
@@ -131,7 +131,7 @@ def kept_shares(counts: Float[Tensor, " k"], threshold: float) -> Float[Tensor, 
 def closed_up(
     tokens: Int[Tensor, "n length"], kept: Bool[Tensor, "n length"]
 ) -> tuple[Int[Tensor, "n length"], Bool[Tensor, "n length"]]:
-    """Every row with the tokens that are kept first and in their order: neighbors are what is left over."""
+    """Return every row with kept tokens moved to the front in order, so that they become neighbors."""
     order = (~kept).to(torch.int8).argsort(dim=1, stable=True)
     return tokens.gather(1, order), kept.gather(1, order)
 
@@ -139,7 +139,7 @@ def closed_up(
 def beside(
     tokens: Int[Tensor, "n length"], spoken: Bool[Tensor, "n length"], window: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
-    """Every token with each of its neighbors up to a distance drawn for it, 1 to `window`, as word2vec does."""
+    """Return every token with its neighbors up to a random distance, 1 to `window`, as in word2vec."""
     reach = torch.randint(1, window + 1, tokens.shape, generator=generator)
     centers, contexts = [], []
     for distance in range(1, min(window, tokens.shape[1] - 1) + 1):

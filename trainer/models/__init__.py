@@ -1,4 +1,4 @@
-"""Models: two towers into one space, or one of them."""
+"""Models: two towers with a shared embedding space, or one of them."""
 
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.towers import Architecture, TwoTowers, build, has_batch_norm, preprocessing_of

@@ -1,4 +1,4 @@
-"""An image tower without its last layer: what linear probes read, and what fine-tuning begins with."""
+"""An image tower without its last layer: the input of linear probes, and the start of fine-tuning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Tower = TypeVar("Tower", bound=nn.Module)
 
 
 def backbone(visual: nn.Module) -> nn.Module | None:
-    """The tower without its projection into the shared space; weights and mode are the tower's own, not copies.
+    """Return the tower without its projection, sharing the tower's weights and mode; None if unknown.
 
     Of a ResNet that is the pooled attention before `c_proj`, of a ViT the class token before `proj`, of a tower of timm
     what its trunk gives (Radford et al., 2021, appendix A.3, read ViTs there). None for towers whose last layer is
@@ -51,7 +51,7 @@ def _with(module: Tower, **parts: nn.Module) -> Tower:
 
 
 def _shallow(module: Tower) -> Tower:
-    """Another module of the same parts and parameters, of which one may be exchanged."""
+    """Return another module with the same parts and parameters, so that one can be replaced."""
     made = copy.copy(module)
     made._modules, made._parameters = dict(module._modules), dict(module._parameters)
     return made

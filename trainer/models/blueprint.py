@@ -1,4 +1,4 @@
-"""What a model of a published layout is built from: its sizes as JSON, so that a run needs no other file."""
+"""The blueprint of a published model: its sizes as JSON, so that a run needs no other file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Color = tuple[float, float, float]
 
 
 class ModelError(UserError):
-    """Something asked of a model that it cannot do; the message says why and what to choose instead."""
+    """Something a model does not support; the message says why and what to choose instead."""
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """The towers of a model that others have published, or of one that is built like it.
+    """The towers of a published model, or of one with the same architecture.
 
     Attributes:
         layout: Whose classes it is built from: `open_clip`, or `cloob_vit` for the CLOOB of crowsonkb and EleutherAI.
@@ -44,7 +44,7 @@ class Blueprint:
 
     @property
     def preprocessing(self) -> Preprocessing | None:
-        """How it reads a picture; None if that is not known."""
+        """The model's image preprocessing; None if unknown."""
         if self.resize_mode is None:
             return None
         return Preprocessing(
@@ -53,24 +53,24 @@ class Blueprint:
 
     @property
     def image_size(self) -> int:
-        """Side of the images it takes, in pixels."""
+        """Side of the input images, in pixels."""
         size = self._image.get("image_size", 224)
         return int(size[0] if isinstance(size, list | tuple) else size)
 
     @property
     def context_length(self) -> int:
-        """Tokens of the longest text."""
+        """Maximum number of tokens in a text."""
         name = "context_length" if self.layout == "open_clip" else "text_size"
         return int(self.text.get(name, 77))
 
     @property
     def vocabulary(self) -> int:
-        """Ids that the text tower knows."""
+        """Number of ids of the text tower."""
         return int((self.text.get("hf_config") or self.text).get("vocab_size", 49_408))
 
     @property
     def embed_dim(self) -> int:
-        """Width of the shared space."""
+        """Dimension of the shared space."""
         return int(self.config["embed_dim" if self.layout == "open_clip" else "d_embed"])
 
     @property
@@ -83,24 +83,24 @@ class Blueprint:
         return self.config["vision_cfg" if self.layout == "open_clip" else "image_encoder"]
 
     def at_size(self, image_size: int) -> Blueprint:
-        """The same model for images of another size."""
+        """Return the same model for another image size."""
         key = "vision_cfg" if self.layout == "open_clip" else "image_encoder"
         return replace(self, config=self.config | {key: self._image | {"image_size": image_size}})
 
     def with_vocabulary(self, size: int) -> Blueprint:
-        """The same model for another tokenizer."""
+        """Return the same model for another tokenizer."""
         key = "text_cfg" if self.layout == "open_clip" else "text_encoder"
         own = self.text.get("hf_config")
         more = {"vocab_size": size} if own is None else {"hf_config": own | {"vocab_size": size}}
         return replace(self, config=self.config | {key: self.text | more})
 
     def to_json(self) -> str:
-        """Everything that `from_json` needs."""
+        """Return everything that `from_json` needs."""
         return json.dumps(asdict(self), indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Blueprint:
-        """The blueprint that `to_json` wrote.
+        """Return the blueprint saved by `to_json`.
 
         Raises:
             ModelError: The text is none.
@@ -119,6 +119,6 @@ class Blueprint:
             if found.resize_mode not in (None, *RESIZE_MODES) or found.interpolation not in INTERPOLATIONS:
                 raise ValueError(f"{found.resize_mode} {found.interpolation}")
             _ = found.embed_dim, found.image_size, found.context_length
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ModelError(f"The sizes of the model cannot be read ({error!r}). Open the model again.") from error
         return found

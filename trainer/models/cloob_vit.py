@@ -1,4 +1,4 @@
-"""Towers of the CLOOB that crowsonkb and EleutherAI trained on LAION-400M, which are not CLIP's.
+"""Towers of the CLOOB trained by crowsonkb and EleutherAI on LAION-400M, which differ from CLIP's.
 
 Read off the public definitions (https://github.com/crowsonkb/cloob-training): a pre-norm transformer without a norm
 before the projection, whose text tower looks both ways and answers at the first token. Its GELU is the tanh one, as in
@@ -69,7 +69,7 @@ class _Layer(nn.Module):
 
 
 class CloobImageTower(nn.Module):
-    """Patches and a class token, whose last state is projected."""
+    """Patches and a class token, whose final state is projected."""
 
     def __init__(self, sizes: dict[str, Any], width: int) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class CloobImageTower(nn.Module):
         self.proj = nn.Linear(inside, width)
 
     def forward(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
-        """Vectors of images, not yet of unit length."""
+        """Return unnormalized vectors of images."""
         patches = self.embed(images).flatten(2).transpose(1, 2)
         tokens = torch.cat((self.class_embed.to(patches.dtype).expand(len(patches), 1, -1), patches), dim=1)
         tokens = tokens + self.pos_embed.weight
@@ -91,7 +91,7 @@ class CloobImageTower(nn.Module):
 
 
 class CloobTextTower(nn.Module):
-    """Tokens in both directions; the last state of the first one is projected."""
+    """A bidirectional transformer; the final state of the first token is projected."""
 
     def __init__(self, sizes: dict[str, Any], width: int) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class CloobTextTower(nn.Module):
         self.proj = nn.Linear(inside, width)
 
     def forward(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
-        """Vectors of texts, not yet of unit length."""
+        """Return unnormalized vectors of texts."""
         is_end = tokens == self._end
         ends = is_end.cumsum(dim=1)
         asks = (ends == 0) | (is_end & (ends == 1))

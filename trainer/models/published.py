@@ -1,4 +1,4 @@
-"""Towers built from a blueprint, and what of them may be frozen."""
+"""Build towers from a blueprint, and freeze parts of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PROJECTIONS: Final = ("proj", "attnpool.c_proj", "head", "text_projection")
 
 
 class OtherColors(nn.Module):
-    """Turns pixels normalized as CLIP's into pixels normalized as a model's own: every room hands out the former."""
+    """Converts pixels from CLIP's normalization, which this project uses, to a model's own."""
 
     def __init__(self, blueprint: Blueprint) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ class OtherColors(nn.Module):
         self.register_buffer("shift", (mean - own_mean) / own_deviation, persistent=False)
 
     def forward(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 3 s s"]:
-        """The same pictures in the model's own scale."""
+        """Return the images in the model's own normalization."""
         return images * self.scale + self.shift
 
 
 def image_tower(blueprint: Blueprint) -> nn.Module:
-    """The image tower at its initial weights.
+    """Return the image tower with initial weights.
 
     Raises:
         ModelError: There is no such tower.
@@ -64,7 +64,7 @@ def image_tower(blueprint: Blueprint) -> nn.Module:
 
 
 def text_tower(blueprint: Blueprint) -> nn.Module:
-    """The text tower at its initial weights.
+    """Return the text tower with initial weights.
 
     Raises:
         ModelError: There is no such tower, or the library for it is not installed.
@@ -75,13 +75,13 @@ def text_tower(blueprint: Blueprint) -> nn.Module:
 
 
 def colors(blueprint: Blueprint) -> OtherColors | None:
-    """What turns the pixels into the model's own scale; None where that is CLIP's."""
+    """Return the conversion of pixels to the model's normalization; None if that is CLIP's."""
     own = (*blueprint.mean, *blueprint.deviation)
     return None if own == (*OPENAI_DATASET_MEAN, *OPENAI_DATASET_STD) else OtherColors(blueprint)
 
 
 def froze(visual: nn.Module | None, text: nn.Module | None, freeze: Freeze) -> list[nn.Module]:
-    """Switches off the gradients of what is to stay as it is; returns the towers to keep in evaluation mode."""
+    """Disable gradients of the frozen parts; return the towers to keep in evaluation mode."""
     if freeze == "none":
         return []
     named = {"image": visual, "text": text}
@@ -94,7 +94,7 @@ def froze(visual: nn.Module | None, text: nn.Module | None, freeze: Freeze) -> l
 
 
 def _made(make: Callable[..., nn.Module], part: str, blueprint: Blueprint) -> nn.Module:
-    """A tower of open_clip, whose errors become sentences."""
+    """Return an open_clip tower, converting errors to messages."""
     sizes = copy.deepcopy(blueprint.config)
     sizes.setdefault("quick_gelu", False)
     # The weights come from a file or from the seed, never from another place that open_clip knows.
@@ -115,7 +115,7 @@ def _made(make: Callable[..., nn.Module], part: str, blueprint: Blueprint) -> nn
 
 @contextlib.contextmanager
 def _folder_of(sizes: dict[str, Any] | None) -> Iterator[str | None]:
-    """A folder with the sizes of a tower of Hugging Face, which is asked for by a name or a folder."""
+    """Provide a folder with the sizes of a Hugging Face tower, which is loaded by name or folder."""
     if sizes is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Two towers into one space, built from open_clip's own classes."""
+"""Two towers with a shared space, built from open_clip's own classes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from trainer import config
 from trainer.images import Preprocessing
 from trainer.models import published
 from trainer.models.blueprint import Blueprint, ModelError
+from trainer.models.pooled import at_end, pool_by_one_query, reads_end_alone
 from trainer.models.word_vectors import WordVectors
 
 Which = Literal["both", "image", "words"]
@@ -22,7 +23,7 @@ Architecture = config.TinyTowers | Blueprint
 
 
 class TwoTowers(nn.Module):
-    """An image tower and a text tower whose unit embeddings can be compared; objectives may train one alone.
+    """An image tower and a text tower with comparable unit embeddings; objectives may train one alone.
 
     Attributes:
         visual: Normalized images (n 3 s s) to vectors (n d); None where only captions are learned from.
@@ -38,19 +39,19 @@ class TwoTowers(nn.Module):
         self._frozen: list[nn.Module] = []
 
     def freeze(self, what: published.Freeze) -> None:
-        """Leaves towers as they are from now on, their batch norms included."""
+        """Freeze towers from now on, including their batch norms."""
         self._frozen = published.froze(self.visual, self.text, what)
         self.train(self.training)
 
     def train(self, mode: bool = True) -> TwoTowers:
-        """Training mode, but for towers that are frozen."""
+        """Set training mode, except for frozen towers."""
         super().train(mode)
         for tower in self._frozen:
             tower.eval()
         return self
 
     def encode_image(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
-        """Unit embeddings, in float32 whatever the towers compute in.
+        """Return unit embeddings, in float32 regardless of the towers' precision.
 
         Raises:
             ModelError: There is no image tower.
@@ -58,7 +59,7 @@ class TwoTowers(nn.Module):
         return F.normalize(self.features(images).float(), dim=1)
 
     def features(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
-        """Embeddings of whatever length the image tower gives them.
+        """Return unnormalized embeddings by the image tower.
 
         Raises:
             ModelError: There is no image tower.
@@ -71,7 +72,7 @@ class TwoTowers(nn.Module):
         return _pooled(self.visual(images if self.colors is None else self.colors(images)))
 
     def encode_text(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
-        """Unit embeddings, in float32 whatever the towers compute in.
+        """Return unit embeddings, in float32 regardless of the towers' precision.
 
         Raises:
             ModelError: There is no text tower.
@@ -81,11 +82,12 @@ class TwoTowers(nn.Module):
                 "This model has no text tower: its objective learns from images alone. "
                 "Choose a run of CLIP, CLOOB or another objective of image-text pairs."
             )
-        return F.normalize(_pooled(self.text(tokens)).float(), dim=1)
+        found = at_end(self.text, tokens) if reads_end_alone(self.text) else _pooled(self.text(tokens))
+        return F.normalize(found.float(), dim=1)
 
 
 def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> TwoTowers:
-    """Freshly initialized towers; torch's generator decides the weights.
+    """Return newly initialized towers; torch's generator determines the weights.
 
     Args:
         model: Their sizes.
@@ -101,21 +103,23 @@ def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> Tw
     if towers == "words":
         return TwoTowers(None, WordVectors(vocabulary, model.embed_dim))
     visual = _image_tower(model)
+    # Published towers stay as they are: in single precision the other order of sums moves an embedding by 1e-5.
+    pool_by_one_query(visual)
     return TwoTowers(visual, _text_tower(model, vocabulary=vocabulary) if towers == "both" else None)
 
 
 def preprocessing_of(model: Architecture) -> Preprocessing | None:
-    """How a published model reads pictures; None for towers of our own, which take the middle square."""
+    """Return a published model's preprocessing; None for our own towers, which use the center square."""
     return model.preprocessing if isinstance(model, Blueprint) else None
 
 
 def _pooled(answer: Tensor | tuple[Tensor, ...]) -> Float[Tensor, "n d"]:
-    """The vectors of a tower that may return its tokens, too (CoCa)."""
+    """Return the vectors of a tower that may also return tokens (CoCa)."""
     return answer[0] if isinstance(answer, tuple) else answer
 
 
 def has_batch_norm(module: nn.Module) -> bool:
-    """Whether a row's embedding depends on the other rows of the batch while training."""
+    """Return whether, in training, a row's embedding depends on other rows of the batch."""
     return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
 
 
@@ -153,5 +157,5 @@ def _text_tower(model: config.TinyTowers, *, vocabulary: int) -> nn.Module:
 
 
 def _heads(width: int, *, channels: int) -> int:
-    """As many heads of about `channels` as divide the width."""
+    """Return the number of heads of about `channels` that divides the width."""
     return next(heads for heads in range(max(1, width // channels), 0, -1) if width % heads == 0)

@@ -21,11 +21,11 @@ class WordVectors(nn.Module):
         nn.init.uniform_(self.vectors.weight, -0.5 / width, 0.5 / width)
 
     def forward(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
-        """Mean vector of the tokens between start and end; zero for an empty text."""
+        """Return the mean vector of the tokens between start and end; zero for an empty text."""
         spoken = self.spoken(tokens)
         total = (self.vectors(tokens) * spoken[..., None]).sum(dim=1)
         return total / spoken.sum(dim=1, keepdim=True).clamp(min=1)
 
     def spoken(self, tokens: Int[Tensor, "n length"]) -> Bool[Tensor, "n length"]:
-        """Which tokens spell the text: neither padding (0) nor start (1) nor the end (the largest id)."""
+        """Return which tokens are part of the text: neither padding (0) nor start (1) nor the end (the largest id)."""
         return torch.logical_and(tokens > 1, tokens < self.vectors.num_embeddings - 1)

@@ -1,4 +1,4 @@
-"""Models that others have published: found, checked, and brought into this project's towers.
+"""Published models: located, validated, and loaded into this project's towers.
 
 `find` says what a configuration's model is and reads its weights; `read_architecture` knows a run's ever after.
 Files are read without running code: tensors only, and only as many bytes as the file has.

@@ -1,4 +1,4 @@
-"""Files of published models, fetched once; the part that has arrived is kept, so a broken or ended download goes on."""
+"""Download files of published models once; an interrupted download resumes."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _NOTHING_LEFT: Final = 416
 
 
 class MissingFile(PretrainedError):
-    """The place is there, and the file is not."""
+    """The repository exists, but the file does not."""
 
 
 class LockedFile(MissingFile):
-    """The file is not there for everybody."""
+    """The file requires access rights."""
 
 
 def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: Progress) -> Path:
-    """The first of some files that a repository of the Hugging Face hub has; from a cache if it was fetched before.
+    """Return the first existing file of a Hugging Face repository, from a cache if downloaded before.
 
     Raises:
         PretrainedError: None is there, or the hub cannot be reached.
@@ -64,7 +64,7 @@ def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: 
 
 
 def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path:
-    """The file of an address, downloaded unless it is there; what `progress` raises ends the download.
+    """Return the file of a URL, downloaded unless it exists; an exception from `progress` ends the download.
 
     Args:
         url: http or https.
@@ -120,7 +120,7 @@ def _download(url: str, part: Path, name: str, progress: Progress) -> None:
 
 
 def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> None:
-    """Adds to `part`, of which so many bytes are there, what is missing."""
+    """Append the missing bytes to `part`, which has `begun` of them."""
     request = urllib.request.Request(url, headers={"User-Agent": "contrastive-explorer"})
     if begun:
         request.add_header("Range", f"bytes={begun}-")
@@ -157,7 +157,7 @@ def _unreachable(url: str, why: str, part: Path) -> PretrainedError:
 
 
 def _in_hub_cache(repository: str, name: str) -> Path | None:
-    """A file that another program has fetched from the hub."""
+    """Return a file that another program has downloaded from the hub."""
     try:
         from huggingface_hub import try_to_load_from_cache
 

@@ -1,7 +1,7 @@
-"""What goes wrong with models of others."""
+"""Errors of published models."""
 
 from trainer.errors import UserError
 
 
 class PretrainedError(UserError):
-    """A model that cannot be had or opened; the message names it, the cause and the next step."""
+    """A model that cannot be downloaded or opened; the message names it, the cause and the next step."""

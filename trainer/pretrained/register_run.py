@@ -1,4 +1,4 @@
-"""A published model as a run, which opens and measures it without training; a copy of it fine-tunes."""
+"""A published model as a run for inspection without training; a copy of it fine-tunes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FINE_TUNING: Final = config.Optimizer(
 def run_of(
     model: config.OpenClip, data: config.Data, *, name: str, cache: Path, progress: Callable[[float, str], None]
 ) -> config.Run:
-    """The run that opens a model to look at some data with it.
+    """Return the run that opens a model to inspect some data with it.
 
     Args:
         model: Which. One on this computer is read here, so that whatever is wrong with it is said before there is a
@@ -50,7 +50,7 @@ def run_of(
 
 
 def name_of(model: config.OpenClip) -> str:
-    """What a run of the model is called: the architecture and its weights, or the last part of the path."""
+    """Return the name of the model's run: architecture and weights, or the last part of the path."""
     if model.pretrained:
         return f"{model.name} {Path(model.pretrained).stem}"
     plain = model.name.removeprefix("local-dir:").removeprefix("hf-hub:").rstrip("/\\")
@@ -66,7 +66,7 @@ def _learned(model: config.OpenClip, cache: Path, progress: Callable[[float, str
 
 
 def _objective(learned: Learned, model: config.OpenClip) -> config.Objective:
-    """The objective the model was trained with, at its temperature as far as it is known."""
+    """Return the objective of the model's training, at its temperature if known."""
     if learned.kind == "cloob":
         beta = learned.beta or (_BETA_YFCC if "yfcc" in model.name.lower() else _BETA_CC)
         return config.Cloob(inv_tau=round(learned.inv_tau or 30.0, 4), scale_hopfield=beta)

@@ -1,4 +1,4 @@
-"""From the choice of a model to its sizes, its tokenizer and its weights."""
+"""Resolve a choice of model to its sizes, tokenizer and weights."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ResolvedModel:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a model lies: its settings and its weights."""
+    """The location of a model: its settings and its weights."""
 
     settings: dict[str, Any] | None
     file: Path | None
@@ -78,7 +78,7 @@ class _Place:
 
 
 def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> ResolvedModel:
-    """The model of a configuration, downloaded if need be.
+    """Return the model of a configuration, downloading it if necessary.
 
     Args:
         choice: Which.
@@ -123,7 +123,7 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
 
 
 def start_from(found: ResolvedModel, towers: TwoTowers) -> None:
-    """Puts the weights that were found into towers built from its blueprint; random ones stay as they are.
+    """Load the weights found into towers built from its blueprint; random ones stay unchanged.
 
     Raises:
         PretrainedError: They do not fit.
@@ -135,7 +135,7 @@ def start_from(found: ResolvedModel, towers: TwoTowers) -> None:
 
 
 def read_architecture(choice: config.Model, run_folder: Path) -> Architecture:
-    """What a run's towers are built from, as its folder tells.
+    """Return the architecture of a run's towers from its folder.
 
     Raises:
         ModelError: The folder does not tell.
@@ -191,7 +191,7 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
 
 
 def _tagged(tag: dict[str, Any], cache: Path, progress: Progress) -> Path:
-    """The file of one of open_clip's tags."""
+    """Return the weights file of an open_clip tag."""
     if hub := tag.get("hf_hub"):
         repository, _, name = hub.rpartition("/")
         names = _HUB_WEIGHTS if not name else (f"{Path(name).stem}.safetensors", name)
@@ -221,7 +221,7 @@ def _of_folder(folder: Path) -> _Place:
 
 
 def _of_run(folder: Path) -> _Place:
-    """An open_clip run: `params.txt` names the architecture and what was forced on it."""
+    """Return an open_clip run; `params.txt` contains the architecture and its overrides."""
     file = newest_epoch(folder)
     settings = None
     with_parameters = folder / "params.txt"
@@ -246,7 +246,7 @@ def _of_parameters(told: dict[str, str]) -> dict[str, Any] | None:
 
 
 def _forced_on_pictures(told: dict[str, str]) -> dict[str, Any]:
-    """What the run's own pictures were read with, where its parameters changed that."""
+    """Return the preprocessing that the run's parameters override."""
     found = {name: told.get(f"image_{name}", "None") for name in _PREPROCESSING}
     forced: dict[str, Any] = {name: value for name, value in found.items() if value != "None"}
     for name in ("mean", "std"):
@@ -256,7 +256,7 @@ def _forced_on_pictures(told: dict[str, str]) -> dict[str, Any]:
 
 
 def _with_fitting_settings(place: _Place, file: Path, tensors: dict[str, Tensor]) -> _Place:
-    """The place with the settings of a JSON file beside the weights, the first that fits; without any if none does."""
+    """Return the place with the first fitting JSON settings next to the weights; without settings if none fits."""
     named = (file.with_suffix(".json"), file.parent / SETTINGS)
     unfitting = []
     for candidate in dict.fromkeys([*named, *sorted(file.parent.glob("*.json"))[:_LOOKED_AT]]):
@@ -270,7 +270,7 @@ def _with_fitting_settings(place: _Place, file: Path, tensors: dict[str, Tensor]
 
 
 def _settings_in(file: Path) -> dict[str, Any] | None:
-    """What the file says about a model; None if it is missing, cannot be read, or is about something else."""
+    """Return the model settings in a file; None if it is missing, unreadable or about something else."""
     try:
         settings = json.loads(untrusted_files.read_text(file, 1 << 20))
     except (OSError, ValueError, RecursionError):
@@ -280,7 +280,7 @@ def _settings_in(file: Path) -> dict[str, Any] | None:
 
 
 def _fit(settings: dict[str, Any], tensors: dict[str, Tensor], *, likely: bool) -> bool:
-    """Whether the towers that the settings tell of have the shapes of these weights.
+    """Return whether towers with these settings have the shapes of these weights.
 
     Args:
         settings: JSON of others.
@@ -318,7 +318,7 @@ def _sized(settings: dict[str, Any]) -> Blueprint:
 
 
 def _expected(settings: dict[str, Any]) -> Learned:
-    """What a model of that architecture is trained with, before its weights are there."""
+    """Return the expected training of a model with this architecture, before its weights are available."""
     return Learned("siglip" if "init_logit_bias" in settings.get("model_cfg", {}) else "clip")
 
 

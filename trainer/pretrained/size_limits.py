@@ -1,4 +1,4 @@
-"""Whether the settings of a model can be true: small files must not make us build towers of terabytes."""
+"""Limits on model settings: a small file must not cause the allocation of terabytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOWER: Final = re.compile(r"[\w.-]+")
 
 
 def check_settings(settings: Mapping[str, Any], *, source: str) -> None:
-    """Passes if every number in the settings is one that a model has, and its parts are named by plain names.
+    """Check that every number in the settings is plausible, and that parts have plain names.
 
     Raises:
         PretrainedError: One is not.
@@ -60,7 +60,7 @@ def _numbers(settings: Any, name: str = "") -> Iterator[tuple[str, float]]:
 
 
 def check_sizes(blueprint: Blueprint, weights: Mapping[str, Tensor], *, source: str) -> None:
-    """Passes if the towers are about as large as the weights that were found for them; takes no memory.
+    """Check that the towers are about as large as their weights, without using memory.
 
     Raises:
         PretrainedError: They would be far larger.

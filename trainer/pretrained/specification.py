@@ -1,4 +1,4 @@
-"""What a person writes or drops to name a model."""
+"""Parse the specification of a model that a user types or drops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EPOCH: Final = re.compile(r"epoch_(\d+)\.pt")
 
 
 def model_of(specification: str) -> config.OpenClip:
-    """The model that a specification names; paths come out absolute.
+    """Return the model of a specification; paths become absolute.
 
     Args:
         specification: `open_clip:NAME/TAG`, `open_clip:NAME`, `hf-hub:OWNER/NAME`, `local-dir:FOLDER`, a folder in the
@@ -46,7 +46,7 @@ def model_of(specification: str) -> config.OpenClip:
 
 
 def newest_epoch(folder: Path) -> Path:
-    """The newest checkpoint of an open_clip run.
+    """Return the newest checkpoint of an open_clip run.
 
     Raises:
         PretrainedError: There is none.

@@ -1,4 +1,4 @@
-"""Whose weights these are, by their names and shapes, and what they are called in this project's towers.
+"""Detect the format of weights by names and shapes, and rename them for this project's towers.
 
 Read off the public definitions: open_clip, https://github.com/mlfoundations/open_clip; CLOOB's CLIPGeneral,
 https://github.com/ml-jku/cloob (src/clip/model.py); the CLOOB of crowsonkb and EleutherAI,
@@ -32,7 +32,7 @@ _IGNORED: Final = ("text_decoder.", "text.transformer.embeddings.position_ids", 
 
 @dataclass(frozen=True)
 class Learned:
-    """What a model was trained with.
+    """The objective and temperature of a model's training.
 
     Attributes:
         kind: Its objective.
@@ -49,7 +49,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class StateDictFormat:
-    """Weights under the names of `TwoTowers`, and what they fit into.
+    """Weights under the names of `TwoTowers`, and the blueprint they fit.
 
     Attributes:
         blueprint: As the settings tell, or as the shapes do where there are none.
@@ -65,7 +65,7 @@ class StateDictFormat:
 
 
 def recognize(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *, source: str) -> StateDictFormat:
-    """The layout of some weights.
+    """Return the format of some weights.
 
     Args:
         tensors: As the file names them.
@@ -130,7 +130,7 @@ def _encoder(tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
 
 
 def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> StateDictFormat:
-    """CLIPGeneral: the text tower is a member called `transformer`, with another of that name inside."""
+    """Convert CLIPGeneral: the text tower is a member called `transformer`, containing another of that name."""
     renamed = {
         f"text.{name.removeprefix('transformer.')}" if name.startswith("transformer.") else name: value
         for name, value in tensors.items()
@@ -146,7 +146,7 @@ def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, sour
 
 
 def _general(known: dict[str, Any]) -> dict[str, Any]:
-    """Settings of CLIPGeneral in open_clip's words."""
+    """Return CLIPGeneral's settings under open_clip's names."""
     return {
         "embed_dim": known["embed_dim"],
         "vision_cfg": {
@@ -191,7 +191,7 @@ def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, s
 
 
 def _with_quick_gelu(sizes: dict[str, Any]) -> str:
-    """What open_clip calls the model of these sizes that has QuickGELU; empty if there is none."""
+    """Return open_clip's name for the QuickGELU model of these sizes; empty if there is none."""
     for name in open_clip.list_models():
         if name.endswith("-quickgelu"):
             known = open_clip.get_model_config(name)
@@ -205,14 +205,14 @@ _TELLING: Final = ("image_size", "layers", "width", "patch_size", "context_lengt
 
 
 def _plain(sizes: dict[str, Any]) -> dict[str, Any]:
-    """Sizes without what decides the class of the whole model, which is this project's own."""
+    """Return sizes without keys that select the whole model's class, which is this project's own."""
     return {
         name: value for name, value in sizes.items() if name in ("embed_dim", "vision_cfg", "text_cfg", "quick_gelu")
     }
 
 
 def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any]:
-    """Colors, and how a picture comes into the square, for a `Blueprint`: open_clip's `preprocess_cfg` and defaults.
+    """Return colors and resizing for a `Blueprint` from open_clip's `preprocess_cfg` and defaults.
 
     Args:
         settings: JSON with or without `preprocess_cfg`.
@@ -257,7 +257,7 @@ _DEFAULTS: Final = {
 
 
 def _channels(value: Any) -> tuple[float, ...]:
-    """Three numbers; one stands for all, as in open_clip."""
+    """Return three numbers; a single one is repeated, as in open_clip."""
     numbers = tuple(float(each) for each in value) if isinstance(value, list | tuple) else (float(value),) * 3
     if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
         raise ValueError(f"{value!r:.60} are not three numbers")
@@ -265,7 +265,7 @@ def _channels(value: Any) -> tuple[float, ...]:
 
 
 def _from_shapes(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:
-    """Sizes of CLIP's own towers, as the shapes of their weights tell.
+    """Return the sizes of CLIP's own towers from the shapes of their weights.
 
     Raises:
         PretrainedError: The towers are others.
@@ -312,12 +312,12 @@ def _count(tensors: Mapping[str, Tensor], pattern: str) -> int:
 
 
 def _heads(width: int) -> int:
-    """As many heads as all published models of that width have."""
+    """Return the number of heads that all published models of this width have."""
     return max(1, width // _HEAD)
 
 
 def fitting(weights: dict[str, Tensor], wanted: Mapping[str, Tensor], *, source: str) -> dict[str, Tensor]:
-    """The weights that some towers want, in float32, positions interpolated to their grid.
+    """Return the weights that some towers need, in float32, with positions interpolated to their grid.
 
     Raises:
         PretrainedError: One is missing, or of another shape.
@@ -352,7 +352,7 @@ def fitting(weights: dict[str, Tensor], wanted: Mapping[str, Tensor], *, source:
 
 
 def same_shapes(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> bool:
-    """Whether some towers want exactly these weights, at this size of images."""
+    """Return whether some towers have exactly these weights, at this image size."""
     shapes = {name: like.shape for name, like in wanted.items() if not name.endswith("num_batches_tracked")}
     there = all(name in weights and weights[name].shape == shape for name, shape in shapes.items())
     return there and not _unused(weights, wanted)
@@ -366,7 +366,7 @@ _GRIDS: Final = ("visual.positional_embedding", "visual.attnpool.positional_embe
 
 
 def _regridded(positions: Tensor, wanted: int) -> Tensor:
-    """Positions of patches for an image of another size; the first is that of the class token."""
+    """Interpolate patch positions for another image size; the first is the class token's."""
     old, new = math.isqrt(len(positions) - 1), math.isqrt(wanted - 1)
     grid = positions[1:].reshape(1, old, old, -1).permute(0, 3, 1, 2)
     grid = torch.nn.functional.interpolate(grid, size=(new, new), mode="bicubic", antialias=True, align_corners=False)

@@ -1,4 +1,4 @@
-"""Text towers of Hugging Face: their sizes become a part of the blueprint, so that a run needs no other file."""
+"""Text towers of Hugging Face: their sizes are stored in the blueprint, so that a run needs no other file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CODE: Final = ("auto_map", "custom_pipelines")
 def with_text_sizes(
     blueprint: Blueprint, *, folder: Path | None, cache: Path, progress: Callable[[float, str], None]
 ) -> Blueprint:
-    """The blueprint with the sizes of its text tower, if that is one of Hugging Face.
+    """Return the blueprint with the sizes of its text tower, if that is a Hugging Face model.
 
     Args:
         blueprint: The model.

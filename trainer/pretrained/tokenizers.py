@@ -1,4 +1,4 @@
-"""The tokenizer of a model: CLIP's, or one of the Hugging Face hub by its name or file."""
+"""The tokenizer of a model: CLIP's, or one of the Hugging Face hub by name or file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OLDER: Final = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.m
 def tokenizer_for(
     blueprint: Blueprint, chosen: str, *, folder: Path | None, repository: str, cache: Path, progress: Progress
 ) -> AnyTokenizer:
-    """The tokenizer of a published model.
+    """Return the tokenizer of a published model.
 
     Args:
         blueprint: The model.
@@ -52,7 +52,7 @@ def tokenizer_for(
 
 
 def tokenizer_by_name(name: str, *, cache: Path, progress: Progress) -> AnyTokenizer:
-    """A tokenizer for towers that are trained from the start: `clip`, a name of the hub, or a `tokenizer.json`.
+    """Return a tokenizer for towers trained from scratch: `clip`, a hub name, or a `tokenizer.json`.
 
     Start, end and padding are this project's own, so that the text tower finds the end as it always does.
 
@@ -77,7 +77,7 @@ def _file(name: str, cache: Path, progress: Progress) -> Path:
 
 
 def _in_folder(folder: Path) -> Path | None:
-    """The tokenizer of a folder: its `tokenizer.json`, else the folder itself if it has a word list of older kinds."""
+    """Return the tokenizer of a folder: its `tokenizer.json`, else the folder if it has an older vocabulary."""
     file = folder / "tokenizer.json"
     if file.is_file():
         return file
@@ -85,7 +85,7 @@ def _in_folder(folder: Path) -> Path | None:
 
 
 def _pairs(place: Path) -> AnyPairs:
-    """Reads a `tokenizer.json`; of a folder of an older kind, what the library transformers makes of it."""
+    """Read a `tokenizer.json`, or convert an older folder with the transformers library."""
     if not place.is_dir():
         return _read(place)
     if importlib.util.find_spec("transformers") is None:
@@ -113,7 +113,7 @@ def _read(file: Path) -> AnyPairs:
 
 
 def _padding(pairs: AnyPairs, settings: dict) -> int:
-    """What short texts are filled up with: as the tokenizer says, else as the model's settings or its words do."""
+    """Return the padding id from the tokenizer, else from the model's settings or vocabulary."""
     told = json.loads(pairs.to_str()).get("padding") or {}
     if "pad_id" in told:
         return int(told["pad_id"])

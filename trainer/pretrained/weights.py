@@ -1,4 +1,4 @@
-"""Tensors out of a file of weights: no code runs, and nothing is taken that the file does not hold byte for byte."""
+"""Read tensors from weights files without running code or trusting claimed sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PREFIXES: Final = ("module.", "_orig_mod.")
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
-    """Names and tensors of a checkpoint, on the CPU, prefixes of parallel and compiled training taken off.
+    """Return names and tensors of a checkpoint, on the CPU, without prefixes of parallel and compiled training.
 
     Raises:
         PretrainedError: The file is missing, damaged, holds more than tensors, or claims more than it holds.
@@ -58,7 +58,7 @@ def _safetensors(file: Path) -> dict[str, Tensor]:
 
 
 def _state(found: Any) -> Mapping[str, Any]:
-    """The innermost dictionary of tensors: trainers put it under names of their own."""
+    """Return the innermost dictionary of tensors, which trainers nest under their own names."""
     for _ in range(3):
         if not isinstance(found, Mapping):
             return {}
@@ -70,7 +70,7 @@ def _state(found: Any) -> Mapping[str, Any]:
 
 
 def _check_sizes(file: Path, tensors: Mapping[str, Tensor], size: int) -> None:
-    """Refuses views that stand for more numbers than are stored: a copy of one could ask for terabytes."""
+    """Refuse views larger than their storage, because a copy could require terabytes."""
     stored: dict[int, int] = {}
     for name, tensor in tensors.items():
         sparse = tensor.layout != torch.strided

@@ -1,4 +1,4 @@
-"""Pictures of embeddings in the plane: PCA at once; UMAP, t-SNE and PaCMAP when one waits; coordinates from a file.
+"""2-D projections of embeddings: PCA immediately; UMAP, t-SNE and PaCMAP on request; coordinates from a file.
 
 Images and texts are placed together, so that the gap between the two modalities stays in the picture. Layouts are
 kept by content and parameters (`layouts`); two of the same items face the same way (`layout_alignment`).

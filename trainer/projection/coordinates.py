@@ -1,4 +1,4 @@
-"""Coordinates that another program computed: shown as they are."""
+"""Coordinates computed by another program, shown unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST: Final = 256 << 20
 
 
 def read_coordinates(file: Path) -> Float[np.ndarray, "m 2"]:
-    """The x and y of every row, in float32: a `.npy` of two columns, or a table with columns `x` and `y`.
+    """Read x and y of every row in float32, from a two-column `.npy` or a table with columns `x` and `y`.
 
     Raises:
         ProjectError: The file is missing, of another kind, has no such columns, or something else than numbers in them.
@@ -47,7 +47,7 @@ def read_coordinates(file: Path) -> Float[np.ndarray, "m 2"]:
 
 
 def read_vectors(file: Path) -> Float[np.ndarray, "m d"]:
-    """The rows of a `.npy`, in float32.
+    """Return the rows of a `.npy`, in float32.
 
     Raises:
         ProjectError: The file is missing, damaged, or holds something else than a matrix of numbers.
@@ -65,7 +65,7 @@ def read_vectors(file: Path) -> Float[np.ndarray, "m d"]:
 
 
 def _array(file: Path) -> Float[np.ndarray, "m d"]:
-    """A matrix of numbers; only as much of the file as its header claims is ever held."""
+    """Return a matrix of numbers, with memory limited to the size in its header."""
     points = map_npy(file)
     if points.ndim != 2 or points.dtype.kind not in "fiu":
         told = f"{' x '.join(map(str, points.shape))} values of {points.dtype}"

@@ -1,4 +1,4 @@
-"""Where unit rows stand in the plane, by any method; of very many, a sample is fitted and the rest placed in it."""
+"""Place unit rows in the plane by any method; of very many, a sample is fitted and the rest placed in it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _REST_SHARE: Final = 0.3
 
 
 class ProjectError(UserError):
-    """A projection that cannot be made, with what to choose instead."""
+    """A projection that cannot be computed, with advice on what to choose instead."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Places of all rows, and how many of them the method itself has placed."""
+    """Positions of all rows, and how many of them the method itself has placed."""
 
     points: Float[np.ndarray, "m 2"]
     fitted: int
@@ -45,7 +45,7 @@ def fit(
     start: Float[np.ndarray, "m 2"] | None = None,
     most: int = MOST_FITTED,
 ) -> Fitted:
-    """Places unit rows.
+    """Return the positions of unit rows.
 
     Args:
         vectors: Rows of unit length.

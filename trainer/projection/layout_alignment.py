@@ -1,4 +1,4 @@
-"""Making two layouts face the same way: the same pairs at other steps, or as another run sees them.
+"""Align two layouts: the same pairs at other steps, or in another run.
 
 UMAP has no orientation of its own. The layout begins at the other one's places (points that are not in both: among
 their nearest common ones), learns slowly, and is turned onto it in the end. Measured on the Scenes demo (CLIP, 5 steps
@@ -27,14 +27,14 @@ _PLACED_BY: Final = 5
 
 @dataclass(frozen=True)
 class Common:
-    """Rows of points that stand for the same image or text in two layouts."""
+    """Rows of points that represent the same image or text in two layouts."""
 
     here: Int[np.ndarray, " c"]
     there: Int[np.ndarray, " c"]
 
 
 def common_points(snapshot: Snapshot, other: Snapshot) -> Common:
-    """The points (images first, then texts) of two snapshots that are of the same items."""
+    """Return the points (images first, then texts) of two snapshots that are of the same items."""
     _, here, there = np.intersect1d(
         np.asarray(snapshot.items.id).astype(str),
         np.asarray(other.items.id).astype(str),
@@ -56,7 +56,7 @@ def common_points(snapshot: Snapshot, other: Snapshot) -> Common:
 def start_at(
     vectors: Float[np.ndarray, "m d"], xy: Float[np.ndarray, "n 2"], common: Common
 ) -> Float[np.ndarray, "m 2"]:
-    """Places to begin at: the common points where `xy` has them, the others among their nearest common ones."""
+    """Return initial positions: common points from `xy`, others near their nearest common ones."""
     start = np.empty((len(vectors), 2), np.float32)
     start[common.here] = xy[common.there]
     others = np.setdiff1d(np.arange(len(vectors)), common.here)
@@ -69,5 +69,5 @@ def start_at(
 def turned_onto(
     points: Float[np.ndarray, "m 2"], xy: Float[np.ndarray, "n 2"], common: Common
 ) -> Float[np.ndarray, "m 2"]:
-    """The points turned, mirrored and moved so that the common ones come nearest to `xy`; sizes are kept."""
+    """Return the points rotated, reflected and moved to fit the common ones to `xy`, without scaling."""
     return procrustes(points[common.here], xy[common.there]).apply(points).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Layouts on disk: computed once for the same vectors and parameters, then found again."""
+"""Layouts on disk, cached by vectors and parameters."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.projection.layout_alignment import FEWEST_COMMON, common_points, start_at, turned_onto
+from trainer.store.layout_files import FOLDER, made_of
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
-from trainer.untrusted.bounded.arrays import load_npy
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.arrays import load_npy, map_npy
 
 VERSION: Final = 2
 """Of how layouts are computed: layouts of another version are not found again."""
@@ -55,7 +57,7 @@ class Layout:
 
 
 def layout(workspace_folder: Path, snapshot_folder: Path, **choices: object) -> Float[np.ndarray, "m 2"]:
-    """The points of `layout_file`, which takes the same arguments: images first, then texts.
+    """Return the points of `layout_file`, which takes the same arguments: images first, then texts.
 
     Raises:
         ProjectError: As `layout_file`.
@@ -77,7 +79,7 @@ def layout_file(
     most: int = MOST_FITTED,
     progress: Progress | None = None,
 ) -> Layout:
-    """The projection of a snapshot; computed once for the same vectors and parameters, then found again.
+    """Return the projection of a snapshot, cached by vectors and parameters.
 
     Args:
         workspace_folder: Layouts are kept in its `layouts`.
@@ -111,7 +113,7 @@ def series(
     onto: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Layout]:
-    """Layouts of the snapshots of a run, each facing the next later one.
+    """Return layouts of a run's snapshots, each aligned to the next later one.
 
     Args:
         workspace_folder: As `layout_file`.
@@ -138,7 +140,7 @@ def _part(progress: Progress, place: int, total: int, share: float, note: str) -
 
 
 def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
-    """Images, then texts, in float32 and of length 1."""
+    """Return images, then texts, in float32, normalized."""
     parts = [np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text) if part is not None]
     vectors = np.concatenate(parts)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -153,7 +155,7 @@ def _layout(
     most: int,
     progress: Progress,
 ) -> Layout:
-    """The layout of `folder`, facing the first of `onto`, which faces the second, and so on."""
+    """Return the layout of `folder`, aligned to the first of `onto`, which is aligned to the second, and so on."""
     chain = (onto,) if isinstance(onto, Path) else tuple(onto or ())
     if placement.method not in fitting.METHODS:
         raise ProjectError(f"Unknown projection {placement.method!r}: choose one of {', '.join(fitting.METHODS)}.")
@@ -162,7 +164,8 @@ def _layout(
         return _imported(workspace_folder, snapshot, placement)
     stem = _stem(workspace_folder, folder, placement, chain, most)
     points_file, facts_file = stem.with_suffix(".npy"), stem.with_suffix(".json")
-    if not (points_file.exists() and facts_file.exists()):
+    facts = _kept_facts(points_file, facts_file, snapshot)
+    if facts is None:
         other = None
         if chain:
             first = lambda share, note: progress(share / 2, f"the map to face first: {note}")  # noqa: E731
@@ -170,9 +173,28 @@ def _layout(
         started = time.perf_counter()
         points, words, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
         facts = _facts(snapshot, placement, words, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
+        facts["of"] = made_of(workspace_folder, (folder, *chain))
         _keep(points_file, facts_file, points, facts)
-    facts = untrusted_files.read_json(facts_file)
     return Layout(points_file, *(facts[name] for name in ("images", "texts", "method", "seconds", "note", "fitted")))
+
+
+def _kept_facts(points_file: Path, facts_file: Path, snapshot: Snapshot) -> dict | None:
+    """Return the facts of the layout on disk; None if there is none, or not one of this snapshot."""
+    try:
+        facts = untrusted_files.read_record(facts_file)
+        m = sum(_counts(snapshot))
+        sound = (
+            (facts["images"], facts["texts"]) == _counts(snapshot)
+            and type(facts["fitted"]) is int
+            and 0 <= facts["fitted"] <= m
+            and isinstance(facts["method"], str)
+            and isinstance(facts["note"], str)
+            and type(facts["seconds"]) in (int, float)
+            and map_npy(points_file, "f").shape == (m, 2)
+        )
+    except (OSError, ValueError, KeyError, Unreadable):
+        return None
+    return facts if sound else None
 
 
 def _compute(
@@ -183,7 +205,7 @@ def _compute(
     most: int,
     progress: Progress,
 ) -> tuple[Float[np.ndarray, "m 2"], str, int]:
-    """Places, what to say about the other layout, and how many points were fitted."""
+    """Return positions, a note about the other layout, and how many points were fitted."""
     vectors = unit_rows(snapshot)
     if other is None:
         fitted = fitting.fit(vectors, placement, progress, most=most)
@@ -215,8 +237,9 @@ def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacem
             f"({images:,} images, then {texts:,} texts): they do not belong together."
         )
     digest = hashlib.sha256(np.ascontiguousarray(points)).hexdigest()[:32]
-    kept = workspace_folder / "layouts" / f"{digest}.npy"
+    kept = workspace_folder / FOLDER / f"{digest}.npy"
     facts = _facts(snapshot, placement, f"coordinates of {name}, shown as they are", len(points)) | {"seconds": 0.0}
+    facts["of"] = made_of(workspace_folder, (snapshot.folder,))
     _keep(kept, kept.with_suffix(".json"), points, facts)
     return Layout(kept, images, texts, "file", 0.0, facts["note"], len(points))
 
@@ -227,14 +250,14 @@ def _stem(workspace_folder: Path, folder: Path, placement: PointPlacement, chain
         key["most"] = most
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode())
     digest.update(content(folder).encode())
-    return workspace_folder / "layouts" / digest.hexdigest()[:32]
+    return workspace_folder / FOLDER / digest.hexdigest()[:32]
 
 
 _CONTENTS: Final[dict[tuple[str, int, int], str]] = {}
 
 
 def content(folder: Path) -> str:
-    """A digest of a snapshot's vectors; a file that has not changed is read once a process."""
+    """Return a digest of a snapshot's vectors, cached per process for unchanged files."""
     digest = hashlib.sha256()
     for name in ("image.npy", "text.npy"):
         file = Path(folder) / name

@@ -1,4 +1,4 @@
-"""Exact nearest neighbors, by tiles of matrix products: what umap-learn would search for approximately.
+"""Exact nearest neighbors by tiled matrix products, where umap-learn would approximate.
 
 Half of numpy's time went into partitioning each line of cosines; torch's `topk` takes a tenth of that, so that what
 remains is the matrix product itself, on all cores or on a GPU.
@@ -29,7 +29,7 @@ def nearest(
     among: Float[np.ndarray, "n d"] | None = None,
     metric: str = "cosine",
 ) -> tuple[Int[np.ndarray, "m k"], Float[np.ndarray, "m k"]]:
-    """The `k` nearest rows of each row and their distances, nearest first; exact in float32.
+    """Return each row's `k` nearest rows and their distances, nearest first; exact in float32.
 
     Args:
         vectors: Rows of unit length.
@@ -60,7 +60,7 @@ def nearest(
 
 
 def _best(cosine: torch.Tensor, k: int, *, own: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest of each line; `own` is the column of the first line's own row, None if the rows are others."""
+    """Return the largest of each line; `own` is the column of the first line's own row, None if rows are others."""
     if own is not None:
         # Twins may tie with the row itself; umap takes the first column to be the point.
         cosine.diagonal(offset=own).fill_(2.0)

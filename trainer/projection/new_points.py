@@ -1,4 +1,4 @@
-"""Where a dropped image or a typed sentence stands in a map that is there."""
+"""Place a dropped image or a typed sentence in an existing map."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 def place_new(
     snapshot_folder: Path, layout: Layout, vectors: Float[np.ndarray, "q d"], *, images: bool = True
 ) -> Float[np.ndarray, "q 2"]:
-    """Where new vectors stand in `layout`, which stays as it is.
+    """Return positions of new vectors in `layout`, which stays unchanged.
 
     PCA: the projection on the same axes. Any other method: the weighted middle of the nearest points of the same
     modality (`trainer.analysis.out_of_sample_placement`); between images and texts there is a gap, and a new image

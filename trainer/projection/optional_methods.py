@@ -1,4 +1,4 @@
-"""t-SNE and PaCMAP: optional, because most people need neither and both bring compiled libraries."""
+"""t-SNE and PaCMAP, which are optional because both need compiled libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVERY: Final = 10
 
 
 class MissingExtra(UserError):
-    """An optional library is not installed; the message says how to get it."""
+    """An optional library is not installed; the message says how to install it."""
 
 
 def tsne_layout(
@@ -35,7 +35,7 @@ def tsne_layout(
     metric: str = "cosine",
     start: Float[np.ndarray, "m 2"] | None = None,
 ) -> Float[np.ndarray, "m 2"]:
-    """t-SNE of unit rows by openTSNE from exact neighbors, begun at the PCA or at an earlier layout.
+    """Return t-SNE of unit rows by openTSNE from exact neighbors, initialized by PCA or an earlier layout.
 
     van der Maaten & Hinton, Visualizing Data using t-SNE, JMLR 9, 2008; Policar, Strazar, Zupan, openTSNE, 2024,
     https://doi.org/10.18637/jss.v109.i03
@@ -83,7 +83,7 @@ def pacmap_layout(
     progress: Progress,
     start: Float[np.ndarray, "m 2"] | None = None,
 ) -> Float[np.ndarray, "m 2"]:
-    """PaCMAP of unit rows by Euclidean distance, begun at the PCA or at an earlier layout.
+    """Return PaCMAP of unit rows by Euclidean distance, initialized by PCA or an earlier layout.
 
     Wang, Huang, Rudin, Shaposhnik, Understanding How Dimension Reduction Tools Work, JMLR 22, 2021. The library tells
     no progress.

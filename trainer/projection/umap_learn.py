@@ -1,4 +1,4 @@
-"""UMAP in seconds instead of half a minute: exact neighbors are given to it, its machine code is kept.
+"""Fast UMAP, in seconds instead of half a minute: with exact neighbors and cached machine code.
 
 umap-learn spends most of a fresh process compiling its neighbor search. With neighbors from plain matrix products
 it is never needed, and its other kernels keep their machine code in the user's cache folder.
@@ -37,7 +37,7 @@ def umap_layout(
     metric: str = "cosine",
     start: Float[np.ndarray, "m 2"] | None = None,
 ) -> Float[np.ndarray, "m 2"]:
-    """UMAP of unit rows from exact neighbors; begun at the PCA, or at an earlier layout of the same rows.
+    """Return UMAP of unit rows from exact neighbors, initialized by PCA or an earlier layout of the same rows.
 
     McInnes, Healy, Melville, UMAP: Uniform Manifold Approximation and Projection, 2018,
     https://arxiv.org/abs/1802.03426
@@ -70,7 +70,7 @@ def umap_layout(
 
 
 def _arranged(umap: ModuleType, model: Any, start: np.ndarray, seed: int, bar: dict) -> Float[np.ndarray, "m 2"]:
-    """The layout of a fitted graph, begun at `start` as it is.
+    """Return the layout of a fitted graph, initialized with `start`.
 
     umap-learn itself would first stretch each axis of `start` to a length of 10, and then find the old shape again:
     a copy of the same vectors moved by .44 of the picture's radius.
@@ -101,7 +101,7 @@ def _arranged(umap: ModuleType, model: Any, start: np.ndarray, seed: int, bar: d
 
 
 def load_umap() -> ModuleType:
-    """umap-learn with the machine code of its kernels kept between processes (RENDERING 7: 32 s becomes 5 s)."""
+    """Import umap-learn with machine code cached between processes, which takes 5 s instead of 32 s."""
     import platformdirs
 
     folder = Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "numba"
@@ -121,14 +121,14 @@ def load_umap() -> ModuleType:
 
 
 def warm_up() -> None:
-    """Compiles, or loads from the cache, everything a first UMAP needs, by projecting a few points."""
+    """Compile, or load from the cache, everything a first UMAP needs, by projecting a few points."""
     vectors = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     umap_layout(vectors, neighbors=8, min_dist=0.1, seed=0, progress=silent)
 
 
 class _EpochReporter:
-    """A file to tqdm, which writes "12/500" to it; whatever the progress function raises ends the fit."""
+    """A file for tqdm, which writes "12/500" to it; an exception from the progress function ends the fit."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -140,11 +140,11 @@ class _EpochReporter:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because nothing is buffered."""
 
 
 def _spread(start: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "m 2"]:
-    """Finite places with some extent: umap divides by it, and equal places would never come apart."""
+    """Return finite positions with nonzero extent, because UMAP divides by it and never separates equal ones."""
     start = np.nan_to_num(np.asarray(start, np.float32))
     extent = float(np.ptp(start, axis=0).max()) if len(start) else 0.0
     noise = np.random.default_rng(0).normal(scale=max(extent, 1.0) * 1e-4, size=start.shape)

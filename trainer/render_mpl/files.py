@@ -1,4 +1,4 @@
-"""Figures and their numbers as files: SVG, PDF, PNG, CSV and Parquet, whole or not at all, each saying its maker.
+"""Figures and their numbers as files: SVG, PDF, PNG, CSV and Parquet, written atomically, with their command.
 
 A CSV is inert in spreadsheets: a text (headings too) that begins with `=`, `+`, `-`, `@` or a tab, half or full width,
 gets an apostrophe before it. Parquet keeps texts as they are: its columns have types, nothing in them is a formula.
@@ -11,18 +11,25 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.charts.panel_tables import as_latex, as_markdown
 from trainer.errors import UserError
 from trainer.render_mpl.style import in_style
 from trainer.store import write_atomically
 from trainer.untrusted.escaping import cell
+from trainer.untrusted.files import encodable, is_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from trainer.charts.marks import Panel
+
 SUFFIXES: Final = (".svg", ".pdf", ".png", ".csv", ".parquet")
+TABLES: Final = (".md", ".tex")
+"""Endings of files that hold the tables of a panel."""
 NUMBERS: Final = (".csv", ".parquet")
 """Endings of files that hold a figure's numbers."""
 
@@ -40,7 +47,7 @@ class NumberRows:
 
 
 def check_suffixes(files: Iterable[Path]) -> None:
-    """Passes if every file has an ending we write; to be called before anything slow.
+    """Check that every file has a supported suffix; to be called before anything slow.
 
     Raises:
         FigureError: Names the file and the endings there are.
@@ -57,8 +64,9 @@ def write_figure(
     rows: Callable[[], NumberRows],
     command: str,
     title: str = "",
+    panel: Callable[[], Panel] | None = None,
 ) -> None:
-    """Writes the figure, and for `.csv` its numbers, to every file, whose ending decides the format.
+    """Write the figure, and for `.csv` its numbers, to every file in the format of its suffix.
 
     Args:
         files: Where to; folders that are missing are made.
@@ -66,31 +74,35 @@ def write_figure(
         rows: Gives the numbers; called only if a file needs them.
         command: What makes this figure; kept in the metadata of SVG, PDF and PNG (a CSV has no place for it).
         title: Kept in the metadata.
+        panel: Gives the panel whose tables `.md` and `.tex` hold.
 
     Raises:
         FigureError: An ending we do not write, or a place that cannot be written.
     """
-    check_suffixes(files)
-    drawn = figure() if any(file.suffix.lower() not in NUMBERS for file in files) else None
+    check_suffixes(file for file in files if panel is None or file.suffix.lower() not in TABLES)
+    drawn = figure() if any(file.suffix.lower() not in (*NUMBERS, *TABLES) for file in files) else None
     for file in files:
         if file.suffix.lower() == ".csv":
             _write(file, lambda draft: write_csv(draft, rows()))
         elif file.suffix.lower() == ".parquet":
             _write(file, lambda draft: write_parquet(draft, rows(), command=command))
+        elif panel is not None and file.suffix.lower() in TABLES:
+            made = (as_latex if file.suffix.lower() == ".tex" else as_markdown)(panel())
+            _write(file, partial(_write_text, made))
         else:
             _write(file, lambda draft: _save(drawn, draft, command=command, title=title))
 
 
 def write_csv(path: Path, table: NumberRows) -> None:
-    """A CSV in UTF-8. Texts that a spreadsheet would run as a formula get an apostrophe; numbers stay numbers."""
-    with path.open("w", encoding="utf-8", newline="") as file:
+    """Write a UTF-8 CSV; texts that spreadsheets would run as formulas get an apostrophe, numbers do not."""
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([cell(name) for name in table.header])
         writer.writerows([cell(value) for value in row] for row in table.rows)
 
 
 def write_parquet(path: Path, table: NumberRows, *, command: str = "") -> None:
-    """The same rows with types: a column of whole numbers, of numbers, or of texts; what made it in the metadata.
+    """Write the rows with typed columns of integers, floats or texts, and the command in the metadata.
 
     A column with both has its numbers under its own name and its texts under `NAME_text` (`NAME_text_text` and so on
     where that is a column of its own).
@@ -126,12 +138,14 @@ def _typed(values: Sequence[Any]) -> Any:
         return pa.array(plain, pa.int64())
     if kinds <= {int, float, bool}:
         return pa.array([None if value is None else float(value) for value in plain], pa.float64())
-    return pa.array([None if value is None else str(value) for value in plain], pa.string())
+    return pa.array([None if value is None else encodable(str(value)) for value in plain], pa.string())
 
 
 def json_text(values: Any, *, indent: int | None = None) -> str:
-    """`values` as strict JSON: numbers that are not finite become null, which every reader takes."""
-    return json.dumps(_strict(values), ensure_ascii=False, indent=indent, allow_nan=False)
+    """Return `values` as strict JSON; non-finite numbers become null."""
+    text = json.dumps(_strict(values), ensure_ascii=False, indent=indent, allow_nan=False)
+    # Names of files may hold bytes that are no UTF-8; JSON can spell them.
+    return text if is_text(text) else json.dumps(_strict(values), indent=indent, allow_nan=False)
 
 
 def _strict(values: Any) -> Any:
@@ -152,6 +166,10 @@ def _save(figure: Figure, path: Path, *, command: str, title: str) -> None:
         ".png": {"Title": title, "Software": maker, "Description": command},
     }[suffix]
     figure.savefig(path, format=suffix[1:], metadata=metadata)
+
+
+def _write_text(text: str, draft: Path) -> None:
+    draft.write_text(text, encoding="utf-8")
 
 
 def _write(file: Path, write: Callable[[Path], None]) -> None:

@@ -1,4 +1,4 @@
-"""Frames as a film: GIF and animated PNG by Pillow, MP4 by ffmpeg where there is one, or one picture a frame."""
+"""Frames as a film: GIF and animated PNG by Pillow, MP4 by ffmpeg if available, or one image per frame."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_FFMPEG: Final = (
 
 @dataclass(frozen=True)
 class FilmFrame:
-    """One picture of a film, how long it stands, and its name as a file of its own (empty: it is on the way only)."""
+    """One frame of a film, its duration, and its file name (empty for intermediate frames)."""
 
     pixels: UInt8[np.ndarray, "h w 3"]
     milliseconds: int
@@ -35,7 +35,7 @@ class FilmFrame:
 
 
 def check_film(file: Path) -> None:
-    """Passes if a film of this ending can be written here; to be called before anything slow.
+    """Check that a film with this suffix can be written here; to be called before anything slow.
 
     Raises:
         FigureError: Another ending, or no ffmpeg.
@@ -47,7 +47,7 @@ def check_film(file: Path) -> None:
 
 
 def ffmpeg() -> str:
-    """The program: that of imageio-ffmpeg, else the one on the PATH.
+    """Return the ffmpeg program: that of imageio-ffmpeg, else the one on the PATH.
 
     Raises:
         FigureError: There is none.
@@ -64,7 +64,7 @@ def ffmpeg() -> str:
 
 
 def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: str = "") -> None:
-    """Writes the film whole or not at all; its metadata say what made it.
+    """Write the film atomically, with its command in the metadata.
 
     Raises:
         FigureError: An ending we do not write, no ffmpeg, or a place that cannot be written.
@@ -79,7 +79,7 @@ def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: 
 
 
 def write_frames(folder: Path, frames: Iterable[FilmFrame]) -> list[Path]:
-    """Writes every frame that has a name as a PNG into `folder`; the files in their order.
+    """Write every named frame as a PNG into `folder`; return the files in order.
 
     Raises:
         FigureError: A place that cannot be written.

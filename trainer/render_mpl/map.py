@@ -1,4 +1,4 @@
-"""Embedding maps on paper: images as discs, texts as diamonds, runs side by side."""
+"""Figures of embedding maps: images as discs, texts as diamonds, runs side by side."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _METHODS: Final = {
 
 @in_style
 def draw(charts: Sequence[MapChart]) -> Figure:
-    """The maps of one or several runs, each with its own axes, under one legend."""
+    """Draw the maps of one or several runs, each with its own axes, with a common legend."""
     charts = _in_one_legend(charts)
     columns = min(2, len(charts))
     lines = -(-len(charts) // columns)
@@ -67,7 +67,7 @@ def draw(charts: Sequence[MapChart]) -> Figure:
 
 
 def rows(charts: Sequence[MapChart]) -> NumberRows:
-    """Every point: run, pair, modality, class or number, coordinates, caption and path."""
+    """Return every point: run, pair, modality, class or number, coordinates, caption and path."""
     header = ("run", "name", "step", "dataset", "split", "method", "pair", "modality", "class", "x", "y")
     lit = ("in color",) if any(chart.lit is not None for chart in charts) else ()
     return NumberRows((*header, *lit, "caption", "path"), _rows(charts, with_lit=bool(lit)))
@@ -89,7 +89,7 @@ def _value(chart: MapChart, pair: int) -> str | float:
 
 
 def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
-    """The charts with the classes of all, so that a class has one color in maps of different data too."""
+    """Return the charts with all classes, so that a class has one color even in maps of different data."""
     names = sorted({name for chart in charts for name in chart.classes})
     place = {name: i for i, name in enumerate(names)}
     if len({chart.classes for chart in charts}) == 1:
@@ -105,7 +105,7 @@ def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
 def _color_bars(
     figure: Figure, axes: Sequence[Axes], norms: Sequence[Normalize | None], charts: Sequence[MapChart]
 ) -> None:
-    """One bar for all maps, or one beside each whose scale is its own."""
+    """Draw one color bar for all maps, or one next to each map with its own scale."""
     from matplotlib.cm import ScalarMappable
 
     own = any(chart.own_scale for chart in charts)
@@ -156,7 +156,7 @@ def _of_variance(chart: MapChart, axis: int) -> str:
 
 
 def _clearness(chart: MapChart) -> tuple[Any, Any]:
-    """Opacity of the images and of the texts; in space what is farther away is paler."""
+    """Return the opacity of the images and of the texts; in 3-D, distant ones are paler."""
     if chart.near is None:
         return 0.7, 0.7
     low, high = float(np.nanmin(chart.near)), float(np.nanmax(chart.near))
@@ -209,7 +209,7 @@ def _note(charts: Sequence[MapChart]) -> str:
 
 
 def _in_lines(note: str, most: int) -> str:
-    """The sentences in lines of at most `most` letters where they fit: what is longer than the figure is cut off."""
+    """Wrap sentences to lines of at most `most` characters, because longer ones would be cut off."""
     lines = [""]
     for sentence in note.split(". "):
         joined = f"{lines[-1]}. {sentence}" if lines[-1] else sentence

@@ -1,4 +1,4 @@
-"""The similarity matrix on paper: a heat map a run, each with its own scale of colors."""
+"""Figures of the similarity matrix: one heat map per run, each with its own color scale."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_WORDS = 24
 
 @in_style
 def draw(chart: MatrixChart) -> Figure:
-    """Images down, texts to the right; captions where every cell is one cosine and there is room."""
+    """Draw images in rows, texts in columns, with captions if every cell is one cosine and there is space."""
     columns = min(2, len(chart.runs))
     lines = -(-len(chart.runs) // columns)
     named = len(chart.runs[0].tile.rows) <= MOST_WORDS and chart.runs[0].tile.single
@@ -51,7 +51,7 @@ def draw(chart: MatrixChart) -> Figure:
 
 
 def rows(chart: MatrixChart) -> NumberRows:
-    """Every cell of the picture: the places of the order it spans, and its mean cosine."""
+    """Return every cell of the image: its range of the order, and its mean cosine."""
     header = ("run", "name", "step", "dataset", "split", "row_from", "row_to", "column_from", "column_to", "images")
     return NumberRows((*header, "texts", "mean_cosine"), _rows(chart))
 

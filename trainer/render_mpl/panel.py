@@ -1,7 +1,8 @@
-"""A panel of `trainer.charts.marks` on paper, row by row."""
+"""Draw a panel of `trainer.charts.marks` with matplotlib, row by row."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,7 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
+from trainer.render_mpl.text_fitting import shortened
 from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines
 
 if TYPE_CHECKING:
@@ -28,9 +30,14 @@ if TYPE_CHECKING:
 CAPTION_LETTERS: Final = 15
 MOST_PICTURES: Final = 12
 COLUMN_IN: Final = 0.75
-COLUMN_LETTERS: Final = 14
+LETTER_IN: Final = 0.056
 LINE_IN: Final = 0.19
-"""Of a table of numbers: a column, the letters of a line of its name, and a line."""
+"""Of a table of numbers: a column at least, a letter, and a line."""
+HEAD_PT: Final = (7, 6)
+"""Size of the names of up to four columns, and of more."""
+LEAST_LETTERS: Final = 6
+LYING_IN: Final = 0.22
+"""Of a category whose bars lie."""
 MOST_COLUMNS: Final = 12
 """Of shaded tables next to each other, their names included."""
 MOST_BESIDE: Final = 3
@@ -39,7 +46,7 @@ MOST_BESIDE: Final = 3
 
 @in_style
 def draw(panel: Panel) -> Figure:
-    """The figure of the panel."""
+    """Draw the panel."""
     lines = list(_lines(panel))
     heights = [max(_height(mark, len(row)) for mark in row) for row in lines]
     head = [panel.title, *(line for part in panel.head for line in broken(part.split(" "), " ")), *panel.warnings]
@@ -57,7 +64,7 @@ def draw(panel: Panel) -> Figure:
 
 
 def _lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
-    """The rows of the panel; tables that are too wide to stand next to each other, one under the other."""
+    """Yield the rows of the panel, stacking tables that are too wide to be side by side."""
     for row in panel.rows:
         if sum(_columns(mark) for mark in row) > MOST_COLUMNS:
             yield from ((mark,) for mark in row)
@@ -82,11 +89,17 @@ def _fitting(tables: list[NumberTable]) -> Iterator[tuple[Mark, ...]]:
 
 
 def _table_width(table: NumberTable) -> float:
-    return _names_width(table) + COLUMN_IN * len(table.columns) + 0.2
+    return _names_width(table) + _column_width(table) * len(table.columns) + 0.2
+
+
+def _column_width(table: NumberTable) -> float:
+    """Return the width of a column of numbers; texts may be wider."""
+    texts = [value for line in table.lines for value in line.values if isinstance(value, str)]
+    return max(COLUMN_IN, 0.15 + LETTER_IN * max(map(len, texts), default=0))
 
 
 def _names_width(table: NumberTable) -> float:
-    return 0.1 + 0.056 * max((len(line.words) for line in table.lines), default=0)
+    return 0.1 + LETTER_IN * max((len(line.words) for line in table.lines if line.values), default=0)
 
 
 def _height(mark: Mark, beside: int) -> float:
@@ -95,19 +108,29 @@ def _height(mark: Mark, beside: int) -> float:
     if isinstance(mark, ImageRow):
         return 1.75 if mark.cells else 0.85
     if isinstance(mark, NumberTable):
-        return 0.5 + LINE_IN * (len(mark.lines) + _heads(mark))
+        return 0.5 + LINE_IN * (len(mark.lines) + max(map(len, _heads(mark, PAGE_IN / beside)), default=1))
     if isinstance(mark, XYPlot):
-        return 2.7 + 0.15 * max(0, legend_lines(mark, _legend_columns(beside)) - 3)
-    return 2.7
+        least = max(2.7, 0.9 + LYING_IN * len(mark.names) * max(1.3, len(mark.bars) / 1.5)) if mark.lying else 2.7
+        return least + 0.15 * max(0, legend_lines(mark, _legend_columns(beside)) - 3)
+    return 4.4 if mark.named else 2.7
 
 
 def _legend_columns(beside: int) -> int:
     return {1: 4, 2: 2}.get(beside, 1)
 
 
-def _heads(table: NumberTable) -> int:
-    """Lines of the longest name of a column."""
-    return max((len(broken(name.split(" "), " ", COLUMN_LETTERS)) for name in table.columns), default=1)
+def _heads(table: NumberTable, wide: float) -> list[list[str]]:
+    """Return the lines of each column's name, as wide as its numbers."""
+    _, step = _column_places(table, wide)
+    letter = HEAD_PT[len(table.columns) > 4] / 7 * LETTER_IN
+    most = max(LEAST_LETTERS, int((step * wide - letter) / letter))
+    return [head_lines(name, most) for name in table.columns]
+
+
+def _column_places(table: NumberTable, wide: float) -> tuple[float, float]:
+    """Return where the first column begins and how far it is to the next, as shares of the width in inches."""
+    left = min(0.6, _names_width(table) / wide)
+    return left, min((1 - left) / len(table.columns), 1.1 * _column_width(table) / wide)
 
 
 def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int, high: float) -> None:
@@ -141,9 +164,21 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
     axes.set_ylabel(grid.y_label)
     axes.set_xticks([at for at, _ in grid.x_ticks], [words for _, words in grid.x_ticks])
     axes.set_yticks([])
+    if grid.named:
+        _name_cells(axes, grid)
     if np.isfinite(grid.cursor):
         axes.axvline(grid.cursor, color="white", linewidth=0.8, linestyle=(0, (4, 3)))
     heading(axes, grid.title, grid.note)
+
+
+def _name_cells(axes: Axes, grid: HeatMap) -> None:
+    axes.set_aspect("equal")
+    axes.set_yticks([at for at, _ in grid.y_ticks], [words for _, words in grid.y_ticks])
+    axes.tick_params("x", rotation=90)
+    axes.tick_params(length=0, labelsize=min(6.0, 180 / max(grid.values.shape)))
+    for place in grid.dividers:
+        axes.axhline(place - 0.5, color="white", linewidth=1.2)
+        axes.axvline(place - 0.5, color="white", linewidth=1.2)
 
 
 def _draw_images(axes: Axes, strip: ImageRow) -> None:
@@ -175,7 +210,7 @@ def _draw_image(axes: Axes, place: int, cell: RowImage) -> None:
 
 
 def _picture(path: str) -> np.ndarray | None:
-    """Its middle in 128 pixels; None where it is not there any more or cannot be read."""
+    """Return its center square in 128 pixels; None if it is missing or unreadable."""
     from trainer.images import HelperError, read_pictures
 
     try:
@@ -188,28 +223,40 @@ def _picture(path: str) -> np.ndarray | None:
 def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) -> None:
     heading(axes, mark.title, mark.note)
     axes.set_axis_off()
-    heads = _heads(mark)
+    names = _heads(mark, wide)
+    heads = max(map(len, names), default=1)
     axes.set_xlim(0, 1)
     # Lines are as far apart next to a taller mark as they are alone.
     axes.set_ylim(max(len(mark.lines) + heads, (high - 0.5) / LINE_IN), 0)
-    left, n = min(0.6, _names_width(mark) / wide), len(mark.columns)
-    step = min((1 - left) / n, 1.1 * COLUMN_IN / wide)
-    at = [left + step * (column + 1) for column in range(n)]
-    for column, name in enumerate(mark.columns):
+    left, step = _column_places(mark, wide)
+    at = [left + step * (column + 1) for column in range(len(names))]
+    for column, lines in enumerate(names):
         swatch = TONES[run_tone(column)] if mark.badges else QUIET
-        words = "\n".join(broken(name.split(" "), " ", COLUMN_LETTERS))
-        style: dict[str, Any] = {"ha": "right", "va": "bottom", "color": swatch, "linespacing": 1.1}
-        axes.text(at[column], heads - 0.1, words, fontsize=7 if n <= 4 else 6, **style)
+        style: dict[str, Any] = {"ha": "right", "va": "bottom", "color": swatch, "linespacing": 1.1, "label": "column"}
+        axes.text(at[column], heads - 0.1, "\n".join(lines), fontsize=HEAD_PT[len(names) > 4], **style)
     for row, line in enumerate(mark.lines, start=heads):
         plain: dict[str, Any] = {"va": "center", "fontsize": 7, "color": INK}
-        axes.text(0, row + 0.5, line.words, **plain)
-        for column in range(n):
-            weight = 600 if line.strong else 400
+        axes.text(0, row + 0.5, line.words, fontweight=400 if line.values else 600, **plain)
+        for column in range(len(line.values)):
+            weight = 600 if line.strong or column in line.best else 400
             axes.text(at[column], row + 0.5, line.text(column), ha="right", fontweight=weight, **plain)
 
 
+def head_lines(name: str, most: int) -> list[str]:
+    """Break a column name after spaces, hyphens, underscores and slashes; a longer part loses its middle.
+
+    Names of folders and files have no spaces.
+    """
+    lines = [""]
+    for part in re.findall(r"[^ _/-]+[ _/-]*|[ _/-]+", name) or [""]:
+        if lines[-1] and len((lines[-1] + part).rstrip()) > most:
+            lines.append("")
+        lines[-1] += part if lines[-1] else shortened(part, lambda text: len(text.rstrip()) <= most)
+    return [line.rstrip() for line in lines]
+
+
 def broken(parts: list[str], between: str, most: int = 132) -> list[str]:
-    """The parts in lines of at most about `most` letters, no part broken."""
+    """Wrap the parts to lines of at most about `most` characters, without breaking a part."""
     lines = [parts[0]]
     for part in parts[1:]:
         if len(lines[-1]) + len(between) + len(part) > most:
@@ -220,7 +267,7 @@ def broken(parts: list[str], between: str, most: int = 132) -> list[str]:
 
 
 def draw_table(axes: Axes, table: ShadedTable) -> None:
-    """The shaded cells with their names."""
+    """Draw the shaded cells with their names."""
     axes.set_title(table.title)
     axes.set_axis_off()
     columns = len(table.columns) + bool(table.right)

@@ -1,4 +1,4 @@
-"""The colors of points on paper: classes, places on a scale, or towards the run that a number speaks for."""
+"""Point colors in figures: classes, values on a scale, or tints of the run that a number favors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCALE: Final = "viridis"
 
 
 class Colored(Protocol):
-    """What pairs are colored by; as in `trainer.charts.map.MapChart`."""
+    """The colors of pairs, as in `trainer.charts.map.MapChart`."""
 
     color: str
     classes: tuple[str, ...]
@@ -31,7 +31,7 @@ class Colored(Protocol):
 
 
 def scales_of(charts: Sequence[Colored]) -> list[Normalize | None]:
-    """The scale of each map: one for all, so that a color means the same number, unless each has its own."""
+    """Return the scale of each map: a common one, unless each has its own."""
     from matplotlib.colors import Normalize
 
     def scale(of: Sequence[Colored]) -> Normalize | None:
@@ -48,7 +48,7 @@ def scales_of(charts: Sequence[Colored]) -> list[Normalize | None]:
 
 
 def colors_of_pairs(chart: Colored, norm: Normalize | None, plain: str) -> Any:
-    """What colors each pair: a place on the scale (gray for a missing number), a class, or the modality."""
+    """Return the color values of pairs: on the scale (gray if missing), by class, or by modality."""
     if chart.numbers is not None and norm is not None:
         scale = color_map_of(chart).with_extremes(bad=QUIET if not chart.better else HAIRLINE)
         missing = ~np.isfinite(chart.numbers)
@@ -60,7 +60,7 @@ def colors_of_pairs(chart: Colored, norm: Normalize | None, plain: str) -> Any:
 
 
 def color_map_of(chart: Colored) -> Colormap:
-    """From least to greatest; or around zero, towards the color of the run that the numbers speak for."""
+    """Return a color map from low to high, or diverging around zero toward the color of the favored run."""
     import matplotlib
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -71,7 +71,7 @@ def color_map_of(chart: Colored) -> Colormap:
 
 
 def colors_of_classes(chart: Colored) -> list[str]:
-    """Of each class: a run's color where only that run is right, along a scale where they have an order."""
+    """Return the color of each class: a run's color if only that run is correct, or a scale if ordered."""
     if chart.color == AGREEMENT:
         return [class_colors(4)[i] for i in (2, 0, 1, 3)]
     if chart.ordered:

@@ -1,4 +1,4 @@
-"""What each run sees in some pictures, on paper: the picture, and a panel of horizontal bars a run beside it."""
+"""Figures of predictions: each image with a panel of horizontal bars per run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROW_IN: Final = 0.19
 
 @dataclass(frozen=True)
 class RunPredictions:
-    """What one run says of every image.
+    """One run's predictions of every image.
 
     Attributes:
         index: Place of the run among those asked for; decides its color.
@@ -51,7 +51,7 @@ class RunPredictions:
 
 @dataclass(frozen=True)
 class Predictions:
-    """The answers of several runs to the same images, labels and templates.
+    """Predictions of several runs for the same images, labels and templates.
 
     Attributes:
         unreadable: Path -> why it could not be read; not among `images`.
@@ -68,7 +68,7 @@ class Predictions:
 
 @in_style
 def draw(shown: Predictions) -> Figure:
-    """The figure: one line an image, the labels with the largest mean probability on top."""
+    """Draw one row per image, with labels by descending mean probability."""
     images = shown.images[:MOST_IMAGES]
     bars = min(len(shown.labels), MOST_LABELS)
     height = max(1.25, bars * _ROW_IN + 0.35)
@@ -92,7 +92,7 @@ def draw(shown: Predictions) -> Figure:
 
 
 def rows(shown: Predictions) -> NumberRows:
-    """One row an image, run and label; unreadable images are named at the end."""
+    """Return one row per image, run and label; unreadable images are listed at the end."""
     header = (
         "image",
         "run",

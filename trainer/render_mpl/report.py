@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: figures, the comparison table, what differs between the runs."""
+"""A report as one self-contained HTML file: figures, the comparison table, and differences of the runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.charts import objective_label
-from trainer.charts.comparison import Comparison, ComparisonRow
-from trainer.render_mpl.comparison import INTERVAL_NOTE, sections, value_text
+from trainer.charts.comparison import Comparison, ComparisonRow, sections, value_text
 from trainer.render_mpl.style import HAIRLINE, INK, QUIET, run_color
 
 
@@ -55,7 +54,7 @@ class Report:
 MOST_CARRIED: Final = 4_000_000
 """Bytes of a table up to which the page carries it along."""
 
-_STYLE: Final = f"""
+STYLE: Final = f"""
 :root {{ color-scheme: light dark; --ink: {INK}; --quiet: {QUIET}; --line: {HAIRLINE}; --ground: #fff; --well: #f5f6f8;
   --link: #00659e; }}
 @media (prefers-color-scheme: dark) {{ :root {{ --ink: #e7e9ee; --quiet: #a2aab8; --line: #3a404b; --ground: #15171c;
@@ -94,28 +93,32 @@ footer {{ margin: 48px 0 24px; border-top: 1px solid var(--line); padding-top: 1
 }}
 """
 
-_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """The page may load nothing and run nothing, wherever it is opened."""
 
 
 def page(report: Report, folder: Path) -> str:
-    """The page, whole in one file: figures and numbers are taken from their files in `folder` and put into it."""
+    """Return the page as one file, with figures and numbers embedded from their files in `folder`."""
     parts = ['<a class="skip" href="#main">Skip to the numbers</a>', '<main id="main">']
     parts += [f"<h1>{_text(report.title)}</h1>", f'<p class="quiet">{_text(report.made)}</p>']
     parts += ["<h2>Runs</h2>", _facts(report.facts)]
     if report.differences:
         names = [run.name for run in report.table.runs]
         parts += ["<h2>What differs</h2>", _plain_table("What differs", ["Field", *names], report.differences)]
-    parts += ["<h2>Held-out numbers</h2>", _comparison(report.table), f'<p class="quiet">{INTERVAL_NOTE}</p>']
+    parts += [
+        "<h2>Held-out numbers</h2>",
+        _comparison(report.table),
+        f'<p class="quiet">{_text(report.table.notes)}</p>',
+    ]
     parts += [_figure(figure, folder) for figure in report.figures]
     if report.left_out:
         rows = [(name, why) for name, why in report.left_out]
         parts += ["<h2>Left out</h2>", _plain_table("Left out", ["Figure", "Why"], rows)]
     links = [_download(folder / name, name) for name in ("metrics.json", "comparison.csv", "comparison.md")]
     parts.append(f"</main><footer>All numbers: {', '.join(link for link in links if link)}.</footer>")
-    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += f"<title>{_text(report.title)}</title><style>{_STYLE}</style>"
+    head += f"<title>{_text(report.title)}</title><style>{STYLE}</style>"
     body = "\n".join(parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
@@ -134,7 +137,7 @@ def _comparison(table: Comparison) -> str:
     rows = []
     for title, members in sections(table):
         rows.append(f'<th scope="colgroup" colspan="{len(table.runs) + 1}">{_text(title)}</th>')
-        rows += [_heading_cell(_text(row.metric.label)) + _values(row) for row in members]
+        rows += [_heading_cell(_text(row.label)) + _values(row) for row in members]
     names = (f"{_text(run.name)}<br><small>{_text(objective_label(run.objective))}</small>" for run in table.runs)
     found = _table("Held-out numbers", ["Metric", *names], rows)
     return found.replace('<tr><th scope="colgroup"', '<tr class="split"><th scope="colgroup"')
@@ -163,7 +166,7 @@ def _figure(figure: ReportFigure, folder: Path) -> str:
 
 
 def _download(file: Path, words: str) -> str:
-    """A link that holds the file itself; nothing where it is too large to be carried along."""
+    """Return a link that embeds the file; nothing if it is too large."""
     if not file.is_file() or file.stat().st_size > MOST_CARRIED:
         return ""
     data = base64.b64encode(file.read_bytes()).decode()

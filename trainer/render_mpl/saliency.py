@@ -1,4 +1,4 @@
-"""Saliency on paper: the image, each run's map over it, and their difference."""
+"""Figures of saliency: the image, each run's map over it, and their difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @in_style
 def draw(chart: SaliencyChart) -> Figure:
-    """A row of square panels, a scale under each map."""
+    """Draw a row of square panels, with a scale under each map."""
     difference = chart.difference
     panels = 1 + len(chart.runs) + (difference is not None)
     figure = new_figure(1.85 * panels, 2.95)
@@ -52,7 +52,7 @@ def draw(chart: SaliencyChart) -> Figure:
 
 
 def rows(chart: SaliencyChart) -> NumberRows:
-    """One row a run and cell; then the difference."""
+    """Return one row per run and cell; then the difference."""
     header = (
         "run",
         "name",

@@ -1,4 +1,4 @@
-"""How figures look: one place for colors, fonts and line widths."""
+"""The style of figures: colors, fonts and line widths."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from trainer.analysis import palette
 from trainer.catalog import assets_dir
 from trainer.render_mpl.text_fitting import fit_words, mark_heading
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-OKABE_ITO: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A600", "#4D4D4D")
-"""Okabe & Ito, Color Universal Design, 2008, its yellow darkened to be seen on white; runs A and B come first."""
+OKABE_ITO: Final = tuple(color.upper() for color in palette.ON_LIGHT)
+"""The colors of the window on white; runs A and B come first."""
 
 IMAGE_COLOR: Final = OKABE_ITO[2]
 TEXT_COLOR: Final = OKABE_ITO[3]
@@ -87,22 +88,23 @@ _STYLE: Final[dict[str, Any]] = {
 
 
 def run_color(index: int) -> str:
-    """The color of the run in place `index`: A is blue, B is orange, further ones follow Okabe and Ito."""
+    """Return the color of the run at `index`: A is blue, B is orange, further ones follow Okabe and Ito."""
     return OKABE_ITO[index % len(OKABE_ITO)]
 
 
 def class_colors(n: int) -> list[str]:
-    """`n` colors told apart: Okabe and Ito up to 8, Glasbey above (256 differ, then they repeat)."""
+    """Return `n` distinct colors: Okabe and Ito up to 8, Glasbey above (256 distinct ones, then repeated)."""
     if n <= len(OKABE_ITO):
         return list(OKABE_ITO[:n])
     import colorcet
+    from matplotlib.colors import to_hex
 
-    glasbey = colorcet.palette["glasbey_bw_minc_20_maxl_70"]
+    glasbey = palette.told_apart([to_hex(color) for color in colorcet.palette["glasbey_bw_minc_20_maxl_70"]])
     return [glasbey[i % len(glasbey)] for i in range(n)]
 
 
 def in_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """`draw` with the house's fonts and line widths in force while it runs, and only then."""
+    """Wrap `draw` to run with the project's fonts and line widths."""
 
     @wraps(draw)
     def styled(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -115,11 +117,11 @@ def in_style(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 def new_figure(width_in: float, height_in: float) -> Figure:
-    """An empty figure that no window and no global list knows, laid out so that nothing overlaps or is cut."""
+    """Return an empty figure outside pyplot, with a layout that prevents overlap and clipping."""
     from matplotlib.figure import Figure
 
     class Fitted(Figure):
-        """Fits its words to its cells before it is laid out, however it is written."""
+        """A figure that fits its texts to their cells before layout, however it is written."""
 
         fitted = False
 
@@ -133,13 +135,13 @@ def new_figure(width_in: float, height_in: float) -> Figure:
 
 
 def columns_of(names: Sequence[str], most: int = 4) -> int:
-    """How many columns a legend of these names takes on a page: long names take fewer."""
+    """Return the number of legend columns for these names: fewer for long names."""
     longest = max(map(len, names), default=0)
     return max(1, min(len(names), most, 4 if longest <= 24 else 3 if longest <= 34 else 2))
 
 
 def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, above_pt: float = 0) -> None:
-    """A bold title and quiet lines under it, above `axes` at its left; `swatch` colors a small square before it.
+    """Draw a bold title and muted lines above `axes`, left-aligned, with an optional color `swatch`.
 
     Args:
         axes: What is headed.
@@ -163,14 +165,14 @@ def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, ab
 
 
 def footnote(figure: Figure, text: str) -> None:
-    """A quiet line below everything; nothing for an empty text."""
+    """Draw a muted line below everything; nothing for an empty text."""
     if text:
         figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=QUIET)
 
 
 @lru_cache(maxsize=1)
 def _families() -> tuple[str, ...]:
-    """Those of the wanted fonts that this machine has; our own copy of Inter wins over an installed one."""
+    """Return the wanted fonts that are available; the bundled Inter takes precedence over an installed one."""
     import dataclasses
     import logging
 

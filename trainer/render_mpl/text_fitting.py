@@ -1,4 +1,4 @@
-"""Words of a figure keep to the room they have: names are shortened in their middle, sentences are wrapped.
+"""Fit texts of a figure to their space: names are shortened in the middle, sentences are wrapped.
 
 Matplotlib's constrained layout gives way to words: a long name narrows its axes, at last to nothing, and what is wider
 than the page is cut. So words are fitted to the cells of the grid before the layout begins; the rows of the exported
@@ -27,7 +27,7 @@ _HEADING: Final = "heading"
 
 
 def shortened(text: str, fits: Callable[[str], bool]) -> str:
-    """`text`, or the longest form of it that fits, with `…` in its middle: names differ at their ends."""
+    """Return `text`, or its longest fitting form with `…` in the middle, since names differ at their ends."""
     if not text or fits(text):
         return text
     low, high = 2, len(text) - 1
@@ -38,7 +38,7 @@ def shortened(text: str, fits: Callable[[str], bool]) -> str:
 
 
 def wrapped(text: str, fits: Callable[[str], bool]) -> str:
-    """`text` with lines broken at spaces so that each fits; a word that does not is shortened."""
+    """Wrap `text` at spaces so that each line fits; a longer word is shortened."""
     lines: list[str] = []
     for line in text.split("\n"):
         words, held = line.split(" "), ""
@@ -53,7 +53,7 @@ def wrapped(text: str, fits: Callable[[str], bool]) -> str:
 
 
 def mark_heading(text: Text, axes: Axes) -> None:
-    """Has `fit_words` fit this text to its cell, and the layout give it height, but not take width from the axes."""
+    """Let `fit_words` fit this text to its cell, and give it height but no width in the layout."""
     from matplotlib.transforms import Bbox
 
     whole = text.get_tightbbox
@@ -70,7 +70,7 @@ def mark_heading(text: Text, axes: Axes) -> None:
 
 
 def fit_words(figure: Figure) -> None:
-    """Shortens and wraps what is longer than its cell: headings, titles, axis labels, legends and notes."""
+    """Shorten and wrap texts longer than their cells: headings, titles, axis labels, legends and notes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import FigureBase
     from matplotlib.legend import Legend
@@ -85,18 +85,18 @@ def fit_words(figure: Figure) -> None:
             if text is not None:
                 text.set_text(wrapped(text.get_text(), measure.fits(text, page)))
     for legend in figure.findobj(Legend):
-        room = page if legend.axes is None else _cell_pt(legend.axes)[0] - BESIDE_PT
+        room = page if legend.axes is None else _cell_pt(legend.axes)[0] - _beside(legend.axes, measure)
         _fit_legend(legend, room, measure)
 
 
 class _Measure:
-    """How wide a line, or the widest of several, is in the font of a text, in points."""
+    """Measures the width of a line, or the widest of several, in the font of a text, in points."""
 
     def __init__(self, renderer: Any, dpi: float) -> None:
         self._renderer, self._dpi = renderer, dpi
 
     def fits(self, text: Text, room_pt: float) -> Callable[[str], bool]:
-        """Says of a line whether it has room in the font of `text`."""
+        """Return a function that tells whether a line fits in the font of `text`."""
         return lambda line: self(text, line) <= room_pt
 
     def __call__(self, text: Text, line: str) -> float:
@@ -107,12 +107,17 @@ class _Measure:
 
 def _fit_axes(axes: Axes, measure: _Measure) -> None:
     width, height = _cell_pt(axes)
-    width -= max([BESIDE_PT, *(measure(label, label.get_text()) + 2 * AROUND_PT for label in axes.get_yticklabels())])
+    width -= _beside(axes, measure)
     for text in _headings(axes):
         room = width - (text.get_position()[0] if hasattr(text, "xyann") else 0)
         text.set_text(shortened(text.get_text(), measure.fits(text, room)))
     for label, room in ((axes.xaxis.label, width), (axes.yaxis.label, height - 4 * AROUND_PT)):
         label.set_text(wrapped(label.get_text(), measure.fits(label, room)))
+
+
+def _beside(axes: Axes, measure: _Measure) -> float:
+    """Return the width to the left of the axes, which long names of categories may widen."""
+    return max([BESIDE_PT, *(measure(label, label.get_text()) + 2 * AROUND_PT for label in axes.get_yticklabels())])
 
 
 def _headings(axes: Axes) -> Iterator[Text]:
@@ -136,7 +141,7 @@ def _fit_legend(legend: Legend, room_pt: float, measure: _Measure) -> None:
 
 
 def _widest(widths: Sequence[float], room: float) -> float:
-    """The width that no column may pass so that all of them take `room`: narrow ones leave theirs to the others."""
+    """Return the maximum column width with which all of them take `room`; narrow ones leave space to others."""
     left, wide = room, sorted(widths)
     for place, width in enumerate(wide):
         if width > left / (len(wide) - place):
@@ -146,7 +151,7 @@ def _widest(widths: Sequence[float], room: float) -> float:
 
 
 def _cell_pt(axes: Axes) -> tuple[float, float]:
-    """Width and height of the cell of the grid that holds `axes`, in points; of the whole part without a grid."""
+    """Return width and height of the grid cell of `axes`, in points; of the whole figure without a grid."""
     part = axes.get_figure(root=False)
     assert part is not None
     box = part.bbox

@@ -1,4 +1,4 @@
-"""The geometry timeline on paper and as a film: maps in one frame, curves with the time cursor."""
+"""The geometry timeline as figure and film: maps in one frame, curves with the time cursor."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
+from trainer.charts.marks import dash_of, run_tone
 from trainer.charts.pair_colors import CHANGED, COMPUTED, MODALITY
 from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import (
@@ -17,6 +18,7 @@ from trainer.charts.timeline import (
     TimelineMeasure,
     TimelineRun,
     compared_words,
+    measure_name,
     point_colors,
 )
 from trainer.render_mpl.files import NumberRows
@@ -57,7 +59,7 @@ LAST_MS: Final = 1800
 
 @in_style
 def draw(chart: TimelineChart) -> Figure:
-    """A row of maps a run, all in one frame, over the curves."""
+    """Draw one row of maps per run, all in one frame, above the curves."""
     shown = _chosen(chart.steps)
     lines = len(chart.runs)
     figure = new_figure(PAGE_IN, 0.9 + (PAGE_IN / len(shown)) * lines + 2.9)
@@ -80,13 +82,13 @@ def draw(chart: TimelineChart) -> Figure:
 
 
 def rows(chart: TimelineChart) -> NumberRows:
-    """Every point of every curve: run, measure, step, value, and whether it was logged."""
+    """Return every point of every curve: run, measure, step, value, and whether it was logged."""
     header = ("run", "name", "objective", "dataset", "split", "n", "measured_on", "measure", "unit", "step", "value")
     return NumberRows((*header, "logged"), _rows(chart))
 
 
 def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None = None) -> Iterator[FilmFrame]:
-    """The film: each step stands for a while, and its points glide to the next one's places."""
+    """Yield the film: each step is held for a while, then its points move to their next positions."""
     film = _Film(chart)
     steps = chart.steps
     for place, step in enumerate(steps):
@@ -102,7 +104,7 @@ def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None =
 
 
 class _Film:
-    """One figure, whose points and cursors are moved from frame to frame."""
+    """A figure whose points and cursors are moved from frame to frame."""
 
     @in_style
     def __init__(self, chart: TimelineChart) -> None:
@@ -136,7 +138,7 @@ class _Film:
 
     @in_style
     def at(self, step: int, towards: int, share: float) -> np.ndarray:
-        """The pixels at a share of the way from one step to another."""
+        """Return the pixels at a share of the way from one step to another."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         for run, marks, title in zip(self._chart.runs, self._marks, self._titles, strict=True):
@@ -170,7 +172,7 @@ def _chosen(steps: Sequence[int]) -> list[int]:
 def _scatter(
     axes: Axes, run: TimelineRun, xy: np.ndarray, chart: TimelineChart, colors: list[Any], *, size: float
 ) -> list[Any]:
-    """Images and texts; both are there even if one is empty, so that a film can move them."""
+    """Draw images and texts; both artists exist even if one is empty, so that a film can move them."""
     area = size * float(np.clip(9000 / max(len(xy), 1), 1.2, 16))
     raster = sum(len(points) for one in chart.runs for points in one.points) > MOST_VECTOR_POINTS
     marks = []
@@ -193,7 +195,7 @@ def _colored(chart: TimelineChart) -> tuple[PointColors, ...]:
 
 
 def _colors(chart: TimelineChart) -> list[Any]:
-    """The colors of each run's pairs; None where it is modality that is told apart."""
+    """Return the colors of each run's pairs; None if colored by modality."""
     colored = _colored(chart)
     if colored[0].color == MODALITY:
         return [None] * len(colored)
@@ -209,8 +211,11 @@ def _curve(
         if (curve := run.curves.get(measure.key)) is not None:
             few = len(curve.x) <= 20
             style: dict[str, Any] = {"marker": "o" if few else None, "markersize": 2.2, "linewidth": 1.1}
+            pattern = dash_of(run_tone(run.index))
+            style["linestyle"] = (0, pattern) if pattern else "-"
             axes.plot(curve.x, curve.y, color=run_color(run.index), **style)
-    title = f"{measure.label} ({measure.unit})" if measure.unit else measure.label
+    label = measure_name(measure, chart.runs)
+    title = f"{label} ({measure.unit})" if measure.unit else label
     axes.set_title(title, fontsize=7 if small else 7.5, fontweight=400, pad=3, color=QUIET)
     axes.tick_params(labelsize=6.5, labelbottom=bottom)
     axes.yaxis.set_major_locator(MaxNLocator(2 if small else 3))
@@ -218,13 +223,21 @@ def _curve(
     if bottom:
         axes.set_xlabel("Step", fontsize=6.5, labelpad=2)
     axes.set_xlim(0, max(run.steps[-1] for run in chart.runs) * 1.02 or 1)
+    if measure.unit == "%":
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, 0), min(high, 100))
     axes.grid(axis="y")
 
 
 def _handles(chart: TimelineChart) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=run_color(run.index), label=run.name) for run in chart.runs]
+    handles = [
+        Line2D(
+            [], [], color=run_color(run.index), label=run.name, linestyle=(0, dash_of(run_tone(run.index)) or (1, 0))
+        )
+        for run in chart.runs
+    ]
     colored = _colored(chart)
     plain = (IMAGE_COLOR, TEXT_COLOR) if colored[0].color == MODALITY else (QUIET, QUIET)
     for marker, label, color in zip("oD", ("Images", "Texts"), plain, strict=True):
@@ -239,7 +252,7 @@ def _handles(chart: TimelineChart) -> list[Any]:
 
 
 def _named(chart: TimelineChart, colored: Sequence[PointColors]) -> list[tuple[str, Any]]:
-    """What the colors stand for: classes, or some numbers of a scale; of each run where each has its own."""
+    """Return the legend of the colors: classes, or values of a scale; per run if each has its own."""
     first = colored[0]
     if first.numbers is None:
         return list(zip(first.classes, colors_of_classes(first), strict=False))

@@ -1,4 +1,4 @@
-"""A plot of `trainer.charts.marks` on paper: lines with bands, bars, points, markers and shaded ranges."""
+"""Draw a plot of `trainer.charts.marks` with matplotlib: lines with bands, bars, points, markers and ranges."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from trainer.charts.marks import Series, XYPlot, bar_text
-from trainer.render_mpl.style import HAIRLINE, INK, OKABE_ITO, QUIET, heading
+from trainer.analysis.palette import readable
+from trainer.charts.color_words import own_colors
+from trainer.charts.marks import HATCHES, SYMBOLS, Points, Series, Tone, XYPlot, bar_text, dash_of
+from trainer.render_mpl.style import INK, OKABE_ITO, QUIET, class_colors, heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,12 +31,14 @@ TONES: Final = {
 }
 """The first two of Okabe and Ito mean runs A and B, and nothing else."""
 
+_SYMBOLS: Final = {"square": "s", "triangle": "^", "pentagon": "p", "hexagon": "h"}
+
 _MOST_WRITTEN: Final = 16
 """More bars than these have no number written over them."""
 
 
 def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4) -> None:
-    """Everything in the plot, with title and a legend of so many columns."""
+    """Draw everything in the plot, with title and a legend of this many columns."""
     for region in plot.regions:
         axes.axvspan(region.low, region.high, color=TONES["bad"], alpha=0.1, linewidth=0)
         at_end = region.high >= plot.x.high
@@ -42,13 +46,20 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4) -> None:
         style = {"transform": axes.get_xaxis_transform(), "ha": "right" if at_end else "center", "fontsize": 7}
         axes.text(place, 0.97, region.name, color=TONES["bad"], va="top", **style)
     for cloud in plot.points:
-        color = HAIRLINE if cloud.tone == "quiet" else TONES[cloud.tone]
         size = (0.5 * cloud.size) ** 2 / 2
-        axes.scatter(*cloud.xy.T, s=size, color=color, linewidths=0, zorder=0.5, label=cloud.name or None)
+        axes.scatter(
+            *cloud.xy.T[:: -1 if plot.lying else 1],
+            s=size,
+            color=_cloud_color(cloud),
+            marker="D" if cloud.mark == "diamond" else "o",
+            linewidths=0,
+            zorder=0.5,
+            label=cloud.name or None,
+        )
     for curve in plot.curves:
         _draw_series(axes, curve)
-    _draw_bars(axes, plot)
-    if plot.names:
+    (_draw_lying if plot.lying else _draw_bars)(axes, plot)
+    if plot.names and not plot.lying:
         axes.set_xticks(range(len(plot.names)), plot.names)
         if sum(map(len, plot.names)) > LETTERS * columns / 4 / 2:
             axes.tick_params(axis="x", labelsize=6)
@@ -62,16 +73,29 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4) -> None:
     heading(axes, plot.title, plot.note, swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
 
 
+def faint(color: str) -> str:
+    """Return the color mixed with white, still seen on it: what was measured under what was made of it."""
+    mixed = (round(0.5 * int(color[i : i + 2], 16) + 127.5) for i in (1, 3, 5))
+    return readable("#" + "".join(f"{part:02x}" for part in mixed))
+
+
 def _draw_series(axes: Axes, curve: Series) -> None:
     color = TONES[curve.tone]
-    style = {"color": color, "linewidth": 0.65 * curve.width, "label": curve.name or None}
+    style: dict[str, Any] = {"color": color, "linewidth": 0.65 * curve.width, "label": curve.name or None}
+    style["alpha"] = 0.75 if curve.filled else 1.0
+    if curve.faint:
+        style |= {"color": faint(color), "linewidth": 0.5}
     if curve.stepped:
-        axes.stairs(curve.y, curve.x, fill=curve.filled, alpha=0.75 if curve.filled else 1.0, **style)
+        pattern = () if curve.filled else dash_of(curve.tone, dashed=curve.dashed)
+        axes.stairs(curve.y, curve.x, fill=curve.filled, linestyle=(0, pattern) if pattern else "-", **style)
     else:
-        dashes = (0, (4, 2)) if curve.dashed else "-"
+        pattern = dash_of(curve.tone, dashed=curve.dashed)
+        dashes = (0, pattern) if pattern and not curve.faint else "-"
         axes.plot(curve.x, curve.y, linestyle=dashes, marker="o" if curve.marked else "", markersize=3, **style)
     if curve.low is not None and curve.high is not None:
         axes.fill_between(curve.x, curve.low, curve.high, color=color, alpha=0.16, linewidth=0)
+        for end in (curve.low, curve.high):
+            axes.plot(curve.x, end, color=color, linewidth=0.4, linestyle=(0, (1, 2)))
 
 
 def _draw_bars(axes: Axes, plot: XYPlot) -> None:
@@ -79,7 +103,7 @@ def _draw_bars(axes: Axes, plot: XYPlot) -> None:
     written = len(plot.bars) * len(plot.names) <= _MOST_WRITTEN
     for place, bars in enumerate(plot.bars):
         at = np.arange(len(bars.heights)) + (place - (len(plot.bars) - 1) / 2) * wide
-        axes.bar(at, bars.heights, color=TONES[bars.tone], width=0.94 * wide, label=bars.name or None)
+        axes.bar(at, bars.heights, width=0.94 * wide, label=bars.name or None, **_bar_style(bars.tone))
         heights = np.asarray(bars.heights, dtype=np.float64)
         tops = heights
         if bars.low:
@@ -91,8 +115,33 @@ def _draw_bars(axes: Axes, plot: XYPlot) -> None:
                 axes.text(x, top, bar_text(height), ha="center", va="bottom", fontsize=6.5, color=QUIET)
 
 
+def _bar_style(tone: Tone) -> dict[str, Any]:
+    hatch = {"hatch": 2 * HATCHES[tone], "hatch_linewidth": 0.6} if tone in HATCHES else {}
+    return {"color": TONES[tone], "edgecolor": "white", "linewidth": 0, **hatch}
+
+
+def _draw_lying(axes: Axes, plot: XYPlot) -> None:
+    wide = 0.7 / max(len(plot.bars), 1)
+    for place, bars in enumerate(plot.bars):
+        at = np.arange(len(bars.heights)) + (place - (len(plot.bars) - 1) / 2) * wide
+        axes.barh(at, bars.heights, 0.94 * wide, label=bars.name or None, **_bar_style(bars.tone))
+        if len(plot.bars) * len(plot.names) <= _MOST_WRITTEN:
+            for y, height in zip(at, bars.heights, strict=True):
+                side = "left" if height >= 0 else "right"
+                axes.text(height, y, f" {bar_text(height)} ", ha=side, va="center", fontsize=6.5, color=QUIET)
+    axes.set_yticks(range(len(plot.names)), plot.names)
+    if plot.bars:
+        axes.axvline(0, color=INK, linewidth=0.6)
+
+
+def _cloud_color(cloud: Points) -> str:
+    if cloud.classes:
+        return (own_colors(cloud.classes) or class_colors(len(cloud.classes)))[cloud.at]
+    return TONES[cloud.tone]
+
+
 def legend_lines(plot: XYPlot, columns: int) -> int:
-    """How many lines the legend of a plot has; a single series is named by the title."""
+    """Return the number of lines in the legend; a single series is named by the title."""
     every = [[m.name for m in plot.points], [m.name for m in plot.curves], [m.name for m in plot.bars]]
     every.append([m.name for m in plot.dots])
     names = [*dict.fromkeys(name for some in every for name in some if name)]
@@ -105,7 +154,7 @@ def _columns(names: list[str], most: int) -> int:
 
 
 def _legend(axes: Axes, columns: int) -> None:
-    """Names the series over the axes, where no curve is."""
+    """Draw the legend above the axes, outside of the curves."""
     handles, names = axes.get_legend_handles_labels()
     if len(names) < 2:
         return
@@ -123,11 +172,12 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
         style: dict[str, Any] = {"facecolor": "none" if dot.mark == "ring" else color, "edgecolor": color}
         label = None if dot.name in named else dot.name
         named.add(dot.name)
-        marker = "D" if dot.mark == "diamond" else "o"
-        axes.scatter([dot.x], [dot.y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, **style)
+        marker = "D" if dot.mark == "diamond" else _SYMBOLS.get(SYMBOLS.get(dot.tone, ""), "o")
+        x, y = (dot.y, dot.x) if plot.lying else (dot.x, dot.y)
+        axes.scatter([x], [y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, **style)
         if dot.low == dot.low:
-            ends = [[dot.y - dot.low], [dot.high - dot.y]]
-            axes.errorbar([dot.x], [dot.y], yerr=ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
+            ends: dict[str, Any] = {"xerr" if plot.lying else "yerr": [[dot.y - dot.low], [dot.high - dot.y]]}
+            axes.errorbar([x], [y], **ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
         if dot.label:
             axes.annotate(dot.label, (1.25 * dot.x, 1.25 * dot.y), ha="center", va="center", fontsize=7, color=QUIET)
 
@@ -135,6 +185,11 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
 def _scale(axes: Axes, plot: XYPlot) -> None:
     from matplotlib.ticker import NullLocator
 
+    if plot.lying:
+        axes.set(
+            xlabel=plot.y.label, xlim=(plot.y.low, plot.y.high), ylabel=plot.x.label, ylim=(plot.x.high, plot.x.low)
+        )
+        return
     for axis, piece in (("x", plot.x), ("y", plot.y)):
         getattr(axes, f"set_{axis}label")(piece.label)
         if piece.log:
@@ -144,5 +199,6 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
             getattr(axes, f"{axis}axis").set_minor_locator(NullLocator())
         getattr(axes, f"set_{axis}lim")(piece.low, piece.high)
     if plot.equal:
-        axes.set_aspect("equal")
+        # At the left of its place: a title as wide as that has room.
+        axes.set_aspect("equal", anchor="W")
         axes.set_axis_off()

@@ -1,1 +1,1 @@
-"""Which run trains when and where: the queue, detached trainers, and how busy the computer is. Imports no torch."""
+"""Scheduling of training: the queue, detached trainers, and system load. Imports no torch."""

@@ -1,4 +1,4 @@
-"""Starts and ends trainers: detached processes that survive whoever started them. Imports no torch."""
+"""Start and end trainers: detached processes that survive their parent. Imports no torch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LaunchError(UserError):
 
 
 def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False) -> int:
-    """The process number of a new trainer of the run, in a session of its own, its words going to `log.txt`.
+    """Start a trainer of the run in its own session, with output to `log.txt`, and return its process id.
 
     The row says `starting` until that trainer claims it.
 
@@ -67,7 +67,7 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
 
 
 def detach(command: list[str], log: Path) -> int:
-    """The process number of a program that outlives this one, its words going to the end of `log`.
+    """Start a program that outlives this one, with output appended to `log`, and return its process id.
 
     Raises:
         LaunchError: It could not be started.
@@ -82,7 +82,7 @@ def detach(command: list[str], log: Path) -> int:
 
 
 def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
-    """Asks the run's trainer to stop, leaving a checkpoint; a queued run just stops waiting.
+    """Ask the run's trainer to stop with a checkpoint; a queued run is only removed from the queue.
 
     One that is starting ends at once: it has nothing to save, and what holds it up may hold it up for ever. Somebody
     who holds the database does not keep a run training: its trainer then hears of the wish by a signal, on Windows by
@@ -114,7 +114,7 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
 
 
 def remind(workspace: Workspace, run: int) -> bool:
-    """Tells the run's trainer to stop by SIGTERM, on Windows by a file in the run's folder. Whether it was told."""
+    """Send the run's trainer SIGTERM, or on Windows write a file in the run's folder; return whether that worked."""
     if not _BY_FLAG:
         return _signal(workspace, run, hard=False)
     trainer = trainer_of(workspace, run)
@@ -128,7 +128,7 @@ def remind(workspace: Workspace, run: int) -> bool:
 
 
 def draft(workspace: Workspace, run: int) -> frozenset[tuple[str, int]]:
-    """Files and sizes of the checkpoint that the run's trainer is writing: two looks tell whether that goes on."""
+    """Return files and sizes of the checkpoint being written; two calls show whether it progresses."""
     found = set()
     for path in (workspace.runs.get(run).folder / "checkpoints").glob(".tmp-*/*"):
         # It may be whole, and in its place, by now.
@@ -138,7 +138,7 @@ def draft(workspace: Workspace, run: int) -> frozenset[tuple[str, int]]:
 
 
 def kill(workspace: Workspace, run: int) -> bool:
-    """Ends the run's trainer at once; what it did since its last checkpoint is lost. Whether it is gone.
+    """Kill the run's trainer; its work since the last checkpoint is lost. Return whether it is gone.
 
     The signal goes only to the process that `trainer_of` names.
     """
@@ -148,7 +148,7 @@ def kill(workspace: Workspace, run: int) -> bool:
 
 
 def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> bool:
-    """Whether the run's trainer has let go of it within the time."""
+    """Return whether the run's trainer has released the run within the time."""
     deadline = time.monotonic() + timeout_s
     while workspace.is_alive(run) or workspace.runs.get(run).active:
         _reconcile(workspace)
@@ -159,7 +159,7 @@ def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> boo
 
 
 def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
-    """Ends the run's trainer against its will: told to stop, and killed after `grace_s`. Whether it is gone.
+    """Terminate the run's trainer: ask it to stop, and kill it after `grace_s`; return whether it is gone.
 
     It is told as `remind` does.
 
@@ -174,7 +174,7 @@ def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
 
 
 def trainer_of(workspace: Workspace, run: int) -> Identity | None:
-    """The living process that trains the run, or was started to; None when there is none.
+    """Return the live process that trains the run, or was started to; None if there is none.
 
     One that trains holds the run's lock and has the number, start and boot in its row. One that was started and has not
     begun holds nothing yet: it has the number and start in the row, and its command line names the run.
@@ -201,14 +201,14 @@ def _starting(workspace: Workspace, run: int) -> Identity | None:
 
 
 def _call_back(workspace: Workspace, run: int) -> None:
-    """Ends the trainer that was started for the run, if it has not begun."""
+    """End the trainer that was started for the run, if it has not begun."""
     process = _starting(workspace, run)
     if process is not None and _send(process, signal.SIGTERM) and _gone(workspace, run, 5.0):
         _reconcile(workspace)
 
 
 def _words(workspace: Workspace, run: int) -> list[str]:
-    """What Python is told, to train the run."""
+    """Return the Python arguments that train the run."""
     return ["-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
 
 
@@ -217,13 +217,13 @@ def _is_there(workspace: Workspace, run: int) -> bool:
 
 
 def _reconcile(workspace: Workspace) -> None:
-    """Tells the row what has happened; while somebody holds the database, whoever looks next does."""
+    """Update the row; while the database is locked, leave that to the next reader."""
     with contextlib.suppress(DatabaseBusy):
         workspace.reconcile()
 
 
 def _say_why(workspace: Workspace, run: int) -> None:
-    """Tells the row of a run that was ended what nobody else can know."""
+    """Record in the row why the run was ended."""
     with contextlib.suppress(DatabaseBusy):
         if workspace.runs.get(run).status == "interrupted":
             workspace.runs.change(run, reason=ENDED_WORDS)
@@ -236,12 +236,12 @@ def _state(row: RunRow) -> str:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:
-    """Waits for it, or a zombie would pass for a living trainer as long as the window lives."""
+    """Wait for the process, because a zombie would look like a live trainer while the window lives."""
     threading.Thread(target=process.wait, name=f"reap-{process.pid}", daemon=True).start()
 
 
 def _sight(slot: str) -> dict[str, dict[str, str]]:
-    """What keeps a trainer to its slot: the one GPU it sees, or none at all."""
+    """Return the environment that restricts a trainer to its slot: the one visible GPU, or none."""
     if slot.startswith("gpu:"):
         return {"more": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": slot.removeprefix("gpu:")}}
     if not slot:

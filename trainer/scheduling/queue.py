@@ -1,4 +1,4 @@
-"""The queue: which run starts next and where, how long all of it takes, and the process that keeps it going.
+"""The queue: which run starts next and where, forecasts, and the process that runs it.
 
 A run with the status `queued` waits in the store, so the queue outlives every window. Windows and the headless
 runner all call `start_due`; it decides and starts under one lock, so that no run starts twice and no device gets more
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from trainer.errors import UserError
-from trainer.scheduling import launch, system_usage
+from trainer.scheduling import experiments, launch, system_usage
 from trainer.store import DatabaseBusy, RunRow, Workspace
 from trainer.store.process_lock import AliveLock, is_held
 from trainer.untrusted import safe_subprocess
@@ -33,7 +33,7 @@ _RUNNING: Final = "queue-runner.lock"
 
 
 class QueueError(UserError):
-    """The queue cannot be changed as asked."""
+    """The queue cannot be changed as requested."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Slots:
     held: bool = False
 
     def names(self) -> dict[str, int]:
-        """Slot -> how many runs it takes."""
+        """Return slot -> how many runs it accepts."""
         return {CPU: self.cpu} | {f"gpu:{number}": self.per_gpu for number in self.gpus}
 
 
 @dataclass(frozen=True)
 class Expected:
-    """When a run is likely to start and to end, in seconds from now; None when that cannot be told."""
+    """When a run is expected to start and end, in seconds from now; None if unknown."""
 
     start_s: float | None
     end_s: float | None
@@ -69,7 +69,7 @@ class Expected:
 
 
 def slots(workspace: Workspace) -> Slots:
-    """How many runs this workspace trains at once: one on each GPU and one on the processor, unless set.
+    """Return how many runs this workspace trains at once: one per GPU and one on the CPU by default.
 
     What is set but makes no sense, no program of ours has written: it counts as not set, and the queue is held.
     """
@@ -81,7 +81,7 @@ def slots(workspace: Workspace) -> Slots:
 
 
 def _settings(workspace: Workspace) -> tuple[dict[str, Any], bool]:
-    """What of the queue's settings makes sense, and whether all of it does."""
+    """Return the valid queue settings, and whether all are valid."""
     try:
         found = workspace.setting(_SETTING, {})
     except (TypeError, ValueError, RecursionError):  # no JSON
@@ -110,7 +110,7 @@ _SENSIBLE: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def choose_slots(workspace: Workspace, **values: Any) -> Slots:
-    """Changes some of `Slots`; `gpus=None` is all there are.
+    """Change some of `Slots`; `gpus=None` means all.
 
     Raises:
         QueueError: A number makes no sense.
@@ -128,13 +128,13 @@ def choose_slots(workspace: Workspace, **values: Any) -> Slots:
 
 
 def in_order(runs: Sequence[RunRow]) -> list[RunRow]:
-    """The queued runs, the next one first: by priority, then as arranged, then oldest first."""
+    """Return the queued runs, next first: by priority, then as arranged, then oldest first."""
     queued = [run for run in runs if run.status == "queued"]
     return sorted(queued, key=lambda r: (-r.priority, math.inf if r.place is None else r.place, r.id))
 
 
 def move(workspace: Workspace, runs: Sequence[int], place: int) -> None:
-    """Puts queued runs at a place of the queue (0 is the next), in their present order.
+    """Move queued runs to a position in the queue (0 is next), keeping their order.
 
     A run that is put among others of another priority takes theirs.
     """
@@ -149,7 +149,7 @@ def move(workspace: Workspace, runs: Sequence[int], place: int) -> None:
 
 
 def shift(workspace: Workspace, runs: Sequence[int], by: int) -> None:
-    """Moves queued runs up (-1) or down (+1) by one."""
+    """Move queued runs up (-1) or down (+1) by one."""
     order = [run.id for run in in_order(workspace.runs.all())]
     places = [order.index(run) for run in runs if run in order]
     if places:
@@ -157,12 +157,12 @@ def shift(workspace: Workspace, runs: Sequence[int], by: int) -> None:
 
 
 def prefer(workspace: Workspace, run: int, priority: int) -> None:
-    """Gives a queued run a priority; higher ones start first."""
+    """Set the priority of a queued run; higher ones start first."""
     workspace.runs.change(run, priority=priority)
 
 
 def wait_for(workspace: Workspace, run: int, other: int | None) -> None:
-    """Makes a queued run wait until another one has ended, however it ends; None: for nothing.
+    """Make a queued run wait until another has ended, successfully or not; None: for nothing.
 
     Raises:
         QueueError: They would wait for each other.
@@ -172,7 +172,7 @@ def wait_for(workspace: Workspace, run: int, other: int | None) -> None:
 
 
 def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
-    """Passes if a run may wait for another one.
+    """Check that a run may wait for another one.
 
     Raises:
         QueueError: They would wait for each other.
@@ -190,7 +190,7 @@ def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
 
 
 def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
-    """Queued runs that may start now, each with its slot, in order."""
+    """Return queued runs that may start now, each with its slot, in order."""
     if room.held:
         return []
     capacity = room.names()
@@ -208,7 +208,7 @@ def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
 
 
 def start_due(workspace: Workspace) -> list[int]:
-    """Starts every queued run whose turn it is, and returns them; none while another process decides.
+    """Start and return every queued run that is due; none while another process does so.
 
     None in a workspace that is look only, either.
     """
@@ -218,7 +218,8 @@ def start_due(workspace: Workspace) -> list[int]:
     with _lock(workspace, _DECIDING) as mine:
         if not mine:
             return []
-        started = []
+        started: list[int] = []
+        experiments.advance(workspace)
         for run, slot in due(workspace.runs.all(), slots(workspace)):
             try:
                 launch.start_detached(workspace, run, slot=slot, queued_only=True)
@@ -230,7 +231,7 @@ def start_due(workspace: Workspace) -> list[int]:
 
 
 def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda words: None) -> None:
-    """Starts queued runs, each in its turn, until none waits any more; for a process without a window.
+    """Start queued runs in order until none is left; for a process without a window.
 
     Raises:
         QueueError: Another process does that already.
@@ -242,24 +243,27 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
     with _lock(workspace, _RUNNING, wait_s=1.0) as mine:
         if not mine:
             raise QueueError("The queue of this workspace is being run already, by another trainer queue run.")
-        while waiting := [run for run in workspace.runs.all() if run.status == "queued"]:
-            names = {run.id: run.name for run in waiting}
+        while _queued(workspace) or experiments.is_going(workspace):
             try:
                 for run in start_due(workspace):
-                    say(f"Run {run} ({names.get(run, '')}) starts.")
+                    say(f"Run {run} ({workspace.runs.get(run).name}) starts.")
             except DatabaseBusy as busy:
                 # Nobody would start what waits once the database is free again.
                 say(f"{busy} The queue goes on by itself.")
             time.sleep(POLL_S)
 
 
+def _queued(workspace: Workspace) -> bool:
+    return any(run.status == "queued" for run in workspace.runs.all())
+
+
 def is_kept_going(workspace: Workspace) -> bool:
-    """Whether a process without a window runs the queue."""
+    """Return whether a process without a window runs the queue."""
     return is_held(workspace.folder / _RUNNING)
 
 
 def keep_going_detached(workspace: Workspace) -> int:
-    """The number of a new process that runs the queue and ends with it; its words go to `queue.txt`."""
+    """Start a process that runs the queue until it is empty, with output to `queue.txt`; return its id."""
     workspace.check_mine()
     command = safe_subprocess.python("-m", "trainer", "queue", "run", "--workspace", str(workspace.folder))
     return launch.detach(command, workspace.folder / "queue.txt")
@@ -269,7 +273,7 @@ def keep_going_detached(workspace: Workspace) -> int:
 
 
 def forecast(runs: Sequence[RunRow], room: Slots) -> dict[int, Expected]:
-    """When each queued run starts and ends, if runs take as long as those like them took."""
+    """Return when each queued run starts and ends if runs take as long as similar ones did."""
     free: dict[str, list[float]] = {}
     for name, capacity in room.names().items():
         left = [
@@ -293,7 +297,7 @@ def forecast(runs: Sequence[RunRow], room: Slots) -> dict[int, Expected]:
 
 
 def _by_turn(queued: Sequence[RunRow]) -> Iterator[RunRow]:
-    """The runs as they come to start: what one waits for, if it stands behind it, comes first."""
+    """Yield the runs in starting order; a run's predecessor comes first even if it is behind in the queue."""
     waiting = {run.id: run for run in queued}
     while waiting:
         # Two that wait for each other never start; they come last.
@@ -314,7 +318,7 @@ def _left(run: RunRow, runs: Sequence[RunRow]) -> float:
 
 
 def _typical(run: RunRow, runs: Sequence[RunRow]) -> float | None:
-    """Median seconds of the runs most like it that have finished, or of those that say when they will."""
+    """Return the median seconds of the most similar finished runs, or of running ones with an estimate."""
     alike: list[Callable[[RunRow], bool]] = [
         lambda other: (other.objective, other.data, other.preset) == (run.objective, run.data, run.preset),
         lambda other: other.data == run.data,
@@ -333,7 +337,7 @@ def _typical(run: RunRow, runs: Sequence[RunRow]) -> float | None:
 
 
 def _wanted(run: RunRow, room: Slots) -> list[str]:
-    """Slots where the run may train, best first."""
+    """Return the slots where the run may train, best first."""
     gpus = [f"gpu:{number}" for number in room.gpus]
     if run.device == "cuda":
         # Without a GPU it starts all the same, and fails with a sentence that says so.
@@ -349,7 +353,7 @@ def _slot_of(run: RunRow, room: Slots) -> str:
 
 @contextmanager
 def _lock(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
-    """Whether this process has the lock, until the block ends."""
+    """Yield whether this process holds the lock, until the block ends."""
     workspace.check_there()
     lock = AliveLock.take(workspace.folder / name, wait_s=wait_s)
     try:
@@ -360,5 +364,5 @@ def _lock(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[b
 
 
 def plain(room: Slots) -> dict[str, Any]:
-    """The slots as JSON."""
+    """Return the slots as JSON."""
     return asdict(room)

@@ -1,4 +1,4 @@
-"""How busy this computer is, and who keeps it busy: read in milliseconds, without torch."""
+"""System load and the trainers' share of it: read in milliseconds, without torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOCK: Final = threading.Lock()
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU at this moment; None where its driver does not tell.
+    """One GPU at this moment; None if its driver does not tell.
 
     Attributes:
         percent: Share of the last interval in which it computed.
@@ -41,8 +41,8 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Job:
-    """What one trainer takes, its helper processes included.
+class TrainerUsage:
+    """The resources used by one trainer, including its helper processes.
 
     Attributes:
         percent: CPU since the last reading; 100 is one core.
@@ -59,7 +59,7 @@ class Job:
 
 @dataclass(frozen=True)
 class SystemUsage:
-    """The computer at one moment.
+    """The state of the computer at one moment.
 
     Attributes:
         cpu_percent: Of all cores together since the last reading.
@@ -75,11 +75,11 @@ class SystemUsage:
     disk_mib: float
     gpus: tuple[Gpu, ...]
     without_gpu: str
-    jobs: tuple[Job, ...]
+    jobs: tuple[TrainerUsage, ...]
 
 
 def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> SystemUsage:
-    """Reads everything.
+    """Read all values.
 
     Args:
         folder: On the disk to tell of.
@@ -105,7 +105,7 @@ def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> SystemU
 
 
 def graphics() -> tuple[tuple[Gpu, ...], str]:
-    """The NVIDIA GPUs of this computer, or none and a sentence why."""
+    """Return the NVIDIA GPUs of this computer, or none and the reason."""
     library, why = _nvml()
     if library is None:
         return (), why
@@ -117,7 +117,7 @@ def graphics() -> tuple[tuple[Gpu, ...], str]:
 
 @functools.cache
 def gpu_count() -> int:
-    """How many GPUs the queue can give out; counted once, for they do not come and go."""
+    """Return how many GPUs the queue can assign; cached, because the number does not change."""
     library, _ = _nvml()
     if library is not None:
         with contextlib.suppress(library.NVMLError):
@@ -168,13 +168,13 @@ def _gpu(library: Any, number: int) -> Gpu:
 
 @functools.lru_cache(maxsize=256)
 def _process(pid: int, _started: float) -> psutil.Process:
-    """The same object each time: psutil counts a process's CPU since that object was last asked."""
+    """Return a cached object per process, because psutil measures CPU use since its last call."""
     import psutil
 
     return psutil.Process(pid)
 
 
-def _job(run: int, name: str, pid: int, gpus: Sequence[Gpu]) -> Job | None:
+def _job(run: int, name: str, pid: int, gpus: Sequence[Gpu]) -> TrainerUsage | None:
     import psutil
 
     with _LOCK:
@@ -191,4 +191,4 @@ def _job(run: int, name: str, pid: int, gpus: Sequence[Gpu]) -> Job | None:
             return None
     theirs = {member.pid for member in family}
     on_gpu = [mib for gpu in gpus for process, mib in gpu.processes.items() if process in theirs]
-    return Job(run, name, percent, rss, sum(on_gpu) if on_gpu else None)
+    return TrainerUsage(run, name, percent, rss, sum(on_gpu) if on_gpu else None)

@@ -1,4 +1,4 @@
-"""Whether a trainer that lives answers, and what to do when it does not. Imports no torch."""
+"""Detect live trainers that do not respond, and advise what to do. Imports no torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEFORE_S: Final = 90.0
 
 
 def why_silent(workspace: Workspace, run: int) -> str:
-    """Why the living trainer of a run does not answer, and what to do; empty where it does, or where none lives.
+    """Return why the run's live trainer does not respond, and what to do; empty if it does or is not alive.
 
     A workspace of another computer has its processes there: of them nothing is known.
     """

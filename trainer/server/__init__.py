@@ -1,1 +1,1 @@
-"""The process that serves the window: JSON lines in, JSON lines out, models kept open between two requests."""
+"""The server process of the window: JSON Lines in and out, with models kept open between requests."""

@@ -1,4 +1,4 @@
-"""How each question is answered."""
+"""Handlers of the requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import io
 import os
 import uuid
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,14 @@ from trainer.untrusted import confined
 
 
 class RequestHandlers:
-    """Answers questions about the runs of one workspace; heavy libraries are imported by the first that needs them."""
+    """Handles requests about the runs of one workspace; heavy libraries are imported on first use."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._models = OpenModels(workspace)
 
     def answer(self, question: messages.Question, progress: Progress) -> dict[str, Any]:
-        """The answer to `question`, as its class documents it.
+        """Return the response to `question`, as its class documents it.
 
         Raises:
             Problem: What the person can mend.
@@ -46,6 +47,9 @@ class RequestHandlers:
             messages.Evaluate: self._evaluate,
             messages.EmbedIndependent: self._embed_independent,
             messages.ReadData: self._read_data,
+            messages.MeasureRun: self._measure_run,
+            messages.CheckData: self._check_data,
+            messages.WriteCleanedList: self._write_cleaned_list,
         }
         return ways[type(question)](question, progress)
 
@@ -142,6 +146,27 @@ class RequestHandlers:
         from trainer.data.survey import answer_read_data
 
         return answer_read_data(question, self._workspace.folder, progress)
+
+    def _measure_run(self, question: messages.MeasureRun, progress: Progress) -> dict[str, Any]:
+        from trainer import config
+        from trainer.training.cost import measure_cost
+
+        if words := self._workspace.refusal:
+            raise AnswerError("bad_question", words)
+        run = config.from_toml(question.config)
+        return measure_cost(run, self._workspace.folder, progress, steps=question.steps).fields
+
+    def _check_data(self, question: messages.CheckData, progress: Progress) -> dict[str, Any]:
+        from trainer.evaluation.data_quality import check_data
+
+        report = check_data(self._models, question.runs, question.steps, progress=progress)
+        return {"findings": len(report.findings)}
+
+    def _write_cleaned_list(self, question: messages.WriteCleanedList, progress: Progress) -> dict[str, Any]:
+        from trainer.evaluation.cleaned_list import write_cleaned_list
+
+        file = Path(question.file) if question.file else None
+        return dataclasses.asdict(write_cleaned_list(self._models.workspace, question.run, file, progress))
 
     def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
         from trainer.server.projection import answer_project

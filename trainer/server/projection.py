@@ -1,4 +1,4 @@
-"""The answer to `trainer.messages.Project`."""
+"""The handler of `trainer.messages.Project`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 
 def answer_project(workspace_folder: Path, question: Project, progress: Callable[[float, str], None]) -> dict[str, Any]:
-    """The answer as the question documents it; its class says what is asked.
+    """Return the response as documented in the request class.
 
     Raises:
         ProjectError: A folder that is no snapshot, or as `layout_file`.

@@ -1,4 +1,4 @@
-"""Questions in, answers out: JSON lines on two streams, one question at a time, each of which can be cancelled."""
+"""The server loop: JSON Lines requests and responses on two streams, one at a time, each cancellable."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Answer = Callable[[Question, Callable[[float, str], None]], dict[str, Any]]
 
 
 class RequestCancelled(Exception):
-    """The question that is being answered was cancelled."""
+    """The current request was canceled."""
 
 
 class _Inbox:
-    """Questions in the order they came, read on a thread of their own so that a cancellation overtakes them."""
+    """Requests in order, read on a separate thread so that a cancellation is seen immediately."""
 
     def __init__(self, source: BinaryIO) -> None:
         self.lines: queue.Queue[tuple[int, Question | Failure] | None] = queue.Queue()
@@ -82,7 +82,7 @@ class _Inbox:
 
 
 def serve(answer: Answer, source: BinaryIO, sink: BinaryIO) -> None:
-    """Answers every question of `source` on `sink`, until `source` ends; no question and no bad line ends it early.
+    """Answer every request of `source` on `sink` until `source` ends; errors and invalid lines do not end it.
 
     Args:
         answer: Answers one question; is given a function to tell its progress, which raises once it is cancelled.
@@ -105,7 +105,7 @@ def serve(answer: Answer, source: BinaryIO, sink: BinaryIO) -> None:
 
 
 def take_stdout() -> BinaryIO:
-    """The standard output for the protocol alone: whatever else prints, in Python or in C, goes to the error stream."""
+    """Reserve stdout for the protocol; other output, of Python or C, is redirected to stderr."""
     sys.stdout.flush()
     ours = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -152,7 +152,7 @@ def _failure(error: Exception) -> Failure:
 
 
 def _number_in(line: str) -> int:
-    """The id of a line that is no good question, as far as it can be made out; else 0."""
+    """Return the id of an invalid line if it can be read; else 0."""
     try:
         return int(json.loads(line)["id"])
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):

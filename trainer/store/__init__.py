@@ -1,4 +1,4 @@
-"""The store: what runs are, what they found out, and the files they leave. See `Workspace` and `RunLog`."""
+"""The store: runs, their results and their files. See `Workspace` and `RunLog`."""
 
 from trainer.store.files import write_atomically
 from trainer.store.question import Question

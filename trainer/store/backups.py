@@ -1,4 +1,4 @@
-"""Copies of the database, one a day at most, in `backups/`: of the last seven days, and one of each of four weeks.
+"""Backups of the database in `backups/`, at most one per day: the last seven days, and one of each of four weeks.
 
 A copy is made while others write (SQLite's backup API) and checked before it gets its name. The runs themselves are
 in their folders; what only the database holds are selections, settings and layouts.
@@ -46,7 +46,7 @@ class Backup:
 
 
 def backups(database: Path) -> list[Backup]:
-    """The daily copies of a database, newest first."""
+    """Return the daily copies of a database, newest first."""
     found = []
     for path in (database.parent / FOLDER).glob("explorer-*.db"):
         match = _NAME.fullmatch(path.name)
@@ -59,7 +59,7 @@ def backups(database: Path) -> list[Backup]:
 
 
 def make_daily(database: Path, today: datetime.date) -> Path | None:
-    """Copies the database unless it was copied today, and thins the copies; the new one.
+    """Copy the database unless it was copied today, remove old copies, and return the new one.
 
     Raises:
         StoreError: The database is damaged; every copy stays.
@@ -89,7 +89,7 @@ def make_daily(database: Path, today: datetime.date) -> Path | None:
 
 
 def kept(days: Sequence[datetime.date]) -> set[datetime.date]:
-    """Of the days of which there are copies those whose copies stay: the newest seven, and the newest of four weeks.
+    """Return the days whose copies are kept: the newest seven, and the newest of four weeks.
 
     The weeks are those that end before the seven.
     """
@@ -103,7 +103,7 @@ def kept(days: Sequence[datetime.date]) -> set[datetime.date]:
 
 
 def choose(database: Path, day: str) -> Backup:
-    """The copy of a day (`2026-11-23`); the newest for the empty word.
+    """Return the copy of a day (`2026-11-23`); the newest for an empty string.
 
     Raises:
         StoreError: There is none; the message names those there are.
@@ -117,7 +117,7 @@ def choose(database: Path, day: str) -> Backup:
 
 
 def put_back(database: Path, backup: Backup) -> Path | None:
-    """Puts a copy in the place of the database, which is kept in `backups/`; where, None if there was no database.
+    """Replace the database by a copy and return where the old one is kept in `backups/`; None if there was none.
 
     Nobody may have the database open.
 

@@ -1,4 +1,4 @@
-"""A run that goes on from a kept checkpoint of another: its curves up to there, and a training of its own after."""
+"""Branches: a run that continues from another's checkpoint, with its curves up to there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
-    """The number of a new run, stopped at `step`, that knows its parent; the parent is not touched.
+    """Create a run stopped at `step` with this parent, which is unchanged; return its id.
 
     Raises:
         StoreError: No checkpoint of that step is kept, or it went while it was copied.
@@ -93,7 +93,7 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    """A second name for the same bytes, which are never changed in place; a copy where the disk cannot do that."""
+    """Create a hard link to a file that is never modified, or a copy if the disk does not support links."""
     try:
         os.link(source, target)
     except OSError:

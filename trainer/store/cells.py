@@ -1,4 +1,4 @@
-"""Values of a database or a `run.json` that anybody may have written: each is checked before it is believed."""
+"""Validation of values from an untrusted database or `run.json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy.types import Float, Integer
 
 from trainer.store import schema
-from trainer.store.rows import LATEST, MOST, MOST_STEP, STATUSES
+from trainer.store.rows import LATEST, MOST, MOST_STEP, REVIEW_STATES, STATUSES
 from trainer.untrusted.files import is_text, spelled
 
 _BELOW: Final = 2**31 - 1
@@ -37,14 +37,25 @@ _INTEGERS: Final = {
 _BETWEEN: Final = (-MOST_STEP, MOST_STEP)
 _NUMBERS: Final = {("run", "last"), ("run", "best"), ("scalar", "value")}
 """May be any: they are what a training came to."""
-_LONG: Final = {("run", "config"), ("run", "facts"), ("run", "alerts"), "metrics", "items", "value", "classes"}
+_LONG: Final = {
+    ("run", "config"),
+    ("run", "facts"),
+    ("run", "alerts"),
+    ("experiment", "definition"),
+    "metrics",
+    "items",
+    "value",
+    "classes",
+}
+_NEVER_BLANK: Final = {("run", "name"), ("experiment", "name")}
 _DOCUMENTS: Final = {("run", "facts"), ("run", "alerts")}
 _LONGEST_DOCUMENT: Final = 2**26
+_NAMES: Final = ("name", "experiment", "arm", "folder", "objective", "dataset", "split", "pair")
 _FOLDER: Final = re.compile(r"[^/\\\x00]+")
 
 
 def fault(table: str, column: str, value: object) -> str:
-    """What is wrong with a value of a column; empty where nothing is."""
+    """Return what is wrong with a value of a column; empty if nothing is."""
     found = schema.metadata.tables[table].c[column]
     if value is None:
         return "" if found.nullable else "holds nothing"
@@ -53,13 +64,13 @@ def fault(table: str, column: str, value: object) -> str:
 
 
 def faults(table: str, row: Mapping[Any, Any]) -> dict[str, str]:
-    """Column -> what is wrong with it, of those that a row has."""
+    """Return column -> problem, for the columns in a row."""
     told = {name: fault(table, name, value) for name, value in row.items()}
     return {name: words for name, words in told.items() if words}
 
 
 def checker(table: str, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], bool]:
-    """A quick look at rows of these columns: True only for one in which `faults` finds nothing, documents aside."""
+    """Return a fast check of rows with these columns: True only if `faults` finds nothing, apart from documents."""
     kinds = [schema.metadata.tables[table].c[name] for name in columns]
     whole = [isinstance(column.type, Integer) for column in kinds]
     numeric = [w or isinstance(column.type, Float) for w, column in zip(whole, kinds, strict=True)]
@@ -90,7 +101,7 @@ def checker(table: str, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], b
 
 
 def stand_in(table: str, column: str) -> Any:
-    """What stands for a value that cannot be read: nothing where that is allowed, else 0, no words or no facts."""
+    """Return the replacement of an invalid value: None if allowed, else 0, an empty string or no facts."""
     found = schema.metadata.tables[table].c[column]
     if found.nullable:
         return None
@@ -102,7 +113,7 @@ def stand_in(table: str, column: str) -> Any:
 
 
 def document(text: object) -> dict[str, Any] | None:
-    """The JSON object that a text is; None where it is none, however deep or long."""
+    """Parse a JSON object; None if it is invalid, too deep or too long."""
     if not isinstance(text, str) or len(text) > _LONGEST_DOCUMENT:
         return None
     try:
@@ -115,7 +126,7 @@ def document(text: object) -> dict[str, Any] | None:
 
 
 def shown(value: object) -> str:
-    """The value in a few visible letters."""
+    """Return the value as short printable text."""
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
     words = value if isinstance(value, str) else repr(value)
@@ -150,18 +161,22 @@ def _text_fault(table: str, column: str, value: object, *, whole: bool) -> str:
         return f"holds no name of a folder ({shown(value)})"
     if column == "status" and value not in STATUSES:
         return f"holds no status ({shown(value)})"
+    if (table, column) == ("review", "state") and value not in REVIEW_STATES:
+        return f"holds no state of a review ({shown(value)})"
+    if (table, column) == ("experiment", "state") and value not in ("new", "going", "stopped", "ended"):
+        return f"holds no state ({shown(value)})"
     if "\0" in value or not is_text(value) or len(value) > _longest(table, column):
         return f"holds a text that cannot be ({shown(value)})"
-    return "holds nothing" if (table, column) == ("run", "name") and not value.strip() else ""
+    return "holds nothing" if (table, column) in _NEVER_BLANK and not value.strip() else ""
 
 
 def is_one_level(name: str) -> bool:
-    """Whether it names an entry of a folder and nothing above or below it."""
+    """Return whether the name is that of a folder entry, neither above nor below."""
     return bool(_FOLDER.fullmatch(name)) and name not in (".", "..") and len(name.encode("utf-8", "replace")) <= 255
 
 
 def _is_below(name: str) -> bool:
-    """Whether it names something in the folder of its run."""
+    """Return whether the name is inside the run's folder."""
     parts = name.split("/")
     return all(is_one_level(part) for part in parts)
 
@@ -169,4 +184,4 @@ def _is_below(name: str) -> bool:
 def _longest(table: str, column: str) -> int:
     if (table, column) in _LONG or column in _LONG:
         return _LONGEST_DOCUMENT
-    return _LONGEST_NAME if column in ("name", "folder", "objective", "dataset", "split") else _LONGEST
+    return _LONGEST_NAME if column in _NAMES else _LONGEST

@@ -1,4 +1,4 @@
-"""Columns of a table that stay in Arrow's memory: a million values cost no Python objects until they are asked for.
+"""Columns kept in Arrow's memory: a million values need no Python objects until accessed.
 
 Making a million of Python's strings keeps every other thread of a process waiting, the window's among them; Arrow
 counts, compares and sorts them without Python.
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ _AT_ONCE: Final = 8192
 
 
 class StoredColumn(Sequence):
-    """A column as read; behaves like the list of its values and is equal to it."""
+    """A column as read; behaves like the list of its values and equals it."""
 
     __slots__ = ("_array", "_coded")
 
@@ -60,7 +60,7 @@ class StoredColumn(Sequence):
     __hash__ = None  # type: ignore[assignment]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """The values as numpy would make them of a list, a few thousand at a time."""
+        """Return the values as numpy would convert their list, a few thousand at a time."""
         parts = [np.asarray(self[start : start + _AT_ONCE], dtype) for start in range(0, len(self), _AT_ONCE)]
         return np.concatenate(parts) if parts else np.asarray([], dtype)
 
@@ -71,13 +71,11 @@ class StoredColumn(Sequence):
         return StoredColumn, (self._array,)
 
     def take(self, rows: Int[np.ndarray, " k"]) -> StoredColumn:
-        """The values of these rows."""
-        import pyarrow as pa
-
-        return StoredColumn(self._array.take(pa.array(np.asarray(rows, np.int64))))
+        """Return the values of these rows."""
+        return StoredColumn(self._array.take(_arrow(rows)))
 
     def coded(self) -> tuple[Int[np.ndarray, " n"], list[Any]] | None:
-        """A whole number for every row and what each number stands for (None: a missing value); None for lists.
+        """Return an integer code per row and the value of each code (None: missing); None for lists.
 
         The numbers follow the order in which values first occur; equal values have equal numbers.
         """
@@ -88,19 +86,19 @@ class StoredColumn(Sequence):
                 encoded = self._array.dictionary_encode(null_encoding="encode")
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
                 return None
-            self._coded = (np.asarray(encoded.indices), encoded.dictionary.to_pylist())
+            self._coded = (_numpy(encoded.indices), encoded.dictionary.to_pylist())
         return self._coded
 
     @property
     def is_numeric(self) -> bool:
-        """Whether every value is a number (no truth value) or missing, and one is there."""
+        """Whether every value is a number (not bool) or missing, with at least one number."""
         import pyarrow.types as kinds
 
         kind = self._array.type
         return (kinds.is_integer(kind) or kinds.is_floating(kind)) and self._array.null_count < len(self)
 
     def count_different(self) -> int:
-        """Different values, missing ones left out; -1 where they cannot be compared."""
+        """Return the number of distinct values without missing ones; -1 if not comparable."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -110,52 +108,53 @@ class StoredColumn(Sequence):
             return -1
 
     def differs_in_more_than(self, most: int) -> bool:
-        """Whether `count_different` is more; where the first rows tell, the others are not looked at."""
+        """Return whether `count_different` exceeds `most`, stopping at the first rows if they suffice."""
         first = StoredColumn(self._array.slice(0, _AT_ONCE)) if len(self) > _AT_ONCE else self
         return first.count_different() > most or (first is not self and self.count_different() > most)
 
     @property
     def missing(self) -> int:
-        """Missing values."""
+        """The number of missing values."""
         return int(self._array.null_count)
 
     def count_empty(self) -> int:
-        """Values that are missing or the empty word."""
+        """Return the number of values that are missing or empty strings."""
         import pyarrow.compute as pc
         import pyarrow.types as kinds
 
         kind = self._array.type
         worded = kinds.is_string(kind) or kinds.is_large_string(kind)
-        empty = pc.sum(pc.equal(self._array, "")).as_py() if worded else 0
-        return self._array.null_count + int(empty or 0)
+        empty = (_numpy(pc.binary_length(self._array.drop_null())) == 0).sum() if worded else 0
+        return self._array.null_count + int(empty)
 
     def numbers(self) -> Float[np.ndarray, " n"]:
-        """The values as numbers, NaN where they are missing."""
+        """Return the values as numbers, NaN if missing."""
         import pyarrow as pa
 
         cast = self._array.cast(pa.float64())
+        if not cast.null_count:
+            return _numpy(cast)
         return np.array(cast.fill_null(float("nan")).to_numpy(zero_copy_only=False))
 
     def order(self, rows: Int[np.ndarray, " k"] | None = None) -> Int[np.ndarray, " k"]:
-        """Places in `rows` (None: all rows) by ascending value, equal ones in their order; missing ones last."""
-        import pyarrow as pa
+        """Return places in `rows` (None: all rows) by ascending value, stable, missing ones last."""
         import pyarrow.compute as pc
 
-        values = self._array if rows is None else self._array.take(pa.array(np.asarray(rows, np.int64)))
+        values = self._array if rows is None else self._array.take(_arrow(rows))
         # Arrow's order is stable.
-        return np.asarray(pc.array_sort_indices(values)).astype(np.int64)
+        return _numpy(pc.array_sort_indices(values)).astype(np.int64)
 
 
 def taken(values: Sequence[Any], rows: Int[np.ndarray, " k"]) -> Sequence[Any]:
-    """The values of these rows, from a list or a column."""
+    """Return the values of these rows, from a list or a column."""
     if isinstance(values, StoredColumn):
         return values.take(rows)
     return [values[row] for row in np.asarray(rows).tolist()]
 
 
 def read_ids(column: StoredColumn) -> np.ndarray:
-    """Ids as an array of numbers or of words."""
-    return np.array(column._array.to_numpy()) if _whole(column) else np.asarray(column)
+    """Return ids as an array of numbers or strings."""
+    return _numpy(column._array) if _whole(column) else np.asarray(column)
 
 
 def _whole(column: StoredColumn) -> bool:
@@ -164,11 +163,30 @@ def _whole(column: StoredColumn) -> bool:
     return bool(len(column)) and kinds.is_int64(column._array.type) and column._array.null_count == 0
 
 
+def _arrow(rows: Int[np.ndarray, " k"]) -> pa.Array:
+    """Return the rows as an Arrow array; `pa.array` would import pandas where that is installed, for a second."""
+    import pyarrow as pa
+
+    plain = np.ascontiguousarray(rows, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(plain), [None, pa.py_buffer(plain)])
+
+
+def _numpy(array: pa.Array) -> Shaped[np.ndarray, " n"]:
+    """Return a copy of numbers without a missing one; `to_numpy` would import pandas where that is installed."""
+    if array.null_count:
+        return np.array(array)
+    kind = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize).copy()
+
+
 def _one_zero(array: pa.Array) -> pa.Array:
-    """The column with 0.0 for -0.0: two names of one number would be two classes."""
+    """Replace -0.0 by 0.0, which would otherwise count as two classes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not (pa.types.is_float32(array.type) or pa.types.is_float64(array.type)):
         return array
-    return pc.add(array, pa.scalar(0.0, array.type))
+    # Only a zero equals its negative. `pa.scalar` would import pandas where that is installed, for a second.
+    return pc.if_else(pc.equal(array, pc.negate(array)), pc.abs(array), array)

@@ -1,4 +1,4 @@
-"""Where the points of a large snapshot stand along its principal components: computed once, then found on disk."""
+"""Principal components of a large snapshot's points, computed once and stored on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_MANIFEST: Final = 2**20
 
 
 def snapshot_components(workspace_folder: Path, snapshot: Snapshot, *, keep: bool) -> Float32[np.ndarray, "m 3"]:
-    """Three principal components of a snapshot's unit rows, images first, then texts.
+    """Return three principal components of a snapshot's unit rows, images first, then texts.
 
     Args:
         workspace_folder: Those of many points are kept in its `layouts`.
@@ -43,16 +43,16 @@ def snapshot_components(workspace_folder: Path, snapshot: Snapshot, *, keep: boo
     if keep and len(points) >= WORTH_KEEPING:
         # On a full disk they are computed again the next time.
         with contextlib.suppress(OSError):
-            _keep(workspace_folder, _name(snapshot), points)
+            _keep(workspace_folder, components_name(snapshot.folder), points)
     return points
 
 
 def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.ndarray, "m 3"] | None:
-    """What `snapshot_components` kept of exactly these embeddings; None if there is nothing, or nothing usable."""
+    """Return the components stored for exactly these embeddings; None if missing or invalid."""
     points = sum(len(part) for part in (snapshot.image, snapshot.text) if part is not None)
     if points < WORTH_KEEPING:
         return None
-    file = workspace_folder / _FOLDER / _name(snapshot)
+    file = workspace_folder / _FOLDER / components_name(snapshot.folder)
     try:
         confined.inside(workspace_folder, f"{_FOLDER}/{file.name}")
         mapped = map_npy(file, "f")
@@ -65,16 +65,16 @@ def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.nd
     return found if np.isfinite(found).all() else None
 
 
-def _name(snapshot: Snapshot) -> str:
-    """Changes with the embeddings: no gigabytes are read for it."""
-    told: list[object] = [_VERSION, snapshot.folder.parent.parent.name, snapshot.folder.name]
+def components_name(snapshot_folder: Path) -> str:
+    """Return the name of a snapshot's components; it changes with the embeddings, which are not read."""
+    told: list[object] = [_VERSION, snapshot_folder.parent.parent.name, snapshot_folder.name]
     for name in ("image.npy", "text.npy"):
         with contextlib.suppress(OSError):
-            state = (snapshot.folder / name).stat()
+            state = (snapshot_folder / name).stat()
             told.append((name, state.st_size, state.st_mtime_ns))
     digest = hashlib.sha256(json.dumps(told).encode())
     with contextlib.suppress(OSError, Unreadable):  # older ones have no manifest
-        digest.update(untrusted_files.read_bytes(snapshot.folder / manifests.NAME, _MOST_MANIFEST))
+        digest.update(untrusted_files.read_bytes(snapshot_folder / manifests.NAME, _MOST_MANIFEST))
     return f"{digest.hexdigest()[:32]}.components.npy"
 
 

@@ -1,4 +1,4 @@
-"""Named moments at which the fault tests end this process, as `kill -9` would; else they do nothing.
+"""Named points where fault tests kill this process like `kill -9`; otherwise without effect.
 
 `EXPLORER_CRASH_AT=checkpoints.renamed:3` ends it when that moment comes for the third time.
 """
@@ -16,7 +16,7 @@ _seen: Counter[str] = Counter()
 
 
 def point(name: str) -> None:
-    """Passes, unless the environment says that the process ends here."""
+    """Do nothing, unless the environment selects this point to end the process."""
     wanted = os.environ.get(VARIABLE)
     if not wanted:
         return

@@ -1,4 +1,4 @@
-"""The one door to `explorer.db`: read and write transactions, and SQLite's errors as sentences."""
+"""Access to `explorer.db`: read and write transactions, with SQLite's errors as messages."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one moment of the database and takes no write lock."""
+        """Open a read transaction, which sees a consistent state and takes no write lock."""
         with sentences(self.path), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Connection]:
-        """A write transaction, committed when the block ends and rolled back when it raises.
+        """Open a write transaction, committed at the end of the block and rolled back on an exception.
 
         Args:
             durable: Survives a power cut once the block has ended (synchronous FULL); else the last second may not.
@@ -77,7 +77,7 @@ class Database:
                 yield connection
 
     def changes(self) -> int:
-        """A number that differs from the last one seen when anybody committed in between; costs microseconds."""
+        """Return a number that changes with every commit by any process; costs microseconds."""
         with self._watch_lock, sentences(self.path):
             if self._watching is None:
                 # data_version tells of *other* connections' commits: this one is kept apart and never writes.
@@ -86,13 +86,13 @@ class Database:
             return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
 
     def quick_check(self) -> str:
-        """`ok`, or what SQLite finds wrong with the file."""
+        """Return `ok`, or what SQLite finds wrong with the file."""
         with sentences(self.path), self._engine.connect() as connection:
             connection.execution_options(store_limited=False)  # as long as the file is
             return "; ".join(connection.exec_driver_sql("PRAGMA quick_check(5)").scalars())
 
     def close(self) -> None:
-        """Closes every connection that is not in use."""
+        """Close every connection that is not in use."""
         self._engine.dispose()
         with self._watch_lock:
             if self._watching is not None:
@@ -117,15 +117,18 @@ def _engine(path: Path, wait_ms: Callable[[], int]) -> Engine:
         # What is written is ours; only reading is as long as others made it.
         limited = options.get("store_limited", "store_begin" not in options)
         connection.info["limit"].start(limited=limited)
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms()}")
-        connection.exec_driver_sql(f"PRAGMA synchronous={options.get('store_sync', 'NORMAL')}")
+        settings = wait_ms(), options.get("store_sync", "NORMAL")
+        if connection.info.get("settings") != settings:  # they stay set: asking again costs as much as a small query
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={settings[0]}")
+            connection.exec_driver_sql(f"PRAGMA synchronous={settings[1]}")
+            connection.info["settings"] = settings
         connection.exec_driver_sql(options.get("store_begin", "BEGIN"))
 
     return engine
 
 
 def fetch(connection: Connection, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
-    """All rows of a query; text that is no UTF-8 comes with a sign of replacement in it, not as an error."""
+    """Return all rows of a query; invalid UTF-8 is replaced, not raised as an error."""
     try:
         return connection.execute(query, values or {}).all()
     except OperationalError as error:
@@ -141,7 +144,7 @@ def fetch(connection: Connection, query: Executable, values: Mapping[str, Any] |
 
 
 def fetch_columns(connection: Connection, query: Executable) -> list[list[Any]]:
-    """The same by columns, for queries of many rows: no object is made for a row."""
+    """Return the columns of a query with many rows, without creating an object per row."""
     result = connection.execute(query)
     width, cursor = len(result.keys()), result.cursor
     assert cursor is not None
@@ -158,7 +161,7 @@ def fetch_columns(connection: Connection, query: Executable) -> list[list[Any]]:
 
 @contextmanager
 def sentences(path: Path) -> Iterator[None]:
-    """Turns the errors of SQLite and of files that are the world's fault into a `StoreError` with the next step."""
+    """Convert errors of SQLite and files that are not bugs to a `StoreError` with the next step."""
     try:
         yield
     except OSError as error:

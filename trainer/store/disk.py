@@ -1,4 +1,4 @@
-"""What a disk refuses to take, as a sentence that names the disk, what is needed and what is free."""
+"""Disk errors as messages that name the disk, the space needed and the space available."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MOST_OF_FREE: Final = 0.8
 
 
 def room_for_cache(free: int) -> int:
-    """Bytes that a run takes for prepared pictures unasked; beyond it, they are decoded again in every epoch."""
+    """Return the bytes a run may use for prepared images; beyond that, images are decoded again in every epoch."""
     return int(min(_MOST_OF_FREE * free, free - SPARE))
 
 
 class DiskTrouble(StoreError):
-    """A disk that takes nothing for now: full, read-only, gone. Once that is mended, trying again helps.
+    """A disk that cannot be written at present: full, read-only, missing. Retrying helps once that is fixed.
 
     Attributes:
         place: What could not be written.
@@ -46,13 +46,13 @@ class DiskTrouble(StoreError):
         self.place, self.need, self.full = place, need, full
 
     def mended(self) -> bool:
-        """Whether there is room by now; True too where only trying can tell."""
+        """Return whether there is enough space now; True also if only a retry can tell."""
         return not self.full or _free(self.place) >= self.need
 
 
 @contextmanager
 def writing(what: str, place: Path, need: int = 0) -> Iterator[None]:
-    """Turns what writers raise when the disk refuses into a `DiskTrouble`; other errors pass as they are.
+    """Convert disk errors of writers to `DiskTrouble`; other errors pass unchanged.
 
     Args:
         what: What is written, for the sentence: `The checkpoint of step 5`.
@@ -69,7 +69,7 @@ def writing(what: str, place: Path, need: int = 0) -> Iterator[None]:
 
 
 def trouble(error: BaseException, what: str, place: Path, need: int = 0) -> DiskTrouble | None:
-    """The error as a `DiskTrouble`; None when it is not the disk's fault."""
+    """Return the error as a `DiskTrouble`; None if the disk is not the cause."""
     if isinstance(error, DiskTrouble):
         return error
     numbers = set(_numbers(error))
@@ -90,7 +90,7 @@ def trouble(error: BaseException, what: str, place: Path, need: int = 0) -> Disk
 
 
 def disk_of(place: Path) -> Path:
-    """Where the disk that holds `place` is mounted."""
+    """Return the mount point of the disk that holds `place`."""
     place = _existing(place)
     while not os.path.ismount(place) and place != place.parent:
         place = place.parent

@@ -1,4 +1,4 @@
-"""Names that stored files had before the spelling became American: the one place that knows them.
+"""Names in stored files from before the American spelling; the only module that contains them.
 
 A database is upgraded once, by schema 0005, together with the files of its run folders. A snapshot, a checkpoint, a
 drawn data set or a run folder of another workspace keeps what was written, and gets the names of today when it is read.
@@ -29,7 +29,7 @@ _LARGEST: Final = 2**30
 
 
 def config_text(text: str) -> str:
-    """A configuration in TOML with the sections and fields of today; one that has them already stays as it is."""
+    """Return a TOML configuration with current sections and fields; a current one is unchanged."""
     lines, section = [], ""
     for line in text.splitlines(keepends=True):
         stripped, name = line.strip(), line.partition("=")[0].strip()
@@ -43,28 +43,28 @@ def config_text(text: str) -> str:
 
 
 def metric(name: str) -> str:
-    """The name of today of a number that a run on Scenes logged."""
+    """Return the current name of a number logged by a run on Scenes."""
     split, slash, number = name.rpartition("/")
     return split + slash + _METRICS.get(number, number)
 
 
 def columns(found: Mapping[str, _Value]) -> dict[str, _Value]:
-    """The columns of Scenes under the names of today."""
+    """Return the columns of Scenes under their current names."""
     return _renamed(found, COLUMNS)
 
 
 def details(found: Mapping[str, _Value]) -> dict[str, _Value]:
-    """What the record of an evaluation says of how it was made, under the names of today."""
+    """Return the details of an evaluation record under their current names."""
     return _renamed(found, _DETAILS)
 
 
 def training(found: Mapping[str, _Value]) -> dict[str, _Value]:
-    """What a checkpoint has to go on from, under the names of today."""
+    """Return the training state of a checkpoint under its current names."""
     return _renamed(found, _TRAINING)
 
 
 def run_document(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A `run.json` under the names of today."""
+    """Return a `run.json` with current names."""
     document = dict(found)
     if isinstance(document.get("config"), str):
         document["config"] = config_text(document["config"])
@@ -80,7 +80,7 @@ def _evaluation(row: Any) -> Any:
 
 
 def rewrite_files(folder: Path, *, data: str) -> None:
-    """Gives the files of a run folder the names of today: its configuration, its curves and the rows that wait.
+    """Rename fields in a run folder's configuration, curves and pending rows.
 
     To do it again changes nothing. A file that cannot be read or written stays as it is.
 

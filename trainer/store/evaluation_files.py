@@ -1,4 +1,4 @@
-"""What an evaluation leaves beside its numbers: the answer to every sample, in the run's folder.
+"""The files of an evaluation: the answer to every sample, in the run's folder.
 
 `evaluations/<dataset>-<split>@<step>/TASK-<question>.npz` holds arrays with a row a sample, `TASK-<question>.json` the
 rest; the second is written last, so that a task with a JSON is whole. Older versions wrote `TASK.npz`.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trainer.store import earlier_names
+from trainer.store import earlier_names, picture_paths
 from trainer.store.files import write_atomically, write_text
 from trainer.store.question import Question, question_from
 from trainer.untrusted import confined
@@ -46,18 +47,19 @@ class TaskRecord:
 
 
 def evaluation_folder(run_folder: Path, dataset: str, split: str, step: int) -> Path:
-    """Where the tasks of a split at a step are kept."""
+    """Return the folder with the tasks of a split at a step."""
     return run_folder / "evaluations" / f"{dataset}-{split}@{step:06d}"
 
 
 def write_task(folder: Path, record: TaskRecord) -> None:
-    """Makes the task appear in `folder`; one of the same question is replaced."""
+    """Write the task to `folder`, replacing one with the same question."""
     confined.make_in_run(folder.parents[1], f"{folder.parent.name}/{folder.name}")
     name = record.task + (f"-{record.question.digest}" if record.question else "")
+    arrays = _with_paths(record.arrays, folder, picture_paths.stored)
 
     def write(draft: Path) -> None:
         with draft.open("wb") as stream:
-            np.savez_compressed(stream, **record.arrays)
+            np.savez_compressed(stream, **arrays)
 
     write_atomically(folder / f"{name}.npz", write, private=True)
     plain = {"format": 1, "task": record.task, "n": record.n, "whole": record.whole}
@@ -67,20 +69,20 @@ def write_task(folder: Path, record: TaskRecord) -> None:
 
 
 def read_tasks(folder: Path) -> dict[str, TaskRecord]:
-    """The newest record of each task in `folder`, by name."""
+    """Return the newest record of each task in `folder`, by name."""
     return {record.task: record for record in read_records(folder)}
 
 
 def read_records(folder: Path) -> list[TaskRecord]:
-    """The whole records in `folder`, the oldest first, those without a question before all.
+    """Return the valid records in `folder`, oldest first, after those without a question.
 
     What cannot be read is left out, for it can be evaluated again.
     """
     found = []
     for file in folder.glob("*.json"):
         try:
-            plain = untrusted_files.read_json(file)
-            arrays = load_npz(file.with_suffix(".npz"))
+            plain = untrusted_files.read_record(file)
+            arrays = _with_paths(load_npz(file.with_suffix(".npz")), folder, picture_paths.resolved)
             metrics = {name: math.nan if value is None else float(value) for name, value in plain["metrics"].items()}
             question = question_from(plain.get("question"))
             sizes = int(plain["n"]), int(plain["whole"])
@@ -88,10 +90,18 @@ def read_records(folder: Path) -> list[TaskRecord]:
                 str(plain["task"]), metrics, *sizes, earlier_names.details(plain["details"]), arrays, question
             )
             when = (question is not None, file.stat().st_mtime_ns, file.name)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
             continue
         found.append((when, record))
     return [record for _, record in sorted(found, key=lambda one: one[0])]
+
+
+def _with_paths(
+    arrays: dict[str, np.ndarray], folder: Path, change: Callable[[Path, list[str]], list[str]]
+) -> dict[str, np.ndarray]:
+    if "path" not in arrays or not arrays["path"].size:
+        return arrays
+    return arrays | {"path": np.asarray(change(folder.parents[1], [str(path) for path in arrays["path"].tolist()]))}
 
 
 def _strict(value: Any) -> Any:

@@ -1,10 +1,9 @@
-"""Files that are whole or not there: write beside, fsync, rename, fsync the folder."""
+"""Atomic file operations: write a draft, fsync, rename, fsync the folder."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ _PATIENCE_S: Final = 2.0 if os.name == "nt" else 0.0
 
 
 def make_folders(path: Path) -> None:
-    """The folder and those it lies in are there when this returns; a new one is for its owner alone.
+    """Create the folder and its parents; a new one is private to its owner.
 
     Raises:
         FileNotFoundError: It lies in one that `confined.never_make` was told of and that is gone.
@@ -28,7 +27,7 @@ def make_folders(path: Path) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
-    """After it returns, `path` holds what `write` made, even if the power fails; before, it held the old or nothing.
+    """Write `path` atomically and durably: a power failure leaves the complete new or old file.
 
     Args:
         path: File or folder to appear; its parent must exist.
@@ -54,19 +53,19 @@ def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool
 
 
 def write_text(path: Path, text: str) -> None:
-    """`write_atomically` for a text in UTF-8, in a workspace."""
+    """Write a UTF-8 text in a workspace with `write_atomically`."""
     write_atomically(path, lambda draft: draft.write_bytes(text.encode("utf-8")) and None, private=True)
 
 
 def make_folder(path: Path) -> None:
-    """The folder is there when this returns, even after a power cut; its parent must exist."""
+    """Create the folder durably; its parent must exist."""
     if path.is_symlink() or not path.is_dir():
         confined.make_folder(path.parent, path.name)
         sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the folder's entries survive a power cut; Windows needs and knows no such call."""
+    """Make the folder's entries survive a power cut; not needed on Windows."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -77,7 +76,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep_drafts(folder: Path) -> None:
-    """Removes what killed writers left half done directly in `folder`; only for a folder nobody writes to."""
+    """Remove drafts left in `folder` by killed writers; only for a folder that nobody writes to."""
     if folder.is_symlink():
         return
     for draft in folder.glob(".tmp-*"):
@@ -110,7 +109,7 @@ def _replace(draft: Path, path: Path) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """`os.replace`, tried for a while where a file that somebody reads or maps cannot be moved."""
+    """Call `os.replace`, retrying while another process reads or maps the target."""
     until = time.monotonic() + _PATIENCE_S
     while True:
         try:
@@ -124,8 +123,8 @@ def _move(source: Path, target: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """The file or folder is gone; a link goes, what it points to stays. No error where nothing is there."""
+    """Remove a file or folder, or a link without its target; no error if nothing exists."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        confined.remove_folder(path)
     else:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A database may come from anybody: what is allowed in it, and what a query of it may cost."""
+"""Safe access to untrusted databases: allowed contents, and limits on queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS: Final = {"view": "a view", "trigger": "a trigger", "table": "a table", "
 
 
 def distrust(connection: sqlite3.Connection) -> None:
-    """Nothing that the file says is run: no functions of its schema, no writing of the schema, no endless values."""
+    """Disable code in the file: no schema functions, no schema changes, no unbounded values."""
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA cell_size_check=ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
@@ -32,7 +32,7 @@ def distrust(connection: sqlite3.Connection) -> None:
 
 
 class Limit:
-    """Ends what a connection reads once it has taken too much of the processor; waiting costs nothing.
+    """Interrupts a read that uses too much CPU time; waiting does not count.
 
     Args:
         connection: Of the thread that uses it at the time.
@@ -45,7 +45,7 @@ class Limit:
         connection.set_progress_handler(self._passed, _LOOK_EVERY)
 
     def start(self, *, limited: bool) -> None:
-        """From here on; without an end if it is not `limited`."""
+        """Start counting, without a limit unless `limited`."""
         self._limited, self._end = limited, 0.0
 
     def _passed(self) -> int:
@@ -57,7 +57,7 @@ class Limit:
 
 
 def check_objects(path: Path, connection: sqlite3.Connection) -> None:
-    """Passes for a database of tables and indexes only.
+    """Check that the database contains tables and indexes only.
 
     A view in the place of a table, or a trigger, decides what each query does and when it ends.
 
@@ -77,13 +77,14 @@ _COMPUTED: Final = (
 
 
 def check_tables(path: Path, connection: sqlite3.Connection) -> None:
-    """Passes for a database of a schema that this program knows, with nothing in it but its own tables and indexes.
+    """Check that the database has a known schema, with only its own tables and indexes.
 
     Raises:
         StoreError: It holds something else; the message names it.
     """
-    tables = {*schema.metadata.tables, "alembic_version"}
-    indexes = {index.name for table in schema.metadata.tables.values() for index in table.indexes}
+    tables = {*schema.metadata.tables, *schema.FORMER_TABLES, "alembic_version"}
+    kept = (str(index.name) for table in schema.metadata.tables.values() for index in table.indexes)
+    indexes = {*kept, schema.FORMER_INDEX}
     for kind, name, sql in _objects(connection):
         known = tables | set(_OWN_OF_SQLITE) if kind == "table" else indexes
         # Indexes that SQLite makes for a constraint have no words of their own.

@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: the run's own append-only record of its curves, written before the database.
+"""`metrics.jsonl`: the run's append-only log of its curves, written before the database.
 
 One JSON object a line: `{"step": 5, "time": 1700000000.0, "elapsed": 1.5, "values": {"train/loss": 4.1}}`. Numbers
 that JSON lacks are the strings "nan", "inf" and "-inf". A torn last line, left by a kill, is ignored and cut off.
@@ -30,7 +30,7 @@ _MOST_PARTS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The numbers logged together at one step; `elapsed_s` is seconds of training without the pauses."""
+    """The numbers logged at one step; `elapsed_s` is seconds of training without pauses."""
 
     step: int
     time: float
@@ -39,7 +39,7 @@ class Entry:
 
 
 class Journal:
-    """The open end of a journal, for the one process that trains."""
+    """A journal open for appending, for the process that trains."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -47,7 +47,7 @@ class Journal:
         self._file: IO[bytes] = confined.open_file(path.parent, path.name, "ab")
 
     def append(self, entry: Entry) -> None:
-        """The entry is with the operating system when this returns: it outlives the process.
+        """Append an entry, which then survives the process.
 
         Raises:
             DiskTrouble: The disk is full or gone; then nothing of the entry is there.
@@ -71,13 +71,13 @@ class Journal:
                 raise
 
     def sync(self) -> None:
-        """Every entry survives a power cut once this returns."""
+        """Make every entry survive a power cut."""
         if not self._file.closed:
             with disk.writing("The curves", self._path):
                 os.fsync(self._file.fileno())
 
     def rewind(self, step: int) -> None:
-        """Drops every entry past `step`.
+        """Drop every entry after `step`.
 
         Raises:
             DiskTrouble: The disk is full or gone; then every entry is still there.
@@ -89,12 +89,12 @@ class Journal:
         self._file = confined.open_file(self._path.parent, self._path.name, "ab")
 
     def close(self) -> None:
-        """Nothing can be appended afterwards."""
+        """Close the journal; nothing can be appended afterwards."""
         self._file.close()
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
-    """The entries in the order they were written; a line that is damaged is left out."""
+    """Yield the entries in the order written, without damaged lines."""
     try:
         file = open_ordinary(path)
     except OSError:  # it is not there, or has no end
@@ -107,7 +107,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines that can be meant; a longer one is passed over, and reading ends with one that has no end."""
+    """Yield lines of plausible length; longer ones are skipped, and an endless one ends reading."""
     while line := file.readline(_LONGEST_LINE):
         if line.endswith(b"\n") or len(line) < _LONGEST_LINE:
             yield line
@@ -121,12 +121,12 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def number_to_json(value: float) -> float | str:
-    """The value, or its name where JSON has no number for it."""
+    """Return the value, or its name if JSON has no number for it."""
     return value if math.isfinite(value) else str(value)
 
 
 def number_from_json(value: Any) -> float:
-    """What `number_to_json` wrote."""
+    """Return the number written by `number_to_json`."""
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""`manifest.json`: size and SHA-256 of every file in a folder, for no format of theirs notices a flipped bit."""
+"""`manifest.json`: size and SHA-256 of every file in a folder, to detect flipped bits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEAL: Final = "seal"
 
 
 def write_manifest(draft: Path, facts: Mapping[str, Any], *, sealed: bool = False) -> None:
-    """Describes the files that are in the folder, `facts` beside them; to be called when all are written.
+    """Describe all files in the folder, together with `facts`; to be called after writing them.
 
     Args:
         draft: Where they are: a folder that `write_atomically` puts into its place.
@@ -36,7 +36,7 @@ def write_manifest(draft: Path, facts: Mapping[str, Any], *, sealed: bool = Fals
 
 
 def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
-    """The manifest of a folder whose files are what was written.
+    """Return the manifest of a folder after verifying its files.
 
     Args:
         folder: Where they are.
@@ -54,8 +54,12 @@ def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
     if not isinstance(document, dict) or not isinstance(document.get("files"), dict):
         raise ValueError(f"{NAME} is not what was saved")
     own = document.pop(_OWN, None)
+    try:
+        digest = _digest(document)
+    except RecursionError as error:
+        raise ValueError(f"{NAME} is not what was saved") from error
     # Format 1, of older versions, had none of its own.
-    if own != _digest(document) and (own is not None or document.get("format") != 1):
+    if own != digest and (own is not None or document.get("format") != 1):
         raise ValueError(f"{NAME} is not what was saved")
     for name in names or document["files"]:
         if not _is_as_described(folder, name, document["files"][name]):
@@ -64,7 +68,7 @@ def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def is_sealed(manifest: Mapping[str, Any]) -> bool:
-    """Whether this computer and user wrote the files of a manifest that was found to be true of them."""
+    """Return whether this computer and user wrote the files of a verified manifest."""
     seal = manifest.get(_SEAL)
     return isinstance(seal, str) and seal.isascii() and hmac.compare_digest(seal, _seal(manifest["files"]))
 
@@ -78,7 +82,7 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 
 def _is_as_described(folder: Path, name: str, told: Any) -> bool:
-    """Whether a file is what a manifest says, which may be a stranger's: of another size, it is not read."""
+    """Return whether a file matches an untrusted manifest; with another size, it is not read."""
     path = confined.inside(folder, name)
     untrusted_files.check_ordinary(path)
     if not isinstance(told, dict) or told.get("bytes") != path.stat().st_size:

@@ -1,4 +1,4 @@
-"""Whose a workspace is: `workspace.json` says which computer and user made it, and where.
+"""Ownership of a workspace: `workspace.json` records which computer and user created it, and where.
 
 A workspace of another computer or user, or a copy, is *look only* until it is made one's own: rows that a stranger
 has written must not train, download or delete anything here, and a copy must not train twice what its original does.
@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -36,6 +36,8 @@ from trainer.untrusted.files import read_text
 NAME: Final = "workspace.json"
 _MOST: Final = 1 << 16
 _FORMAT: Final = 1
+_MOST_PLACES: Final = 64
+"""Codes of former places that are kept."""
 
 State = Literal["new", "mine", "moved", "copy", "other user", "other computer", "unknown", "unreadable"]
 
@@ -50,7 +52,7 @@ _WHY: Final[dict[State, str]] = {
 
 @dataclass(frozen=True)
 class Maker:
-    """What `workspace.json` holds.
+    """The contents of `workspace.json`.
 
     Attributes:
         computer: Code of the computer that made the workspace.
@@ -58,6 +60,7 @@ class Maker:
         made_at: When, in seconds since 1970.
         path: Code of where it lies.
         folder: Code of its folder's number in the file system.
+        former: Codes of where it lay before, oldest first.
     """
 
     computer: str
@@ -65,10 +68,11 @@ class Maker:
     made_at: float
     path: str
     folder: str
+    former: tuple[str, ...] = ()
 
 
 def state_of(folder: Path, database: Path) -> State:
-    """How the workspace in `folder` stands to this computer and user; nothing is written.
+    """Return the workspace's ownership relative to this computer and user, without writing anything.
 
     `new`: there is no run and no word of whose it is. `moved`: it is mine and was renamed since.
     """
@@ -80,8 +84,7 @@ def state_of(folder: Path, database: Path) -> State:
 def _look(folder: Path, database: Path) -> State:
     file = folder / NAME
     try:
-        document = json.loads(read_text(file, _MOST))
-        known = Maker(**{name: document[name] for name in Maker.__dataclass_fields__})
+        known = _read(folder)
         here = _maker(folder)
     except FileNotFoundError:
         return "unknown" if os.path.lexists(file) or _holds_runs(folder, database) else "new"
@@ -97,18 +100,48 @@ def _look(folder: Path, database: Path) -> State:
 
 
 def why_look_only(state: State) -> str:
-    """Why a workspace in this state is look only, as half a sentence; empty when it is not."""
+    """Return why a workspace in this state is read-only, as part of a sentence; empty if it is not."""
     return _WHY.get(state, "")
 
 
 def sign(folder: Path) -> None:
-    """Says that this computer and user have made the workspace, or made it theirs; the folder must be there."""
-    document = {"format": _FORMAT, **asdict(_maker(folder))}
+    """Record this computer and user as the workspace's owner; the folder must exist."""
+    maker = _maker(folder)
+    known = _own(folder)
+    if known is not None:
+        places = dict.fromkeys((*known.former, known.path))
+        maker = replace(maker, former=tuple(place for place in places if place != maker.path)[-_MOST_PLACES:])
+    document = {"format": _FORMAT, **asdict(maker)}
     write_text(folder / NAME, json.dumps(document, indent=1) + "\n")
 
 
+def was_at(folder: Path, place: Path) -> bool:
+    """Return whether the workspace, or the one that it is a copy of, lay at `place` when this user had signed it."""
+    known = _own(folder)
+    if known is None:
+        return False
+    return _code(_key(), f"path {place}") in (*known.former, known.path)
+
+
+def _own(folder: Path) -> Maker | None:
+    """Return what this user has recorded of the workspace on this computer; None if it is somebody else's."""
+    try:
+        known = _read(folder)
+        here = _maker(folder)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return known if (known.computer, known.user) == (here.computer, here.user) else None
+
+
+def _read(folder: Path) -> Maker:
+    document = json.loads(read_text(folder / NAME, _MOST))
+    values = {name: document[name] for name in Maker.__dataclass_fields__ if name != "former"}
+    former = document.get("former", [])
+    return Maker(**values, former=tuple(str(code) for code in former) if isinstance(former, list) else ())
+
+
 def _maker(folder: Path) -> Maker:
-    key = f"{_computer()}\0{_user()}".encode()
+    key = _key()
     place = folder.resolve()
     there = place.stat()
     return Maker(
@@ -121,8 +154,12 @@ def _maker(folder: Path) -> Maker:
 
 
 def seal(words: str) -> str:
-    """A code of the words that only this computer and user can compute: what carries it was written here."""
-    return _code(f"{_computer()}\0{_user()}".encode(), f"seal {words}")
+    """Return a code of the words that only this computer and user can compute, to recognize own files."""
+    return _code(_key(), f"seal {words}")
+
+
+def _key() -> bytes:
+    return f"{_computer()}\0{_user()}".encode()
 
 
 def _code(key: bytes, words: str) -> str:
@@ -141,7 +178,7 @@ def _user() -> str:
 
 @functools.cache
 def _computer() -> str:
-    """A number that this computer has and others have not; its name where the system tells none."""
+    """Return an id unique to this computer; its host name if the system has none."""
     return _number_of_the_system() or platform.node()
 
 
@@ -169,7 +206,7 @@ def _number_of_the_system() -> str:
 
 
 def _holds_runs(folder: Path, database: Path) -> bool:
-    """Whether there is a run in the database, or the folder of one; also when the database cannot tell."""
+    """Return whether the database or the folder has runs; True if the database is unreadable."""
     try:
         if any((folder / "runs").iterdir()):
             return True

@@ -1,4 +1,4 @@
-"""`waiting.jsonl`: rows that the database would not take, so that a kill while it is locked loses none of them.
+"""`waiting.jsonl`: rows pending while the database is locked, so that a kill loses none of them.
 
 The curves have their journal; this holds the rest, a line each: `{"kind": "evaluation", "values": {...}}`. The file is
 there only while something waits. How the run ended waits here too, so that no trainer stays for a locked database.
@@ -24,14 +24,14 @@ END: Final = "end"
 
 
 def keep(folder: Path, kind: str, values: Mapping[str, Any]) -> None:
-    """Keeps a row for later in the run's folder; on a disk that takes nothing it stays in memory only."""
+    """Save a pending row in the run's folder; on an unwritable disk it stays in memory only."""
     line = json.dumps({"kind": kind, "values": dict(values)}) + "\n"
     with contextlib.suppress(OSError), confined.open_file(folder, _NAME, "ab") as file:
         file.write(line.encode())
 
 
 def bring_in(folder: Path, store: Mapping[str, Callable[..., None]]) -> None:
-    """Gives every row that waits to the function of its kind; a line that is damaged is left out."""
+    """Pass every pending row to the function of its kind; damaged lines are skipped."""
     for kind, values in _rows(folder):
         # Anybody may have written the line: one that does not fit is left out.
         with contextlib.suppress(TypeError, ValueError, AttributeError, OverflowError, RecursionError, ValueRefused):
@@ -40,7 +40,7 @@ def bring_in(folder: Path, store: Mapping[str, Callable[..., None]]) -> None:
 
 
 def how_it_ended(folder: Path) -> dict[str, Any] | None:
-    """What the last trainer could not write into the run's row when it ended; None if it had nothing to say."""
+    """Return what the last trainer could not write to the run's row when it ended; None if nothing."""
     return next((values for kind, values in reversed(_rows(folder)) if kind == END), None)
 
 
@@ -55,5 +55,5 @@ def _rows(folder: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def forget(folder: Path) -> None:
-    """Nothing waits any more."""
+    """Remove all pending rows."""
     confined.remove(folder, _NAME)

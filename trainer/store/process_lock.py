@@ -1,4 +1,4 @@
-"""Who is alive: an OS lock that ends with its process, and what identifies a process beyond its reusable number."""
+"""Detect live processes: an OS lock that ends with its process, and identities beyond reusable process ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BETWEEN_LOOKS_S: Final = 0.005
 
 @dataclass(frozen=True)
 class Identity:
-    """A process: number, start in clock ticks since boot, and which boot; no other process ever has all three.
+    """A process: id, start in clock ticks since boot, and boot id; together they are unique.
 
     Systems other than Linux tell no ticks: there it is the start in hundredths of a second since 1970, and for the boot
     its second. Either of them may move when the clock is set, so compare by `is_same`.
@@ -36,7 +36,7 @@ class Identity:
     boot_id: str
 
     def is_same(self, other: Identity | None) -> bool:
-        """Whether both are one process, though the clock may have been set between the two looks."""
+        """Return whether both are one process, even if the clock has been set in between."""
         if other is None or self.pid != other.pid:
             return False
         if not (self._counts_by_clock and other._counts_by_clock):
@@ -64,7 +64,7 @@ class AliveLock:
 
     @classmethod
     def take(cls, path: Path, *, wait_s: float = 1.0) -> AliveLock | None:
-        """The lock, or None when another process holds it.
+        """Return the lock, or None if another process holds it.
 
         Waits a little, because `is_held` of a watching window holds the lock for an instant.
         """
@@ -78,14 +78,14 @@ class AliveLock:
         return cls(file)
 
     def release(self) -> None:
-        """Lets others take the lock."""
+        """Release the lock."""
         if not self._file.closed:
             _unlock(self._file)
             self._file.close()
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process holds the lock at `path`; False when the file does not exist.
+    """Return whether a live process holds the lock at `path`; False if the file does not exist.
 
     Two that look at once do not take each other for it: they share the lock, and where a system has none to share
     (Windows) they look again, for a looker lets go at once.
@@ -104,7 +104,7 @@ def is_held(path: Path) -> bool:
 
 
 def identity(pid: int | None = None) -> Identity | None:
-    """What identifies the process `pid` (default: this one); None when it has ended, a zombie included."""
+    """Return the identity of process `pid` (default: this one); None if it has ended or is a zombie."""
     pid = os.getpid() if pid is None else pid
     if sys.platform.startswith("linux"):
         ticks = _linux_start_ticks(pid)
@@ -121,7 +121,7 @@ def identity(pid: int | None = None) -> Identity | None:
 
 
 def is_stopped(process: Identity) -> bool:
-    """Whether the process lives and does nothing until it is continued: SIGSTOP, Ctrl+Z, a debugger."""
+    """Return whether the process is stopped until continued: SIGSTOP, Ctrl+Z, a debugger."""
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""What a stored number answers. Two numbers may be compared only where their questions are equal."""
+"""The question behind a stored number; numbers are comparable only if their questions are equal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 _PICTURES: Final = re.compile(r"([\d,]+) distinct pictures")
+_FIRST_K: Final = re.compile(r"(?:_R@|zero_shot_acc)(\d+)$")
+"""Names of numbers that count how often the right answer is among the first k."""
 UNKNOWN: Final = "from an older version, question unknown"
 """Said of numbers that were stored before their question was stored with them."""
 _TASKS: Final = {
@@ -26,6 +28,9 @@ _TASKS: Final = {
     "unmatched_cosine": "similarity",
     "auc": "similarity",
     "modality_gap": "similarity",
+    "effective_rank": "spectrum",
+    "own_image_weight": "own_weight",
+    "text_gradient": "gradient",
     "loss": "loss",
 }
 """How the names of a task's numbers begin -> the task."""
@@ -33,11 +38,11 @@ _TASKS: Final = {
 
 @dataclass(frozen=True)
 class Question:
-    """What was asked; data set and split stand beside it in the key of a stored number.
+    """A question; data set and split are stored next to it in the key of a number.
 
     Attributes:
-        task: `zero_shot`, `retrieval`, `similarity`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`
-            or `loss`.
+        task: `zero_shot`, `retrieval`, `similarity`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`,
+            `spectrum`, `own_weight`, `gradient` or `loss`.
         n: Samples that were tried.
         classes: Among how many classes an answer was chosen; 0 where it is no class.
         templates: Sentences a class.
@@ -58,11 +63,11 @@ class Question:
 
     @property
     def key(self) -> str:
-        """The question as it is stored: JSON, the same for equal questions."""
+        """The question as stored: JSON, the same for equal questions."""
         return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
 
     def asked(self, name: str) -> int:
-        """How many independent answers the share `name` is of: the n of its interval.
+        """Return the number of independent answers behind the share `name`: the n of its interval.
 
         In retrieval captions that repeat ask once, and so do pictures: their answers are equal, not independent.
         """
@@ -72,13 +77,26 @@ class Question:
             return int(found[1].replace(",", ""))
         return self.n
 
+    def answers(self, name: str) -> int:
+        """Return among how many answers `name` looks for the right one; 0 where that is not known."""
+        if self.task == "retrieval":
+            found = _PICTURES.match(self.protocol)
+            pictures = int(found[1].replace(",", "")) if found else self.n
+            return pictures if name.startswith("text_to_image") else self.gallery
+        return self.classes if self.task == "zero_shot" else 0
+
+    def is_certain(self, name: str) -> bool:
+        """Return whether every answer is among the first k, so that the share `name` is 1 for any model."""
+        k = _FIRST_K.search(name)
+        return k is not None and 0 < self.answers(name) <= int(k[1])
+
     @property
     def digest(self) -> str:
-        """Eight letters, fit for the name of a file; of another question they are others."""
+        """Eight letters for file names, different for different questions."""
         return hashlib.blake2b(self.key.encode(), digest_size=4).hexdigest()
 
     def words(self) -> str:
-        """`n = 960, 102 classes × 2 templates`, for people; the task is not named."""
+        """Return a description without the task: `n = 960, 102 classes × 2 templates`."""
         told = [f"n = {self.n:,}"]
         if self.classes:
             told.append(_counted(self.classes, "class", "classes"))
@@ -89,19 +107,19 @@ class Question:
 
 
 def told(question: Question | None, *, task: bool = False) -> str:
-    """The words of a question, also of one that is not known; with its task before them where that is wanted."""
+    """Describe a question, even an unknown one, optionally prefixed with its task."""
     if question is None:
         return UNKNOWN
     return f"{question.task.replace('_', ' ')}, {question.words()}" if task else question.words()
 
 
 def hash_of(words: Sequence[str]) -> str:
-    """Hash of class names or of templates, in their order; empty for none."""
+    """Return a hash of class names or templates, in order; empty for none."""
     return hashlib.blake2b(json.dumps(list(words)).encode(), digest_size=6).hexdigest() if words else ""
 
 
 def question_from_key(key: str) -> Question | None:
-    """The question that was stored as `key`; None where there is none, or it cannot be understood."""
+    """Return the question stored as `key`; None if missing or invalid."""
     try:
         found = json.loads(key) if key else None
     except (ValueError, RecursionError):
@@ -110,7 +128,7 @@ def question_from_key(key: str) -> Question | None:
 
 
 def question_from(values: Any) -> Question | None:
-    """The question of these plain values; None where they are no question's."""
+    """Return the question of these plain values; None if they are invalid."""
     if not isinstance(values, Mapping):
         return None
     kinds: dict[str, type] = {"n": int, "classes": int, "templates": int, "gallery": int}
@@ -121,7 +139,7 @@ def question_from(values: Any) -> Question | None:
 
 
 def task_of(name: str) -> str:
-    """The task that a number of an evaluation belongs to, by its name; empty for one that is not known."""
+    """Return the task of an evaluation metric by name; empty if unknown."""
     plain = name.rpartition("/")[2]
     return next((task for begin, task in _TASKS.items() if plain.startswith(begin)), "")
 
@@ -129,7 +147,7 @@ def task_of(name: str) -> str:
 def by_question(
     metrics: Mapping[str, float], questions: Mapping[str, Question]
 ) -> dict[Question | None, dict[str, float]]:
-    """The numbers by their questions; None: those of which no question is known.
+    """Return the numbers by question; None for those without a known question.
 
     Args:
         metrics: Of one split at one step.

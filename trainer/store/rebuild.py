@@ -1,4 +1,4 @@
-"""Runs that only their folders know: put into the database again, or taken over from another workspace.
+"""Restore runs to the database from their folders, or import them from another workspace.
 
 A folder may have been copied, damaged or made by anybody. What of it can be read is used, what cannot is named, and no
 folder keeps another one out.
@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,8 +22,9 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.types import Float
 
 from trainer import config
-from trainer.store import cells, earlier_names, schema
+from trainer.store import cells, disk, earlier_names, picture_paths, schema
 from trainer.store.database import Database, fetch
+from trainer.store.experiments import put_back
 from trainer.store.files import remove, write_atomically, write_text
 from trainer.store.journal import number_to_json, read_journal
 from trainer.store.process_lock import is_held
@@ -38,6 +39,8 @@ _LONGEST: Final = 2**26
 _BEFORE: Final = "run-before-rebuild.json"
 _LEFT: Final = ("alive.lock", "run.json")
 """Files that a copy of a run does not take over: they are of the process, or written anew."""
+_DEEPEST: Final = 8
+"""Levels of folders in a run's; a stranger's may be thousands."""
 _NUMBERED: Final = re.compile(r"\d{4,}-")
 """How the name of a run folder begins, whatever its number."""
 _TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
@@ -45,13 +48,14 @@ _TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
 
 @dataclass
 class RunFolderFacts:
-    """What a run folder says of itself, as far as it can be believed.
+    """The trusted contents of a run folder.
 
     Attributes:
         number: Of the run where it was made; None where that cannot be told.
         values: Columns of its row, without number and folder.
         rows: Table -> rows that hang on it.
         told: What could not be read.
+        definition: Of the experiment that it belongs to; empty where there is none.
     """
 
     folder: Path
@@ -59,10 +63,11 @@ class RunFolderFacts:
     values: dict[str, Any]
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
+    definition: object = ""
 
 
 def rebuild(database: Database, facts: ResultsTable, runs_folder: Path, say: Callable[[str], None]) -> int:
-    """Puts every run into the database that has a folder but no row, or a damaged one; returns how many.
+    """Insert every run that has a folder but no valid row into the database; return how many.
 
     Args:
         database: Where.
@@ -94,7 +99,7 @@ def rebuild(database: Database, facts: ResultsTable, runs_folder: Path, say: Cal
 
 
 def import_run(database: Database, facts: ResultsTable, runs_folder: Path, source: Path) -> int:
-    """The number of a new run that is a copy of a run folder of another workspace; nothing of it is trained.
+    """Copy a run folder of another workspace to a new run without training it; return its id.
 
     Regular files are copied, nothing else; its own numbers, and those of other runs that it names, are not taken over.
 
@@ -112,8 +117,10 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
             "Name a folder like runs/0001-name of another workspace."
         )
     runs_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_room(source, runs_folder)
     draft = runs_folder / f".tmp-import-{secrets.token_hex(8)}"
-    read.values |= {"parent": None, "after": None, "deleted_at": None}
+    # An experiment of the same name here is another one: what it counts must have been trained for it.
+    read.values |= {"parent": None, "after": None, "deleted_at": None, "experiment": "", "arm": ""}
     try:
         _copy_regular(source, draft)
         with database.write() as connection:
@@ -124,6 +131,7 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
             target = runs_folder / folder_name(number, name)
             os.rename(draft, target)
             write_text(target / "config.toml", read.values["config"])
+            picture_paths.remember_source(target, source)
             _insert(connection, runs_folder, read, number, target.name)
     except (OSError, shutil.Error) as error:
         raise StoreError(f"{source} cannot be copied: {error}. Nothing was imported.") from error
@@ -135,7 +143,7 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
 
 
 def read_run(folder: Path) -> RunFolderFacts | None:
-    """What a folder says of its run; None for one whose configuration cannot be read."""
+    """Return a folder's facts on its run; None if the configuration cannot be read."""
     document, told = _document(folder)
     text = document.get("config")
     try:
@@ -170,11 +178,11 @@ def read_run(folder: Path) -> RunFolderFacts | None:
         told.append(f"its number {cells.shown(number)} cannot be.")
         number = folder_number(folder)
     rows = {table.name: _rows(document, table.name, values["created_at"], told) for table in _TABLES}
-    return RunFolderFacts(folder, number, values, rows, told)
+    return RunFolderFacts(folder, number, values, rows, told, document.get("experiment_definition", ""))
 
 
 def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """`run.json`, empty with a reason where it cannot be read."""
+    """Return `run.json`; empty with a reason if it cannot be read."""
     try:
         with open_ordinary(folder / "run.json") as file:
             content = file.read(_LONGEST + 1)
@@ -189,7 +197,7 @@ def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _values(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[str]) -> dict[str, Any]:
-    """Columns of the row; those that cannot be are left out and told."""
+    """Return the row's columns; invalid ones are skipped and reported."""
     found = {}
     for column in schema.run.c:
         name = column.name
@@ -213,7 +221,7 @@ def _values(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[st
 
 
 def _rows(document: Mapping[str, Any], table: str, created_at: float, told: list[str]) -> list[dict[str, Any]]:
-    """Rows that hang on the run; those that cannot be, or come again, are left out and told."""
+    """Return the run's dependent rows; invalid and repeated ones are skipped and reported."""
     listed = document.get(f"{table}s", [])
     columns = {c.name: c for c in schema.metadata.tables[table].c if c.name not in ("id", "run")}
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -243,7 +251,7 @@ def _rows(document: Mapping[str, Any], table: str, created_at: float, told: list
 def _put_back(
     database: Database, facts: ResultsTable, runs_folder: Path, one: RunFolderFacts, damaged: dict[int, object]
 ) -> None:
-    """Gives the folder its row, in the place of its damaged one if it has that."""
+    """Insert the folder's row, replacing a damaged one."""
     if one.told and "run.json" in (entry.name for entry in one.folder.iterdir()):
         _keep_before(one.folder)
     with database.write() as connection:
@@ -268,6 +276,8 @@ def _put_back(
 
 def _insert(connection: Connection, runs_folder: Path, one: RunFolderFacts, number: int, folder: str) -> None:
     connection.execute(insert(schema.run).values(one.values | {"id": number, "folder": folder}))
+    if one.values.get("experiment"):
+        put_back(connection, one.values["experiment"], one.definition, one.values["created_at"])
     for table in _TABLES:
         for row in one.rows.get(table.name, ()):
             connection.execute(insert(table).values(row | {"run": number}))
@@ -331,7 +341,7 @@ def _made_at(folder: Path) -> float:
 
 
 def _keep_before(folder: Path) -> None:
-    """What a folder said of itself stays beside what was made of it."""
+    """Keep the original `run.json` next to the new one."""
     try:
         with open_ordinary(folder / "run.json") as file:
             content = file.read(_LONGEST)
@@ -344,16 +354,39 @@ def _write(draft: Path, content: bytes) -> None:
     draft.write_bytes(content)
 
 
-def _copy_regular(source: Path, target: Path) -> None:
-    """Folders and regular files; links, pipes and devices stay where they are."""
-    target.mkdir(mode=0o700)
-    for entry in sorted(os.scandir(source), key=lambda entry: entry.name):
+def _check_room(source: Path, runs_folder: Path) -> None:
+    """Check that the disk takes the copy of a run folder: a file of holes claims terabytes and takes nothing.
+
+    Raises:
+        StoreError: It does not.
+    """
+    needed = sum(entry.stat(follow_symlinks=False).st_size for entry in _regular(source))
+    free = shutil.disk_usage(runs_folder).free
+    if needed > free - disk.SPARE:
+        raise StoreError(
+            f"{source} has {needed / 2**20:,.0f} MiB and the disk {free / 2**20:,.0f} MiB free. Nothing was imported."
+        )
+
+
+def _regular(folder: Path, depth: int = 0) -> Iterator[os.DirEntry[str]]:
+    """Yield the regular files to copy, without links, pipes, devices, and folders deeper than those of a run."""
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name in _LEFT or entry.name.startswith(".tmp-"):
             continue
         if entry.is_dir(follow_symlinks=False):
-            _copy_regular(Path(entry.path), target / entry.name)
+            if depth < _DEEPEST:
+                yield from _regular(Path(entry.path), depth + 1)
         elif entry.is_file(follow_symlinks=False):
-            shutil.copy2(entry.path, target / entry.name, follow_symlinks=False)
+            yield entry
+
+
+def _copy_regular(source: Path, target: Path) -> None:
+    target.mkdir(mode=0o700)
+    for entry in _regular(source):
+        place = target / Path(entry.path).relative_to(source)
+        for folder in reversed(place.relative_to(target).parents[:-1]):
+            (target / folder).mkdir(mode=0o700, exist_ok=True)
+        shutil.copy2(entry.path, place, follow_symlinks=False)
 
 
 def _name(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Makes the database agree with the world: processes that died, journals that are ahead, a file that was lost."""
+"""Repair the database: dead processes, journals that are ahead, a lost file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MUCH: Final = 0.8
 
 
 def reconcile(facts: ResultsTable, runs: RunTable) -> list[RunRow]:
-    """Marks active runs whose process is gone as interrupted, or as it left word; returns those it changed."""
+    """Mark active runs without a process as interrupted, or as their last message says; return the changed ones."""
     changed = []
     for row in runs.active():
         folder = runs.folder / row["folder"]
@@ -56,7 +56,7 @@ def reconcile(facts: ResultsTable, runs: RunTable) -> list[RunRow]:
 
 
 def catch_up(facts: ResultsTable, runs: RunTable, run: RunRow) -> None:
-    """Adds what the journal has and what waits, and the database lacks: a kill or a lock came between the two."""
+    """Add journal entries and pending rows that the database lacks because of a kill or a lock."""
     entries = list(read_journal(run.folder / "metrics.jsonl"))
     if len({(entry.step, name) for entry in entries for name in entry.values}) > facts.scalar_count(run.id):
         # The latest entry of a step counts, and rows that are there are left alone: so newest first.
@@ -110,7 +110,7 @@ def _alert(runs: RunTable, run: RunRow, *, kind: str, **alert: Any) -> None:
 
 
 def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:
-    """Moves a database that cannot be trusted to `backups/`; None when it is sound or not there.
+    """Move a damaged database to `backups/`; None if it is valid or missing.
 
     Raises:
         StoreError: It is damaged while a trainer writes to it.
@@ -129,7 +129,7 @@ def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:
 
 
 def check_nobody_works(folder: Path, runs_folder: Path) -> None:
-    """Passes when no trainer and no window has the workspace open.
+    """Check that no trainer and no window has the workspace open.
 
     Raises:
         StoreError: One has.
@@ -145,7 +145,7 @@ def check_nobody_works(folder: Path, runs_folder: Path) -> None:
 
 
 def forget_changed(database: Database, runs_folder: Path, *, since: float) -> None:
-    """Drops the rows of runs that have changed since a time: `rebuild` reads them from their folders."""
+    """Drop the rows of runs that changed after a time, so that `rebuild` reads them from their folders."""
     for folder in _run_folders(runs_folder):
         try:
             if (folder / "run.json").stat().st_mtime <= since:
@@ -194,7 +194,7 @@ def _reason(row: Mapping[str, Any], folder: Path) -> str:
 
 
 def _memory(row: Mapping[str, Any]) -> str:
-    """What the process used when it was last heard of; the system ends those that use nearly everything."""
+    """Return the last known memory of the process, because the system kills those that use nearly all."""
     used = row["rss_mib"]
     if not used:
         return ""

@@ -1,4 +1,4 @@
-"""What runs found out: scalars, snapshots, checkpoints, evaluations. Read by windows, written by trainers."""
+"""The results of runs: scalars, snapshots, checkpoints, evaluations. Read by windows, written by trainers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMES: Final = text(
 
 
 class ResultsTable:
-    """Reads and writes everything that hangs on a run.
+    """Reads and writes the results of runs.
 
     Args:
         database: Where.
@@ -53,7 +53,7 @@ class ResultsTable:
         self.folder = folder
 
     def scalars_after(self, last_id: int, *, runs: Sequence[int] | None = None, limit: int = 50_000) -> list[ScalarRow]:
-        """The logged numbers newer than the row `last_id`, oldest first; of `runs` only, if given."""
+        """Return numbers logged after the row `last_id`, oldest first; of `runs` only, if given."""
         columns = (_SCALAR.id, _SCALAR.run, _SCALAR.name, _SCALAR.step, _SCALAR.value, _SCALAR.kind)
         query = select(*columns, _SCALAR.time, _SCALAR.elapsed_s).where(_SCALAR.id > last_id)
         if runs is not None:
@@ -67,12 +67,12 @@ class ResultsTable:
         return list(map(ScalarRow, numbers, of, names, steps, _filled(values, kinds), times, elapsed))
 
     def last_scalar_id(self) -> int:
-        """Id of the newest logged number: where `scalars_after` starts for who wants only what comes; 0 if none."""
+        """Return the id of the newest logged number, from which `scalars_after` reads only new ones; 0 if none."""
         with self._database.read() as connection:
             return _only(connection, select(func.max(_SCALAR.id))) or 0
 
     def series(self, run: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """One curve by step: steps (int64), values (float64, NaN where NaN was logged), seconds of training."""
+        """Return one curve by step: steps (int64), values (float64, NaN as logged), seconds of training."""
         query = select(_SCALAR.step, _SCALAR.value, _SCALAR.kind, _SCALAR.elapsed_s)
         query = query.where((_SCALAR.run == run) & (_SCALAR.name == name)).order_by(_SCALAR.step)
         with self._database.read() as connection:
@@ -84,12 +84,12 @@ class ResultsTable:
         return np.array(steps, np.int64), finite, np.array(elapsed, np.float64)
 
     def scalar_names(self, run: int) -> list[str]:
-        """Every name the run has logged, sorted."""
+        """Return every name the run has logged, sorted."""
         with self._database.read() as connection:
             return _names(connection, run)
 
     def last_values(self, run: int) -> dict[str, float]:
-        """Name -> value at the largest step."""
+        """Return name -> value at the largest step."""
         with self._database.read() as connection:
             found = {}
             for name in _names(connection, run):
@@ -100,7 +100,7 @@ class ResultsTable:
         return found
 
     def best_values(self, run: int) -> dict[str, float]:
-        """Name -> best finite value, for the names of which the catalog says which way is good."""
+        """Return name -> best finite value, for the metrics with a known direction."""
         with self._database.read() as connection:
             found = {}
             for name in _names(connection, run):
@@ -114,21 +114,21 @@ class ResultsTable:
         return found
 
     def snapshots(self, run: int) -> list[SnapshotRow]:
-        """The run's snapshots, by step."""
+        """Return the run's snapshots, by step."""
         return [
             SnapshotRow(r.id, r.run, r.step, r.dataset, r.split, base / r.folder, r.n, r.d)
             for r, base in self._of(schema.snapshot, run)
         ]
 
     def checkpoints(self, run: int) -> list[CheckpointRow]:
-        """The run's checkpoints, by step."""
+        """Return the run's checkpoints, by step."""
         return [
             CheckpointRow(r.id, r.run, r.step, base / r.folder, bool(r.best))
             for r, base in self._of(schema.checkpoint, run)
         ]
 
     def answers(self, run: int) -> list[EvaluationRow]:
-        """The run's evaluations, a row a question, by step and then as they were stored."""
+        """Return the run's evaluations, one row per question, by step and then in stored order."""
         rows = sorted((r for r, _ in self._of(schema.evaluation, run)), key=lambda r: (r.step, r.created_at, r.id))
         return [
             EvaluationRow(
@@ -138,7 +138,7 @@ class ResultsTable:
         ]
 
     def evaluations(self, run: int) -> list[EvaluationRow]:
-        """The run's evaluations, a row a split, by step; of a number that answers two questions the newest."""
+        """Return the run's evaluations, one row per split, by step; of repeated numbers the newest."""
         found: dict[tuple[int, str, str], EvaluationRow] = {}
         for row in self.answers(run):
             key = (row.step, row.dataset, row.split)
@@ -147,7 +147,7 @@ class ResultsTable:
         return list(found.values())
 
     def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False) -> None:
-        """Stores what the journal already holds; `again`: rows that are there already are left alone."""
+        """Store journal entries; `again` skips existing rows."""
         rows = [row for entry in entries for row in _scalar_rows(run, entry)]
         if not rows:
             return
@@ -156,19 +156,19 @@ class ResultsTable:
             connection.execute(insert(schema.scalar).prefix_with(prefix), rows)
 
     def scalar_count(self, run: int) -> int:
-        """How many numbers the run has logged."""
+        """Return how many numbers the run has logged."""
         with self._database.read() as connection:
             return int(_only(connection, select(func.count()).where(_SCALAR.run == run)))
 
     def add_snapshot(self, run: int, step: int, dataset: str, split: str, folder: Path, *, n: int, d: int) -> None:
-        """Registers a whole snapshot; one of the same step, dataset and split is replaced."""
+        """Register a complete snapshot, replacing one with the same step, dataset and split."""
         self._check_kept()
         with self._database.write() as connection:
             values = {"step": step, "dataset": dataset, "split": split, "n": n, "d": d}
             self._put(connection, schema.snapshot, run, values | {"folder": self._inside(connection, run, folder)})
 
     def add_checkpoint(self, run: int, step: int, folder: Path, *, best: bool = False) -> None:
-        """Registers a whole checkpoint; when it is the best, no other one is."""
+        """Register a complete checkpoint; if it is the best, no other one is."""
         with self._database.write() as connection:
             if best:
                 table = schema.checkpoint
@@ -177,7 +177,7 @@ class ResultsTable:
             self._put(connection, schema.checkpoint, run, {"step": step, "folder": inside, "best": best})
 
     def drop_checkpoint(self, run: int, step: int) -> None:
-        """Forgets a checkpoint; its folder is the caller's to remove."""
+        """Remove a checkpoint's row; the caller removes its folder."""
         self._check_mine()
         table = schema.checkpoint
         with self._database.write() as connection:
@@ -193,7 +193,7 @@ class ResultsTable:
         metrics: Mapping[str, float],
         questions: Mapping[str, Question] | None = None,
     ) -> None:
-        """Stores the numbers of a whole split at one step, a row a question; those of the same question are replaced.
+        """Store the numbers of a split at one step, one row per question, replacing those of the same question.
 
         What a row says besides stays, except where the question is not known.
 
@@ -224,7 +224,7 @@ class ResultsTable:
         return metrics_from_json(content) if content else {}
 
     def rewind(self, run: int, step: int) -> list[Path]:
-        """Drops the run's rows past `step`; returns the folders of snapshots that no row names any more."""
+        """Drop the run's rows after `step`; return the folders of snapshots that no row refers to."""
         self._check_mine()
         with self._database.write() as connection:
             base = self.folder / _folder_of(connection, run)
@@ -262,7 +262,7 @@ class ResultsTable:
 
 
 def metrics_from_json(content: str) -> dict[str, float]:
-    """Name -> value of an evaluation as stored; what is no number is left out."""
+    """Return name -> value of a stored evaluation, without invalid values."""
     found = {}
     for name, value in (cells.document(content) or {}).items():
         with contextlib.suppress(TypeError, ValueError, OverflowError):
@@ -288,7 +288,7 @@ def _is_value(value: object, kind: object) -> bool:
 
 
 def _are_sound(columns: Sequence[Sequence[Any]]) -> bool:
-    """Whether all rows of `scalars_after`, given by columns, can be read."""
+    """Return whether all rows of `scalars_after`, given by columns, are valid."""
     _, of, names, steps, values, kinds, times, elapsed = columns
     return not steps or (
         set(map(type, of)) == {int}
@@ -312,7 +312,7 @@ def _are_points(steps: Any, values: Any, kinds: Any, elapsed: Any) -> bool:
 
 
 def _sound_rows(columns: Sequence[Sequence[Any]], names: Sequence[str]) -> list[list[Any]]:
-    """The same without the rows of `scalar` that cannot be read."""
+    """Return the columns without invalid rows."""
     value, kind = names.index("value"), names.index("kind")
     rows = zip(*columns, strict=True)
     kept = [
@@ -324,7 +324,7 @@ def _sound_rows(columns: Sequence[Sequence[Any]], names: Sequence[str]) -> list[
 
 
 def _filled(values: Sequence[float | None], kinds: Sequence[str]) -> Sequence[float]:
-    """The values, each that is no number by its kind."""
+    """Return the values, with non-finite ones restored from their kind."""
     if None not in values:
         return values  # type: ignore[return-value]
     return [float(kind) if value is None else value for value, kind in zip(values, kinds, strict=True)]

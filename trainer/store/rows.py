@@ -1,4 +1,4 @@
-"""What the store hands out: frozen rows, plain values. Times are Unix seconds."""
+"""The store's data types: frozen rows, plain values. Times are Unix seconds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ ACTIVE: Final = ("queued", "starting", "running", "paused", "stopping")
 
 ENDED: Final = ("stopped", "finished", "failed", "interrupted")
 STATUSES: Final = (*ACTIVE, *ENDED)
+REVIEW_STATES: Final = ("flagged", "ignored", "reviewed")
+"""What a person may decide about a pair: leave it out of cleaned lists, stop listing it, or keep it as looked at."""
+
 DAMAGED: Final = "damaged"
 """In place of the status of a run whose row cannot be read as written; its reason says what is wrong."""
 
@@ -31,24 +34,24 @@ EVALUATING: Final = "evaluating"
 
 
 class StoreError(UserError):
-    """The workspace cannot do what was asked; the message says why and what to do."""
+    """The workspace cannot perform the action; the message says why and what to do."""
 
 
 class LookOnly(StoreError):
-    """The workspace is not this user's own, so nothing trains or changes in it; see `trainer.store.ownership`."""
+    """The workspace is read-only, because it is not this user's own; see `trainer.store.ownership`."""
 
 
 class ValueRefused(StoreError):
-    """A column does not take a value; it would not the next time, either."""
+    """A column rejects a value, and would reject it again."""
 
 
 class DatabaseBusy(StoreError):
-    """Another process held the database for longer than the caller could wait; trying again may help."""
+    """Another process held the database longer than the caller could wait; a retry may help."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
-    """One run as the table of runs shows it.
+    """One run in the table of runs.
 
     Attributes:
         folder: Absolute folder of the run.
@@ -72,6 +75,7 @@ class RunRow:
         after: The run that must have ended before this one starts.
         alerts: Kind -> `{"words": sentence, "step": step}` of what is or went wrong in this sitting.
         rss_mib, gpu_mib: Memory of the trainer at its last sign of life.
+        experiment, arm: Names of the experiment and the arm that it belongs to; empty for none.
     """
 
     id: int
@@ -110,15 +114,17 @@ class RunRow:
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
     rss_mib: float | None = None
     gpu_mib: float | None = None
+    experiment: str = ""
+    arm: str = ""
 
     @property
     def active(self) -> bool:
-        """Whether a process works on the run or is about to, as far as the row knows."""
+        """Whether a process works on the run or is about to, according to the row."""
         return self.status in ACTIVE
 
     @property
     def duration_s(self) -> float | None:
-        """Seconds of training over all sittings; None before the first. Pauses between sittings do not count."""
+        """Seconds of training over all sessions, without pauses in between; None before the first."""
         if self.started_at is None:
             return None
         sitting = time.time() - self.sitting_at if self.active and self.pid is not None and self.sitting_at else 0.0
@@ -126,7 +132,7 @@ class RunRow:
 
 
 class ScalarRow(NamedTuple):
-    """One logged number; `id` grows with every row, `elapsed_s` is seconds of training without the pauses."""
+    """One logged number; `id` grows with every row, `elapsed_s` is seconds of training without pauses."""
 
     id: int
     run: int
@@ -138,13 +144,13 @@ class ScalarRow(NamedTuple):
 
 
 def of_split(key: SplitKey | None) -> dict[str, Any]:
-    """Dataset and split as charts take them; both None where any will do."""
+    """Return dataset and split as chart arguments; both None if any will do."""
     return {"dataset": key and key.dataset, "split": key and key.split}
 
 
 @dataclass(frozen=True)
 class SnapshotRow:
-    """A whole snapshot on disk: the embeddings of one split of one dataset at one step."""
+    """A complete snapshot on disk: the embeddings of one split of one dataset at one step."""
 
     id: int
     run: int
@@ -157,13 +163,13 @@ class SnapshotRow:
 
     @property
     def key(self) -> SplitKey:
-        """Which data it is of."""
+        """The snapshot's split."""
         return SplitKey(self.dataset, self.split)
 
 
 @dataclass(frozen=True)
 class CheckpointRow:
-    """A whole checkpoint on disk; `best` marks the best of the run by its headline metric."""
+    """A complete checkpoint on disk; `best` marks the run's best by its main metric."""
 
     id: int
     run: int

@@ -1,4 +1,4 @@
-"""The files by which a run folder explains itself without the database: `config.toml` and `run.json`."""
+"""The files that make a run folder readable without the database: `config.toml` and `run.json`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 
 from trainer.store import cells, schema
 from trainer.store.database import fetch
+from trainer.store.experiments import definition_of
 from trainer.store.files import write_text
 from trainer.untrusted import confined
 
@@ -36,19 +37,19 @@ SKIPPED_OF_RUN: Final = _SKIPPED | {
 
 
 def folder_name(number: int, name: str) -> str:
-    """`0012-name`, with nothing in it that a file system minds."""
+    """Return `0012-name`, without characters that file systems reject."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
     return f"{number:04d}-{plain or 'run'}"
 
 
 def folder_number(folder: Path) -> int | None:
-    """The run number that a folder's name begins with."""
+    """Return the run id at the beginning of a folder's name."""
     found = re.match(r"(\d{4,})-", folder.name)
     return int(found.group(1)) if found and len(found.group(1)) <= 9 else None
 
 
 def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
-    """Makes `run.json` equal to the database; called inside the write transaction, so writers take turns."""
+    """Update `run.json` from the database; called inside the write transaction, which serializes writers."""
     row = fetch(connection, select(schema.run).where(schema.run.c.id == run))[0]._mapping
     if cells.faults("run", row):
         return  # the file is what the row can be made of again
@@ -61,6 +62,8 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     document["alerts"] = json.loads(row["alerts"])
     document["config"] = row["config"]
     document["versions"] = versions()
+    if row["experiment"]:
+        document["experiment_definition"] = definition_of(connection, row["experiment"])
     for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
         rows = [r._mapping for r in fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))]
         document[f"{table.name}s"] = [_plain(dict(r)) for r in rows if is_sound(table.name, r)]
@@ -69,7 +72,7 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Versions of what decides a run's numbers; imports none of it."""
+    """Return the versions of packages that affect a run's numbers, without importing them."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -80,7 +83,7 @@ def versions() -> dict[str, str]:
 
 
 def is_sound(table: str, row: Mapping[Any, Any]) -> bool:
-    """Whether a row that hangs on a run can be read as written."""
+    """Return whether a dependent row of a run is valid."""
     return not cells.faults(table, row)
 
 

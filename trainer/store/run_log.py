@@ -1,4 +1,4 @@
-"""The trainer's side of the store: claims a run, says what it does, and lets go of it at the end."""
+"""The trainer's interface to the store: claims a run, logs its progress, and releases it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MOMENTARY: Final = ("save", "evaluate")
 
 
 class RunLog:
-    """The one process that trains a run, from `claim` to `close`; use it as a context manager.
+    """The log of the process that trains a run, from `claim` to `close`; use it as a context manager.
 
     Leaving the context by an exception marks the run failed with that exception's sentence.
 
@@ -78,7 +78,7 @@ class RunLog:
 
     @classmethod
     def claim(cls, workspace: Workspace, run: int) -> RunLog:
-        """The log of a run that no other living process holds, now marked running by this one.
+        """Claim a run that no other live process holds, mark it running and return its log.
 
         Raises:
             StoreError: Another process trains the run, it was deleted, or its workspace is look only.
@@ -130,7 +130,7 @@ class RunLog:
 
     @property
     def is_moved(self) -> bool:
-        """Whether the run's folder is not where it was claimed any more: it, or the workspace, has another name now."""
+        """Whether the run's folder has moved since it was claimed, alone or with the workspace."""
         try:
             return self.folder.stat().st_ino != self._place
         except FileNotFoundError:
@@ -140,11 +140,11 @@ class RunLog:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds of training over all sittings, by a clock that cannot step."""
+        """Seconds of training over all sessions, by a monotonic clock."""
         return self.run.trained_s + time.monotonic() - self._clock_start
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """Logs numbers of one step: in the journal when this returns, in the database within 0.25 s of calls.
+        """Log numbers of one step: written to the journal now, to the database within 0.25 s of calls.
 
         Raises:
             DiskTrouble: The disk is full or gone; then nothing is logged.
@@ -160,7 +160,7 @@ class RunLog:
         self._flush_when_due()
 
     def progress(self, *, step: int, total_steps: int, phase: str = "", eta_s: float | None = None) -> None:
-        """Tells where the run is; a sign of life is written every 2 s at most, and at a new phase and the last step."""
+        """Report the run's progress; a heartbeat is written every 2 s at most, and at a new phase and the last step."""
         news = {"step": step, "total_steps": total_steps, "phase": phase, "eta_s": eta_s}
         told = self._progress
         turned = phase != told.get("phase") or (step >= total_steps and step != told.get("step"))
@@ -170,7 +170,7 @@ class RunLog:
         self._flush_when_due()
 
     def asked(self) -> str:
-        """What the person asked for: `stop`, `stop-epoch`, `pause`, `save`, `evaluate` or nothing.
+        """Return the user's request: `stop`, `stop-epoch`, `pause`, `save`, `evaluate` or an empty string.
 
         `stop`, `stop-epoch` and `pause` stay until they are taken back or the run ends; `save` and `evaluate` are
         told once, and what stays does so beside them.
@@ -192,28 +192,28 @@ class RunLog:
         return found
 
     def tell(self, phase: str) -> None:
-        """Shows another phase at the same step."""
+        """Report another phase at the same step."""
         known = {"step": self.run.step, "total_steps": self.run.total_steps, **self._progress}
         self.progress(**{**known, "phase": phase})
 
     def said(self, name: str, otherwise: float) -> float:
-        """What `progress` was told last."""
+        """Return the value last passed to `progress`."""
         return self._progress.get(name, otherwise)
 
     def take_reserve(self) -> None:
-        """Keeps a little room on the disk, so that a run can still say that it is full."""
+        """Reserve some disk space, so that a run can still report a full disk."""
         with contextlib.suppress(OSError):
             write_atomically(
                 self._reserve, lambda draft: draft.write_bytes(os.urandom(RESERVE_BYTES)) and None, private=True
             )
 
     def give_reserve(self) -> None:
-        """Gives that room to whatever is said next."""
+        """Release the reserved space for the next message."""
         with contextlib.suppress(OSError):
             confined.remove(self._reserve.parent, self._reserve.name)
 
     def status(self, status: str, reason: str = "") -> None:
-        """Sets the run's status; an ended one is final for this log, and waits a little for a locked database."""
+        """Set the run's status; a final one ends this log, and waits briefly for a locked database."""
         values: dict[str, Any] = {"status": status, "reason": reason, **self._progress}
         if status in ENDED:
             self._ended = True
@@ -225,27 +225,27 @@ class RunLog:
             self.flush(patience_s=self._patience_left())
 
     def alert(self, kind: str, words: str, step: int) -> None:
-        """Keeps with the run that something is wrong with it."""
+        """Save an alert with the run."""
         self._write(lambda: self._workspace.runs.raise_alert(self.run.id, kind, {"words": words, "step": step}))
         self._keep_waiting("alert", {"kind": kind, "words": words, "step": step})
 
     def all_clear(self, kind: str) -> None:
-        """Takes an alert back whose cause is gone."""
+        """Clear an alert whose cause is gone."""
         self._write(lambda: self._workspace.runs.raise_alert(self.run.id, kind, None))
         self._keep_waiting("no alert", {"kind": kind})
 
     def headline(self, last: float, best: float) -> None:
-        """Keeps the run's headline metric in its row, so that a table needs no curves."""
+        """Store the run's main metric in its row, so that a table needs no curves."""
         self._write(lambda: self._workspace.runs.change(self.run.id, durable=False, last=last, best=best))
         self._keep_waiting("headline", {"last": number_to_json(last), "best": number_to_json(best)})
 
     def facts(self, **facts: Any) -> None:
-        """Adds to what the run says of itself (device, parameters, fingerprints); plain JSON values."""
+        """Add facts about the run (device, parameters, fingerprints); plain JSON values."""
         self._write(lambda: self._workspace.runs.add_facts(self.run.id, facts))
         self._keep_waiting("facts", {"facts": facts})
 
     def sync(self) -> None:
-        """The curves survive a power cut once this returns; before a checkpoint, for resuming does not repeat them.
+        """Make the curves survive a power cut; called before a checkpoint, because resuming does not repeat them.
 
         Raises:
             DiskTrouble: The disk is gone.
@@ -253,17 +253,17 @@ class RunLog:
         self._journal.sync()
 
     def checkpoint(self, step: int, folder: Path, *, best: bool = False) -> None:
-        """Registers a checkpoint that is whole on disk."""
+        """Register a checkpoint that is complete on disk."""
         self._write(lambda: self._workspace.results.add_checkpoint(self.run.id, step, folder, best=best))
         self._keep_waiting("checkpoint", {"step": step, "folder": self._inside(folder), "best": best})
 
     def drop_checkpoint(self, step: int) -> None:
-        """Forgets a checkpoint; its folder is the caller's to remove."""
+        """Remove a checkpoint's row; the caller removes its folder."""
         self._write(lambda: self._workspace.results.drop_checkpoint(self.run.id, step))
         self._keep_waiting("no checkpoint", {"step": step})
 
     def kept_checkpoints(self, folders: Mapping[int, Path], *, best: int | None) -> None:
-        """Makes the rows those of the folders that are there: a kill may have come between a folder and its row."""
+        """Update the rows to match the existing folders, since a kill may separate a folder from its row."""
         rows = {row.step: row.best for row in self._workspace.results.checkpoints(self.run.id)}
         for step in rows.keys() - folders.keys():
             self.drop_checkpoint(step)
@@ -272,7 +272,7 @@ class RunLog:
                 self.checkpoint(step, folder, best=step == best)
 
     def snapshot(self, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
-        """Registers a snapshot that is whole on disk."""
+        """Register a snapshot that is complete on disk."""
         row = {"step": step, "dataset": dataset, "split": split, "folder": self._inside(folder), "n": n, "d": d}
         self._write(lambda: self._workspace.results.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
         self._keep_waiting("snapshot", row)
@@ -285,7 +285,7 @@ class RunLog:
         metrics: dict[str, float],
         questions: Mapping[str, Question] | None = None,
     ) -> None:
-        """Stores the numbers of a whole split; `questions` are by task."""
+        """Store the numbers of a whole split; `questions` are by task."""
         plain = {name: number_to_json(float(value)) for name, value in metrics.items()}
         self._write(
             lambda: self._workspace.results.add_evaluation(self.run.id, step, dataset, split, metrics, questions)
@@ -295,7 +295,7 @@ class RunLog:
         self._keep_waiting("evaluation", row | {"questions": asked})
 
     def rewind(self, step: int) -> None:
-        """Forgets everything past `step`, so that training on from there leaves nothing twice."""
+        """Remove everything after `step`, so that resumed training duplicates nothing."""
         self.flush(patience_s=_PATIENCE_S)
         self._journal.rewind(step)
         crash_points.point("journal.rewound")
@@ -307,7 +307,7 @@ class RunLog:
         workspace.close()
 
     def flush(self, *, patience_s: float = 0.0) -> bool:
-        """Brings everything said so far into the database; False when it stayed locked (it is kept for later).
+        """Write everything logged so far to the database; False if it stayed locked (rows are kept for later).
 
         Args:
             patience_s: How long to go on trying.
@@ -322,7 +322,7 @@ class RunLog:
         return True
 
     def settle(self) -> None:
-        """Brings everything said so far into the database before the end, if others do not hold it for long.
+        """Write everything logged so far to the database at the end, unless it stays locked.
 
         Raises:
             DiskTrouble: Its disk is full or gone.
@@ -332,7 +332,7 @@ class RunLog:
             raise self._trouble
 
     def close(self) -> None:
-        """Marks a run that said nothing of its end as interrupted, stores the rest, and lets the lock go."""
+        """Mark a run without a final status as interrupted, store the rest, and release the lock."""
         try:
             if not self._ended:
                 self.status("interrupted", "The trainer ended without saying how.")
@@ -359,7 +359,7 @@ class RunLog:
             self.close()
 
     def _patience_left(self) -> float:
-        """Of the seconds that the end waits for a locked database, over all that it has to write."""
+        """Return the seconds left to wait for a locked database at the end, over all writes."""
         now = time.monotonic()
         self._end_by = now + _END_S if self._end_by is None else self._end_by
         return max(0.0, self._end_by - now)
@@ -379,13 +379,13 @@ class RunLog:
             self._settle()
 
     def _keep_waiting(self, kind: str, values: dict[str, Any]) -> None:
-        """Keeps what the database would not take where a kill cannot reach it; training does not make it anew."""
+        """Save rows rejected by the database in a file, because training does not produce them again."""
         if self._waiting:
             self._spooled = True
             pending_rows.keep(self.folder, kind, values)
 
     def _settle(self) -> bool:
-        """Writes the buffered curves, then what else waits, in order; False when the database was not to be had."""
+        """Write the buffered curves, then other pending rows, in order; False if the database was locked."""
         self._flushed_at = time.monotonic()
         # One wait for those who write at this moment; who holds it longer is not waited for again and again.
         self._workspace.wait_at_most(0 if self._retry_at > float("-inf") else _STEP_WAIT_MS)
@@ -439,7 +439,7 @@ class RunLog:
 
 
 def _refuse_links(workspace: Workspace, row: RunRow) -> None:
-    """Makes the run's folder if it is missing; nothing in it may lead elsewhere.
+    """Create the run's folder if it is missing, and refuse links in it.
 
     Raises:
         StoreError: It, or something directly in it, is a link, pipe or device.

@@ -1,4 +1,4 @@
-"""The table of runs: who made which change, and what each run says about itself."""
+"""The table of runs: all changes to runs and their facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _SHOWN: Final = tuple(RunRow.__dataclass_fields__)
 _READ: Final = (*_SHOWN, *(name for name in schema.run.c.keys() if name not in {*_SHOWN, "config"}))  # noqa: SIM118
 """Columns of a run's row as it is read: what is shown, and what else decides whether it is sound."""
 _COLUMNS: Final = [_RUN[name] for name in _READ]
-_PLACE: Final = {name: place for place, name in enumerate(_READ)}
 _sound: Final = cells.checker("run", _READ)
 _AT_THE_END = ("status", "reason", "step", "total_steps", "phase", "eta_s", "ended_at", "trained_s")
 
@@ -36,7 +35,7 @@ _NEXT: Final = "Rebuild it from its folder: trainer doctor --rebuild. Or delete 
 
 
 class RunTable:
-    """Reads and changes rows of `run`; every change also refreshes the folder's `run.json`.
+    """Reads and changes rows of `run`; every change also updates the folder's `run.json`.
 
     What a person or the queue asks of a run raises `LookOnly` where `check_mine` does.
     """
@@ -56,8 +55,10 @@ class RunTable:
         preset: str = "",
         priority: int = 0,
         after: int | None = None,
+        experiment: str = "",
+        arm: str = "",
     ) -> int:
-        """The number of a new run: its row and folder are on disk. A name in use gets " 2", " 3", ... behind it.
+        """Create a run's row and folder and return its id; a name in use gets the suffix " 2", " 3", ...
 
         Args:
             run: What to compute.
@@ -66,6 +67,8 @@ class RunTable:
             preset: Name of the preset it comes from.
             priority: In the queue. A queued run may be started as soon as it is there, so what holds it back comes too.
             after: The run it waits for there.
+            experiment: Name of the experiment that it belongs to.
+            arm: Name of its arm there.
 
         Raises:
             ConfigError: The run cannot be trained as configured.
@@ -92,6 +95,8 @@ class RunTable:
                     status=status,
                     created_at=time.time(),
                     metric=headline(run),
+                    experiment=experiment,
+                    arm=arm,
                 )
             )
             folder = self.folder / folder_name(number, run.name)
@@ -101,16 +106,20 @@ class RunTable:
             write_run_file(connection, self.folder, number)
         return number
 
+    def of_experiment(self, name: str) -> list[RunRow]:
+        """Return the runs of an experiment, oldest first, including deleted ones."""
+        return self._rows(_RUN.experiment == name)
+
     def all(self) -> list[RunRow]:
-        """Runs that are not deleted, oldest first."""
+        """Return runs that are not deleted, oldest first."""
         return self._rows(_RUN.deleted_at.is_(None))
 
     def deleted(self) -> list[RunRow]:
-        """Runs that were deleted and can be restored, oldest first."""
+        """Return runs that were deleted and can be restored, oldest first."""
         return self._rows(_RUN.deleted_at.is_not(None))
 
     def get(self, ref: int | str | Path) -> RunRow:
-        """The run with this number (`#1`, which is never a name; or `1`), name or folder, deleted ones included.
+        """Return the run with this id (`#1`, which is never a name; or `1`), name or folder, including deleted ones.
 
         Raises:
             StoreError: There is none; the message names those there are.
@@ -130,11 +139,11 @@ class RunTable:
         raise StoreError(f"There is no run {text!r}. Runs here: {'..., ' if len(known) > 12 else ''}{shown}.")
 
     def config_of(self, run: int) -> config.Run:
-        """What the run was told to compute."""
+        """Return the run's configuration."""
         return config.from_toml(self.config_text(run), source=f"run {run}")
 
     def config_text(self, run: int) -> str:
-        """The run's configuration as TOML."""
+        """Return the run's configuration as TOML."""
         with self._database.read() as connection:
             found = fetch(connection, select(_RUN.config).where(_RUN.id == run))
         if not found:
@@ -144,7 +153,7 @@ class RunTable:
         return str(found[0][0])
 
     def rename(self, run: int, name: str) -> None:
-        """Gives the run another name; its folder keeps the old one.
+        """Rename the run; its folder keeps the old name.
 
         Raises:
             StoreError: The name is taken, or cannot be a name.
@@ -173,7 +182,7 @@ class RunTable:
             write_run_file(connection, self.folder, run)
 
     def change(self, run: int, *, durable: bool = True, **values: Any) -> None:
-        """Sets columns of the run's row and refreshes its `run.json`."""
+        """Set columns of the run's row and update its `run.json`."""
         self._check_mine()
         with self._database.write(durable=durable) as connection:
             if connection.execute(update(schema.run).where(_RUN.id == run).values(**values)).rowcount == 0:
@@ -181,22 +190,22 @@ class RunTable:
             write_run_file(connection, self.folder, run)
 
     def restore(self, run: int) -> None:
-        """Shows a deleted run again."""
+        """Restore a deleted run."""
         self.change(run, deleted_at=None)
 
     def mark_deleted(self, run: int) -> None:
-        """Hides the run."""
+        """Mark the run as deleted."""
         self.change(run, deleted_at=time.time())
 
     def add_facts(self, run: int, facts: dict[str, Any]) -> None:
-        """Adds to what the run says of itself; a fact of the same name is replaced."""
+        """Add facts about the run, replacing those of the same name."""
         with self._database.write() as connection:
             known = cells.document(_only(connection, select(_RUN.facts).where(_RUN.id == run))) or {}
             connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(known | facts)))
             write_run_file(connection, self.folder, run)
 
     def begin_launch(self, run: int, *, slot: str = "", queued_only: bool = False) -> bool:
-        """Marks the run as starting for the one who starts it; False when it starts or trains already.
+        """Mark the run as starting for its launcher; False if it is already starting or training.
 
         Args:
             run: Its number.
@@ -215,14 +224,14 @@ class RunTable:
         return self._change_if(run, idle & _RUN.deleted_at.is_(None), values)
 
     def unqueue(self, run: int) -> bool:
-        """Marks a run that waits for its turn as stopped; False when it does not wait."""
+        """Mark a queued run as stopped; False if it is not queued."""
         self._check_mine()
         reason = "Taken out of the queue before its turn."
         values = {"status": "stopped", "asked": "", "reason": reason, "ended_at": time.time()}
         return self._change_if(run, _RUN.status == "queued", values)
 
     def enqueue(self, run: int, *, after: int | None = None) -> bool:
-        """Puts a run that has ended back into the queue, behind the others; False when it is active.
+        """Queue a run that has ended, behind the others; False if it is active.
 
         Args:
             run: Its number.
@@ -233,7 +242,7 @@ class RunTable:
         return self._change_if(run, _RUN.status.in_(ENDED) & _RUN.deleted_at.is_(None), values)
 
     def arrange(self, order: Sequence[int], priorities: Mapping[int, int] | None = None) -> None:
-        """Gives queued runs their places, first to last, and some of them another priority; others stay as they are."""
+        """Set the order of queued runs, and the priority of some; others stay unchanged."""
         self._check_mine()
         with self._database.write() as connection:
             for place, run in enumerate(order):
@@ -244,7 +253,7 @@ class RunTable:
                 connection.execute(statement.values(**values))
 
     def raise_alert(self, run: int, kind: str, alert: Mapping[str, Any] | None) -> None:
-        """Keeps what is wrong with the run; None takes an alert of that kind back."""
+        """Save an alert with the run; None clears an alert of that kind."""
         with self._database.write() as connection:
             found = cells.document(_only(connection, select(_RUN.alerts).where(_RUN.id == run))) or {}
             alerts = {name: kept for name, kept in found.items() if name != kind}
@@ -254,58 +263,58 @@ class RunTable:
             write_run_file(connection, self.folder, run)
 
     def setting(self, name: str) -> str | None:
-        """What the workspace remembers under this name, as it was written."""
+        """Return the workspace setting with this name, as written."""
         with self._database.read() as connection:
             found = _only(connection, select(schema.setting.c.value).where(schema.setting.c.name == name))
         return found if isinstance(found, str) else None
 
     def set_setting(self, name: str, value: str) -> None:
-        """Remembers something for every window and command of this workspace."""
+        """Save a setting for every window and command of this workspace."""
         statement = sqlite_insert(schema.setting).values(name=name, value=value)
         with self._database.write() as connection:
             connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
 
     def ask(self, run: int, what: str) -> None:
-        """Asks the trainer to `stop`, `stop-epoch`, `pause`, `save` or `evaluate` at its next step; empty: nothing."""
+        """Ask the trainer to `stop`, `stop-epoch`, `pause`, `save` or `evaluate` at its next step; empty: nothing."""
         self._check_mine()
         with self._database.write() as connection:
             connection.execute(update(schema.run).where(_RUN.id == run).values(asked=what))
 
     def answered(self, run: int, what: str, *, then: str = "") -> None:
-        """Puts another flag in its place, unless the person has asked for something else by now."""
+        """Replace a request that has been fulfilled, unless the user has made another one."""
         with self._database.write() as connection:
             connection.execute(update(schema.run).where((_RUN.id == run) & (_RUN.asked == what)).values(asked=then))
 
     def asked(self, run: int) -> str:
-        """The flag that the trainer reads each step."""
+        """Return the request that the trainer reads each step."""
         with self._database.read() as connection:
             return str(_only(connection, select(_RUN.asked).where(_RUN.id == run)) or "")
 
     def claimant(self, run: int) -> Identity | None:
-        """The process that claimed the run and has not said that it ended."""
+        """Return the process that claimed the run and has not reported its end."""
         with self._database.read() as connection:
             row = _process(connection, run, "pid", "start_ticks", "boot_id")
         return None if row is None else Identity(*row)
 
     def launched(self, run: int) -> tuple[int, int] | None:
-        """Number and start of the process that was started for the run, as long as nobody has claimed it."""
+        """Return id and start time of the process launched for the run, until the run is claimed."""
         with self._database.read() as connection:
             row = _process(connection, run, "launched_pid", "launched_ticks", starting=True)
         return None if row is None else (row[0], row[1])
 
     def beat(self, run: int, progress: Mapping[str, Any]) -> None:
-        """Writes a sign of life; not durable, the next one is seconds away."""
+        """Write a heartbeat; not durable, because the next one follows within seconds."""
         values = {**progress, "beats": _RUN.beats + 1, "heartbeat_at": time.time()}
         with self._database.write(durable=False) as connection:
             connection.execute(update(schema.run).where(_RUN.id == run).values(**values))
 
     def remove(self, run: int) -> None:
-        """Drops the row and everything that hangs on it."""
+        """Remove the row and all dependent rows."""
         with self._database.write() as connection:
             connection.execute(delete(schema.run).where(_RUN.id == run))
 
     def active(self) -> list[Mapping[Any, Any]]:
-        """Whole rows of the runs that say a process works on them, deleted ones included; damaged ones are left out."""
+        """Return complete rows of active runs, including deleted ones, without damaged ones."""
         with self._database.read() as connection:
             rows = fetch(connection, select(*_COLUMNS).where(_RUN.status.in_(ACTIVE)))
         return [row._mapping for row in rows if self._row(tuple(row)).status != DAMAGED]
@@ -313,7 +322,7 @@ class RunTable:
     def interrupt(
         self, run: int, *, expected: Mapping[str, Any], reason: str, said: Mapping[str, Any] | None = None
     ) -> bool:
-        """Marks a run whose process has ended; False when somebody claimed it since `expected` was read.
+        """Mark a run whose process has ended; False if it was claimed after `expected` was read.
 
         Args:
             run: Its number.
@@ -360,7 +369,7 @@ class RunTable:
         return [self._row(tuple(row)) for row in rows]
 
     def _row(self, row: tuple[Any, ...]) -> RunRow:
-        """The row as it is shown; one that has not changed since it was read last costs next to nothing."""
+        """Return the row for display, cached until it changes."""
         known = self._known.get(row[0])
         if known is not None and known[0] == row:
             return known[1]
@@ -387,7 +396,7 @@ class RunTable:
 
 
 def next_number(connection: Connection, runs_folder: Path) -> int:
-    """A number that no run has or had, and no folder."""
+    """Return an id never used by a run or a folder."""
     # A folder may be there without a row (a lost database): its number is taken, too.
     folders = [folder_number(path) for path in runs_folder.iterdir()]
     given = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name='run'").scalars().all()
@@ -396,14 +405,8 @@ def next_number(connection: Connection, runs_folder: Path) -> int:
     return 1 + max((number for number in known if 0 <= number < cells.MOST_RUN), default=0)
 
 
-def is_damaged(connection: Connection, run: int) -> bool:
-    """Whether something in the row of a run cannot be read as written."""
-    (row,) = fetch(connection, select(schema.run).where(_RUN.id == run))
-    return bool(cells.faults("run", row._mapping))
-
-
 def _only(connection: Connection, query: Any) -> Any:
-    """The one value that is asked for; None where there is no row."""
+    """Return the single value of a query; None if there is no row."""
     return next((row[0] for row in fetch(connection, query)), None)
 
 
@@ -418,12 +421,12 @@ def _process(connection: Connection, run: int, *columns: str, starting: bool = F
 
 
 def _is_plain(values: Mapping[str, Any]) -> bool:
-    """Whether what the quick look leaves out is as it must be."""
+    """Return whether the values that the fast check skips are valid."""
     return values["status"] in STATUSES and cells.is_one_level(values["folder"]) and bool(values["name"].strip())
 
 
 def free_name(connection: Connection, name: str) -> str:
-    """The name, or with the next free number behind it where it is in use."""
+    """Return the name, or with the next free number if it is in use."""
     # The number behind a long name takes the place of its last letters.
     begin = name[: config.MOST_LETTERS - 12]
     taken = set(connection.execute(select(_RUN.name).where(_RUN.name.startswith(begin, autoescape=True))).scalars())

@@ -9,7 +9,6 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ForeignKey,
-    Index,
     Integer,
     MetaData,
     Table,
@@ -18,7 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION: Final = "0005"
+SCHEMA_VERSION: Final = "0008"
 """The newest migration; a database that names one unknown to us is newer than this program."""
 
 metadata = MetaData(
@@ -85,6 +84,9 @@ run = Table(
     _text("alerts", "{}"),
     Column("rss_mib", REAL),
     Column("gpu_mib", REAL),
+    # The name of the experiment that the run belongs to, and of its arm; empty for none.
+    _text("experiment"),
+    _text("arm"),
     CheckConstraint(
         "status IN ('queued','starting','running','paused','stopping','stopped','finished','failed','interrupted')",
         name="status",
@@ -157,58 +159,6 @@ evaluation = Table(
     sqlite_strict=True,
 )
 
-prediction = Table(
-    "prediction",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    _run(),
-    Column("step", Integer, nullable=False),
-    Column("image", Text, nullable=False),
-    Column("labels", Text, nullable=False),
-    Column("templates", Text, nullable=False),
-    Column("probabilities", Text, nullable=False),
-    Column("created_at", REAL, nullable=False),
-    Index(None, "run", "image"),
-    sqlite_strict=True,
-)
-
-dataset = Table(
-    "dataset",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False, unique=True),
-    Column("folder", Text, nullable=False),
-    Column("n", Integer, nullable=False),
-    _text("facts", "{}"),
-    Column("created_at", REAL, nullable=False),
-    sqlite_strict=True,
-)
-
-prompt_set = Table(
-    "prompt_set",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("classes", Text, nullable=False),
-    Column("templates", Text, nullable=False),
-    Column("created_at", REAL, nullable=False),
-    sqlite_strict=True,
-)
-
-layout = Table(
-    "layout",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("key", Text, nullable=False, unique=True),
-    Column("snapshot", Integer, ForeignKey("snapshot.id", ondelete="SET NULL")),
-    Column("method", Text, nullable=False),
-    Column("parameters", Text, nullable=False),
-    Column("file", Text, nullable=False),
-    Column("created_at", REAL, nullable=False),
-    sqlite_strict=True,
-)
-
 selection = Table(
     "selection",
     metadata,
@@ -220,15 +170,32 @@ selection = Table(
     sqlite_strict=True,
 )
 
-note = Table(
-    "note",
+review = Table(
+    "review",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("run", Integer, ForeignKey("run.id", ondelete="CASCADE")),
-    Column("step", Integer),
-    _text("about"),
-    Column("text", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    # As `trainer.store.reviews.pair_keys` makes it.
+    Column("pair", Text, nullable=False),
+    _text("state", "reviewed"),
+    _text("note"),
+    _text("path"),
+    _text("caption"),
     Column("created_at", REAL, nullable=False),
+    UniqueConstraint("dataset", "pair"),
+    CheckConstraint("state IN ('flagged','ignored','reviewed')", name="state"),
+    sqlite_strict=True,
+)
+
+experiment = Table(
+    "experiment",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("definition", Text, nullable=False),
+    _text("state", "new"),
+    Column("created_at", REAL, nullable=False),
+    CheckConstraint("state IN ('new','going','stopped','ended')", name="state"),
     sqlite_strict=True,
 )
 
@@ -239,3 +206,7 @@ setting = Table(
     Column("value", Text, nullable=False),
     sqlite_strict=True,
 )
+
+FORMER_TABLES: Final = frozenset({"prompt_set", "dataset", "prediction", "layout", "note"})
+"""Tables of databases before 0006, always empty; the only index among them is `FORMER_INDEX`."""
+FORMER_INDEX: Final = "ix_prediction_run_image"

@@ -1,4 +1,4 @@
-"""Named selections: pairs that a person wants to find again, kept by item id so that they fit any step and run."""
+"""Named selections: pairs saved by item id, so that they apply to any step and run."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ class NamedSelection:
 
     @property
     def n(self) -> int:
-        """How many pairs."""
+        """The number of pairs."""
         return len(self.items)
 
 
 class Selections:
-    """The table of named selections. Changes raise `LookOnly` where `check_kept` does."""
+    """The table of named selections; changes raise `LookOnly` if `check_kept` does."""
 
     def __init__(self, database: Database, check_kept: Callable[[], None]) -> None:
         self._database = database
         self._check_kept = check_kept
 
     def all(self, dataset: str | None = None) -> list[NamedSelection]:
-        """Those of one dataset (`scenes-renderings`), or all, by name; what cannot be read is left out."""
+        """Return the selections of one dataset (`scenes-renderings`), or all, by name, without invalid ones."""
         query = select(table).order_by(table.c.name, table.c.id)
         if dataset is not None:
             query = query.where(table.c.dataset == dataset)
@@ -66,7 +66,7 @@ class Selections:
         return [found for row in rows if (found := _read(row._mapping)) is not None]
 
     def get(self, ref: int | str, dataset: str | None = None) -> NamedSelection:
-        """The selection with this number or name.
+        """Return the selection with this number or name.
 
         Raises:
             StoreError: There is none, or the name is used with several datasets and none is given.
@@ -84,7 +84,7 @@ class Selections:
         raise StoreError(f"There is no selection {ref!r}; there are: {names}.")
 
     def keep(self, name: str, dataset: str, items: Sequence[int | str]) -> NamedSelection:
-        """Keeps these item ids under a name; one of the same name and dataset is replaced.
+        """Save these item ids under a name, replacing one with the same name and dataset.
 
         Args:
             name: Not empty; spaces around it do not count.
@@ -97,11 +97,11 @@ class Selections:
         return self._put(name, dataset, items, {"created_at": time.time()})
 
     def restore(self, dropped: NamedSelection) -> None:
-        """Keeps a dropped selection again, under its old number."""
+        """Restore a deleted selection under its old number."""
         self._put(dropped.name, dropped.dataset, dropped.items, {"created_at": dropped.created_at, "id": dropped.id})
 
     def drop(self, selection: NamedSelection) -> None:
-        """Forgets a selection; one that is not there is no error."""
+        """Delete a selection; no error if it does not exist."""
         self._check_kept()
         with self._database.write() as connection:
             connection.execute(delete(table).where(table.c.id == selection.id))
@@ -123,7 +123,7 @@ class Selections:
 
 
 def rows_of(selection: NamedSelection, items: Items) -> Int[np.ndarray, " k"]:
-    """Ascending rows of the selection's items in a snapshot; items that it lacks are left out."""
+    """Return the ascending rows of the selection's items in a snapshot, without missing ones."""
     if not selection.n or not len(items):
         return np.empty(0, np.int64)
     wanted = np.asarray(selection.items, dtype=items.id.dtype if items.id.dtype.kind != "O" else object)
@@ -131,7 +131,7 @@ def rows_of(selection: NamedSelection, items: Items) -> Int[np.ndarray, " k"]:
 
 
 def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
-    """Writes the pairs: `.parquet` or `.csv` as a table with all metadata, `.txt` as a list of image paths, one a line.
+    """Write the pairs: `.parquet` or `.csv` with all metadata, `.txt` as a list of image paths.
 
     Raises:
         StoreError: Another ending, or the file cannot be written.

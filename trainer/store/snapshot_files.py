@@ -1,4 +1,4 @@
-"""Snapshots on disk: the embeddings of one split at one step, as plain arrays beside a table of the items.
+"""Snapshots on disk: the embeddings of one split at one step, as plain arrays with a table of the items.
 
 Row i of `image.npy` and of `text.npy` is pair i, and row i of `items.parquet` describes it. Where the run keeps them,
 row i of `features.npy` is what the image tower makes of image i before it projects it: what linear probes read.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from trainer.store import earlier_names, manifests
+from trainer.store import earlier_names, manifests, picture_paths
 from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
@@ -42,7 +42,7 @@ _ITEMS: Final = "items.parquet"
 
 @dataclass(frozen=True)
 class Items:
-    """What each pair is; columns that were read from disk are a `StoredColumn`, equal to the list of their values.
+    """The facts of each pair; columns read from disk are a `StoredColumn`, equal to the list of their values.
 
     Attributes:
         id: Item ids, unique in the snapshot.
@@ -95,7 +95,7 @@ class Snapshot:
 
 
 def snapshot_name(*, dataset: str, split: str, step: int) -> str:
-    """The folder's name, `scenes-renderings@000123`, to be put under the run's `snapshots/`."""
+    """Return the folder's name, `scenes-renderings@000123`, in the run's `snapshots/`."""
     return f"{dataset}-{split}@{step:06d}"
 
 
@@ -113,7 +113,7 @@ def write_snapshot(
     fingerprint: str = "",
     features: Float[np.ndarray, "n w"] | None = None,
 ) -> None:
-    """Makes the snapshot appear at `folder`, whole; one that is already there is replaced.
+    """Write the snapshot to `folder` atomically, replacing an existing one.
 
     Raises:
         StoreError: The arrays and the items do not have the same number of rows, or are no float16/float32 matrices.
@@ -131,7 +131,7 @@ def write_snapshot(
         draft.mkdir(mode=0o700)
         for name, array in arrays.items():
             np.save(draft / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
-        _write_items(draft / _ITEMS, items)
+        _write_items(draft / _ITEMS, replace(items, path=picture_paths.stored(folder.parents[1], items.path)))
         (draft / "snapshot.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         manifests.write_manifest(draft, {}, sealed=True)
 
@@ -140,7 +140,7 @@ def write_snapshot(
 
 
 def read_snapshot(folder: Path, items: Items | None = None, *, wordless: bool = False) -> Snapshot:
-    """The snapshot at `folder`; its arrays are read-only memory maps.
+    """Read the snapshot in `folder`; its arrays are read-only memory maps.
 
     Args:
         folder: Where it is.
@@ -152,11 +152,13 @@ def read_snapshot(folder: Path, items: Items | None = None, *, wordless: bool = 
     """
     try:
         trusted = _verify(folder)
-        card = untrusted_files.read_json(folder / "snapshot.json")
+        card = untrusted_files.read_record(folder / "snapshot.json")
         n, d = int(card["n"]), int(card["d"])
         arrays = {
             name: _read_array(folder / f"{name}.npy", n, d) for name in ("image", "text") if name in card["arrays"]
         }
+        if not arrays:
+            raise ValueError("it has neither images nor texts")
         width = int(card.get("features", 0))
         features = _read_array(folder / "features.npy", n, width) if width else None
         items = _read_items(folder / _ITEMS, n, trusted=trusted, wordless=wordless) if items is None else items
@@ -179,14 +181,14 @@ def read_snapshot(folder: Path, items: Items | None = None, *, wordless: bool = 
             fingerprint=str(card.get("fingerprint", "")),
             features=features,
         )
-    except (Unreadable, OSError, ValueError, KeyError, TypeError, EOFError) as error:
+    except (Unreadable, OSError, ValueError, KeyError, TypeError, EOFError, OverflowError) as error:
         # pyarrow's own errors derive from ValueError and OSError.
         reason = str(error).rstrip(".")
         raise StoreError(f"The snapshot {folder} cannot be used: {reason}. Embed the run's step again.") from error
 
 
 def _verify(folder: Path) -> bool:
-    """Compares a snapshot with its manifest, once while it stays as it is; of a large one, the table alone.
+    """Verify a snapshot, once until it changes (of a large one only the table); return whether it is sealed.
 
     Whether its table may be read in this process: this computer wrote it, or it has been read in a helper.
 
@@ -235,7 +237,7 @@ def _checked_features(folder: Path, features: np.ndarray, n: int) -> np.ndarray:
 
 
 def snapshot_bytes(folder: Path) -> dict[str, int]:
-    """Size of each file of a snapshot, in bytes, by name; empty where there is none."""
+    """Return the size of each file of a snapshot in bytes, by name; empty if there is none."""
     return {file.name: file.stat().st_size for file in sorted(folder.glob("*")) if file.is_file()}
 
 
@@ -261,7 +263,10 @@ def _read_items(path: Path, n: int, *, trusted: bool, wordless: bool) -> Items:
     left_out = _WORDS if wordless else ()
     table = _read_table(path, n, left_out) if trusted else _read_by_helper(path, n)
     names = [name for name in table.column_names if name not in left_out]
-    columns: dict[str, Any] = {name: StoredColumn(table.column(name)) for name in names}
+    found = {name: table.column(name) for name in names}
+    if "path" in found:
+        found["path"] = picture_paths.resolved_column(path.parents[2], found["path"])
+    columns: dict[str, Any] = {name: StoredColumn(column) for name, column in found.items()}
     columns |= {"path": [""] * n, "caption": [""] * n} if wordless else {}
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
@@ -277,7 +282,7 @@ def _read_table(path: Path, n: int, left_out: tuple[str, ...]) -> pa.Table:
 
 
 def _read_by_helper(path: Path, n: int) -> pa.Table:
-    """The same of a table that is a stranger's, or older than seals; afterwards it is known to be harmless."""
+    """Read an untrusted or unsealed table in the helper, and then remember it as harmless."""
     import pyarrow as pa
 
     reader = read("trainer.untrusted.bounded.parquet:table", [path], {"rows": n})

@@ -1,4 +1,4 @@
-"""A wish to stop that needs neither database nor signal: a file in the run's folder that names the trainer it is for.
+"""A stop request without database or signal: a file in the run's folder, addressed to its trainer.
 
 Windows has no signal that asks: there SIGTERM ends a process without a checkpoint. Imports no torch.
 """
@@ -19,7 +19,7 @@ _MOST: Final = 1_000
 
 
 def put(folder: Path, trainer: Identity) -> None:
-    """Asks the process that trains the run in `folder` to stop.
+    """Ask the process that trains the run in `folder` to stop.
 
     Raises:
         OSError: The file cannot be written.
@@ -29,7 +29,7 @@ def put(folder: Path, trainer: Identity) -> None:
 
 
 def is_for(folder: Path, trainer: Identity | None) -> bool:
-    """Whether the run's folder holds a flag for this process; one for an earlier trainer of the run asks nobody."""
+    """Return whether the run's folder has a stop request for this process, not for an earlier trainer."""
     if trainer is None:
         return False
     try:
@@ -40,6 +40,6 @@ def is_for(folder: Path, trainer: Identity | None) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Takes the flag away, whomever it is for."""
+    """Remove the stop request of any trainer."""
     with contextlib.suppress(OSError):
         confined.remove(folder, NAME)

@@ -1,4 +1,4 @@
-"""Brings a database to the newest schema: all of it or nothing, after a verified backup, and never a newer one."""
+"""Upgrade a database to the newest schema atomically, after a verified backup; newer ones are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BUSY_S: Final = 10.0
 
 
 def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_VERSION) -> None:
-    """Leaves the database at `path` at schema `newest` in WAL mode, making it when there is none.
+    """Upgrade the database at `path` to schema `newest` in WAL mode, creating it if missing.
 
     Raises:
         StoreError: It is newer than this program (then not one byte of it is changed), or the migration failed
@@ -59,7 +59,7 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
 
 
 def version_of(path: Path, *, tables_of: str = "") -> str | None:
-    """The schema version a database names; None when there is no database, or an empty one. Changes nothing.
+    """Return the schema version of a database; None if it is missing or empty. Changes nothing.
 
     Args:
         path: The database.
@@ -88,7 +88,7 @@ def version_of(path: Path, *, tables_of: str = "") -> str | None:
 
 
 def check_foreign(path: Path) -> None:
-    """Passes for a database with nothing in it that this program does not make; one that is not there passes, too.
+    """Check that a database contains only what this program creates; a missing one passes.
 
     Raises:
         StoreError: It holds a view, a trigger or something else; the message names it.
@@ -111,14 +111,14 @@ def _only_reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def known_versions(migrations: Path = MIGRATIONS) -> list[str]:
-    """Every schema version this program can bring to the newest, newest first."""
+    """Return every schema version that can be upgraded, newest first."""
     from alembic.script import ScriptDirectory
 
     return [script.revision for script in ScriptDirectory(str(migrations)).walk_revisions()]
 
 
 def back_up(path: Path, version: str) -> Path:
-    """A verified copy in `backups/` beside the database, taken while others may write.
+    """Write a verified copy to `backups/` next to the database, while others may write.
 
     Raises:
         StoreError: The copy is not whole.
@@ -130,7 +130,7 @@ def back_up(path: Path, version: str) -> Path:
 
 
 def copy_verified(path: Path, target: Path) -> None:
-    """A copy of a database, taken while others may write; `target` is there only when the copy is whole.
+    """Copy a database while others may write; `target` exists only once the copy is complete.
 
     Raises:
         StoreError: The database is damaged.

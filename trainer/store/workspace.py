@@ -1,4 +1,4 @@
-"""The workspace: one folder with the database and the run folders. The one door to the store."""
+"""A workspace: a folder with the database and the run folders; the interface to the store."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from trainer.untrusted import confined, shell
 if TYPE_CHECKING:
     from trainer.store.backups import Backup
     from trainer.store.database import Database
+    from trainer.store.experiments import Experiments
     from trainer.store.results_table import ResultsTable
+    from trainer.store.reviews import Reviews
     from trainer.store.run_table import RunTable
     from trainer.store.selections import Selections
 
 
 class Workspace:
-    """A folder of runs. Cheap to make; the database is opened, and brought up to date, at the first use.
+    """A folder of runs; the database is opened and upgraded on first use.
 
     One that another computer or user made, or that was copied, is look only until `adopt`: what trains, queues, deletes
     or changes runs raises `LookOnly`.
@@ -50,7 +52,7 @@ class Workspace:
 
     @property
     def runs_folder(self) -> Path:
-        """Where the run folders lie."""
+        """The folder with the run folders."""
         return self.folder / "runs"
 
     @property
@@ -62,7 +64,7 @@ class Workspace:
 
     @property
     def look_only(self) -> str:
-        """Why nothing may train or change here, as half a sentence; empty in a workspace of this user."""
+        """The reason why the workspace is read-only, as part of a sentence; empty in a workspace of this user."""
         if self._is_mine:
             return ""
         state = ownership.state_of(self.folder, self.database_file)
@@ -71,7 +73,7 @@ class Workspace:
 
     @property
     def refusal(self) -> str:
-        """What is said instead of training, downloading or deleting here; empty in a workspace of this user."""
+        """The message that replaces training, downloading or deleting here; empty in a workspace of this user."""
         if not (why := self.look_only):
             return ""
         return (
@@ -80,7 +82,7 @@ class Workspace:
         )
 
     def check_mine(self) -> None:
-        """Passes where runs may train and change.
+        """Raise `LookOnly` unless runs may train and change here.
 
         Raises:
             LookOnly: Where they may not.
@@ -89,7 +91,7 @@ class Workspace:
             raise LookOnly(words)
 
     def _bring_up_to_date(self) -> None:
-        """Opens the database itself, where so far a copy of it was read."""
+        """Open the database itself where a copy of it has been read so far."""
         if self._copy is not None:
             from trainer.store.database import sentences
             from trainer.store.upgrade import prepare
@@ -99,7 +101,7 @@ class Workspace:
             self.close()
 
     def check_there(self) -> None:
-        """Passes where the workspace has a folder; from here on this process does not make one.
+        """Check that the workspace folder exists; from now on this process does not create one.
 
         Raises:
             StoreError: It has none.
@@ -112,7 +114,7 @@ class Workspace:
         confined.never_make(self.folder)
 
     def adopt(self) -> int:
-        """Makes a workspace that is look only this user's own; how many runs wait in its queue, which is then held."""
+        """Make a read-only workspace this user's own; return how many runs wait in its queue, which is then held."""
         waiting = sum(run.status == "queued" for run in self.runs.all())
         if self.look_only and waiting:
             # Who makes it theirs wants to look at what waits before it trains.
@@ -131,20 +133,34 @@ class Workspace:
 
     @property
     def runs(self) -> RunTable:
-        """Who the runs are, and what each says of itself."""
+        """The table of runs."""
         return self._opened()[1]
 
     @property
     def results(self) -> ResultsTable:
-        """What the runs found out: curves, snapshots, checkpoints, evaluations."""
+        """The results of the runs: curves, snapshots, checkpoints, evaluations."""
         return self._opened()[2]
 
     @property
     def selections(self) -> Selections:
-        """Pairs that were kept under a name."""
+        """The saved selections of pairs."""
         from trainer.store.selections import Selections
 
         return Selections(self._database, self._check_kept)
+
+    @property
+    def reviews(self) -> Reviews:
+        """What was decided about single pairs."""
+        from trainer.store.reviews import Reviews
+
+        return Reviews(self._database, self.folder, self._check_kept)
+
+    @property
+    def experiments(self) -> Experiments:
+        """The experiments."""
+        from trainer.store.experiments import Experiments
+
+        return Experiments(self._database, self.check_mine)
 
     @property
     def _database(self) -> Database:
@@ -153,7 +169,7 @@ class Workspace:
     # -- runs ----------------------------------------------------------------------------------------------
 
     def delete(self, run: int) -> None:
-        """Hides the run until `restore`; its files stay.
+        """Hide the run until `restore`; its files stay.
 
         Raises:
             StoreError: It is being trained.
@@ -163,19 +179,23 @@ class Workspace:
         self.runs.mark_deleted(run)
 
     def purge(self, run: int) -> None:
-        """Removes the run and its files for good.
+        """Remove the run, its files and the layouts made of its snapshots permanently.
 
         Raises:
             StoreError: It is being trained.
         """
         self.check_mine()
+        from trainer.store import layout_files
+
         row = self._refuse_alive(run, "purge")
         self.runs.remove(run)
         if row.folder.parent == self.runs_folder:
+            components = layout_files.components_of_run(row.folder)
             confined.remove_tree(self.folder, Path("runs", row.folder.name))
+            layout_files.remove_of_run(self.folder, row.folder.name, components)
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """What every window and command of this workspace remembers under a name; plain JSON values.
+        """Return a workspace setting shared by all windows and commands; plain JSON values.
 
         Raises:
             ValueError: It is no JSON.
@@ -187,22 +207,22 @@ class Workspace:
             raise ValueError(f"the setting {name} is too deep") from error
 
     def set_setting(self, name: str, value: Any) -> None:
-        """Remembers a plain JSON value for every window and command of this workspace."""
+        """Save a workspace setting shared by all windows and commands; plain JSON values."""
         self.check_mine()
         self.runs.set_setting(name, json.dumps(value))
 
     def changes(self) -> int:
-        """A number that differs from the last one seen when anybody wrote in between; costs microseconds."""
+        """Return a number that changes with every write by any process; costs microseconds."""
         return self._database.changes()
 
     # -- life and repair -----------------------------------------------------------------------------------
 
     def is_alive(self, run: int) -> bool:
-        """Whether a living process trains the run: its lock is held."""
+        """Return whether a live process trains the run, holding its lock."""
         return is_held(self.runs.get(run).folder / "alive.lock")
 
     def reconcile(self) -> list[RunRow]:
-        """Marks runs as interrupted whose process is gone, with a reason; returns those. Cheap; call every 2 s.
+        """Mark runs without a process as interrupted and return them. Cheap; call every 2 s.
 
         In a workspace that is look only a process may live on another computer: nothing is marked.
         """
@@ -213,24 +233,24 @@ class Workspace:
         return reconcile(self.results, self.runs)
 
     def quick_check(self) -> str:
-        """`ok`, or what SQLite finds wrong with the database."""
+        """Return `ok`, or what SQLite finds wrong with the database."""
         return self._database.quick_check()
 
     def schema_version(self) -> str:
-        """The version of the tables."""
+        """Return the schema version."""
         from trainer.store.schema import SCHEMA_VERSION
 
         self._opened()
         return SCHEMA_VERSION
 
     def catch_up(self, run: int) -> None:
-        """Brings into the database what the run's journal holds and a kill kept from it."""
+        """Add entries from the run's journal that a kill kept out of the database."""
         from trainer.store.repair import catch_up
 
         catch_up(self.results, self.runs, self.runs.get(run))
 
     def rebuild(self, say: Callable[[str], None] = lambda words: None) -> int:
-        """Puts runs into the database that only their folders know; a damaged database is set aside first.
+        """Restore runs from their folders to the database, after setting a damaged database aside.
 
         Args:
             say: Gets a sentence for each folder that was passed over, renumbered or read in part.
@@ -247,10 +267,12 @@ class Workspace:
         with self._lock:
             self.close()
             set_aside_if_damaged(self.database_file, self.runs_folder)
-            return rebuild(self._database, self.results, self.runs_folder, say)
+            count = rebuild(self._database, self.results, self.runs_folder, say)
+            self.reviews.restore(say)
+            return count
 
     def import_run(self, folder: Path) -> int:
-        """The number of a new run that is a copy of a run folder of another workspace; it stays as it ended there.
+        """Copy a run folder of another workspace, without training it further; return the new run's id.
 
         Raises:
             StoreError: It is no run folder, is being trained, or cannot be copied.
@@ -264,7 +286,7 @@ class Workspace:
         return number
 
     def back_up_daily(self) -> Path | None:
-        """Copies the database, unless it was copied today, or is not this user's own; the copy.
+        """Copy the database unless copied today or not this user's own; return the copy.
 
         Raises:
             StoreError: The database is damaged, or the disk takes no copy.
@@ -278,13 +300,13 @@ class Workspace:
             return make_daily(self.database_file, datetime.date.today())
 
     def backups(self) -> list[Backup]:
-        """The daily copies of the database, newest first."""
+        """Return the daily copies of the database, newest first."""
         from trainer.store.backups import backups
 
         return backups(self.database_file)
 
     def restore_backup(self, day: str = "") -> tuple[Backup, Path | None]:
-        """Puts a daily copy in the place of the database; what runs did since is read from their folders.
+        """Replace the database by a daily copy; later results are read from the run folders.
 
         Args:
             day: `2026-11-23`; empty: the newest.
@@ -307,17 +329,18 @@ class Workspace:
             aside = backups.put_back(self.database_file, backup)
             repair.forget_changed(self._database, self.runs_folder, since=backup.path.stat().st_mtime)
             rebuild(self._database, self.results, self.runs_folder, lambda words: None)
+            self.reviews.restore(lambda words: None)
         return backup, aside
 
     def wait_at_most(self, wait_ms: int) -> None:
-        """How long a write waits for other processes from now on."""
+        """Set how long a write waits for other processes."""
         self._wait_ms = wait_ms
         with self._lock:
             if self._tables is not None:
                 self._tables[0].wait_ms = wait_ms
 
     def close(self) -> None:
-        """Closes the database; the next use opens it again."""
+        """Close the database; the next use opens it again."""
         with self._lock:
             if self._tables is not None:
                 self._tables[0].close()
@@ -341,6 +364,7 @@ class Workspace:
                 from trainer.store.run_table import RunTable
 
                 state = ownership.state_of(self.folder, self.database_file)
+                self._is_mine = state in ("mine", "moved")  # so that it is not looked at again below
                 is_there = self.database_file.exists()
                 if not is_there:
                     # Before there is a database: one without a word is of somebody else.
@@ -356,7 +380,7 @@ class Workspace:
             return self._tables
 
     def _readable(self) -> Path:
-        """The database; a copy of it where it is of an older version and nothing may change in the workspace."""
+        """Return the database, or a copy if it is of an older version and the workspace is read-only."""
         from trainer.store import upgrade
         from trainer.store.database import sentences
         from trainer.store.schema import SCHEMA_VERSION
@@ -371,12 +395,12 @@ class Workspace:
         return copy
 
     def _check_kept(self) -> None:
-        """Passes unless what is computed would be lost with the copy of a database."""
+        """Raise an error if results would be lost with the copy of a database."""
         if self._tables is not None and self._copy is not None:
             self.check_mine()
 
     def _sign(self, state: ownership.State) -> None:
-        """Says whose a new workspace is, and where one of this user lies now."""
+        """Record the owner of a new workspace, or the new location of one of this user's."""
         from trainer.store.database import sentences
 
         if state in ("new", "moved"):

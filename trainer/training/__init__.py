@@ -1,1 +1,1 @@
-"""Training one run: the loop, its session, what is recorded, and what stops or pauses it."""
+"""Training one run: the loop, its session, its records, and requests to stop or pause."""

@@ -1,4 +1,4 @@
-"""What the person wants of a running trainer: flags in the store, a file in the run's folder, and signals."""
+"""User requests to a running trainer: flags in the store, a file in the run's folder, and signals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOK_EVERY_S: Final = 0.1
 
 
 class ControlFlags:
-    """Looks for wishes once a step. While in its context, SIGTERM and Ctrl-C are the wish to stop.
+    """Reads requests once per step; in its context, SIGTERM and Ctrl-C are requests to stop.
 
     A second Ctrl-C ends at once, without a checkpoint.
     """
@@ -29,7 +29,7 @@ class ControlFlags:
         self._looked_at = float("-inf")
 
     def now(self) -> str:
-        """`stop`, `stop-epoch`, `pause`, `save`, `evaluate`, or nothing; `save` and `evaluate` are told once."""
+        """Return `stop`, `stop-epoch`, `pause`, `save`, `evaluate`, or empty; `save` and `evaluate` only once."""
         self._look_for_flag()
         return "stop" if self._signaled else self._log.asked()
 

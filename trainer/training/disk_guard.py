@@ -1,4 +1,4 @@
-"""A run whose disk takes nothing waits, with the model in memory, and goes on by itself."""
+"""Pause a run while its disk cannot be written, with the model in memory, and resume automatically."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _Written = TypeVar("_Written")
 
 
 class StoppedWaiting(UserError):
-    """The person stopped a run that waited for its disk."""
+    """The user stopped a run that waited for its disk."""
 
 
 class DiskGuard:
-    """Writes what a run must not lose, and pauses the run for as long as the disk refuses it.
+    """Writes essential files, and pauses the run while the disk refuses them.
 
     Attributes:
         waited: How often the run has been paused for its disk.
@@ -36,7 +36,7 @@ class DiskGuard:
         self.waited = 0
 
     def until_written(self, write: Callable[[], _Written]) -> _Written:
-        """What `write` returns; it is called again after each `DiskTrouble`, once that may be over.
+        """Return the result of `write`, retrying after each `DiskTrouble` once it may be resolved.
 
         Raises:
             StoppedWaiting: The person asked the run to stop while it waited.

@@ -1,40 +1,42 @@
-"""The training loop, top to bottom: claim the run, prepare the pairs, update, watch, save."""
+"""The training loop, top to bottom: claim the run, prepare the pairs, update, monitor, save."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
 import torch
 
 from trainer import config, data, device, pretrained
+from trainer.analysis.progress import Progress
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.lazy_images import StreamedImages
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.data.tokenizer import train_tokenizer
 from trainer.errors import UserError
+from trainer.evaluation.neighbors import STORED
+from trainer.methods.image_text import ImageText
 from trainer.models import has_batch_norm, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import DiskGuard, StoppedWaiting
 from trainer.training.provenance import sitting, sittings_of, with_sitting
-from trainer.training.recorder import Recorder
+from trainer.training.recorder import SAY_S, Recorder
 from trainer.training.session import FitError, TrainingSession
 from trainer.training.text_log import TextLog
+from trainer.training.untrained import may_be_measured_ahead, reads_no_pictures_yet
 from trainer.untrusted import files as untrusted_files
-
-SAY_S: Final = 3.0
-"""How long a preparation goes on between two lines about it."""
 
 
 def fit(workspace: Workspace, run: int) -> None:
-    """Trains a run to its end or until it is asked to stop, beginning where its newest whole checkpoint left off.
+    """Train a run to its end or until asked to stop, resuming from its newest valid checkpoint.
 
     Afterwards the run is finished, stopped or failed, and its row says why.
 
@@ -76,7 +78,7 @@ def fit(workspace: Workspace, run: int) -> None:
 def _train(
     workspace: Workspace, log: RunLog, wishes: ControlFlags, speech: TextLog, room: DiskGuard
 ) -> tuple[str, str]:
-    """The status and its reason at the end of this sitting."""
+    """Return the status and its reason at the end of this session."""
     run = workspace.runs.config_of(log.run.id)
     config.check(run)
     where = device.choose(run.device)
@@ -88,6 +90,8 @@ def _train(
         if found is not None:
             speech.say(found.origin)
         sizes = found.blueprint if found else read_architecture(run.model, log.folder)
+        watch = Recorder(log, run, speech=speech, room=room, give_up=functools.partial(_give_up, wishes))
+        _measure_ahead(workspace, run, log, watch, where, progress)
         splits = data.load(
             run.data,
             image_size=sizes.image_size,
@@ -95,16 +99,22 @@ def _train(
             progress=progress,
             loading=run.loading,
             preprocessing=preprocessing_of(sizes),
+            # A model that is only measured needs no more than those among which neighbors are sought.
+            most_training=None if run.optimizer.epochs else STORED,
         )
         tokenizer = found.tokenizer if found else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:
         return "stopped", "Stopped while the model and the data were being prepared."
     room.until_written(lambda: _keep(log.folder / "tokenizer.json", tokenizer.to_json()))
+    device.keep_freed_memory(where)
     training = TrainingSession(run, splits.train, tokenizer, where, found=found, built_from=sizes)
     _introduce(log, speech, splits, training)
-    watch = Recorder(log, run, training, speech=speech, room=room)
-    watch.hold_out(splits, tokenizer)
-    watch.begin()
+    watch.watch(training, splits, tokenizer)
+    try:
+        watch.begin()
+    except _Stopped:
+        watch.forget_untrained()
+        return "stopped", "Stopped while the untrained model was being measured."
 
     while training.step < training.total_steps:
         wish = wishes.now()
@@ -130,12 +140,43 @@ def _train(
     return "finished", ""
 
 
+def _measure_ahead(
+    workspace: Workspace, run: config.Run, log: RunLog, watch: Recorder, where: torch.device, progress: Progress
+) -> None:
+    """Measure the untrained model, if it can be, before the training pictures are drawn.
+
+    The model is built from the seed again when it is trained, so nothing of it is kept. The two are not done at the
+    same time: both take all cores, and the numbers are wanted first.
+    """
+    if not isinstance(run.model, config.TinyTowers) or not may_be_measured_ahead(run, log):
+        return
+    size = run.model.image_size
+    first = data.load_untrained(run.data, image_size=size, workspace_folder=workspace.folder, progress=progress)
+    if first is None:
+        return
+    tokenizer = _tokenizer(workspace, run, log, first, progress)
+    training = TrainingSession(run, first.train, tokenizer, where, built_from=run.model)
+    if reads_no_pictures_yet(training):
+        watch.watch(training, first, tokenizer, with_batch=False)
+        try:
+            watch.measure_untrained()
+        except _Stopped:
+            # What was measured so far is of no use without the rest.
+            watch.forget_untrained()
+            raise
+
+
 class _Stopped(Exception):
-    """Raised out of the preparation of the data by the wish to stop."""
+    """A request to stop before there is anything to save."""
+
+
+def _give_up(wishes: ControlFlags) -> None:
+    if wishes.now() == "stop":
+        raise _Stopped
 
 
 def _telling(log: RunLog, wishes: ControlFlags, speech: TextLog) -> Callable[[float, str], None]:
-    """Shows what is being prepared as the run's phase, and says it now and then; raises when it is to stop."""
+    """Return a progress callback that reports preparation as the run's phase and raises on a stop request."""
     said_at = time.monotonic()
 
     def progress(share: float, note: str) -> None:
@@ -144,8 +185,7 @@ def _telling(log: RunLog, wishes: ControlFlags, speech: TextLog) -> Callable[[fl
             speech.say(f"{note} ({share:.0%} of the preparation)")
             said_at = time.monotonic()
         log.progress(step=log.run.step, total_steps=log.run.total_steps, phase=f"{note} {share:.0%}", eta_s=None)
-        if wishes.now() == "stop":
-            raise _Stopped
+        _give_up(wishes)
 
     return progress
 
@@ -153,7 +193,7 @@ def _telling(log: RunLog, wishes: ControlFlags, speech: TextLog) -> Callable[[fl
 def _found(
     workspace: Workspace, run: config.Run, log: RunLog, progress: Callable[[float, str], None]
 ) -> pretrained.ResolvedModel | None:
-    """The published model that the run begins with; None for tiny towers, and once a checkpoint has the weights."""
+    """Return the published model the run starts from; None for tiny towers, or if a checkpoint has the weights."""
     file = log.folder / pretrained.BLUEPRINT
     if isinstance(run.model, config.TinyTowers):
         return None
@@ -167,7 +207,7 @@ def _found(
 def _tokenizer(
     workspace: Workspace, run: config.Run, log: RunLog, splits: DataSplits, progress: Callable[[float, str], None]
 ) -> AnyTokenizer:
-    """The run's tokenizer: trained on its captions or fetched in the first sitting, the same one ever after."""
+    """Return the run's tokenizer: trained or downloaded in the first session, then reused."""
     file = log.folder / "tokenizer.json"
     if file.exists():
         return read_tokenizer(untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER))
@@ -178,14 +218,14 @@ def _tokenizer(
 
 
 def _keep(file: Path, text: str) -> None:
-    """Writes what the run needs in every later sitting; what is there already stays."""
+    """Write a file that later sessions need, unless it exists."""
     with disk.writing(file.name, file, 2 * len(text)):
         if not file.exists():
             write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None, private=True)
 
 
 def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: TrainingSession) -> None:
-    """Notes what the run is made of.
+    """Record the facts of the run.
 
     Raises:
         FitError: The training pairs are not those the run began with.
@@ -202,7 +242,7 @@ def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: Train
     log.facts(
         device=str(training.device),
         parameters=parameters,
-        train_pairs=len(pairs),
+        train_pairs=splits.training_pairs,
         heldout_pairs={split: len(held) for split, held in splits.heldout.items()},
         fingerprint=pairs.fingerprint,
         left_out=len(splits.report.problems),
@@ -210,15 +250,29 @@ def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: Train
     )
     held = ", ".join(f"{len(part):,} {split}" for split, part in splits.heldout.items())
     speech.say(
-        f"{len(pairs):,} training pairs, held out {held}; {parameters:,} parameters, {training.total_steps} steps"
+        f"{splits.training_pairs:,} training pairs, held out {held}; "
+        f"{parameters:,} parameters, {training.total_steps} steps"
     )
     if isinstance(pairs.images, StreamedImages):
         speech.say(f"images are decoded again in every epoch, because {pairs.images.why}")
     _warn_of_batch_norm(speech, training)
+    if isinstance(training.method, ImageText) and not training.method.masks:
+        warn_of_equal_captions(speech, pairs.captions, training.batch_size)
     for path, reason in splits.report.problems[:10]:
         speech.say(f"left out: {path}: {reason}")
     if len(splits.report.problems) > 10:
         speech.say(f"left out: {len(splits.report.problems) - 10:,} more; `trainer data show` lists them")
+
+
+def warn_of_equal_captions(speech: TextLog, captions: Sequence[str], batch_size: int) -> None:
+    """Warn where a pair meets its own caption again in its batch more often than not."""
+    n = len(captions)
+    again = sum(count * (count - 1) for count in Counter(captions).values()) / max(1, n * (n - 1))
+    if (met := (min(batch_size, n) - 1) * again) >= 0.5:
+        speech.say(
+            f"warning: a batch has {met:.1f} other pairs with the same caption for each pair, and they count as "
+            "negatives. Set objective.mask_duplicates=true to leave them out."
+        )
 
 
 def _warn_of_batch_norm(speech: TextLog, training: TrainingSession) -> None:
@@ -231,7 +285,7 @@ def _warn_of_batch_norm(speech: TextLog, training: TrainingSession) -> None:
 
 
 def _as_problem(error: Exception, run: config.Run) -> Exception:
-    """The error as a sentence where the person can mend it; any other as it is."""
+    """Return the error as a message if the user can fix it; any other unchanged."""
     starved = isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
     if not starved:
         return error

@@ -19,7 +19,7 @@ _BELOW: Final = re.compile(r"conv1|conv2|conv3|\bbn[123]\b|embed|class_emb|ln_pr
 
 
 def parameter_groups(module: nn.Module, weight_decay: float, *, layer_decay: float = 1.0) -> list[dict]:
-    """Groups of parameters: matrices and kernels, which decay, and the rest (biases, norms, scales), which does not.
+    """Return parameter groups: matrices and kernels, which decay, and biases, norms and scales, which do not.
 
     With a `layer_decay` below 1 every layer of a tower has groups of its own, whose `share` of the learning rate
     falls by that factor from each layer to the one below it.
@@ -37,7 +37,7 @@ def parameter_groups(module: nn.Module, weight_decay: float, *, layer_decay: flo
 
 
 def _shares(module: nn.Module, layer_decay: float) -> dict[str, float]:
-    """Share of the learning rate of each parameter of a tower; 1 for whatever is in no tower."""
+    """Return each tower parameter's share of the learning rate; 1 for others."""
     if layer_decay == 1.0:
         return {}
     shares: dict[str, float] = {}
@@ -50,7 +50,7 @@ def _shares(module: nn.Module, layer_decay: float) -> dict[str, float]:
 
 
 def _depth(name: str) -> tuple[int, int, int]:
-    """Where in its tower a parameter is: sorts from the input to the output."""
+    """Return a parameter's depth in its tower as a sort key, from input to output."""
     if block := _BLOCK.search(name):
         return (1, int(block[1]), 0) if block[1] else (1, int(block[2]), int(block[3]))
     above = "attnpool" in name or "attn_pool" in name or not _BELOW.search(name)
@@ -58,7 +58,7 @@ def _depth(name: str) -> tuple[int, int, int]:
 
 
 def adamw(module: nn.Module, choice: config.Optimizer) -> torch.optim.AdamW:
-    """AdamW over the trainable parameters of `module`, in one fused kernel a device.
+    """Return AdamW over the trainable parameters of `module`, with one fused kernel per device.
 
     Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019, https://arxiv.org/abs/1711.05101
     """
@@ -71,7 +71,7 @@ def adamw(module: nn.Module, choice: config.Optimizer) -> torch.optim.AdamW:
 
 
 def learning_rate(step: int, *, total_steps: int, choice: config.Optimizer) -> float:
-    """Rate of the update that leads from `step` to `step + 1`: linear warm-up to the peak, then half a cosine to 0.
+    """Return the learning rate of the update after `step`: linear warm-up to the peak, then half a cosine to 0.
 
     With several cycles the cosine starts anew at the peak; only the first has a warm-up, as published with CLOOB.
     """
@@ -84,11 +84,11 @@ def learning_rate(step: int, *, total_steps: int, choice: config.Optimizer) -> f
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Every group updates with its share of `rate` from now on."""
+    """Set every group's learning rate to its share of `rate`."""
     for group in optimizer.param_groups:
         group["lr"] = rate * group.get("share", 1.0)
 
 
 def clip_gradients(parameters: Iterable[Tensor], limit: float) -> Tensor:
-    """Norm of all gradients together before clipping; afterwards it is at most `limit`, unless `limit` is 0."""
+    """Clip the gradients to a total norm of `limit`, unless that is 0, and return the norm before clipping."""
     return nn.utils.clip_grad_norm_(parameters, limit or math.inf, foreach=True)

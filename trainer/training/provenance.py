@@ -1,4 +1,4 @@
-"""Where and by what a run is trained: noted at every sitting, so that a number can be traced and a run repeated."""
+"""Provenance of a run: recorded in every session to trace numbers and repeat the run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_SITTINGS: Final = 50
 
 
 def sitting(where: torch.device, *, step: int) -> dict[str, Any]:
-    """What trains the run now, in plain JSON values.
+    """Return the facts of this session as plain JSON values.
 
     Args:
         where: The device it is trained on.
@@ -52,7 +52,7 @@ def sitting(where: torch.device, *, step: int) -> dict[str, Any]:
 
 
 def sittings_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sittings that a run's facts tell, without what others forged; a run of an older version tells none."""
+    """Return the valid sessions in a run's facts; empty for a run of an older version."""
     found = facts.get(SITTINGS, [])
     return [told for told in found if _is_one(told)] if isinstance(found, list) else []
 
@@ -76,13 +76,13 @@ _FAR_OFF: Final = 32_503_680_000
 
 
 def with_sitting(sittings: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sittings of a run and one more; of very many, the first stays and those after it go."""
+    """Return the sessions of a run with a new one; of very many, the first and the newest are kept."""
     return [*sittings[:1], *sittings[1:][-(MOST_SITTINGS - 2) :], new]
 
 
 @functools.cache
 def source_state() -> dict[str, Any] | None:
-    """Commit of the source, and whether it was changed since; None where it is no checkout, or there is no git."""
+    """Return the source commit and whether it was modified; None without a checkout or git."""
     source = Path(__file__).resolve().parents[2]
     git = safe_subprocess.find("git")
     if git is None or not (source / ".git").exists():
@@ -101,7 +101,7 @@ def source_state() -> dict[str, Any] | None:
 
 
 def processor() -> str:
-    """What the processor calls itself."""
+    """Return the processor's name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -111,7 +111,7 @@ def processor() -> str:
 
 
 def repeat_command(workspace: Workspace, row: RunRow) -> list[str]:
-    """The one command, in words, that computes the run again under a name of its own.
+    """Return the command that repeats the run under a new name.
 
     On the device that it was trained on, where the configuration leaves that open. A branch is made anew from the
     checkpoint that it began at.

@@ -1,11 +1,11 @@
-"""What a run says and keeps while it trains: curves, evaluations, snapshots, checkpoints, lines for people."""
+"""Record a training run: curves, evaluations, snapshots, checkpoints, and log lines."""
 
 from __future__ import annotations
 
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
@@ -21,7 +21,7 @@ from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, ReferencePairs, measure, questions
 from trainer.evaluation.word_answers import word_logits, word_numbers
 from trainer.methods import BagOfWords
-from trainer.metrics import headline, metric
+from trainer.metrics import headline, logged_name, metric
 from trainer.store import EVALUATING, RunLog, crash_points, disk, snapshot_name, write_snapshot
 from trainer.store.files import make_folder
 from trainer.training import system_load
@@ -36,6 +36,9 @@ TRAINING: Final = "training"
 _SPARE: Final = 2**20
 """Bytes that a snapshot takes beside its embeddings, about."""
 _Written = TypeVar("_Written")
+
+SAY_S: Final = 3.0
+"""How long a preparation goes on between two lines about it, an evaluation until the first."""
 
 REST_S: Final = 0.2
 """How soon a paused run notices that it may go on."""
@@ -57,7 +60,7 @@ class _Pace:
 
 @dataclass
 class _Sitting:
-    """When this sitting began to train, for the estimate of its end."""
+    """The start of training in this session, for the time estimate."""
 
     step: int
     began: float = field(default_factory=time.monotonic)
@@ -68,15 +71,30 @@ class _Sitting:
 
 
 class Recorder:
-    """Watches one sitting of a training; everything it writes goes through the run's log."""
+    """Monitors one training session; everything it writes goes through the run's log."""
 
     def __init__(
-        self, log: RunLog, run: config.Run, training: TrainingSession, *, speech: TextLog, room: DiskGuard
+        self,
+        log: RunLog,
+        run: config.Run,
+        *,
+        speech: TextLog,
+        room: DiskGuard,
+        give_up: Callable[[], None] = lambda: None,
     ) -> None:
+        """Create it without evaluating anything.
+
+        Args:
+            log: Of the run.
+            run: Its configuration.
+            speech: Lines for the person.
+            room: Waits for a full disk.
+            give_up: Called while the untrained model is measured; raises where that is to end at once.
+        """
         self._log = log
         self._room = room
+        self._give_up = give_up
         self._run = run
-        self._training = training
         self._speech = speech
         self._checkpoints: Path = log.folder / "checkpoints"
         self._heldout: list[HeldOut] = []
@@ -90,27 +108,46 @@ class Recorder:
         self._measured_step: int | None = None
         self._pace = _Pace()
         self._sitting = _Sitting(0)
-        total = training.total_steps
-        self._alarms = AlertWatch(log.folder, total, _limits(run.objective))
-        log.memory = lambda: system_load.memory(training.device)
-        self._snapshot_steps = {round(s) for s in np.linspace(0, total, run.watching.snapshots)}
 
-    def hold_out(self, splits: DataSplits, tokenizer: AnyTokenizer) -> None:
-        """Takes the splits to measure on: the first is `val`, the others keep their names."""
+    def watch(
+        self, training: TrainingSession, splits: DataSplits, tokenizer: AnyTokenizer, *, with_batch: bool = True
+    ) -> None:
+        """Set the session, and the splits to evaluate on: the first is `val`, the others keep their names.
+
+        Args:
+            training: The session.
+            splits: Its data.
+            tokenizer: Of the run.
+            with_batch: Whether the pairs of the first step are embedded beside the held-out ones.
+        """
+        self._training = training
+        total = training.total_steps
+        if self._measured_step is None:
+            self._alarms = AlertWatch(self._log.folder, total, _limits(self._run.objective))
+        self._log.memory = lambda: system_load.memory(training.device)
+        self._snapshot_steps = {round(s) for s in np.linspace(0, total, self._run.watching.snapshots)}
         self._tokenizer = tokenizer.to_json()
-        length = self._training.architecture.context_length
-        self._reference = ReferencePairs(splits.train, tokenizer=tokenizer, context_length=length)
+        self._heldout = []
+        length = training.architecture.context_length
+        self._reference = ReferencePairs(
+            splits.train, tokenizer=tokenizer, context_length=length, whole=splits.training_pairs
+        )
         for split, pairs in splits.heldout.items():
             prefix = split if self._heldout else "val"
             self._heldout.append(
                 HeldOut(pairs, prefix=prefix, suite=splits.suite, tokenizer=tokenizer, context_length=length)
             )
-        if self._run.objective.towers == "both":
-            batch = self._training.first_batch()
+        if with_batch and self._run.objective.towers == "both":
+            batch = training.first_batch()
             self._batch = HeldOut(batch, prefix=BATCH, suite=None, tokenizer=tokenizer, context_length=length)
 
+    def measure_untrained(self) -> None:
+        """Measure the untrained model before `begin`, which then does not measure it again."""
+        self._room.until_written(lambda: self._log.rewind(-1))
+        self._measure()
+
     def begin(self) -> None:
-        """Goes on from the newest whole checkpoint; without one, measures and keeps the untrained model."""
+        """Resume from the newest valid checkpoint; without one, evaluate and save the untrained model."""
         found, complaints = checkpoint.newest(self._checkpoints)
         for complaint in complaints:
             self._speech.say(f"{complaint} Going back to {f'step {found.step}' if found else 'the start'}.")
@@ -121,19 +158,28 @@ class Recorder:
             self._speech.say(f"going on from the checkpoint of step {found.step}")
         for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
             self._log.drop_checkpoint(damaged)
+        measured = self._measured_step is not None
         # Without a checkpoint the untrained model is measured anew too: nothing may be there twice.
-        self._room.until_written(lambda: self._log.rewind(found.step if found else -1))
+        if not measured:
+            self._room.until_written(lambda: self._log.rewind(found.step if found else -1))
         # A kill may have come between the last checkpoint and the removal of those that it made needless.
         self._prune()
         self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
         self._sitting = _Sitting(self._training.step)
         self._tell(TRAINING)
-        if not found:
+        if measured:
+            self._snapshot_batch()
+        elif not found:
             self._measure()
+        if not found:
             self.save()
 
+    def forget_untrained(self) -> None:
+        """Remove what was measured of the untrained model: without the rest it is of no use."""
+        self._room.until_written(lambda: self._log.rewind(-1))
+
     def saw(self, update: Update) -> None:
-        """Logs an update, and measures and saves where one of these is due.
+        """Log an update, and evaluate and save when due.
 
         Raises:
             FitError: The update was not made, for its loss or gradient was not finite.
@@ -157,14 +203,14 @@ class Recorder:
             self.save()
 
     def evaluate(self) -> None:
-        """Measures now, for a person asked for it, unless this step is measured; what is the best so far is kept."""
+        """Evaluate on request, unless this step has been evaluated; a new best model is saved."""
         if self._measured_step != self._training.step and self._measure():
             self.save()
             # The step may have been saved before it was known to be the best.
             self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
 
     def save(self) -> None:
-        """Writes a checkpoint of this step, unless it is there, and removes those no longer needed."""
+        """Save a checkpoint of this step, unless it exists, and remove those no longer needed."""
         step = self._training.step
         if step == self._saved_step:
             return
@@ -191,7 +237,7 @@ class Recorder:
             self._log.drop_checkpoint(gone)
 
     def _written(self, write: Callable[[], _Written]) -> _Written:
-        """Writes what must not be lost; while the disk is full the run is paused."""
+        """Write an essential file, pausing the run while the disk is full."""
         waited = self._room.waited
         written = self._room.until_written(write)
         if self._room.waited > waited:
@@ -199,7 +245,7 @@ class Recorder:
         return written
 
     def _ring(self, changes: list[Change]) -> None:
-        """Writes what is wrong, or no longer, where the person looks: the run's row and its log."""
+        """Write raised and cleared alerts to the run's row and its log."""
         for change in changes:
             if change.words:
                 self._log.alert(change.kind, change.words, self._training.step)
@@ -209,7 +255,7 @@ class Recorder:
                 self._speech.say(f"all clear: {WORDS[change.kind].lower()} no more")
 
     def rest(self, wishes: ControlFlags) -> None:
-        """Pauses, alive and with the model in memory, until the wish to pause is gone."""
+        """Pause, with the model in memory, until the pause request is withdrawn."""
         self._log.status("paused")
         self._speech.say(f"paused after step {self._training.step}")
         # It has saved before it paused.
@@ -255,16 +301,20 @@ class Recorder:
         )
 
     def _measure(self) -> bool:
-        """Evaluates each held-out split, keeps a snapshot where one is due; whether the headline metric improved."""
-        step, alive = self._training.step, functools.partial(self._tell, EVALUATING)
-        alive()
+        """Evaluate each held-out split, save a snapshot if due, and return whether the main metric improved."""
+        step = self._training.step
+        alive = self._sign("evaluating")
         found: dict[str, float] = {}
         alone = self._run.objective.towers != "both"
         # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
         neighbors = alone or step == self._training.total_steps
-        stored = self._reference.embed(self._training.towers, self._training.device, alive=alive) if neighbors else None
+        stored = None
+        if neighbors and self._reference is not None:
+            alive = self._sign(f"embedding {self._reference.stored:,} training pairs to find neighbors among")
+            stored = self._reference.embed(self._training.towers, self._training.device, alive=alive)
         keeps = step in self._snapshot_steps and self._run.watching.features
         for heldout in self._heldout:
+            alive = self._sign(f"embedding and measuring {len(heldout.pairs):,} {heldout.pairs.split}")
             embedded = heldout.embed(self._training.towers, self._training.device, features=keeps, alive=alive)
             size = self._run.optimizer.batch_size
             numbers = measure(heldout, embedded, self._training.method, batch_size=size, alive=alive)
@@ -287,13 +337,35 @@ class Recorder:
             self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)
             if step in self._snapshot_steps:
                 self._snapshot(heldout, embedded)
-        if self._batch is not None and step in self._snapshot_steps:
-            self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device, alive=alive))
+        self._snapshot_batch()
         self._written(lambda: self._log.scalars(step, found))
         self._measured_step = step
         line = _alone_line if alone else _line
-        self._speech.say(line(step, self._training.total_steps, found))
+        self._speech.say(
+            line(step, self._training.total_steps, found, {one.prefix: len(one.pairs) for one in self._heldout})
+        )
         return self._judge(found.get(self._headline, math.nan))
+
+    def _snapshot_batch(self) -> None:
+        if self._batch is not None and self._training.step in self._snapshot_steps:
+            alive = self._sign(f"embedding {len(self._batch.pairs):,} pairs of a batch")
+            self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device, alive=alive))
+
+    def _sign(self, doing: str) -> Callable[[], None]:
+        """Return a sign of life for one part of an evaluation, which says what goes on where that takes seconds."""
+        began, pause = time.monotonic(), SAY_S
+
+        def alive() -> None:
+            nonlocal pause
+            self._tell(EVALUATING)
+            if self._saved_step is None:
+                self._give_up()
+            if (spent := time.monotonic() - began) >= pause:
+                pause = 2 * spent
+                self._speech.say(f"{doing}, {spent:.0f} s so far")
+
+        alive()
+        return alive
 
     def _judge(self, value: float) -> bool:
         improved = math.isfinite(value) and (self._best is None or value > self._best)
@@ -332,25 +404,23 @@ class Recorder:
 
 
 def _limits(objective: config.Objective) -> tuple[float, float] | None:
-    """Between which a learned inverse temperature is clamped."""
+    """Return the clamp limits of a learned inverse temperature."""
     most = getattr(objective, "inv_tau_max", None)
     learned = getattr(objective, "learn_inv_tau", True)
     return (1.0, most) if most is not None and learned else None
 
 
-def _line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
-    """The evaluation as a person reads it in the log."""
-    line = (
-        f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}  image to text "
-        f"R@1 {numbers['val/image_to_text_R@1']:.3f} R@5 {numbers['val/image_to_text_R@5']:.3f}  text to image "
-        f"R@1 {numbers['val/text_to_image_R@1']:.3f}"
-    )
-    others = [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
-    return line + "".join(f"  {name.partition('/')[0]} R@1 {numbers[name]:.3f}" for name in others)
+def _line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping[str, int]) -> str:
+    """Format an evaluation for the log; `sizes` are the pairs behind the numbers of each prefix."""
+    names = ["val/image_to_text_R@1", "val/image_to_text_R@5", "val/text_to_image_R@1"]
+    names += [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
+    told = (f"{logged_name(name, sizes.get(name.partition('/')[0]))} {numbers[name]:.3f}" for name in names)
+    head = f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}"
+    return "  ".join((head, *told))
 
 
-def _alone_line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
-    """The evaluation of a model with one tower as a person reads it in the log."""
+def _alone_line(step: int, total_steps: int, numbers: dict[str, float], _sizes: Mapping[str, int]) -> str:
+    """Format an evaluation of a single-tower model for the log."""
     names = [name for name in numbers if name.endswith(("/knn_acc1", "/knn_words"))]
     words = "  ".join(f"{metric(name).label} {numbers[name]:.3f}" for name in names)
     return f"step {step:>{len(str(total_steps))}} of {total_steps}  {words}"

@@ -1,4 +1,4 @@
-"""What a sitting trains: towers, method and optimizer over one training split, an update at a time."""
+"""A training session: towers, method and optimizer over one training split, updated step by step."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from trainer.training import optimizer
 
 
 class FitError(UserError):
-    """Training cannot go on; the message says why and what to change."""
+    """Training cannot continue; the message says why and what to change."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """What one update was like.
+    """The result of one update.
 
     Attributes:
         loss: Of the batch, before the update.
@@ -50,12 +50,12 @@ class Update:
 
     @property
     def made(self) -> bool:
-        """Whether loss and gradient were finite, so that the weights have changed."""
+        """Whether loss and gradient were finite, so that the weights were updated."""
         return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
 
 
 class TrainingSession:
-    """Everything that changes from step to step. Batch `step` is a function of (seed, step) alone.
+    """All training state; batch `step` is a function of (seed, step) alone.
 
     Attributes:
         towers: The model.
@@ -64,6 +64,7 @@ class TrainingSession:
         step: Updates made.
         total_steps: Updates in the whole run.
         micro_batch: Pairs embedded at a time; 0: all at once.
+        batch_size: Pairs of an update.
         architecture: What the towers were built from.
     """
 
@@ -77,7 +78,7 @@ class TrainingSession:
         found: pretrained.ResolvedModel | None = None,
         built_from: models.Architecture | None = None,
     ) -> None:
-        """Builds everything.
+        """Create all parts.
 
         Args:
             run: The configuration.
@@ -106,6 +107,7 @@ class TrainingSession:
         self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimizer.batch_size) if epochs else 0
         self.total_steps = self._per_epoch * epochs
         self.micro_batch = run.optimizer.micro_batch
+        self.batch_size = run.optimizer.batch_size
         self._run = run
         self._pairs = pairs
         sample = getattr(self.method, "samples_sentences", False)
@@ -117,7 +119,7 @@ class TrainingSession:
         self._stream = BatchStream(pairs.images, self._upcoming, workers=run.workers) if streamed else None
 
     def news(self) -> list[str]:
-        """Sentences about pictures that were found to be unreadable since this was last asked."""
+        """Return messages about images found to be unreadable since the last call."""
         if self._stream is None or not self._stream.news:
             return []
         news, self._stream.news = self._stream.news, []
@@ -125,16 +127,20 @@ class TrainingSession:
 
     @property
     def modules(self) -> dict[str, nn.Module]:
-        """What a checkpoint keeps, by the prefix of its weights."""
+        """The modules saved in a checkpoint, by the prefix of their weights."""
         return {"towers": self.towers, "method": self.method}
 
-    def update(self) -> Update:
-        """Makes the next update; one whose loss or gradient is no finite number is not made."""
+    def update(self, batch: methods.Batch | None = None) -> Update:
+        """Perform the next update, which is skipped if loss or gradient is not finite.
+
+        Args:
+            batch: As `batch` gave it for this step; None: made here.
+        """
         began = time.perf_counter()
         choice = self._run.optimizer
         rate = optimizer.learning_rate(self.step, total_steps=self.total_steps, choice=choice)
         optimizer.set_learning_rate(self.optimizer, rate)
-        batch = self._batch()
+        batch = batch or self.batch()
         data_s = time.perf_counter() - began
 
         self.towers.train()
@@ -154,7 +160,7 @@ class TrainingSession:
         return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
 
     def first_batch(self) -> Pairs:
-        """The pairs of the first step, their images whole: what a batch of this training is like.
+        """Return the pairs of the first step with uncropped images, as an example of a training batch.
 
         Of a model that is only measured, and of fewer pairs than a batch has, all of them.
         """
@@ -163,7 +169,8 @@ class TrainingSession:
         drawn = self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, 0)
         return self._pairs.part(np.sort(next(iter(drawn))), split=BATCH)
 
-    def _batch(self) -> methods.Batch:
+    def batch(self) -> methods.Batch:
+        """Return the batch of the next update: a function of (seed, step)."""
         epoch, place = divmod(self.step, self._per_epoch)
         if place == 0:
             self.method.begin_epoch(epoch)
@@ -180,7 +187,7 @@ class TrainingSession:
         return methods.Batch(images, tokens, torch.from_numpy(rows).to(self.device), other, self.step)
 
     def _upcoming(self, step: int) -> Iterator[Int[np.ndarray, " batch"]]:
-        """Rows of every batch from a step on, sorted."""
+        """Yield the sorted rows of every batch from a step on."""
         while step < self.total_steps:
             epoch, place = divmod(step, self._per_epoch)
             drawn = list(self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, epoch))

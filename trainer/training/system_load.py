@@ -1,4 +1,4 @@
-"""How loaded the machine is while a run trains on it."""
+"""System load while a run trains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MIB = 2**20
 
 
 def load(where: torch.device) -> dict[str, float]:
-    """CPU load since the last call, memory of this process, and of a GPU its load and memory, by metric name."""
+    """Return CPU load since the last call, memory of this process, and GPU load and memory, by metric name."""
     values = {
         "system/cpu_percent": psutil.cpu_percent(),
         "system/memory_mib": psutil.Process().memory_info().rss / _MIB,
@@ -27,7 +27,7 @@ def load(where: torch.device) -> dict[str, float]:
 
 
 def memory(where: torch.device) -> dict[str, float]:
-    """Memory of this process in MiB, for the run's row: of the computer, and of a GPU."""
+    """Return this process's memory in MiB, of the computer and of a GPU, for the run's row."""
     values = {"rss_mib": psutil.Process().memory_info().rss / _MIB}
     if where.type == "cuda":
         values["gpu_mib"] = torch.cuda.memory_reserved(where) / _MIB

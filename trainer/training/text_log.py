@@ -1,4 +1,4 @@
-"""Lines for people: on the terminal and in the run's `log.txt`."""
+"""Log lines for users: on the terminal and in the run's `log.txt`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _KEPT: Final = 1_000
 
 
 class TextLog:
-    """Says each line once to whoever looks: to standard output, and to the log file where that is not the same."""
+    """Writes each line once per destination: to stdout, and to the log file if that is different."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._unwritten: list[str] = []
 
     def say(self, line: str) -> None:
-        """One line, with the time of day."""
+        """Write one line with the time of day."""
         stamped = f"{time.strftime('%H:%M:%S')}  {line}"
         # A full disk, or a terminal that is gone, is no reason to end a training. What is printed to a file stays in
         # its buffer, and is written with the next line that can be.
@@ -32,7 +32,7 @@ class TextLog:
         self.write(stamped)
 
     def write(self, text: str) -> None:
-        """For the log file only; nothing where standard output is that file already. Kept while the disk is full."""
+        """Write to the log file only, unless stdout is that file; buffered while the disk is full."""
         if self._output_is_the_file():
             return
         self._unwritten = [*self._unwritten[-_KEPT:], text.rstrip("\n") + "\n"]

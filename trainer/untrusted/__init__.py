@@ -1,1 +1,1 @@
-"""Files, names, texts and programs from outside, used only where that is safe. Imports no torch."""
+"""Safe handling of untrusted files, names, texts and programs. Imports no torch."""

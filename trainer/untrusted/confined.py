@@ -1,4 +1,4 @@
-"""The one door to files whose place was read from a database, JSON, TOML or link: nothing outside a folder is touched.
+"""Confined file access for paths from untrusted sources: nothing outside a folder is touched.
 
 A name is relative to a folder that is trusted (the workspace a person chose, a run's folder that was checked). Each
 part of it is looked at without following links: a link is refused, wherever it points, and so is what is neither file
@@ -7,6 +7,7 @@ nor folder. Files are opened with `O_NOFOLLOW`, part by part, where the system h
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -38,7 +39,7 @@ class NotConfined(OSError):
 
 
 def parts(name: str | PurePath) -> tuple[str, ...]:
-    """The parts of a relative name that goes down only.
+    """Return the parts of a relative name without parent references.
 
     Raises:
         NotConfined: It is empty, absolute on some system, or has `..` or a NUL in it.
@@ -52,7 +53,7 @@ def parts(name: str | PurePath) -> tuple[str, ...]:
 
 
 def inside(root: Path, name: str | PurePath) -> Path:
-    """The path of `name` in `root`, no part of which is a link; its last part may be missing.
+    """Return the path of `name` in `root`, without links; its last part may be missing.
 
     Raises:
         NotConfined: A part is a link, or the last one neither a file nor a folder.
@@ -68,7 +69,7 @@ def inside(root: Path, name: str | PurePath) -> Path:
 
 
 def is_inside(root: Path, name: str | PurePath) -> bool:
-    """Whether `inside` would give a path."""
+    """Return whether `inside` would return a path."""
     try:
         inside(root, name)
     except (OSError, ValueError):
@@ -77,7 +78,7 @@ def is_inside(root: Path, name: str | PurePath) -> bool:
 
 
 def open_file(root: Path, name: str | PurePath, mode: str = "rb") -> BinaryIO:
-    """An ordinary file, unbuffered; `mode` is `rb`, `rb+`, `ab`, `ab+` or `wb`. A new one is for its owner alone.
+    """Open a regular file, unbuffered; `mode` is `rb`, `rb+`, `ab`, `ab+` or `wb`. A new one is private.
 
     Raises:
         NotConfined: As `inside`.
@@ -96,7 +97,7 @@ def open_file(root: Path, name: str | PurePath, mode: str = "rb") -> BinaryIO:
 
 
 def read(root: Path, name: str | PurePath, most: int) -> bytes:
-    """The bytes of an ordinary file that is not longer than `most`.
+    """Return the bytes of a regular file of at most `most` bytes.
 
     Raises:
         OSError: As `open_file`, or it is longer.
@@ -111,7 +112,7 @@ def read(root: Path, name: str | PurePath, most: int) -> bytes:
 
 
 def write(root: Path, name: str | PurePath, content: bytes) -> None:
-    """Puts `content` in the place of what the file held, not atomically.
+    """Replace the contents of a file, not atomically.
 
     Raises:
         OSError: As `open_file`, or the disk is full.
@@ -123,7 +124,7 @@ def write(root: Path, name: str | PurePath, content: bytes) -> None:
 
 
 def replace(root: Path, source: str | PurePath, target: str | PurePath) -> None:
-    """Moves a file or folder within `root` over another.
+    """Move a file or folder within `root`, replacing another.
 
     Raises:
         OSError: As `inside`, or it cannot be moved.
@@ -132,7 +133,7 @@ def replace(root: Path, source: str | PurePath, target: str | PurePath) -> None:
 
 
 def remove(root: Path, name: str | PurePath) -> None:
-    """Removes a file, or a link that stands at its place (what that points to stays); nothing where it is missing.
+    """Remove a file, or a link without its target; no error if it is missing.
 
     Raises:
         OSError: As `inside`, or it cannot be removed.
@@ -143,7 +144,7 @@ def remove(root: Path, name: str | PurePath) -> None:
 
 
 def remove_tree(root: Path, name: str | PurePath) -> None:
-    """Removes a folder with what is in it, as far as that can be done; links in it go, what they point to stays.
+    """Remove a folder with its contents as far as possible, and links without their targets.
 
     A link at its place goes alone; a name that leads outside removes nothing.
     """
@@ -152,11 +153,34 @@ def remove_tree(root: Path, name: str | PurePath) -> None:
     except OSError:
         return
     if path.is_dir():
+        remove_folder(path)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder that is no link, with its contents as far as possible; only for one whose place was checked."""
+    try:
         shutil.rmtree(path, ignore_errors=True)
+    except RecursionError:  # it calls itself for each level, and a stranger's may be thousands
+        _remove_deep(path)
+
+
+def _remove_deep(path: Path) -> None:
+    folders = [str(path)]
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    with contextlib.suppress(OSError):
+                        os.unlink(entry.path)
+    for folder in reversed(folders):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def make_folder(root: Path, name: str | PurePath) -> Path:
-    """The folder, made with those above it in `root` where they are missing, for its owner alone.
+    """Create the folder and missing parents in `root`, private to its owner, and return it.
 
     Raises:
         OSError: As `inside`, or it cannot be made.
@@ -172,12 +196,12 @@ def make_folder(root: Path, name: str | PurePath) -> Path:
 
 
 def never_make(folder: Path) -> None:
-    """From here on this process makes nothing in `folder` while that is not there: it was moved, and has a new name."""
+    """Prevent this process from creating anything in `folder` after it was moved."""
     _NEVER_MADE.add(folder)
 
 
 def check_not_moved(path: Path) -> None:
-    """Passes unless the path lies in a folder that `never_make` was told of and that is gone.
+    """Raise an error if the path is in a moved folder registered with `never_make`.
 
     Raises:
         FileNotFoundError: It does.
@@ -188,13 +212,13 @@ def check_not_moved(path: Path) -> None:
 
 
 def make_in_run(run_folder: Path, name: str) -> Path:
-    """A folder in that of a run (`WORKSPACE/runs/NUMBER-NAME`), neither of which may be a link."""
+    """Create a folder in a run folder (`WORKSPACE/runs/NUMBER-NAME`), neither of which may be a link."""
     *_, runs, run = run_folder.parts
     return make_folder(run_folder.parents[1], PurePath(runs, run, name))
 
 
 def relative(root: Path, path: Path) -> PurePath:
-    """The name of `path` in `root`.
+    """Return the name of `path` relative to `root`.
 
     Raises:
         NotConfined: It lies elsewhere, by its words.

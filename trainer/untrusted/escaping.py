@@ -1,4 +1,4 @@
-"""Texts of others on their way out: to spreadsheets, Markdown and desktops, where some of them would come alive."""
+"""Escape untrusted texts for spreadsheets, Markdown and desktops, which could interpret them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKS: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|<>&"})
 
 
 def cell(value: Any) -> Any:
-    """A cell of a CSV: a text that a spreadsheet would run as a formula gets an apostrophe; numbers stay numbers."""
+    """Return a CSV cell: a text that a spreadsheet would run as a formula gets an apostrophe; numbers stay."""
     if isinstance(value, str):
         # A lone carriage return would end the row for most readers: Python's writer does not quote it.
         plain = value.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
@@ -25,10 +25,10 @@ def cell(value: Any) -> Any:
 
 
 def markdown(text: str) -> str:
-    """A text in one cell of a table of GitHub's Markdown, shown as it is."""
+    """Return a text for a table cell in GitHub Markdown, shown literally."""
     return " ".join(text.split()).translate(_MARKS)
 
 
 def spoken(text: str) -> str:
-    """A text for a message of the desktop, whose markup some desktops obey."""
+    """Return a text for a desktop notification, whose markup some desktops interpret."""
     return text.replace("<", "‹").replace(">", "›").replace("&", "＆")

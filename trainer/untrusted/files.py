@@ -1,10 +1,11 @@
-"""Files that others made: opened only where they are ordinary, and read only as far as they can be meant."""
+"""Untrusted files: only regular ones are opened, and only up to a plausible size."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ MOST_SETTINGS: Final = 4 << 20
 """Bytes of a file of settings; a longer one is a mistake or an attack."""
 
 
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""How JSON writes half of a character."""
 _MOST_UNFOLDED: Final = 400 << 20
 _UNFOLDED: Final = {"[": 96, "{": 256, ",": 72, ":": 64}
 """Bytes that Python takes at most for what follows each sign: a list, an object, a number or text, a name."""
@@ -28,18 +31,18 @@ _refusal_of_downloads: Callable[[], str] = str
 
 
 def guard_downloads(refusal: Callable[[], str]) -> None:
-    """From here on this process downloads only while `refusal` has no words; the words are said instead."""
+    """Refuse downloads in this process whenever `refusal` returns a message."""
     global _refusal_of_downloads
     _refusal_of_downloads = refusal
 
 
 def refusal_of_downloads() -> str:
-    """Why nothing may be downloaded now, a sentence; empty when it may."""
+    """Return why downloads are refused at present, as a sentence; empty if they are allowed."""
     return _refusal_of_downloads()
 
 
 def check_ordinary(path: Path) -> None:
-    """Passes for an ordinary file, or a link to one; reads nothing.
+    """Check that the path is a regular file or a link to one, without reading it.
 
     A pipe would wait for ever for somebody to write, and a device has no end.
 
@@ -57,7 +60,7 @@ def check_ordinary(path: Path) -> None:
 
 
 def open_ordinary(path: Path) -> BinaryIO:
-    """The bytes of an ordinary file.
+    """Open a regular file for reading.
 
     Raises:
         OSError: As `check_ordinary`.
@@ -67,7 +70,7 @@ def open_ordinary(path: Path) -> BinaryIO:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """All of an ordinary file that is not longer than `most` bytes.
+    """Return all bytes of a regular file of at most `most` bytes.
 
     Raises:
         OSError: As `check_ordinary`, or it is longer.
@@ -80,7 +83,7 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def read_text(path: Path, most: int = MOST_SETTINGS) -> str:
-    """The same as UTF-8 text, with or without its mark.
+    """Return the file's UTF-8 text, with or without a byte order mark.
 
     Raises:
         OSError: As `read_bytes`.
@@ -90,7 +93,7 @@ def read_text(path: Path, most: int = MOST_SETTINGS) -> str:
 
 
 def read_json(path: Path, most: int = MOST_SETTINGS) -> Any:
-    """The JSON document in a file that is not longer than `most` bytes.
+    """Return the JSON document in a file of at most `most` bytes.
 
     Raises:
         OSError: As `read_bytes`.
@@ -99,8 +102,37 @@ def read_json(path: Path, most: int = MOST_SETTINGS) -> Any:
     return parse_json(read_text(path, most))
 
 
+def read_record(path: Path, most: int = MOST_SETTINGS) -> dict[str, Any]:
+    """Return the JSON object in a file; half characters in its texts, which nothing can write or draw, are spelled.
+
+    Raises:
+        OSError: As `read_bytes`.
+        ValueError: As `parse_json`, or it is no object.
+    """
+    text = read_text(path, most)
+    document = parse_json(text)
+    if not isinstance(document, dict):
+        raise ValueError(f"{path.name} is no JSON object")
+    return _encodable(document) if _HALF.search(text) else document
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(one) for one in value]
+    if isinstance(value, dict):
+        return {encodable(name): _encodable(one) for name, one in value.items()}
+    return value
+
+
+def encodable(words: str) -> str:
+    """Return the text with lone surrogates spelled, so that it can be written as UTF-8."""
+    return words if is_text(words) else words.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def parse_json(text: str) -> Any:
-    """The JSON document that a text is.
+    """Parse a JSON document.
 
     Raises:
         ValueError: It is none, too deep, or would take too much memory.
@@ -113,7 +145,7 @@ def parse_json(text: str) -> Any:
 
 
 def check_unfolding(text: str) -> None:
-    """Passes if JSON takes at most 400 MiB once it is parsed; it may take thirty times its length: `[{},{},{}`.
+    """Check that JSON needs at most 400 MiB when parsed; it may expand thirtyfold: `[{},{},{}`.
 
     It is counted what can hold or part values, wherever it stands: signs in a text count, too.
 
@@ -126,7 +158,7 @@ def check_unfolding(text: str) -> None:
 
 
 def is_text(words: str) -> bool:
-    """Whether every letter of it can be written to a file: half of a surrogate pair, or a byte of a name, cannot."""
+    """Return whether every character can be encoded; lone surrogates cannot."""
     try:
         words.encode("utf-8")
     except UnicodeEncodeError:
@@ -135,7 +167,7 @@ def is_text(words: str) -> bool:
 
 
 def spelled(words: str, *, keep: str = "") -> str:
-    """The words with what is no letter spelled out: half letters, line ends, escapes of terminals, turns of direction.
+    """Escape nonprintable characters: surrogates, line ends, terminal escapes, bidirectional controls.
 
     Args:
         words: Of others, on their way to a terminal, a list or a message.
@@ -148,7 +180,7 @@ def spelled(words: str, *, keep: str = "") -> str:
 
 
 def expanded(words: str) -> Path:
-    """The path, with `~` as the person's own folder where it stands for one."""
+    """Return the path with `~` expanded to the user's home folder if possible."""
     path = Path(words)
     try:
         return path.expanduser()

@@ -1,4 +1,4 @@
-"""The one place where other processes are started: their words, environment and working folder. Imports no torch.
+"""The only code that starts other processes: arguments, environment and working folder. Imports no torch.
 
 Python puts the current folder first on its path, and a `json.py` that lies there would be run. So every Python of ours
 is told not to (`-P`), every process that it starts in turn (`PYTHONSAFEPATH`), and none works in the folder that the
@@ -30,12 +30,12 @@ _FEW_THREADS: Final = {
 
 
 def python(*words: str) -> list[str]:
-    """The command of this Python with these words, its path free of the current folder."""
+    """Return a command that runs this Python without the current folder on its path."""
     return [sys.executable, "-P", *words]
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process that we start: this one's, `more`, and what keeps the current folder's code out."""
+    """Return the environment of a child process: this one's, `more`, and settings that exclude local code."""
     named = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     # Python runs the `sitecustomize.py` of every folder on its path: also of the current one, where `.` names it.
     here = _current_folder()
@@ -50,7 +50,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def start(command: Sequence[str], *, more: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
-    """A process that runs beside this one.
+    """Start a process that runs concurrently.
 
     Args:
         command: Program and words; paths in it are absolute.
@@ -64,7 +64,7 @@ def start(command: Sequence[str], *, more: Mapping[str, str] | None = None, **op
 
 
 def start_helper(module: str, *words: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """A process of ours that reads what strangers made, with few threads; it hears and answers through pipes.
+    """Start a helper that reads untrusted files, with few threads, connected by pipes.
 
     Args:
         module: Run with `python -m`.
@@ -83,7 +83,7 @@ def start_helper(module: str, *words: str, errors: IO[bytes]) -> subprocess.Pope
 def run(
     command: Sequence[str], *, more: Mapping[str, str] | None = None, **options: Any
 ) -> subprocess.CompletedProcess[Any]:
-    """What became of a process that was waited for.
+    """Run a process to completion and return its result.
 
     Args:
         command: Program and words; paths in it are absolute.
@@ -105,14 +105,14 @@ def _current_folder() -> str:
 
 
 def find(name: str) -> str | None:
-    """The absolute path of a program on the PATH; never one of the current folder, nor by a relative entry."""
+    """Return the absolute path of a program on the PATH, ignoring the current folder and relative entries."""
     folders = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)]
     found = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
     return found if found is not None and Path(found).parent in map(Path, folders) else None
 
 
 def typed_path(words: str) -> str:
-    """What a person typed, made absolute where it names something that is there; a name of the hub stays one."""
+    """Return a typed path made absolute if it exists; a hub name stays unchanged."""
     try:
         path = Path(words).expanduser()
         return str(path.absolute()) if words.strip() and path.exists() else words

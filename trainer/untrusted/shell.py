@@ -1,4 +1,4 @@
-"""Commands as a line that a person pastes into a shell: each word stays one word, and no sign in it acts on a terminal.
+"""Format commands as shell lines: each word stays one word, and no character affects a terminal.
 
 A terminal obeys control characters even within quotes: Ctrl+U takes the line back, Ctrl+J runs it. They are spelled.
 """
@@ -20,7 +20,7 @@ _PLAIN: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*|[A-Za-z0-9_/\\][A-Za-z0-9_
 
 
 def quote(word: str, *, posix: bool = _POSIX) -> str:
-    r"""One word of a line: `$'\x15'` spells what acts for a POSIX shell (bash, zsh), `[char]` for PowerShell.
+    r"""Quote one word: `$'\x15'` escapes control characters in POSIX shells (bash, zsh), `[char]` in PowerShell.
 
     A word without such signs is what `shlex.quote` makes of it. A NUL, which no argument can hold, is spelled for good.
     """
@@ -32,14 +32,23 @@ def quote(word: str, *, posix: bool = _POSIX) -> str:
 
 
 def join(words: Iterable[str], *, posix: bool = _POSIX) -> str:
-    """The words as one line: of a POSIX shell, else of PowerShell."""
+    """Join the words to one line for a POSIX shell or PowerShell."""
     line = " ".join(quote(word, posix=posix) for word in words)
     # PowerShell takes a quoted first word for a text.
     return f"& {line}" if not posix and line.startswith(("'", "(")) else line
 
 
+def split(line: str, *, posix: bool = _POSIX) -> list[str]:
+    """Split a line that the user typed into words, without a shell.
+
+    Raises:
+        ValueError: A quotation is not closed.
+    """
+    return shlex.split(line, posix=posix)
+
+
 def one_after_another(lines: Iterable[str], *, posix: bool = _POSIX) -> str:
-    """Lines in one, each run where those before it went well; PowerShell 5 cannot say that and runs them all."""
+    """Join lines so that each runs after the previous one succeeds; PowerShell 5 cannot and runs all."""
     return (" && " if posix else "; ").join(lines)
 
 

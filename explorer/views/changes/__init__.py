@@ -1,4 +1,4 @@
-"""What changed between two runs, or between two steps of one? Pair by pair, and as wholes."""
+"""The Changes view: what differs between two runs or two steps of one, pair by pair and overall."""
 
 from explorer.views.changes.view import ChangesView
 

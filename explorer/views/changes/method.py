@@ -1,4 +1,4 @@
-"""What the view says about itself."""
+"""The view's help text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ cosines to wrong captions; so it does not depend on how far an objective spreads
 Shared neighbors: Jaccard overlap of the k nearest neighbors in A and in B (members of both over members of either).
 
 Procrustes residual: distance left between a pair's two places after B is laid on A by the best rotation, reflection \
-and scale (Schönemann 1966), both centerd and of root mean square length 1.
+and scale (Schönemann 1966), both centered and of root mean square length 1.
 
 Same verdict: whether both take the image for the same class. A class is stood for by the mean embedding of its own \
 captions in this snapshot, or by a prompt suite that each run's own model embeds: the line above says which, and the \

@@ -1,4 +1,4 @@
-"""Pairs that do not find each other: in both runs, only in A, only in B."""
+"""Pairs that do not retrieve each other: in both runs, only in A, only in B."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
 from explorer.widgets.combo_boxes import Badge
-from trainer.charts.changes import Changes
 from trainer.charts.mispairs import Mispairs
+from trainer.charts.pair_changes import Changes
 
 HEADS = (
     ("both", "Bad in both", "the data may be wrong"),
@@ -24,7 +24,7 @@ MOST = 500
 
 
 class MispairLists(QWidget):
-    """Three lists of pictures, the worst first.
+    """Three lists of images, worst first.
 
     Signals:
         chosen: The selected pairs.
@@ -66,7 +66,7 @@ class MispairLists(QWidget):
             tiles.hovered.connect(self.hovered)
 
     def show_mispairs(self, changes: Changes, found: Mispairs | None) -> None:
-        """Lists them; nothing where a run has one modality only."""
+        """Show the mispairs; nothing if a run has only one modality."""
         for key, _words, hint in HEADS:
             if found is None:
                 self.lists[key].show_tiles([])
@@ -80,7 +80,7 @@ class MispairLists(QWidget):
             self.lists[key].show_tiles([_tile(changes, int(place)) for place in places[:MOST]])
 
     def mark(self, pairs: Iterable[int]) -> None:
-        """Shows these pairs as selected."""
+        """Show these pairs as selected."""
         chosen = set(np.asarray(pairs).tolist())
         for tiles in self.lists.values():
             tiles.mark(chosen)

@@ -1,4 +1,4 @@
-"""Who is near one pair in A, and who in B."""
+"""The neighbors of one pair in A and in B."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
-from trainer.charts.changes import MEASURES, Changes
+from trainer.charts.pair_changes import MEASURES, Changes
 
 
 class Neighborhoods(QWidget):
-    """Two rows of pictures; those in both rows are framed."""
+    """Two rows of images; those in both rows are framed."""
 
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="changes-neighborhoods")
@@ -44,7 +44,7 @@ class Neighborhoods(QWidget):
         self.show_pair(None, -1)
 
     def show_pair(self, found: Changes | None, place: int) -> None:
-        """Shows the neighbors of the pair at `place` of the comparison."""
+        """Show the neighbors of the pair at `place` of the comparison."""
         if found is None or not 0 <= place < found.n:
             self.title.setText("Choose a pair: its nearest neighbors in A and in B appear here")
             self.note.setText("")

@@ -1,4 +1,4 @@
-"""The Classify view: drop a picture in, see what each model sees in it."""
+"""The Classify view: each model's predictions for a dropped image."""
 
 from explorer.views.classify.view import ClassifyView
 

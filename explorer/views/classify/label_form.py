@@ -1,4 +1,4 @@
-"""The panel where labels and templates are written."""
+"""The panel for editing labels and templates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN: Final = "own"
 
 
 class Questions(QWidget):
-    """A picker of suites, the labels and the templates, and a word on what is left out.
+    """A suite picker, the labels, the templates, and a note about ignored ones.
 
     Signals:
         changed: Labels or templates are others now, 250 ms after the last key.
@@ -49,21 +49,21 @@ class Questions(QWidget):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Usable labels, in the order written."""
+        """The valid labels, in the order written."""
         return self._labels.entries
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Usable templates, in the order written."""
+        """The valid templates, in the order written."""
         return self._templates.entries
 
     @property
     def suite(self) -> str:
-        """Name of the suite chosen, `OF_THE_RUN`, or `OWN`."""
+        """The name of the selected suite, `OF_THE_RUN`, or `OWN`."""
         return str(self.suites.currentData())
 
     def show_suites(self, names: list[str]) -> None:
-        """Offers these suites by name."""
+        """Offer these suites by name."""
         chosen = self.suite
         while self.suites.count() > 2:
             self.suites.removeItem(1)
@@ -72,16 +72,16 @@ class Questions(QWidget):
         self.choose(chosen)
 
     def choose(self, suite: str) -> None:
-        """Shows a suite as chosen, without asking for its words; an unknown one counts as own words."""
+        """Show a suite as selected without requesting its texts; an unknown one counts as the user's own."""
         place = self.suites.findData(suite)
         self.suites.setCurrentIndex(place if place >= 0 else self.suites.findData(OWN))
 
     def fill(self, suite: PromptSuite) -> None:
-        """Writes a suite's labels and templates; announces them at once."""
+        """Set the labels and templates of a suite and announce them."""
         self.write(", ".join(suite.classes), "\n".join(suite.templates))
 
     def write(self, labels_text: str, templates_text: str) -> None:
-        """Writes both texts; announces them at once if they ask something else."""
+        """Set both texts and announce them if the request changes."""
         for edit, text in ((self.labels_edit, labels_text), (self.templates_edit, templates_text)):
             edit.blockSignals(True)
             edit.setPlainText(text)

@@ -1,4 +1,4 @@
-"""What the `?` of the Classify view tells."""
+"""The help text of the Classify view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture in sight: large, with its name and the caption written beside it."""
+"""A large preview of the current image with its name and the caption from the text file of the same name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ImagePreview(QWidget):
         column.addWidget(self.caption)
 
     def look_at(self, path: str) -> None:
-        """Shows the file; nothing for an empty path."""
+        """Show the file; nothing for an empty path."""
         self._path = path
         self.name.setText(Path(path).name if path else "")
         self.name.setToolTip(path)
@@ -68,7 +68,7 @@ class ImagePreview(QWidget):
 
 
 def read_preview(path: str) -> tuple[QImage | None, str]:
-    """The picture for looking at (None if it cannot be read) and the caption in the text file beside it, if any."""
+    """Return the image for display (None if unreadable) and the caption in the text file of the same name, if any."""
     try:
         return thumbnail(path, EDGE), _caption_beside(Path(path))
     except NoThumbnail:
@@ -76,7 +76,7 @@ def read_preview(path: str) -> tuple[QImage | None, str]:
 
 
 def plain_label(name: str, role: str, *, wrap: bool = False) -> QLabel:
-    """A label that shows every text as it is: file names and labels are a person's, and never HTML."""
+    """Return a plain-text label, because file names and labels come from users and must not be read as HTML."""
     label = QLabel(objectName=name, wordWrap=wrap)
     label.setTextFormat(Qt.TextFormat.PlainText)
     theme.set_role(label, role)

@@ -1,4 +1,4 @@
-"""What each run says of each image: asked piece by piece, the image in sight first, and kept."""
+"""Request each run's predictions of each image piece by piece, the current image first, and cache them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT_ONCE: Final = 16
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one run says of one image.
+    """One run's prediction for one image.
 
     Attributes:
         labels: As they were asked.
@@ -49,7 +49,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class ClassifyRequest:
-    """What is asked of every image, and whom."""
+    """The request made for every image, and its models."""
 
     models: tuple[Model, ...] = ()
     labels: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class ClassifyRequest:
 
 
 class ClassifyQuery(QObject):
-    """Keeps asking the model process until every wanted image has the answer of every wanted model.
+    """Sends requests to the model process until every image has the predictions of every model.
 
     Each is asked on its own, so that one without a checkpoint does not keep the other from answering. Where the
     checkpoint of a step is kept no longer, the newest one of that run answers.
@@ -85,11 +85,11 @@ class ClassifyQuery(QObject):
 
     @property
     def wanted(self) -> ClassifyRequest:
-        """What is asked now."""
+        """The current request."""
         return self._wanted
 
     def want(self, images: Sequence[str], wanted: ClassifyRequest) -> None:
-        """Asks for what is not known yet of `images`, in their order; what is no longer wanted is cancelled."""
+        """Request what is not yet known of `images`, in order; cancel what is no longer needed."""
         if wanted != self._wanted:
             self._cancel()
             self._old |= self._known
@@ -107,7 +107,7 @@ class ClassifyQuery(QObject):
         self.changed.emit()
 
     def ask_again(self) -> None:
-        """Asks everything anew: a run may have a newer checkpoint."""
+        """Request everything again, because a run may have a newer checkpoint."""
         self._cancel()
         self._old |= self._known
         self._known.clear()
@@ -117,29 +117,29 @@ class ClassifyQuery(QObject):
         self.want(self._images, self._wanted)
 
     def prediction(self, path: str, run: int, step: int | None = None) -> Prediction | None:
-        """What `run` says of an image; while a newer answer is on its way, the last one."""
+        """Return the run's prediction for an image; the previous one while a newer one is pending."""
         key = path, (run, step)
         return self._known.get(key) or self._old.get(key)
 
     def answering(self, run: int, step: int | None) -> int | None:
-        """The step of the checkpoint that is asked for this one, None for the newest, as far as known."""
+        """Return the checkpoint step that is requested for this one; None for the newest, as far as known."""
         return None if (run, step) in self._gone else step
 
     def is_stale(self, path: str) -> bool:
-        """Whether what is known of the image answers an older question."""
+        """Return whether the known prediction of the image belongs to an earlier request."""
         return any((path, one) in self._old and (path, one) not in self._known for one in self._wanted.models)
 
     def problem(self, path: str) -> str:
-        """Why the image cannot be read; empty if it can, as far as known."""
+        """Return why the image cannot be read; empty if it can, as far as known."""
         return self._unreadable.get(path, "")
 
     def trouble(self, run: int, step: int | None = None) -> str:
-        """Why `run` does not answer; empty if it does, as far as known."""
+        """Return why `run` does not respond; empty if it does, as far as known."""
         return self._trouble.get((run, step), "")
 
     @property
     def waiting(self) -> bool:
-        """Whether answers are on their way."""
+        """Whether predictions are pending."""
         return bool(self._open)
 
     def _missing(self, model: Model) -> list[str]:

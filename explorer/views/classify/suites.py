@@ -1,4 +1,4 @@
-"""Labels and templates to begin with: those of a prompt suite, or those that fit a run's own data."""
+"""Initial labels and templates: those of a prompt suite, or those that fit a run's data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAIN_TEMPLATE: Final = "a photo of a {}"
 
 
 def suite_of(workspace: Workspace, run: int | None) -> PromptSuite | None:
-    """The suite that fits what a run was trained on: of the same name, or made of its classes; None if it has none.
+    """Return the suite that matches a run's data, by name or made of its classes; None if there is none.
 
     Without a run, the first suite there is.
     """

@@ -1,4 +1,4 @@
-"""What a person types as labels and templates, made into what can be asked."""
+"""Parse the labels and templates that a user types."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LONGEST: Final = 300
 
 @dataclass(frozen=True)
 class Words:
-    """Usable entries in the order typed, and a remark on what was left out (empty if nothing was)."""
+    """Valid entries in the order typed, and a note about ignored ones (empty if none)."""
 
     entries: tuple[str, ...]
     remark: str
 
 
 def labels(text: str) -> Words:
-    """The labels in `text`, separated by commas or line ends; each once, none empty."""
+    """Return the labels in `text`, separated by commas or newlines; unique and not empty."""
     pieces = [" ".join(piece.split()) for piece in re.split(r"[,\n]", text)]
     # A trailing separator is how people type, not an empty label.
     empty = sum(1 for i, piece in enumerate(pieces) if not piece and i < len(pieces) - 1)
@@ -30,7 +30,7 @@ def labels(text: str) -> Words:
 
 
 def templates(text: str) -> Words:
-    """The templates in `text`, one a line; each once, and only those with a place for the label."""
+    """Return the templates in `text`, one per line; unique, and only those with a placeholder for the label."""
     lines = [(i, " ".join(line.split())) for i, line in enumerate(text.split("\n"), 1)]
     without = [i for i, line in lines if line and "{}" not in line]
     remarks = []

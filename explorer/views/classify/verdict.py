@@ -1,4 +1,4 @@
-"""What the answers to one image amount to, in words: for the line over the bars and under each thumbnail."""
+"""Summarize the predictions for one image in words: above the bars and under each thumbnail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LETTERS = ("A", "B")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Words and the mark that goes with them.
+    """A text and its icon.
 
     Attributes:
         words: A short sentence.
@@ -24,7 +24,7 @@ class Verdict:
 
 
 def verdict(predictions: Sequence[Prediction | None], names: Sequence[str]) -> Verdict | None:
-    """What the runs say of one image; None before the first answer.
+    """Return a summary of the runs' predictions for one image; None before the first prediction.
 
     Args:
         predictions: Of run A and run B, or of the only run; None where one has not answered.
@@ -42,7 +42,7 @@ def verdict(predictions: Sequence[Prediction | None], names: Sequence[str]) -> V
 
 
 def ranking(predictions: Sequence[Prediction | None]) -> list[int]:
-    """Places of the labels, the one with the largest mean probability first; empty if the labels differ."""
+    """Return label indices by descending mean probability; empty if the labels differ."""
     said = [prediction for prediction in predictions if prediction is not None]
     if not said or any(prediction.labels != said[0].labels for prediction in said):
         return []

@@ -1,4 +1,4 @@
-"""The Classify view: what each model sees in a picture."""
+"""The Classify view: each model's prediction for an image."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.pp
 
 
 class ClassifyView(View):
-    """Pictures dropped on the window, and which label each run gives them."""
+    """Dropped images and the label that each run predicts."""
 
     title = "Classify"
     question = "What does each model see in this picture?"
@@ -67,7 +67,7 @@ class ClassifyView(View):
     # -- what the window calls ---------------------------------------------------------------------------------
 
     def take(self, paths: Iterable[Path | str]) -> None:
-        """Adds image files (dropped, pasted or browsed) and looks at the first of them."""
+        """Add image files (dropped, pasted or browsed) and show the first of them."""
         new = [str(path) for path in paths]
         if not new:
             return
@@ -80,9 +80,12 @@ class ClassifyView(View):
         self.strip.setFocus()
 
     def refresh(self) -> None:
-        """Shows the images and runs of the selection and asks what is not known yet."""
+        """Show the selected images and runs, and request missing predictions."""
         runs = self.context.selection.runs
         if not any(self._row(run) for run in runs) and not self.context.jobs.runs:
+            if not self.context.jobs.is_read:
+                self.show_unknown()
+                return
             self.show_empty(
                 "flask-conical",
                 "No model to ask yet",
@@ -98,7 +101,7 @@ class ClassifyView(View):
         self._show_images()
 
     def command(self) -> list[str] | None:
-        """`classify` with the images shown, the one in sight first."""
+        """Return the `classify` command for the images shown, the current one first."""
         sides, paths = self.context.selection.sides, self._paths
         questions = self.questions
         if not (sides and paths and self._has_words):
@@ -114,17 +117,17 @@ class ClassifyView(View):
         return ["classify", *images, "--runs", *runs, *steps_in_words(steps), *words]
 
     def details(self) -> QWidget | None:
-        """The labels and templates."""
+        """Return the panel of labels and templates."""
         return self.questions
 
     def actions_for_palette(self) -> list[QAction]:
-        """Browse, ask again, remove all."""
+        """Return the actions: browse, ask again, remove all."""
         return [self._browse, self._again, *([self._show_map] if self._paths else []), self._clear]
 
     # -- what a person does ------------------------------------------------------------------------------------
 
     def browse(self) -> None:
-        """Lets the person choose files; the dialog opens at the pictures of Scenes if there are any."""
+        """Open a file dialog for images, in the folder of the Scenes images if there are any."""
         dialog = QFileDialog(self, "Choose images", self._start_folder(), FILTER)
         dialog.setObjectName("classifyFiles")
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)

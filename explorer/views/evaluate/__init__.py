@@ -1,4 +1,4 @@
-"""The Evaluate view: the tasks of the field on any data set, for run A and run B, and whether they really differ."""
+"""The Evaluate view: standard tasks on any data set for runs A and B, with significance tests."""
 
 from explorer.views.evaluate.view import EvaluateView
 

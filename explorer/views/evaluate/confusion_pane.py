@@ -1,4 +1,4 @@
-"""Both runs' confusions, and the images behind the cell that was chosen."""
+"""Confusion matrices of both runs, and the images of the selected cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.heat_map import HeatMapWidget
+from explorer.widgets.grid_map import GridMap, Heat
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
 
@@ -24,17 +24,17 @@ TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn":
 
 
 class ConfusionPane(QWidget):
-    """A heat map a run; rows are the true classes, shades the share of a row."""
+    """One heat map per run; rows are true classes, shades are shares of a row."""
 
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._chart: EvaluationChart | None = None
         self._found: list[Confusion | None] = [None, None]
         self.tasks = Picker(name="evaluate-confused-task", words="Task of the confusion", width=160)
-        self.maps = [
-            HeatMapWidget(name=f"evaluate-confusion-{'ab'[place]}", words=f"Confusion of run {'AB'[place]}")
-            for place in range(2)
-        ]
+        self.maps = [GridMap() for _ in range(2)]
+        for letter, one in zip("ab", self.maps, strict=True):
+            one.setObjectName(f"evaluate-confusion-{letter}")
+            one.setAccessibleName(f"Confusion of run {letter.upper()}")
         self.heads = [ElidedLabel() for _ in range(2)]
         self.told = QLabel(NOTHING)
         self.told.setTextFormat(Qt.TextFormat.PlainText)
@@ -46,11 +46,11 @@ class ConfusionPane(QWidget):
         self.tasks.picked.connect(lambda _task: self._show())
         for place, one in enumerate(self.maps):
             one.pointed.connect(lambda row, column, i=place: self._point(i, row, column))
-            one.chosen.connect(lambda row, column, i=place: self.choose(i, row, column))
+            one.cell_chosen.connect(lambda row, column, i=place: self.choose(i, row, column))
         self._lay_out()
 
     def show_chart(self, chart: EvaluationChart | None) -> None:
-        """Shows the confusions of the task that is chosen, or of the first that there is."""
+        """Show the confusion matrices of the selected task, or of the first one."""
         self._chart = chart
         there = [task for task in CONFUSED if chart and any(task in run.tasks for run in chart.runs)]
         key = self.tasks.key if self.tasks.key in there else (there[0] if there else None)
@@ -62,11 +62,11 @@ class ConfusionPane(QWidget):
 
     @property
     def task(self) -> str:
-        """The task shown, empty for none."""
+        """The task shown, or an empty string."""
         return self.tasks.key or ""
 
     def choose(self, index: int, row: int, column: int) -> None:
-        """Shows the images of one cell of run `index`."""
+        """Show the images of one cell of run `index`."""
         found, chart = self._found[index], self._chart
         if found is None or chart is None:
             return
@@ -101,7 +101,7 @@ class ConfusionPane(QWidget):
             for widget in (self.maps[place], self.heads[place], self._badges[place]):
                 widget.setVisible(run is not None)
             names, values = ((), np.zeros((0, 0))) if found is None else (found.classes, found.shares)
-            self.maps[place].show_matrix(names, values)
+            self.maps[place].show_heat(Heat(values, 0.0, 1.0, False, row_names=names, column_names=names))
         self.told.setText(POINT if self.task else NOTHING)
 
     def _point(self, index: int, row: int, column: int) -> None:

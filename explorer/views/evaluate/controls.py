@@ -1,4 +1,4 @@
-"""What is to be measured: data, split, classes, tasks, how many images."""
+"""Controls of an evaluation: data, split, classes, tasks, number of images."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from explorer.state.selection import Side
 from explorer.state.settings import Settings
 from explorer.widgets.combo_boxes import Choice, Picker
 from trainer.catalog import prompt_suites
+from trainer.charts.evaluation_scores import TASK_WORDS
 from trainer.messages import Evaluate
-from trainer.render_mpl.evaluation_table import TASK_WORDS
 from trainer.untrusted import safe_subprocess, shell
 
 OWN_DATA: Final = "The runs' own data"
@@ -41,7 +41,7 @@ KEPT: Final = 12
 
 
 class EvaluateControls(QWidget):
-    """Two rows of choices; the second has room for what is told about an evaluation.
+    """Two rows of controls; the second has space for status messages.
 
     Signals:
         wanted: The runs are to be measured now.
@@ -70,7 +70,7 @@ class EvaluateControls(QWidget):
         self._connect()
 
     def question(self, sides: Sequence[Side]) -> Evaluate:
-        """What the controls ask of these runs, each at its own step."""
+        """Return the evaluation of these runs, each at its own step, that the controls describe."""
         chosen = self.chosen_tasks()
         text, split = self.data.currentText().strip(), self.split.currentText().strip()
         return Evaluate(
@@ -86,11 +86,11 @@ class EvaluateControls(QWidget):
         )
 
     def chosen_tasks(self) -> tuple[str, ...]:
-        """Names of the tasks with a tick."""
+        """Return the names of the checked tasks."""
         return tuple(action.data() for action in self._task_actions() if action.isChecked())
 
     def fill_data(self) -> None:
-        """Offers the runs' own data, what was evaluated on lately, and data sets by name."""
+        """Offer the runs' own data, recently evaluated data, and data sets by name."""
         typed = self.data.currentText()
         entries = list(dict.fromkeys([OWN_DATA, *self._kept(), *NAMED]))
         if [self.data.itemText(i) for i in range(self.data.count())] != entries:
@@ -101,13 +101,13 @@ class EvaluateControls(QWidget):
             self.data.blockSignals(False)
 
     def keep_data(self, data: str) -> None:
-        """Offers these data again next time."""
+        """Add these data to the choices of the next session."""
         if data and data not in NAMED:
             self._settings.set("evaluate/data", list(dict.fromkeys([data, *self._kept()]))[:KEPT])
         self.fill_data()
 
     def dataset_named(self) -> str:
-        """Name of the data, as far as the words say it."""
+        """Return the name of the data, as far as the text identifies it."""
         return Path(self.data.currentText().strip()).name
 
     def _kept(self) -> list[str]:
@@ -122,7 +122,7 @@ class EvaluateControls(QWidget):
             self.data.setCurrentText(folder)
 
     def _choose_shift(self) -> None:
-        """A second data set, how much worse the runs are on which is part of robustness; none takes it back."""
+        """Choose a second data set for measuring robustness to a shift; cancel to choose none."""
         words = "Second data set: how much worse are the runs on it? Cancel for none"
         self._shift = QFileDialog.getExistingDirectory(self, words, self._shift or self.data.currentText())
         self._tell_shift()
@@ -214,7 +214,7 @@ class EvaluateControls(QWidget):
 
 
 def command_of(question: Evaluate, workspace: Path) -> str:
-    """The line for a shell that measures what the question asks; runs at several steps take a command each."""
+    """Return a shell command for the evaluation; runs at different steps need one command each."""
     return shell.one_after_another(
         _command_at(question, [run for run, at in zip(question.runs, question.steps, strict=True) if at == step], step)
         + f" --workspace {shell.quote(str(workspace))}"

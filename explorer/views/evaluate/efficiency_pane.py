@@ -1,4 +1,4 @@
-"""What two groups of runs score over the pairs they have seen: the groups, data and measure, and their chart."""
+"""Scores of two groups of runs over the pairs seen: the groups, data and measure, and their chart."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Offers = dict[tuple[str, str], list[str]]
 
 
 class EfficiencyPane(QWidget):
-    """The groups, what is measured of them, and their curves."""
+    """The groups, their measure and their curves."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,16 +54,15 @@ class EfficiencyPane(QWidget):
         self.groups.wanted.connect(self._draw)
         for picker in (self.data, self.measure):
             picker.picked.connect(lambda _key: self.groups.ask())
-        self.pane.refused.connect(self._refuse)
         self._show(chart=False)
 
     @property
     def chart(self) -> EfficiencyChart | None:
-        """What is drawn; None where there is nothing."""
+        """The chart drawn; None if there is none."""
         return None if self.pane.isHidden() or self.pane.answer is None else self.pane.answer.data
 
     def command(self) -> list[str] | None:
-        """What to write after `trainer` for the same curves; None where there are none."""
+        """Return the `trainer` arguments for the same curves; None if there are none."""
         return None if self.chart is None else self.pane.command()
 
     def _draw(self, *groups: str) -> None:

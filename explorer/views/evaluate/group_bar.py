@@ -9,7 +9,7 @@ from explorer import theme
 
 
 class GroupBar(QWidget):
-    """Patterns of group A and group B, and a button that compares them.
+    """Patterns of groups A and B, and a button that compares them.
 
     Signals:
         wanted: Both patterns are to be compared.
@@ -20,7 +20,7 @@ class GroupBar(QWidget):
     edited = Signal()
 
     def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
-        """`name` begins the object names; `words` are those of the button."""
+        """Create the bar; `name` is the prefix of the object names, `words` the button's label."""
         super().__init__(parent)
         self.patterns = [QLineEdit(objectName=f"{name}-group-{letter}") for letter in "ab"]
         self.compare = QPushButton(words, objectName=f"{name}-compare")
@@ -42,28 +42,28 @@ class GroupBar(QWidget):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What was written; empty words are left out."""
+        """The patterns entered, without empty ones."""
         return tuple(words for edit in self.patterns if (words := edit.text().strip()))
 
     @property
     def is_modified(self) -> bool:
-        """Whether a person has written any of them."""
+        """Whether the user has edited a pattern."""
         return any(edit.isModified() for edit in self.patterns)
 
     def propose(self, a: str, b: str) -> None:
-        """Fills in patterns where a person has written none."""
+        """Fill in patterns where the user has entered none."""
         for edit, pattern in zip(self.patterns, (a, b), strict=True):
             if not edit.isModified():
                 edit.setText(pattern)
 
     def follow(self, other: GroupBar) -> None:
-        """Says what the other bar says."""
+        """Copy the patterns of the other bar."""
         for edit, theirs in zip(self.patterns, other.patterns, strict=True):
             if edit.text() != theirs.text():
                 edit.setText(theirs.text())
             edit.setModified(theirs.isModified())
 
     def ask(self) -> None:
-        """Compares, if there are two patterns."""
+        """Compare the groups if both patterns are set."""
         if len(self.named) == 2:
             self.wanted.emit(*self.named)

@@ -1,4 +1,4 @@
-"""What the `?` of the Evaluate view tells."""
+"""The help text of the Evaluate view."""
 
 from __future__ import annotations
 

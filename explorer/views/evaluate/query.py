@@ -1,4 +1,4 @@
-"""One evaluation at a time, in a process of its own."""
+"""Run one evaluation at a time, in its own process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.messages import Evaluate, Failure
 
 
 class EvaluateQuery(QObject):
-    """Asks for evaluations; what was found is in the store by then.
+    """Requests evaluations; their results are in the store when it reports completion.
 
     Signals:
         changed: There is progress, or nothing is under way any more.
@@ -32,11 +32,11 @@ class EvaluateQuery(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether an evaluation is under way."""
+        """Whether an evaluation is running."""
         return self._number is not None
 
     def ask(self, question: Evaluate) -> None:
-        """Asks, in place of what is under way."""
+        """Start an evaluation, replacing the one that is running."""
         self.cancel()
         self.progress, self.note = 0.0, "starting"
         self._number = self._asker.ask(
@@ -45,7 +45,7 @@ class EvaluateQuery(QObject):
         self.changed.emit()
 
     def cancel(self) -> None:
-        """Ends what is under way, and its process; tasks that are done stay."""
+        """Cancel the evaluation and its process; completed tasks are kept."""
         number, self._number = self._number, None
         if number is not None:
             self._asker.cancel(number)
@@ -63,8 +63,9 @@ class EvaluateQuery(QObject):
             self.done.emit(answer)
 
     def _failed(self, failure: Failure) -> None:
-        if not self.busy or failure.kind == "cancelled":
+        if not self.busy:
             return
         self._number = None
         self.changed.emit()
-        self.failed.emit(f"{failure.message} {failure.next}".strip())
+        if failure.kind != "cancelled":
+            self.failed.emit(f"{failure.message} {failure.next}".strip())

@@ -1,4 +1,4 @@
-"""The numbers of an evaluation: what was measured, what was published, and groups of runs over seeds."""
+"""Tables of an evaluation: published results."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from explorer import theme
-from trainer.charts.evaluation import EvaluationChart
-from trainer.charts.groups import GroupTable
 from trainer.charts.reference import PublishedNumber
-from trainer.render_mpl import evaluation_table
-from trainer.render_mpl.groups import cell, p_cells, p_heads, sections
 
 WIDEST_PX: Final = 1160
 """Wider, and an eye loses the line between a word and its number."""
 
 
 class ResultTable(QTableWidget):
-    """Words on the left, figures on the right; rows of a heading are strong."""
+    """A table with text on the left and numbers on the right; heading rows are bold."""
 
     def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
         super().__init__(0, 0, parent)
@@ -39,7 +35,7 @@ class ResultTable(QTableWidget):
         self.setMaximumWidth(WIDEST_PX)
 
     def at_left(self) -> QWidget:
-        """A pane with this table, as wide as there is room up to its most, and nothing beside it."""
+        """Return a pane with this table left-aligned, up to its maximum width."""
         pane = QWidget()
         row = QHBoxLayout(pane)
         row.setContentsMargins(0, 0, 0, 0)
@@ -50,7 +46,7 @@ class ResultTable(QTableWidget):
     def show_cells(
         self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, tips: Sequence[str] = (), words: int = 1
     ) -> None:
-        """Shows the rows; the first `words` columns hold words. A row of one cell is a heading."""
+        """Show the rows; the first `words` columns contain text, and a row of one cell is a heading."""
         self.clear()
         self.clearSpans()
         self.setColumnCount(len(heads))
@@ -75,14 +71,8 @@ class ResultTable(QTableWidget):
         if heads:
             header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
 
-    def strengthen(self, place: int, column: int) -> None:
-        """Writes one cell strongly."""
-        item = self.item(place, column)
-        if item is not None:
-            item.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
-
     def texts(self) -> list[list[str]]:
-        """What it says, row by row."""
+        """Return the table's texts, row by row."""
         columns = range(self.columnCount())
         cells = [[self.item(row, column) for column in columns] for row in range(self.rowCount())]
         return [[item.text() for item in row if item is not None] for row in cells]
@@ -93,16 +83,8 @@ class ResultTable(QTableWidget):
         return side | Qt.AlignmentFlag.AlignVCenter
 
 
-def show_evaluation(table: ResultTable, chart: EvaluationChart) -> None:
-    """A, B, their difference with its interval, and p; the better one is strong where the difference is real."""
-    made = evaluation_table.table(chart)
-    table.show_cells(made.heads, made.rows, tips=made.tips)
-    for place, column in sorted(made.strong):
-        table.strengthen(place, column)
-
-
 def show_published(table: ResultTable, published: Sequence[PublishedNumber]) -> None:
-    """What papers report about the data set."""
+    """Show the results that papers report for the data set."""
     words = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
     rows, tips = [], []
     for one in published:
@@ -110,19 +92,3 @@ def show_published(table: ResultTable, published: Sequence[PublishedNumber]) -> 
         rows.append([one.model, words[one.task], one.trained, f"{one.runs}", f"{100 * one.value:.2f}{spread} %"])
         tips.append(one.source)
     table.show_cells(["Model", "Task", "Trained on", "Runs", "Accuracy"], rows, tips=tips, words=3)
-
-
-def show_groups(table: ResultTable, groups: GroupTable) -> None:
-    """Mean and deviation of each group, and both tests."""
-    heads = ["Measure", *(f"{group.pattern}  (n = {len(group.runs)})" for group in groups.groups)]
-    rows: list[list[str]] = []
-    strong: list[tuple[int, int]] = []
-    for title, members in sections(groups):
-        rows.append([title])
-        for line in members:
-            cells = [cell(line, place) for place in range(len(groups.groups))]
-            strong += [(len(rows), 1 + place) for place in line.better]
-            rows.append([line.metric.label, *cells, *p_cells(line)])
-    table.show_cells([*heads, *p_heads(groups)], rows)
-    for place, column in strong:
-        table.strengthen(place, column)

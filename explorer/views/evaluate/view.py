@@ -1,4 +1,4 @@
-"""The Evaluate view: tasks on a data set for run A and run B, and whether their differences are real."""
+"""The Evaluate view: tasks on a data set for runs A and B, and whether their differences are significant."""
 
 from __future__ import annotations
 
@@ -27,40 +27,49 @@ from explorer.views.evaluate.controls import EvaluateControls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.query import EvaluateQuery
-from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, groups_of, seeded
-from explorer.views.evaluate.tables import ResultTable, show_evaluation, show_published
-from explorer.views.view import EXPORTS, View, side_words
+from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
+from explorer.views.evaluate.tables import ResultTable, show_published
+from explorer.views.view import EXPORTS, View
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
+from trainer.charts.comparison import CHART as COMPARISON
+from trainer.charts.confusion import CHART as CONFUSION
+from trainer.charts.data_efficiency import CHART as EFFICIENCY
 from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
 from trainer.charts.evaluation_curves import CHART as CURVES
+from trainer.charts.evaluation_scores import CHART as SCORES
+from trainer.charts.evaluation_scores import asked
+from trainer.charts.groups import CHART as GROUPS
 from trainer.charts.reference import references
-from trainer.charts.spec import Request, Target
+from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.errors import UserError
 from trainer.messages import Evaluate
-from trainer.render_mpl.evaluation_table import asked
 from trainer.store import Workspace
 
 NO_RUN: Final = "Choose run A in the bar above, and run B to compare. They are then asked the same questions."
 TABS: Final = (
-    ("table", "Numbers"),
-    ("confusion", "Confusion"),
-    ("curves", "Curves"),
-    ("seeds", "Over seeds"),
-    ("efficiency", "Data efficiency"),
+    (SCORES.name, SCORES.label),
+    (CONFUSION.name, CONFUSION.label),
+    (CURVES.name, CURVES.label),
+    (COMPARISON.name, COMPARISON.label),
+    (GROUPS.name, GROUPS.label),
+    (EFFICIENCY.name, EFFICIENCY.label),
 )
 CURVES_TAB: Final = 2
-SEEDS_TAB: Final = 3
-EFFICIENCY_TAB: Final = 4
+COMPARISON_TAB: Final = 3
+SEEDS_TAB: Final = 4
+EFFICIENCY_TAB: Final = 5
+WITHOUT_DATA: Final = (COMPARISON_TAB, SEEDS_TAB, EFFICIENCY_TAB)
+"""Tabs that show more than the data set chosen."""
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "The runs answer in a process of their own."
 NOTHING: Final = "Nothing is measured of these runs yet: choose data and tasks above, then press Evaluate."
 
 
 class EvaluateView(View):
-    """Measures both runs, and shows what is stored of earlier measurements."""
+    """Evaluates both runs and shows stored results."""
 
     title = "Evaluate"
     question = "How good are the runs at the tasks of the field, and is their difference real?"
@@ -74,7 +83,6 @@ class EvaluateView(View):
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
-        self._drawn: dict[int, tuple[str, ...]] = {}
         self.controls = EvaluateControls(context.settings)
         self.cancel = QPushButton("Cancel", objectName="evaluate-cancel", visible=False)
         self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
@@ -83,14 +91,16 @@ class EvaluateView(View):
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Ways to look at an evaluation")
         self.stack = OpenPage()
         yield
-        self.table = ResultTable("evaluate-table", "Numbers of both runs")
+        self.table = ChartPane(context, SCORES.name)
         self.published = ResultTable("evaluate-published", "Published numbers of this data set")
         yield
         self.confusion = ConfusionPane(self.pictures)
         yield
         self.curves = ChartPane(context, CURVES.name)
         yield
-        self.seeds = SeedsPane()
+        self.comparison = ChartPane(context, COMPARISON.name)
+        yield
+        self.seeds = SeedsPane(context)
         yield
         self.efficiency = EfficiencyPane(context)
         self.about = ElidedLabel()
@@ -103,16 +113,21 @@ class EvaluateView(View):
     # -- what the window asks ----------------------------------------------------------------------------------
 
     def command(self) -> list[str] | None:
-        if self.tabs.currentIndex() in (SEEDS_TAB, EFFICIENCY_TAB):
-            return (self.seeds if self.tabs.currentIndex() == SEEDS_TAB else self.efficiency).command()
+        tab = self.tabs.currentIndex()
+        if tab in WITHOUT_DATA:
+            return (self.comparison, self.seeds, self.efficiency)[WITHOUT_DATA.index(tab)].command()
         if self.chart is None:
             return None
         if self.tabs.currentIndex() == CURVES_TAB:
             return self.curves.command()
-        panel = "confusion" if self.tabs.currentIndex() == 1 else "scores"
-        words = ["export", "evaluation", *side_words(self.context.selection)]
-        words += ["--dataset", self.chart.dataset, "--split", self.chart.split, "--panel", panel]
-        return words + (["--task", self.confusion.task] if panel == "confusion" and self.confusion.task else [])
+        if tab == 0:
+            return self.table.command()
+        task = ["--task", self.confusion.task] if self.confusion.task else []
+        return ["export", CONFUSION.name, *request_words(self._request(self.chart)), *task]
+
+    def _request(self, chart: EvaluationChart) -> Request:
+        targets = tuple(Target(side.run, side.step) for side in self.context.selection.sides)
+        return Request(targets, chart.dataset, chart.split)
 
     def actions_for_palette(self) -> list[QAction]:
         go = QAction("Evaluate the runs", self, objectName="evaluate-action-go")
@@ -133,7 +148,7 @@ class EvaluateView(View):
         self.read()
 
     def evaluate(self) -> None:
-        """Asks for what the controls say."""
+        """Start the evaluation that the controls describe."""
         if self.asking.busy or not self.context.selection.runs:
             return
         question = self._question()
@@ -144,12 +159,12 @@ class EvaluateView(View):
         self.asking.ask(question)
 
     def copy_evaluation(self) -> None:
-        """Puts the command that measures the same on the clipboard."""
+        """Copy the equivalent command to the clipboard."""
         QApplication.clipboard().setText(command_of(self._question(), self.context.workspace.folder))
         self.status.setText("The command that measures this is on the clipboard.")
 
     def read(self, *, again: bool = False) -> None:
-        """Reads what is stored of the runs, unless that is shown already."""
+        """Read the runs' stored results, unless they are shown already."""
         selection = self.context.selection
         wanted = (selection.sides, self.shown.key)
         if wanted == self._read and not again:
@@ -169,34 +184,29 @@ class EvaluateView(View):
         if self._read is not None:
             self._read = (*self._read[:1], self.shown.key)
         if self.chart is not None:
-            show_evaluation(self.table, self.chart)
-            show_published(self.published, self.chart.published)
+            show_published(self.published, ())  # the chart has them
         else:
-            self.table.show_cells((), ())
             show_published(self.published, references(self.controls.dataset_named()))
         for widget in (self._published_head, self._published_pane):
             widget.setVisible(self.published.rowCount() > 0)
         self.empty.setText(chart if there and isinstance(chart, str) else NOTHING)
         self.empty.setVisible(self.chart is None)
         for widget in (self.shown, self.about):
-            widget.setVisible(bool(there) and self.tabs.currentIndex() not in (SEEDS_TAB, EFFICIENCY_TAB))
-        self._table_pane.setVisible(self.chart is not None)
+            widget.setVisible(bool(there) and self.tabs.currentIndex() not in WITHOUT_DATA)
         self.about.setText(asked(self.chart, place=False) if self.chart else "")
         self.confusion.show_chart(self.chart)
         self._draw_curves()
+        self.comparison.forget()
+        self._draw_if_seen()
 
     def _draw_curves(self) -> None:
-        self.curves.forget()
         self._no_curves.setVisible(self.chart is None)
-        self.curves.setVisible(self.chart is not None)
+        for pane in (self.table, self.curves):
+            pane.forget()
+            pane.setVisible(self.chart is not None)
         if self.chart is not None:
-            targets = tuple(Target(side.run, side.step) for side in self.context.selection.sides)
-            self.curves.ask(CURVES, Request(targets, self.chart.dataset, self.chart.split), CURVES.settings())
-
-    def _refuse_curves(self, words: str) -> None:
-        self._no_curves.setText(words)
-        self._no_curves.show()
-        self.curves.hide()
+            for pane, chart in ((self.table, SCORES), (self.curves, CURVES)):
+                pane.ask(chart, self._request(self.chart), chart.settings())
 
     def _show(self) -> None:
         busy = self.asking.busy
@@ -237,19 +247,17 @@ class EvaluateView(View):
         self._draw_if_seen()
 
     def _draw_if_seen(self) -> None:
-        """Draws the groups that were proposed, once; those that a person writes are drawn when asked for."""
+        """Draw the comparison, or the proposed groups; edited ones are drawn on request."""
         tab = self.tabs.currentIndex()
-        pane = {SEEDS_TAB: self.seeds, EFFICIENCY_TAB: self.efficiency}.get(tab)
+        panes: dict[int, SeedsPane | EfficiencyPane] = {SEEDS_TAB: self.seeds, EFFICIENCY_TAB: self.efficiency}
+        pane = panes.get(tab)
+        if tab == COMPARISON_TAB and self.isVisible():
+            request = Request(targets_of(self.context.selection.runs))
+            self.comparison.ask(COMPARISON, request, COMPARISON.settings())
         if pane is None or not self.isVisible() or pane.groups.is_modified:
             return
-        drawn = self.efficiency.drawn if pane is self.efficiency else self._drawn.get(tab, ())
-        if pane.groups.named != drawn:
+        if pane.groups.named != pane.drawn:
             pane.groups.ask()
-
-    def _compare(self, a: str, b: str) -> None:
-        self._drawn[SEEDS_TAB] = (a, b)
-        args = (groups_of, self.context.workspace, a, b)
-        self.context.background.run(self, *args, done=self.seeds.show_groups, failed=self._failed, key="groups")
 
     def _launch(self, seeds: int) -> None:
         self.seeds.launch.setEnabled(False)
@@ -272,7 +280,7 @@ class EvaluateView(View):
     def _on_tab(self, place: int) -> None:
         self.stack.setCurrentIndex(place)
         for widget in (self.shown, self.about):
-            widget.setVisible(place not in (SEEDS_TAB, EFFICIENCY_TAB) and self.chart is not None)
+            widget.setVisible(place not in WITHOUT_DATA and self.chart is not None)
         self._draw_if_seen()
         self.context.settings.set("evaluate/tab", place)
 
@@ -304,11 +312,9 @@ class EvaluateView(View):
         self.asking.failed.connect(self.status.setText)
         self.shown.picked.connect(lambda _key: self.read())
         self.tabs.currentChanged.connect(self._on_tab)
-        self.seeds.wanted.connect(self._compare)
         self.seeds.groups.edited.connect(lambda: self.efficiency.groups.follow(self.seeds.groups))
         self.efficiency.groups.edited.connect(lambda: self.seeds.groups.follow(self.efficiency.groups))
         self.seeds.launch_asked.connect(self._launch)
-        self.curves.refused.connect(self._refuse_curves)
 
     def _lay_out(self) -> None:
         theme.set_role(self.status, "small")
@@ -329,7 +335,14 @@ class EvaluateView(View):
         ways.addWidget(self.about, 1)
         self.shown.setMaximumWidth(280)
         ways.addWidget(self.shown)
-        for pane in (self._numbers(), self.confusion, self._curves_pane(), self.seeds, self.efficiency):
+        for pane in (
+            self._numbers(),
+            self.confusion,
+            self._curves_pane(),
+            self.comparison,
+            self.seeds,
+            self.efficiency,
+        ):
             self.stack.addWidget(pane)
         column = QVBoxLayout()
         column.setSpacing(theme.SPACE)
@@ -354,7 +367,7 @@ class EvaluateView(View):
         self.empty = QLabel(NOTHING)
         self.empty.setWordWrap(True)
         theme.set_role(self.empty, "secondary")
-        self._table_pane, self._published_pane = self.table.at_left(), self.published.at_left()
+        self._published_pane = self.published.at_left()
         self._published_head = QLabel("Published numbers, of other models at full resolution")
         theme.set_role(self._published_head, "strong")
         column = QVBoxLayout(pane)
@@ -362,7 +375,7 @@ class EvaluateView(View):
         column.setSpacing(theme.SPACE)
         column.addWidget(self.empty)
         column.addSpacing(theme.SPACE)
-        column.addWidget(self._table_pane, 3)
+        column.addWidget(self.table, 3)
         column.addWidget(self._published_head)
         column.addWidget(self._published_pane, 2)
         self._published_head.hide()
@@ -374,13 +387,13 @@ class EvaluateView(View):
 def stored(
     workspace: Workspace, sides: Sequence[Side], data: tuple[str, str] | None
 ) -> tuple[list[tuple[str, str]], EvaluationChart | str]:
-    """What the runs were evaluated on, and the chart of `data` or of the newest; or why there is none. Pure."""
+    """Return the runs' evaluated data and the chart of `data` or of the newest, or why there is none. Pure."""
     there: list[tuple[str, str]] = []
     try:
         runs = [side.run for side in sides]
         there = evaluated_data(workspace, [*dict.fromkeys(runs)])
         dataset, split = data if data in there else (None, None)
-        steps = {"step": sides[0].step} | ({"step_b": sides[1].step} if len(sides) > 1 else {})
-        return there, evaluation(workspace, runs, dataset=dataset, split=split, **steps)
+        steps = [side.step for side in sides]
+        return there, evaluation(workspace, [*dict.fromkeys(runs)], dataset=dataset, split=split, steps=steps)
     except UserError as problem:
         return there, str(problem)

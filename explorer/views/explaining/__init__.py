@@ -1,4 +1,4 @@
-"""Explaining away and saturation: in how many directions runs vary, what they encode, how hard they still learn."""
+"""The Explaining away view: effective dimension of runs, what they encode, and saturation of their objectives."""
 
 from explorer.views.explaining.view import ExplainingView
 

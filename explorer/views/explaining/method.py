@@ -1,4 +1,4 @@
-"""What the `?` of Explaining away tells."""
+"""The help text of the Explaining away view."""
 
 METHOD = """\
 Spectrum: eigenvalues of the covariance of the unit embeddings, their mean taken off. Effective directions: how many \

@@ -1,4 +1,4 @@
-"""The view of spectra, saturation, batches and probes, and the button of the four-way ablation."""
+"""Spectra, saturation, batches and probes, and a button that queues the four-way ablation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEVELS: Final = (
 
 
 class ExplainingView(ChartView):
-    """What each run encodes, in how many directions, and what its objective still pushes."""
+    """What each run encodes, in how many dimensions, and how saturated its objective is."""
 
     title = "Explaining away"
     question = "What does each run encode, and how hard does it still learn?"
@@ -45,7 +45,7 @@ class ExplainingView(ChartView):
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
         self.state = QLabel(objectName="explaining-state")
         self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
-        self.working = Working("explaining-working")
+        self.working = Working("explaining-working", self, asks=True)
         self._lacking: tuple[tuple[int, int | None], ...] = ()
         self._embedding: int | None = None
         yield from super().build()
@@ -59,6 +59,7 @@ class ExplainingView(ChartView):
         self.embed.clicked.connect(self.embed_independent)
         self.working.cancelled.connect(self._cancel_embedding)
         self.pane.answered.connect(self._on_answer)
+        self.pane.refused.connect(self._on_answer)
         self.pane.panel.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
         jobs.run_ended.connect(self._on_ended)
         jobs.runs_changed.connect(lambda _rows: self._tell_ablation())
@@ -72,19 +73,7 @@ class ExplainingView(ChartView):
     def works_without_runs(self) -> bool:
         return bool(self.request_now().targets)
 
-    def refuse(self, text: str) -> None:
-        if self.chart.name != PROBES:
-            super().refuse(text)
-            return
-        # What is missing can be made here: the way there stays in sight.
-        self.pane.forget()
-        self.pane.panel.hide()
-        self.pane.warnings.setText(text)
-        self.pane.warnings.show()
-        self._find_lacking()
-
     def _on_answer(self) -> None:
-        self.pane.panel.show()
         if self.chart.name == PROBES:
             self._find_lacking()
 
@@ -94,19 +83,19 @@ class ExplainingView(ChartView):
         return [*super().actions_for_palette(), action]
 
     def choose_anchor(self, place: int) -> None:
-        """Shows the negatives of this anchor of the batch."""
+        """Show the negatives of this anchor of the batch."""
         if self.chart.name == BATCH:
             self.change(anchor=place)
 
     def start_ablation(self) -> None:
-        """Queues four runs (eight with both co-occurrences); they fill the attribute probes as they finish."""
+        """Queue four runs (eight with both co-occurrences), which fill the attribute probes as they finish."""
         self.open_chart(PROBES)
         self.start.setEnabled(False)
         self.state.setText("Queueing …")
         self.context.jobs.start_ablation(self.levels.key or (0.0,))
 
     def embed_independent(self) -> None:
-        """Embeds independent Scenes with every run that lacks them, in a process of its own."""
+        """Embed independent Scenes in a separate process with every run that lacks them."""
         if self._embedding is not None or not self._lacking:
             return
         ticket = self.working.start()
@@ -174,7 +163,6 @@ class ExplainingView(ChartView):
         for widget in (self.start, self.levels, self.state):
             row.addWidget(widget)
         row.addStretch()
-        row.addWidget(self.working)
         row.addWidget(self.embed)
         self.above.addWidget(self._tools)
 

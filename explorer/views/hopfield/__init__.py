@@ -1,4 +1,4 @@
-"""The Hopfield lab: what a retrieval among a run's own embeddings averages, at any beta."""
+"""The Hopfield lab: which embeddings of a run a Hopfield retrieval averages, at any beta."""
 
 from explorer.views.hopfield.view import HopfieldView
 

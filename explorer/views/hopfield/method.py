@@ -1,4 +1,4 @@
-"""What the `?` of the Hopfield lab tells."""
+"""The help text of the Hopfield lab."""
 
 METHOD = """\
 A retrieval averages the stored patterns with the weights softmax(beta * stored . query) (Ramsauer et al., Hopfield \

@@ -1,4 +1,4 @@
-"""The query: a pair found by its caption, an image that is dropped or chosen, or a text."""
+"""The query: a pair found by its caption, a dropped or chosen image, or a text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PICTURE: Final = 52
 
 
 class QueryBar(QFrame):
-    """The query's image and caption, its modality, and a field that finds pairs by their captions.
+    """The query's image and caption, its modality, and a caption search field.
 
     Signals:
         pair_chosen: A pair, by its row in the snapshot.
@@ -78,13 +78,13 @@ class QueryBar(QFrame):
         pictures.arrived.connect(self._on_picture)
 
     def show_captions(self, captions: list[str]) -> None:
-        """What can be found."""
+        """Set the captions that can be searched."""
         if captions is not self._captions:
             self._captions = captions
             self._model.setStringList(list(dict.fromkeys(captions)))
 
     def show_query(self, path: str, caption: str, about: str, side: str, *, pair: bool) -> None:
-        """The query as it is now; the modality can be chosen only for a pair."""
+        """Show the current query; the modality can be chosen only for a pair."""
         self._path = path
         self.caption.setText(caption)
         self.about.setText(about)
@@ -174,7 +174,7 @@ class _Picture(QWidget):
 
 
 def image_in(event: QDropEvent) -> str:
-    """The first picture file of a drag; empty if there is none."""
+    """Return the first image file of a drag; empty if there is none."""
     for url in event.mimeData().urls():
         path = Path(url.toLocalFile())
         if url.isLocalFile() and path.suffix.casefold() in SUFFIXES and path.is_file():

@@ -1,9 +1,10 @@
-"""The Hopfield view: the query, what is stored, and beta under the hand."""
+"""The Hopfield view: the query, the stored patterns, and a beta slider."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -30,7 +31,7 @@ RETRIEVAL: Final = "hopfield-retrieval"
 
 
 class HopfieldView(ChartView):
-    """Hopfield retrievals among the embeddings of runs."""
+    """Hopfield retrieval among the embeddings of runs."""
 
     title = "Hopfield"
     question = "What does a Hopfield retrieval with this beta average?"
@@ -43,6 +44,7 @@ class HopfieldView(ChartView):
         selection = self.context.selection
         self._query, self._asks, self._external = 0, "image", ""
         self._external_image = False
+        self._trouble: tuple[str, Callable[[], object]] | None = None
         self._vectors: dict[int, tuple[float, ...]] = {}
         self._open: list[int] = []
         self.which = Picker(name="hopfield-which", words="Which pairs are stored", width=150)
@@ -63,12 +65,29 @@ class HopfieldView(ChartView):
         for signal in (selection.runs_changed, selection.step_changed):
             signal.connect(self._embed_again)
 
+    @property
+    def drop_words(self) -> str:
+        return "Drop to use as the query" if self.context.selection.runs else ""
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        """Use the first of these images (dropped or pasted) as the query."""
+        first = next((str(path) for path in paths), "")
+        if first:
+            self.ask_with_image(first)
+
+    def show_content(self) -> None:
+        super().show_content()
+        if self._trouble:
+            words, retry = self._trouble
+            self.area.partial(words, ("Retry", retry))
+
     # -- what is asked -----------------------------------------------------------------------------------------
 
     @property
     def patterns(self) -> tuple[Patterns, ...]:
-        """What the runs that are shown have stored; none before the first answer."""
-        return tuple(one.run for one in self.pane.answer.data.found) if self.pane.answer else ()
+        """What the runs that are shown have stored; none before the first answer, or where a chart stores no pairs."""
+        found = getattr(self.pane.answer.data, "found", ()) if self.pane.answer else ()
+        return tuple(one.run for one in found)
 
     def settings_now(self) -> Any:
         settings = super().settings_now()
@@ -86,49 +105,51 @@ class HopfieldView(ChartView):
         request = super().request_now()
         if self.chart.name != RETRIEVAL or not self._embedded_by_all():
             return request
-        return replace(request, vectors=tuple(self._vectors[side.place] for side in self.context.selection.sides))
+        return replace(request, vectors=tuple((self._vectors[side.place],) for side in self.context.selection.sides))
 
     def _embedded_by_all(self) -> bool:
-        """Whether the query is not in the snapshot, and every run has embedded it."""
+        """Return whether the query is from outside the snapshot and every run has embedded it."""
         return bool(self._external) and {side.place for side in self.context.selection.sides} <= {*self._vectors}
 
     def _on_answer(self) -> None:
-        items = self.patterns[0].items
-        self.query.show_captions(items.caption)
-        self._show_which(items.label)
+        if self.patterns:
+            items = self.patterns[0].items
+            self.query.show_captions(items.caption)
+            self._show_which(items.label)
         self._show_query()
 
     # -- the query ---------------------------------------------------------------------------------------------
 
     def ask_with_pair(self, row: int) -> None:
-        """Makes a pair of the snapshot the query."""
+        """Use a pair of the snapshot as the query."""
         self._forget_external()
         self._query = row
         self._show_query()
         self.refresh_if_seen()
 
     def ask_with_image(self, path: str) -> None:
-        """Makes an image file the query: every run embeds it first."""
+        """Use an image file as the query; every run embeds it first."""
         self._external, self._external_image = path, True
         self._embed()
 
     def ask_with_words(self, words: str) -> None:
-        """Makes a text the query: every run embeds it first."""
+        """Use a text as the query; every run embeds it first."""
         self._external, self._external_image = words, False
         self._embed()
 
     def _forget_external(self) -> None:
         self._external, self._external_image, self._vectors = "", False, {}
+        self._trouble = None
 
     def _embed_again(self) -> None:
         if self._external:
             self._embed()
 
     def _embed(self) -> None:
-        self._vectors = {}
+        self._vectors, self._trouble = {}, None
         self.open_chart(RETRIEVAL)
         self._show_query()
-        self.status.setText("Embedding the query …")
+        self.tell("Embedding the query …")
         for number in self._open:
             self.context.asker.cancel(number)
         self._open = []
@@ -157,15 +178,19 @@ class HopfieldView(ChartView):
         self._vectors[side.place] = tuple(load_npy(file)[0].tolist())
         confined.remove(file.parent, file.name)
         if self._embedded_by_all():
-            self.status.setText("")
+            self.tell("")
             self.refresh_if_seen()
 
     def _not_embedded(self, words: str, failure: Failure) -> None:
         if words == self._external and failure.kind != "cancelled":
+            again = self.ask_with_image if self._external_image else self.ask_with_words
             self._forget_external()
+            self._trouble = (
+                f"Could not embed the query. {failure.message} {failure.next}".strip(),
+                partial(again, words),
+            )
             self._show_query()
-            self.failed.emit(failure.message, failure.next)
-            self.status.setText("")
+            self.tell("")
             self.refresh_if_seen()
 
     def _show_query(self) -> None:

@@ -1,4 +1,4 @@
-"""The Inspect view: where in an image each run sees a caption."""
+"""The Inspect view: which image regions each run associates with a caption."""
 
 from explorer.views.inspect.view import InspectView
 

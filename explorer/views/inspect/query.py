@@ -1,4 +1,4 @@
-"""One saliency at a time, in a process of its own; answers are kept."""
+"""Compute one saliency map at a time, in its own process, and cache the results."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Named = Callable[[int], tuple[str, str]]
 
 
 class SaliencyQuery(QObject):
-    """Asks for maps and keeps the last answers.
+    """Requests saliency maps and caches the latest ones.
 
     Signals:
         changed: There is an answer, progress, or nothing is under way any more.
-        failed: Why there is no answer, a sentence.
+        failed: Why there is no answer, a `Failure`.
     """
 
     changed = Signal()
-    failed = Signal(str)
+    failed = Signal(object)
 
     def __init__(self, asker: Asker, named: Named, parent: QObject) -> None:
         super().__init__(parent)
@@ -41,15 +41,15 @@ class SaliencyQuery(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is on its way."""
+        """Whether a result is pending."""
         return self._number is not None
 
     def known(self, question: Saliency) -> SaliencyChart | None:
-        """The answer, if it was asked before."""
+        """Return the cached result, or None."""
         return self._kept.get(question)
 
     def ask(self, question: Saliency) -> None:
-        """Asks, in place of what is under way."""
+        """Start a request, replacing the one that is running."""
         self.cancel()
         self.question, self.progress, self.note = question, 0.0, "starting"
         self._number = self._asker.ask(
@@ -62,15 +62,16 @@ class SaliencyQuery(QObject):
         self.changed.emit()
 
     def cancel(self) -> None:
-        """Ends what is under way, and its process."""
+        """Cancel the running request and its process."""
         number, self._number = self._number, None
         if number is not None:
             self._asker.cancel(number)
             self.changed.emit()
 
-    def forget(self) -> None:
-        """Forgets every answer: the runs have new checkpoints."""
-        self._kept.clear()
+    def forget(self, run: int) -> None:
+        """Drop the results of this run, because it has new checkpoints."""
+        for question in [one for one in self._kept if run in one.runs]:
+            del self._kept[question]
 
     def _progressed(self, share: float, note: str) -> None:
         self.progress, self.note = share, note
@@ -101,4 +102,4 @@ class SaliencyQuery(QObject):
         self._number = None
         self.changed.emit()
         if failure.kind != "cancelled":
-            self.failed.emit(f"{failure.message} {failure.next}".strip())
+            self.failed.emit(failure)

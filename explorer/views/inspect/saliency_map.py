@@ -1,4 +1,4 @@
-"""An image under the cells of a saliency map."""
+"""An image overlaid with the cells of a saliency map."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAINT, STRONG = 0.12, 0.85
 
 @dataclass(frozen=True)
 class SaliencyOverlay:
-    """What is laid over the image.
+    """The overlay on the image.
 
     Attributes:
         cells: NaN never; positive cells take the second color, negative ones the first.
@@ -38,7 +38,7 @@ class SaliencyOverlay:
 
 
 class SaliencyMap(QWidget):
-    """A square image, quiet and gray under the cells, with its scale below; without cells the image as it is."""
+    """A square image, grayed out under the saliency cells, with their color scale; plain without cells."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
@@ -50,7 +50,7 @@ class SaliencyMap(QWidget):
         theme.theme().changed.connect(self.update)
 
     def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: SaliencyOverlay | None, words: str) -> None:
-        """Shows an image and its cells; `words` say the same to a screen reader."""
+        """Show an image and its cells; `words` describe them for screen readers."""
         self._image = None if image is None else _picture(image)
         self._gray = None if image is None else _picture(_grayed(image))
         self.overlay = overlay
@@ -58,7 +58,7 @@ class SaliencyMap(QWidget):
         self.update()
 
     def show_pixmap(self, pixmap: QPixmap | None) -> None:
-        """Shows the middle square of a thumbnail, until the image as the runs see it is there."""
+        """Show the center square of a thumbnail until the runs' own input image arrives."""
         if pixmap is None or pixmap.isNull():
             return
         side = min(pixmap.width(), pixmap.height())
@@ -76,7 +76,7 @@ class SaliencyMap(QWidget):
         return super().event(event)
 
     def words_at(self, x: float, y: float) -> str:
-        """The cell under a point of the widget, in words; empty outside."""
+        """Return a description of the cell at a point of the widget; empty outside."""
         room = self._room()
         if self.overlay is None or not room.contains(x, y):
             return ""
@@ -156,6 +156,6 @@ def _picture(pixels: np.ndarray) -> QImage:
 
 
 def _grayed(image: np.ndarray) -> np.ndarray:
-    """Half gray and paler, so that the cells' colors are not mixed with the picture's."""
+    """Return the image half gray and lighter, so that the cells' colors stay readable."""
     gray = image.mean(axis=2, keepdims=True).repeat(3, axis=2)
     return (140 + 0.45 * gray).clip(0, 255).astype(np.uint8)

@@ -1,8 +1,8 @@
-"""The Inspect view: an image, a caption, and where each run sees it."""
+"""The Inspect view: an image, a caption, and the regions that each run associates with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLabel,
-    QProgressBar,
     QPushButton,
     QSpinBox,
     QVBoxLayout,
@@ -27,15 +26,17 @@ from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.inspect.query import SaliencyQuery
 from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
-from explorer.views.view import View, step_words
+from explorer.views.view import View, reason_of, step_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
+from explorer.widgets.progress_row import Ticket, Working
+from explorer.widgets.state_area import StateArea
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
-from trainer.messages import Saliency
+from trainer.messages import Failure, Saliency
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import read_snapshot
 
@@ -66,7 +67,7 @@ MOST_CAPTIONS: Final = 30
 
 @dataclass(frozen=True)
 class Image:
-    """An image to inspect, and its own caption if it has one."""
+    """An image to inspect, and its caption if it has one."""
 
     path: str
     caption: str = ""
@@ -88,6 +89,7 @@ class InspectView(View):
         self._pairs: tuple[Image, ...] = ()
         self._current = ""
         self._asked: object = None
+        self._failed: Saliency | None = None
         self.strip = ImageStrip(self.pictures.get)
         self.strip.setObjectName("inspect-images")
         yield
@@ -101,10 +103,8 @@ class InspectView(View):
         self.grid.setValue(int(context.settings.value("inspect/grid", 12)))
         self.show_button = QPushButton("Show where", objectName="inspect-show")
         theme.set_role(self.show_button, "primary")
-        self.cancel = QPushButton("Cancel", objectName="inspect-cancel", visible=False)
-        self.progress = QProgressBar(objectName="inspect-progress", visible=False)
-        self.progress.setTextVisible(False)
-        self.progress.setFixedWidth(140)
+        self.working = Working("inspect-working", self, asks=True)
+        self._ticket = Ticket()
         self.status = ElidedLabel()
         theme.set_role(self.status, "small")
         yield
@@ -131,6 +131,22 @@ class InspectView(View):
         words += ["--method", question.method, "--grid", str(question.grid)]
         return [*words, *step_words(self.context.selection)]
 
+    @property
+    def drop_words(self) -> str:
+        return "Drop to inspect" if self.context.selection.runs else ""
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        """Add images (dropped or pasted) and show the first of them."""
+        new = [str(path) for path in paths]
+        if not new:
+            return
+        selection = self.context.selection
+        selection.queries = [*selection.queries, *new]
+        self._show_images()
+        self.strip.choose(new[0])
+        self._choose(new[0])
+        self.captions.setFocus()
+
     def actions_for_palette(self) -> list[QAction]:
         show = QAction("Show where the runs see the caption", self, objectName="inspect-action-show")
         show.triggered.connect(self.ask)
@@ -138,7 +154,7 @@ class InspectView(View):
 
     @property
     def chart(self) -> SaliencyChart | None:
-        """What is shown: the answer to what the controls say now; None while there is none."""
+        """The result for the current controls; None if there is none."""
         question = self._question()
         return self.asking.known(question) if question else None
 
@@ -156,7 +172,7 @@ class InspectView(View):
         self._show_images()
 
     def ask(self) -> None:
-        """Asks for what the controls say, unless it is known."""
+        """Request the result for the current controls, unless it is known."""
         question = self._question()
         if question is None:
             self.status.setText("Write a caption first.")
@@ -165,15 +181,22 @@ class InspectView(View):
         # A combo box passes Enter on to its line edit a second time.
         under_way = self.asking.busy and self.asking.question == question
         if self.asking.known(question) is None and not under_way:
+            self._failed, self._ticket = None, self.working.start()
             self.asking.ask(question)
         self._show()
 
     # -- images and captions -----------------------------------------------------------------------------------
 
     def _take_pairs(self, images: Sequence[Image]) -> None:
-        self._pairs = tuple(images)
+        before, self._pairs = self._own_caption, tuple(images)
         self._show_images()
-        self._fill_captions()
+        # A caption that was typed stays: with another one, what is computed for it would never be shown.
+        if self._own_caption != before:
+            self._fill_captions()
+
+    @property
+    def _own_caption(self) -> str:
+        return next((image.caption for image in self._images if image.path == self._current), "")
 
     def _show_images(self) -> None:
         queries = [Image(str(path)) for path in self.context.selection.queries]
@@ -201,7 +224,7 @@ class InspectView(View):
         self._show()
 
     def _fill_captions(self) -> None:
-        own = next((image.caption for image in self._images if image.path == self._current), "")
+        own = self._own_caption
         typed = self.captions.currentText().strip()
         kept = [c for c in self.context.settings.value("inspect/captions", []) if isinstance(c, str)]
         words = list(dict.fromkeys(c for c in (own, *kept) if c))
@@ -237,21 +260,28 @@ class InspectView(View):
 
     # -- showing -----------------------------------------------------------------------------------------------
 
+    def _on_failed(self, failure: Failure) -> None:
+        self._failed = self.asking.question
+        self.working.end()
+        self.status.setText("")
+        self.map_area.failed("Could not compute the saliency", reason_of(failure), retry=self.ask)
+
     def _show(self) -> None:
         chart, busy = self.chart, self.asking.busy
-        self.progress.setVisible(busy)
-        self.cancel.setVisible(busy)
         self.show_button.setEnabled(chart is None and not busy and self._question() is not None)
         if busy:
-            self.progress.setRange(0, 100 if self.asking.progress else 0)
-            self.progress.setValue(round(100 * self.asking.progress))
-            self.status.setText(f"In a process of its own: {self.asking.note}")
+            self._ticket.share, self._ticket.note = self.asking.progress, self.asking.note
+            self.status.setText("")
+            self.map_area.loading()
         elif chart is not None:
             self.status.setText(_summary(chart))
         elif self._question() is None:
             self.status.setText("Write a caption: a word or a sentence to look for in the image.")
         else:
             self.status.setText("Press Enter or Show where; it takes some seconds.")
+        if not busy and (self._failed is None or self._failed != self._question()):
+            self.working.end()
+            self.map_area.ready()
         self._show_maps(chart)
 
     def _show_maps(self, chart: SaliencyChart | None) -> None:
@@ -309,7 +339,7 @@ class InspectView(View):
         signals = (selection.runs_changed, selection.step_changed, selection.dataset_changed)
         for signal in (*signals, selection.pairs_changed, selection.queries_changed):
             signal.connect(self._refresh_if_seen)
-        self.context.jobs.run_ended.connect(lambda *_: self.asking.forget())
+        self.context.jobs.run_ended.connect(lambda row: self.asking.forget(row.id))
         self.strip.current_changed.connect(self._choose)
         self.strip.remove_asked.connect(self._remove)
         self.pictures.arrived.connect(self.strip.picture_arrived)
@@ -320,9 +350,9 @@ class InspectView(View):
         self.methods.idClicked.connect(self._on_method)
         self.grid.valueChanged.connect(self._on_grid)
         self.show_button.clicked.connect(self.ask)
-        self.cancel.clicked.connect(self.asking.cancel)
+        self.working.cancelled.connect(self.asking.cancel)
         self.asking.changed.connect(self._show)
-        self.asking.failed.connect(self.status.setText)
+        self.asking.failed.connect(self._on_failed)
         theme.theme().follow(self._show)
 
     def _remove(self, paths: Sequence[str]) -> None:
@@ -360,8 +390,6 @@ class InspectView(View):
         tell = QHBoxLayout()
         tell.setSpacing(theme.INSIDE)
         tell.addWidget(self.status, 1)
-        tell.addWidget(self.progress)
-        tell.addWidget(self.cancel)
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(2)
@@ -378,11 +406,12 @@ class InspectView(View):
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         panels.setLayout(grid)
+        self.map_area = StateArea(panels)
         column = QVBoxLayout()
         column.setSpacing(theme.INSIDE)
         column.addLayout(bar)
         column.addLayout(tell)
-        column.addWidget(panels, 1)
+        column.addWidget(self.map_area, 1)
         column.addWidget(self.strip)
         self.body.addLayout(column, 1)
 
@@ -394,7 +423,7 @@ def images_of(
     pairs: Sequence[int],
     queries: Sequence[str],
 ) -> list[Image]:
-    """Images with a caption: of the selected pairs, else the first of the snapshot, and dropped ones that are in it.
+    """Return captioned images: those of the selected pairs, else the snapshot's first, and dropped ones it contains.
 
     Pure, for a thread.
     """

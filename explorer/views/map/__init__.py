@@ -1,4 +1,4 @@
-"""Where do the models put these images and texts? Two maps, one selection."""
+"""The Map view: two maps of embedded images and texts with a shared selection."""
 
 from explorer.views.map.view import MapView
 

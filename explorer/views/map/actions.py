@@ -1,4 +1,4 @@
-"""What can be done in the Map view, as actions with keys: for shortcuts, the palette and the cheat sheet."""
+"""Actions of the Map view with shortcuts: for keys, the palette and the cheat sheet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def make_actions(
     fit: Callable[[], object],
     resize_brush: Callable[[int], object],
 ) -> list[QAction]:
-    """The actions of the Map view, added to it so that their keys work in it."""
+    """Return the actions of the Map view, added to it so that their shortcuts work there."""
     tools = toolbar.tools
     rows: list[tuple[str, str, str, Callable[[], object]]] = [
         ("Move the map", "V", "hand", lambda: tools.buttons["pan"].setChecked(True)),

@@ -1,4 +1,4 @@
-"""How the maps look: colors and their legend, contours, thumbnails, words of clusters, what is shown at all."""
+"""The maps' appearance: colors and legend, contours, thumbnails, cluster labels, visible modalities."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QWidget
 
 from explorer.theme import theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Coloring
@@ -21,6 +22,7 @@ from explorer.views.map.shared_colors import ColorRequest, SharedColors, columns
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
+from explorer.widgets.progress_row import Working
 from trainer.analysis.cluster_words import ClusterWords
 from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, MOST_RANKED, PairNumbers
@@ -33,25 +35,25 @@ MEMBERS = 300
 
 
 class StopFlag:
-    """How far a computation on a thread is; asked to stop, it stops at its next step. Holds no object of Qt."""
+    """The progress of a background computation, and a flag that stops it at its next step. Holds no Qt objects."""
 
     def __init__(self) -> None:
-        self.note = ""
+        self.share, self.note = 0.0, ""
         self.stopped = False
 
-    def __call__(self, _share: float, note: str) -> None:
-        """Takes news from the thread.
+    def __call__(self, share: float, note: str) -> None:
+        """Receive progress from the thread.
 
         Raises:
             InterruptedError: It is to stop.
         """
         if self.stopped:
             raise InterruptedError("cancelled")
-        self.note = note
+        self.share, self.note = share, note
 
 
 class Looks(QObject):
-    """The looks of both maps.
+    """The appearance of both maps.
 
     Signals:
         numbers_changed: It is known now how a run sees its pairs.
@@ -66,9 +68,11 @@ class Looks(QObject):
         details: MapDetails,
         selecting: Selecting,
         context: Context,
-        parent: QObject,
+        parent: QWidget,
     ) -> None:
         super().__init__(parent)
+        self._working = Working("map-coloring", parent)
+        self._working.cancelled.connect(self._cancel)
         self._panels, self._toolbar, self._details = panels, toolbar, details
         self._selecting, self._context = selecting, context
         self._by = context.settings.value("map/color", CLASS)
@@ -82,7 +86,6 @@ class Looks(QObject):
         toolbar.color_changed.connect(self._choose)
         toolbar.tools.shown_changed.connect(self._switch)
         details.isolated.connect(self._isolate)
-        details.cancel_asked.connect(self._cancel)
         selecting.marked.connect(self.show_legend)
         theme().follow(self.recolor)
         for index, panel in enumerate(panels):
@@ -91,7 +94,7 @@ class Looks(QObject):
     # Colors ----------------------------------------------------------------------------------------------------
 
     def show_side(self, index: int, side: MapSide, projection: str, then: Callable[[], None]) -> None:
-        """Shows a snapshot in one map, colored as chosen, and does `then`; the colors of very many come first."""
+        """Show a snapshot in one map with the selected colors, then call `then`; colors of many points come first."""
         sides = {p.index: p.side for p in self._panels if p.side is not None} | {index: side}
         numbers = {p.index: p.numbers for p in self._panels if p.index != index}
         order = sorted(sides)
@@ -115,7 +118,7 @@ class Looks(QObject):
             self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
 
     def show_sketch(self, index: int, sketch: Sketch, then: Callable[[], None]) -> None:
-        """Shows a part of a snapshot, colored as chosen, until the whole comes; then does `then`."""
+        """Show part of a snapshot with the selected colors until all of it arrives, then call `then`."""
         asked = ColorRequest(self._by, (sketch.side,), (None,), dark=theme().dark)
 
         def enter(made: list[Coloring]) -> None:
@@ -126,7 +129,7 @@ class Looks(QObject):
         self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
 
     def recolor(self) -> None:
-        """Colors the points by what is chosen, and says what the colors mean."""
+        """Color the points by the selected column and update the legend."""
         if self._toolbar.color_by in COMPUTED:
             for index, panel in enumerate(self._panels):
                 if panel.side is not None and panel.numbers is None and index not in self._watches:
@@ -157,14 +160,14 @@ class Looks(QObject):
         return ColorRequest(self._toolbar.color_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
 
     def show_legend(self) -> None:
-        """Says what the colors mean, how many pairs have each, and how many of them are selected."""
+        """Update the legend: each color's meaning, its number of pairs, and how many are selected."""
         sides, colors = self._selecting.sides, self._colorings()
         if self._selecting.linked and not any(one.own_scale for one in colors) and _equal(colors):
             sides, colors = sides[:1], colors[:1]
         self._details.show_colors(colors, sides, self._selecting.rows, owner=self._selecting.owner)
 
     def show_points(self) -> None:
-        """Leaves away images or texts, if that is chosen."""
+        """Hide images or texts if that is selected."""
         kept = [self._toolbar.tools.is_shown(name) for name in ("images", "texts")]
         for panel in self._shown_panels:
             side = panel.side
@@ -177,7 +180,7 @@ class Looks(QObject):
         return [panel for panel in self._panels if panel.side is not None]
 
     def _colorings(self) -> list[Coloring]:
-        """The colors that the maps have; those that were chosen may still be on their way."""
+        """Return the maps' current colors; newly selected ones may still be pending."""
         shown = self._shown_panels
         sides = [panel.side for panel in shown if panel.side is not None]
         known = self._colors.last(sides)
@@ -217,7 +220,7 @@ class Looks(QObject):
         self._poll.start()
 
     def _compare(self, sides: Sequence[MapSide]) -> None:
-        """What changed from A to B, pair by pair: for the colors, on a thread, with a way to cancel it."""
+        """Compute the changes from A to B pair by pair on a cancellable thread, for coloring."""
         if len(sides) != 2:
             return
         both = (sides[0], sides[1])
@@ -273,15 +276,18 @@ class Looks(QObject):
         self._tell_work()
 
     def _cancel(self) -> None:
-        """Gives up the ranks that are being computed, and colors by modality."""
+        """Cancel the rank computation and color by modality."""
         self._cancel_large()
         self._stop(BETWEEN)
         self._toolbar.offer_colors(columns_of(self._selecting.sides), MODALITY)
         self._choose()
 
     def _tell_work(self) -> None:
-        large = [w.note for i, w in self._watches.items() if self._is_long(i)]
-        self._details.tell_work((large[0] or "Reading the embeddings").capitalize() if large else "")
+        large = [watch for index, watch in self._watches.items() if self._is_long(index)]
+        if large:
+            self._working.tell(large[0].share, (large[0].note or "Reading the embeddings").capitalize())
+        else:
+            self._working.end()
         if not self._watches:
             self._poll.stop()
 
@@ -313,7 +319,7 @@ class Looks(QObject):
             panel.contours.set_shown(self._toolbar.tools.is_shown("contours"))
 
     def show_words(self) -> None:
-        """Shows the words of clusters over each map, as soon as they are known, or takes them away."""
+        """Show cluster labels over each map once they are available, or hide them."""
         for index, panel in enumerate(self._panels):
             side = panel.side
             if side is None or not self._toolbar.tools.is_shown("labels"):
@@ -331,7 +337,7 @@ class Looks(QObject):
             self._place_words(index)
 
     def _place_words(self, index: int) -> None:
-        """Puts each cluster's words over the middle of its points, wherever the points are now."""
+        """Place each cluster's label at the center of its points."""
         known, panel = self._clusters.get(index), self._panels[index]
         xy = panel.map.layer.grid.xy
         if known is None or known[0] is not panel.side or not self._toolbar.tools.is_shown("labels"):
@@ -343,7 +349,7 @@ class Looks(QObject):
 
 
 def grouped(side: MapSide) -> tuple[ClusterWords, list[Int[np.ndarray, " m"]]]:
-    """Clusters and their words, and some pairs of each, drawn at random, to stand for it on a map."""
+    """Return clusters with their words, and a random sample of pairs of each for placing it on a map."""
     clusters = read_words(side)
     rng = np.random.default_rng(0)
     members = []
@@ -356,7 +362,7 @@ def grouped(side: MapSide) -> tuple[ClusterWords, list[Int[np.ndarray, " m"]]]:
 def labels_of(
     clusters: ClusterWords, members: Sequence[Int[np.ndarray, " m"]], xy: Float[np.ndarray, "n 2"]
 ) -> list[Label]:
-    """Each cluster's words over that one of its points that is nearest to the others, the largest cluster first."""
+    """Return labels placed at each cluster's most central point, largest cluster first."""
     labels = []
     for words, rows in zip(clusters.words, members, strict=True):
         places = np.asarray(xy[rows], np.float64)
@@ -371,7 +377,7 @@ def labels_of(
 
 
 def _equal(colors: Sequence[Coloring]) -> bool:
-    """Whether the same pairs have the same colors in all maps, so that one count is true of each."""
+    """Return whether the same pairs have the same colors in all maps, so that one count applies to all."""
     first = colors[0] if colors else None
     return first is not None and all(
         one.index is first.index or np.array_equal(one.index, first.index) for one in colors

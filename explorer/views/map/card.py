@@ -1,4 +1,4 @@
-"""What is known about the pair under the pointer."""
+"""Information about the pair under the pointer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADS = ("cosine", "rank of its caption")
 
 
 class PairCard(HoverCard):
-    """A hover card of one pair: thumbnail, caption, class, and how each run sees it."""
+    """A hover card of one pair: thumbnail, caption, class, and each run's numbers."""
 
     def __init__(self, pictures: Pictures, parent: QWidget) -> None:
         super().__init__(parent)
@@ -26,17 +26,17 @@ class PairCard(HoverCard):
         self._row = 0
 
     def show_pair(self, side: MapSide, row: int, panels: Sequence[MapPanel]) -> None:
-        """Tells about pair `row` of `side`, as the runs of `panels` see it."""
+        """Show pair `row` of `side` with the numbers of the runs in `panels`."""
         self._side, self._row = side, row
         self.fill(panels)
 
     def end(self) -> None:
-        """The pair is not pointed at any more."""
+        """Hide the card, because no pair is under the pointer."""
         self._side = None
         self.hide()
 
     def fill(self, panels: Sequence[MapPanel]) -> None:
-        """Shows what has been computed or decoded since."""
+        """Show what has been computed or decoded since."""
         if self._side is None:
             return
         items, row = self._side.items, self._row
@@ -48,7 +48,7 @@ class PairCard(HoverCard):
 
 
 def written(numbers: PairNumbers | None, row: int) -> tuple[str, ...]:
-    """Cosine and rank of a pair, for people; dots while they are being computed."""
+    """Format cosine and rank of a pair; dots while they are being computed."""
     if numbers is None or row >= len(numbers.rank):
         return ("…", "…")
     return (f"{numbers.cosine[row]:.3f}", f"{numbers.rank[row]:,} of {numbers.among:,}")

@@ -1,4 +1,4 @@
-"""What the colors of the points are: palettes for what `trainer.charts.pair_colors` tells apart."""
+"""Point colors: palettes for the categories of `trainer.charts.pair_colors`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHADES: Final = 256
 
 @dataclass(frozen=True)
 class Coloring:
-    """Color of every point.
+    """The color of every point.
 
     Attributes:
         by: `modality`, `label`, what is computed, or a column.
@@ -59,14 +59,14 @@ class Coloring:
 
 
 def choices(items: Items) -> list[str]:
-    """What these items can be colored by, modality and class first; what is computed is not among them."""
+    """Return the stored columns by which these items can be colored, modality and class first."""
     columns = [name for name, values in items.metadata.items() if is_scale(values) or is_class(values, MOST_CLASSES)]
     columns = [name for name in columns if name not in COMPUTED]
     return [MODALITY, *([CLASS] if is_class(items.label, MOST_CLASSES) else []), *columns]
 
 
 def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]]) -> list[Coloring]:
-    """The colors of each map's points; every color means the same in all of them, whatever data they show.
+    """Return the colors of each map's points; a color has the same meaning in all maps, whatever their data.
 
     An image and its text have one color unless modality is asked. Items without such a column are `none`.
 
@@ -94,6 +94,11 @@ def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]]) -> list[Colo
     return made
 
 
+def classes_of(colors: Coloring) -> Int[np.ndarray, " m"] | None:
+    """Return the class of each point; None where colors mean modality, a number or a scale."""
+    return None if colors.by == MODALITY or not colors.names or colors.scale is not None else colors.index
+
+
 def _palette(pairs: PairColors) -> UInt8[np.ndarray, "k 3"]:
     if pairs.numbers is not None and pairs.better:
         ends = (run_color(0), color("unselected").name(), run_color(1))
@@ -114,7 +119,7 @@ def _palette(pairs: PairColors) -> UInt8[np.ndarray, "k 3"]:
 
 
 def _index(pairs: PairColors, unknown: int) -> Int[np.ndarray, " n"]:
-    """Row of the palette of every pair."""
+    """Return the palette row of every pair."""
     if pairs.place is not None:
         return np.where(pairs.place < 0, unknown, pairs.place).astype(np.int32)
     low, high = pairs.ends or (0.0, 0.0)

@@ -1,4 +1,4 @@
-"""A cloud of points seen from a side, paler with the distance."""
+"""A rotated 3-D point cloud, with points fading with distance."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PALEST: Final = 0.45
 
 @dataclass(frozen=True)
 class DepthView:
-    """A cloud seen from a side: places, and for each point how far back it is, 0 nearest."""
+    """A projected cloud: positions, and each point's depth level, 0 nearest."""
 
     xy: Float[np.ndarray, "m 2"]
     level: Int[np.ndarray, " m"]
 
 
 def seen_from(cloud: Float[np.ndarray, "m 3"], azimuth: float, elevation: float) -> DepthView:
-    """The cloud from a side, its depth in equal steps from the nearest point to the farthest."""
+    """Project the cloud from a direction, with depth in equal levels from nearest to farthest."""
     xy, near = turned(cloud, azimuth, elevation)
     low, high = (float(near.min()), float(near.max())) if len(near) else (0.0, 1.0)
     share = (high - near) / max(high - low, 1e-12)
@@ -38,7 +38,7 @@ def seen_from(cloud: Float[np.ndarray, "m 3"], azimuth: float, elevation: float)
 
 
 def sample_of(points: int, seed: int = 0) -> Int[np.ndarray, " k"]:
-    """Which points stand for a cloud of very many while it is turned, ascending; all of a small one."""
+    """Return the sample of points drawn while a large cloud is rotated, ascending; all of a small one."""
     if points <= TURNED_WHOLE:
         return np.arange(points)
     return np.sort(np.random.default_rng(seed).choice(points, MOST_TURNING, replace=False, shuffle=False))
@@ -47,7 +47,7 @@ def sample_of(points: int, seed: int = 0) -> Int[np.ndarray, " k"]:
 def shaded(
     index: Int[np.ndarray, " m"], palette: UInt8[np.ndarray, "k 3"], level: Int[np.ndarray, " m"]
 ) -> tuple[Int[np.ndarray, " m"], UInt8[np.ndarray, "j 3"]]:
-    """Colors for every step of depth, the farther the more like the ground, and which one each point has."""
+    """Return colors for every depth level, fading into the background, and each point's color index."""
     ground = np.array(color("surface").getRgb()[:3], np.float32)
     share = np.linspace(0, PALEST, LEVELS, dtype=np.float32)[None, :, None]
     mixed = palette[:, None, :] * (1 - share) + ground * share

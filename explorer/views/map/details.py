@@ -1,4 +1,4 @@
-"""Beside the maps: what the colors mean, and which pairs are selected."""
+"""Next to the maps: the color legend and the selected pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVB
 from explorer import theme
 from explorer.models.pair_table import Numbers
 from explorer.models.thumbnails import Pictures
-from explorer.views.map.coloring import MODALITY, SHADES, Coloring, words
+from explorer.views.map.coloring import MODALITY, SHADES, Coloring, classes_of, words
 from explorer.views.map.load import MapSide
 from explorer.views.selected import SelectedPanel
 from explorer.views.view import Context
@@ -30,12 +30,10 @@ class MapDetails(QWidget):
     Signals:
         isolated: Numbers of the isolated classes; empty for none.
         remove_asked: The images that were placed among the points are not wanted any more.
-        cancel_asked: What is being computed for the colors is not wanted any more.
     """
 
     isolated = Signal(list)
     remove_asked = Signal()
-    cancel_asked = Signal()
 
     def __init__(self, context: Context, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,11 +45,6 @@ class MapDetails(QWidget):
         self.legend.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.note = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         theme.set_role(self.note, "small")
-        self.work = QLabel(textFormat=Qt.TextFormat.PlainText)
-        theme.set_role(self.work, "small")
-        self.cancel = QPushButton("Cancel", objectName="map-cancel-colors", accessibleName="Cancel the computation")
-        theme.set_role(self.cancel, "quiet")
-        self.cancel.clicked.connect(self.cancel_asked)
         self.placed = QLabel(textFormat=Qt.TextFormat.PlainText)
         theme.set_role(self.placed, "small")
         self.remove = QPushButton("Remove", objectName="map-remove", accessibleName="Remove the placed images")
@@ -59,7 +52,6 @@ class MapDetails(QWidget):
         self.remove.clicked.connect(self.remove_asked)
         self.selected = SelectedPanel(context, pictures)
         self._lay_out()
-        self.tell_work("")
         self.tell_placed(0)
         self.legend.isolated.connect(self.isolated)
         self.show_pairs(None, np.empty(0, np.int64))
@@ -72,7 +64,7 @@ class MapDetails(QWidget):
         *,
         owner: MapSide | None,
     ) -> None:
-        """Explains the colors, with the selected and the total number of pairs of each.
+        """Show the legend, with the selected and total number of pairs per color.
 
         Args:
             colors: Of each side; they share their palette.
@@ -102,26 +94,20 @@ class MapDetails(QWidget):
         self.legend.setMaximumHeight(self.legend.sizeHint().height())
 
     def isolated_names(self) -> list[str]:
-        """Classes of the legend that are isolated; modality's are not, nor is there anything on a scale."""
+        """Return the isolated classes of the legend; never for modality or a continuous scale."""
         if self._by == MODALITY:
             return []
         names = [entry.name for entry in self.legend.entries()]
         return [names[i] for i in self.legend.chosen() if i < len(names)]
 
-    def tell_work(self, words: str) -> None:
-        """Says what is being computed for the colors, with a way to cancel it; empty when nothing is."""
-        self.work.setText(words)
-        self.work.setVisible(bool(words))
-        self.cancel.setVisible(bool(words))
-
     def tell_placed(self, count: int) -> None:
-        """Says how many images from outside are among the points."""
+        """Show how many external images are among the points."""
         self.placed.setText(f"{count:,} image{'' if count == 1 else 's'} from outside placed")
         for widget in (self.placed, self.remove):
             widget.setVisible(count > 0)
 
     def tell_growth(self, words: str) -> None:
-        """Says what growing the selection did."""
+        """Show the result of growing the selection."""
         self.selected.tell(words)
 
     def _tell_note(self, colors: Sequence[Coloring]) -> None:
@@ -140,7 +126,7 @@ class MapDetails(QWidget):
         of: str = "",
         numbers: Sequence[tuple[str, PairNumbers]] = (),
     ) -> None:
-        """Lists the selected pairs.
+        """List the selected pairs.
 
         Args:
             side: Whose pairs they are; None: there are none.
@@ -166,10 +152,6 @@ class MapDetails(QWidget):
         column.addWidget(self.scale)
         column.addWidget(self.scale_b)
         column.addWidget(self.note)
-        working = QHBoxLayout()
-        working.addWidget(self.work, 1)
-        working.addWidget(self.cancel)
-        column.addLayout(working)
         outside = QHBoxLayout()
         outside.addWidget(self.placed, 1)
         outside.addWidget(self.remove)
@@ -181,7 +163,7 @@ class MapDetails(QWidget):
 def legend_entries(
     colors: Sequence[Coloring], sides: Sequence[MapSide], rows: Int[np.ndarray, " k"], *, owner: MapSide | None
 ) -> list[ClassEntry]:
-    """One line for every class: how many of its pairs are selected, and how many there are on each side.
+    """Return one entry per class: how many of its pairs are selected, and how many each side has.
 
     Under `modality` it is images and texts that are counted. Without a selection there are totals only.
     """
@@ -195,13 +177,14 @@ def legend_entries(
             tuple(total[i] for total in totals),
             chosen[i] if chosen is not None and len(rows) else None,
             diamond=first.by == MODALITY and i == 1,
+            glyph=i if classes_of(first) is not None else None,
         )
         for i, name in enumerate(first.names)
     ]
 
 
 def _counts(colors: Coloring, side: MapSide, rows: Int[np.ndarray, " k"] | slice) -> list[int]:
-    """How many of the pairs `rows` are of each class."""
+    """Return how many of the pairs `rows` are in each class."""
     if colors.by == MODALITY:
         if isinstance(rows, slice):
             return [side.images, side.texts]

@@ -1,4 +1,4 @@
-"""Images from outside, placed among the points of both maps: embedded by each run, laid into each layout."""
+"""External images placed among the points of both maps: embedded by each run, added to each layout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlacedLayout:
-    """How the points of one map stand.
+    """The placement of one map's points.
 
     Attributes:
         side: What is shown.
@@ -44,7 +44,7 @@ class PlacedLayout:
 
 
 class Newcomers(QObject):
-    """Keeps the images and asks the two processes for their places, whenever a map is another.
+    """Keeps the external images and requests their positions whenever a map changes.
 
     Signals:
         changed: Other images are placed, or in other places.
@@ -68,14 +68,14 @@ class Newcomers(QObject):
         self.paths: tuple[str, ...] = ()
 
     def take(self, paths: Sequence[Path | str]) -> None:
-        """Places these images, instead of those before."""
+        """Place these images, replacing earlier ones."""
         self.paths = tuple(dict.fromkeys(str(path) for path in paths))
         for index in range(len(self._panels)):
             self._place(index)
         self.changed.emit()
 
     def clear(self) -> None:
-        """Takes all images off the maps."""
+        """Remove all external images from the maps."""
         self.cancel()
         self.paths = ()
         for panel in self._panels:
@@ -83,7 +83,7 @@ class Newcomers(QObject):
         self.changed.emit()
 
     def cancel(self) -> None:
-        """Gives up what is under way."""
+        """Cancel pending requests."""
         waiting, self._open = list(self._open.values()), {}
         for number, _index in waiting:
             self._asker.cancel(number)
@@ -91,7 +91,7 @@ class Newcomers(QObject):
             self.finished.emit()
 
     def lay(self, index: int, layout: PlacedLayout | None) -> None:
-        """The points of one map stand so now (None: in space, or nowhere)."""
+        """Set the current layout of one map's points (None: in 3-D, or not placed)."""
         if layout is None:
             self._layouts.pop(index, None)
         else:
@@ -100,12 +100,12 @@ class Newcomers(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether a place is still to come."""
+        """Whether a position is still pending."""
         return bool(self._open)
 
     @property
     def placed(self) -> int:
-        """How many images are on a map."""
+        """The number of images placed on a map."""
         return max((len(panel.pins.pins) for panel in self._panels), default=0)
 
     # -- asking ------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Newcomers(QObject):
 
 
 def carried(layout: str, places: Float[np.ndarray, "q 2"], shown: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "q 2"]:
-    """Places of a layout's file where its points are shown: maps of the same method may be turned differently."""
+    """Map positions of a stored layout to the displayed one; maps of the same method may be rotated differently."""
     known = load_npy(layout)
     if known.shape != shown.shape or np.array_equal(known, shown):
         return places

@@ -1,4 +1,4 @@
-"""What the map shows of one run, read from its snapshot: pure functions for the background threads."""
+"""Read a run's snapshot for the map: pure functions for background threads."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
-from trainer.charts.changes import changes
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import MetadataColumn, column
+from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, changed_columns, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, SplitKey, Workspace, of_split
@@ -33,7 +33,7 @@ from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 @dataclass(frozen=True)
 class MapSide:
-    """One map: the points of one snapshot, the images' first, then the texts'.
+    """One map: the points of one snapshot, first the images, then the texts.
 
     Attributes:
         run: Id of the run.
@@ -69,7 +69,7 @@ class MapSide:
 
     @property
     def pca_words(self) -> str:
-        """How `xy` was made."""
+        """A description of how `xy` was computed."""
         return "PCA, turned to face A" if self.turned else "PCA"
 
     @property
@@ -78,18 +78,18 @@ class MapSide:
         return max(self.images, self.texts)
 
     def pair_of(self, point: int) -> int:
-        """The pair that a point belongs to."""
+        """Return the pair of a point."""
         return point if point < self.images else point - self.images
 
     def points_of(self, pair: int) -> tuple[int, ...]:
-        """The points of a pair: its image, then its text, as far as there are such."""
+        """Return the points of a pair: its image, then its text, if they exist."""
         image = (pair,) if 0 <= pair < self.images else ()
         return (*image, self.images + pair) if 0 <= pair < self.texts else image
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """What is shown of a snapshot of very many points first.
+    """A preview of a snapshot with very many points.
 
     Attributes:
         side: Some of its pairs, as if there were no others, without paths and captions.
@@ -107,7 +107,7 @@ SKETCH_PAIRS: Final = 10_000
 
 
 def read_sketch(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> Sketch | None:
-    """Places some pairs of the run's snapshot of `data` at `step`; None where all of them are placed as fast.
+    """Place some pairs of the run's snapshot of `data` at `step`; None if placing all is as fast.
 
     They stand where they will stand among all, if that was computed before; else along their own components, which
     point nearly the same way.
@@ -125,7 +125,8 @@ def read_sketch(workspace: Workspace, run: int, step: int | None, data: SplitKey
     rows = np.unique(np.linspace(0, snapshot.n - 1, SKETCH_PAIRS).astype(np.int64))
     kept = kept_components(workspace.folder, snapshot)
     if kept is None:
-        space = components([part[rows] for part in parts])
+        # A quarter of them shows the main directions as well, in a quarter of the time.
+        space = components([part[rows] for part in parts], every=4)
     else:
         # The texts' points follow the images'.
         space = kept[np.concatenate([place * snapshot.n + rows for place in range(len(parts))])]
@@ -147,7 +148,7 @@ def _taken(column: MetadataColumn, rows: Int[np.ndarray, " k"]) -> MetadataColum
 
 
 def read_side(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> MapSide:
-    """The run's snapshot of `data` at `step`, placed by PCA; None is the first data and the last step.
+    """Read the run's snapshot of `data` at `step` with PCA positions; None means the first data and the last step.
 
     Raises:
         ChartError: The run has none such; the message names those there are.
@@ -200,7 +201,7 @@ def _side(
 
 
 def chosen_row(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> SnapshotRow:
-    """The snapshot that charts and exports of these choices are about.
+    """Return the snapshot that charts and exports use for these choices.
 
     Raises:
         ChartError: There is none.
@@ -209,12 +210,12 @@ def chosen_row(workspace: Workspace, run: int, step: int | None, data: SplitKey 
 
 
 def read_numbers(side: MapSide, progress: Progress | None = None) -> PairNumbers | None:
-    """Cosine and rank of every pair, as `pair_numbers` says; None without both modalities."""
+    """Return cosine and rank of every pair, as `pair_numbers` does; None without both modalities."""
     return pair_numbers(read_snapshot(side.row.folder, side.items), progress)
 
 
 def read_changes(workspace: Workspace, a: MapSide, b: MapSide, progress: Progress) -> dict[str, MetadataColumn]:
-    """What changed from A to B, pair by pair, as colors; see `trainer.charts.changes`.
+    """Return color columns of the changes from A to B, pair by pair; see `trainer.charts.pair_changes`.
 
     Raises:
         ChartError: They cannot be compared.
@@ -225,7 +226,7 @@ def read_changes(workspace: Workspace, a: MapSide, b: MapSide, progress: Progres
 
 
 def read_one(side: MapSide, row: int) -> PairNumbers | None:
-    """Cosine and rank of one pair, the rank among a sample of the captions: for the card of a map of many pairs."""
+    """Return cosine and rank of one pair, ranked among a sample of captions; for the card of a large map."""
     snapshot: Snapshot = read_snapshot(side.row.folder, side.items)
     if snapshot.image is None or snapshot.text is None:
         return None
@@ -241,7 +242,7 @@ def read_one(side: MapSide, row: int) -> PairNumbers | None:
 
 
 def read_words(side: MapSide, progress: Progress | None = None) -> ClusterWords:
-    """Groups of pairs that lie together in the run's embedding space, by their images if there are such."""
+    """Return clusters of pairs in the run's embedding space, by images if there are any."""
     snapshot = read_snapshot(side.row.folder, side.items)
     vectors = snapshot.image if snapshot.image is not None else snapshot.text
     return cluster_words(vectors, side.items.caption, progress=progress)  # type: ignore[arg-type]
@@ -252,7 +253,7 @@ MOST_ASKING = 1_000
 
 
 def read_neighbors(side: MapSide, rows: Int[np.ndarray, " k"], k: int) -> Int[np.ndarray, " m"]:
-    """Pairs whose image (or text, in a map of texts) is among the `k` nearest of a row's, by cosine in the run's space.
+    """Return pairs whose image (or text, in a text map) is among a row's `k` nearest by cosine.
 
     Args:
         side: The map that is looked at.
@@ -267,7 +268,7 @@ def read_neighbors(side: MapSide, rows: Int[np.ndarray, " k"], k: int) -> Int[np
 
 
 def same_items(a: MapSide, b: MapSide) -> bool:
-    """Whether row i is the same pair in both, so that hovering and selecting can be linked."""
+    """Return whether row i is the same pair in both, so that hovering and selecting can be linked."""
     return a.identity == b.identity
 
 

@@ -1,4 +1,4 @@
-"""Both maps moved and zoomed together, on wish."""
+"""Optionally pan and zoom both maps together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from explorer.views.map.panel import MapPanel
 
 
 class Locking(QObject):
-    """While on, the same part of its map, relative to all of its points, is looked at in both.
+    """Keeps both maps at the same section, relative to all of their points, while enabled.
 
     The two layouts are computed separately, so their units mean nothing to each other: a view is carried over as a
     place and a size in units of the bounds of all points.
@@ -26,7 +26,7 @@ class Locking(QObject):
             panel.map.view_changed.connect(partial(self._follow, index))
 
     def set_on(self, on: bool) -> None:
-        """Locks the maps, B to A's view first, or lets them go."""
+        """Enable or disable the lock; B first takes A's view."""
         self.on = on
         self._follow(0)
 

@@ -1,4 +1,4 @@
-"""How points are placed: PCA, UMAP, or one of the further methods, with their parameters in a small form."""
+"""Controls of the placement: PCA, UMAP or another method, with its parameters in a small form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COORDINATES: Final = "Coordinates (*.npy *.csv *.tsv *.parquet)"
 
 
 class MethodForm(QWidget):
-    """A line of buttons, and a form in a menu: at 1280 pixels the line has no room for it.
+    """A row of buttons with a form in a menu, because the row has no space for it at 1280 pixels.
 
     Signals:
         changed: `placement` is another.
@@ -70,7 +70,7 @@ class MethodForm(QWidget):
 
     @property
     def placement(self) -> PointPlacement:
-        """What is chosen."""
+        """The selected placement."""
         return PointPlacement(
             method=self._method,
             neighbors=self.neighbors.value(),
@@ -81,7 +81,7 @@ class MethodForm(QWidget):
         )
 
     def set_placement(self, placement: PointPlacement) -> None:
-        """Chooses this without telling anybody."""
+        """Select this placement without emitting `changed`."""
         boxes = (self.neighbors, self.min_dist, self.metric, self.seed)
         blocked = [QSignalBlocker(widget) for widget in (*boxes, self._group, self.pca, self.umap, self.other)]
         self.neighbors.setValue(placement.neighbors)
@@ -94,7 +94,7 @@ class MethodForm(QWidget):
         del blocked
 
     def choose(self, method: str, file: str = "") -> None:
-        """Chooses a method as the person does; `file` are the coordinates of the method `file`."""
+        """Select a method as the user would; `file` holds the coordinates for the method `file`."""
         if (method, file) == (self._method, self._file):
             self._show_fields()
             return
@@ -175,14 +175,14 @@ class MethodForm(QWidget):
 
 
 class _Count(QSpinBox):
-    """A spin box that scrolling past does not change."""
+    """A spin box that ignores the mouse wheel."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
 
 class _Share(QDoubleSpinBox):
-    """A spin box of hundredths that scrolling past does not change."""
+    """A spin box of hundredths that ignores the mouse wheel."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()

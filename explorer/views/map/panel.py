@@ -1,4 +1,4 @@
-"""One of the two maps: a title in the run's color, the points, or what to do while there are none."""
+"""One of the two maps: a title in the run's color, and the points or a message."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import numpy as np
 from jaxtyping import Bool, Int
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.views.map.coloring import Coloring
+from explorer.views.map.coloring import Coloring, classes_of
 from explorer.views.map.depth_shading import DepthView, shaded
 from explorer.views.map.load import MapSide, Sketch
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.point_map import PointMap
+from explorer.widgets.point_map.class_glyphs import ClassGlyphs
 from explorer.widgets.point_map.contours import Contours
 from explorer.widgets.point_map.labels import Labels
 from explorer.widgets.point_map.pins import Pins
 from explorer.widgets.point_map.sprites import Sprites
+from explorer.widgets.state_area import StateArea
 from trainer.charts.pair_colors import PairNumbers
 
 EMPTY_PX = 280
@@ -57,16 +58,17 @@ class MapPanel(QFrame):
         self.map = PointMap()
         self.map.setObjectName(f"map-{'ab'[index]}")
         self.map.setAccessibleName(f"Map of run {'AB'[index]}")
+        self.glyphs = ClassGlyphs(self.map.layer, self)
         self.contours = Contours(self.map.layer, self)
         self.sprites = Sprites(self.map.layer, self._picture, self._ink, self)
         self.labels = Labels(self.map.layer, self)
         self.pins = Pins(self.map.layer, pictures.get, lambda: theme.color(theme.run_color(index)), self)
-        self.empty = EmptyState(width=EMPTY_PX)
+        self.area = StateArea(self.map, width=EMPTY_PX)
         self._lay_out()
         theme.theme().changed.connect(self.update)
 
     def show_side(self, side: MapSide, colors: Coloring, projection: str) -> None:
-        """Shows a snapshot. The same items at another step move to their new places; others are set afresh."""
+        """Show a snapshot; the same items at another step move to their new positions, others replace the points."""
         before, self.side, self.numbers, self.one = self.side, side, None, None
         self.coloring, self._level = colors, None
         self.labels.show(())
@@ -81,11 +83,12 @@ class MapPanel(QFrame):
                 side.xy, diamond=diamond, color=colors.index, palette=colors.palette, instead=self._sketched
             )
             self.sprites.set_points(~diamond)
+        self.glyphs.show_classes(classes_of(colors))
         self._sketched = False
-        self._pages.setCurrentWidget(self.map)
+        self.area.ready()
 
     def show_sketch(self, sketch: Sketch, colors: Coloring) -> None:
-        """Shows some of the points until all are placed; as long, none can be pointed at or selected."""
+        """Show a preview until all points are placed; meanwhile none can be hovered or selected."""
         some = sketch.side
         self._sketched = True
         diamond = np.arange(some.images + some.texts) >= some.images
@@ -93,36 +96,37 @@ class MapPanel(QFrame):
         self.sprites.set_points(np.zeros(len(diamond), bool))
         self.title.setText(f"{some.name} · step {some.row.step:,}")
         self.note.setText(f"{len(diamond):,} of {sketch.points:,} points, the others are being placed")
-        self._pages.setCurrentWidget(self.map)
+        self.area.ready()
 
     def color(self, colors: Coloring) -> None:
-        """Colors the points, paler with their distance if they are in space."""
+        """Color the points, fading with distance in 3-D."""
         self.coloring = colors
+        self.glyphs.show_classes(classes_of(colors))
         index, palette = colors.index, colors.palette
         if self._level is not None and len(self._level) == len(index):
             index, palette = shaded(index, palette, self._level)
         self.map.set_colors(index, palette)
 
     def shade(self, level: Int[np.ndarray, " m"] | None) -> None:
-        """Points are so many steps back in space; None: they are in the plane."""
+        """Set each point's depth level in 3-D; None means 2-D."""
         if self._level is not level:
             self._level = level
             if self.coloring is not None and self.side is not None:
                 self.color(self.coloring)
 
     def preview(self, seen: DepthView, of: Int[np.ndarray, " k"]) -> None:
-        """Draws some points as they are seen from a side, until they are all drawn again."""
+        """Draw a sample of points from a direction until all are drawn again."""
         if self.coloring is not None:
             palette, index = self.coloring.palette, self.coloring.index[of]
             self.map.layer.preview(seen.xy, of, *shaded(index, palette, seen.level))
 
     def select(self, mask: Bool[np.ndarray, " m"] | None) -> None:
-        """Lifts these points above the others; None: nothing is selected."""
+        """Raise these points above the others; None means no selection."""
         self.map.set_selected(mask)
         self.sprites.set_first(mask)
 
     def tell_projection(self, words: str) -> None:
-        """Says above the points what they are and how they were placed."""
+        """Show above the points what they are and how they were placed."""
         self._projection = words
         if self.side is None:
             return
@@ -134,25 +138,18 @@ class MapPanel(QFrame):
         self.note.setText(" · ".join(part for part in parts if part))
 
     def tell_progress(self, words: str) -> None:
-        """Says how far another projection of these points is; empty when none is under way."""
+        """Show the progress of another projection; nothing if empty."""
         self._progress = words
         self.tell_projection(self._projection)
 
-    def show_nothing(self, icon: str, title: str, text: str, *, name: str = "") -> None:
-        """Shows why there are no points, and what to do."""
+    def clear(self, name: str = "") -> None:
+        """Remove the points; `area` then shows the reason."""
         self.side = self.numbers = self.one = None
         self._sketched = False
         self.labels.show(())
         self.pins.show(())
         self.title.setText(name)
         self.note.setText("")
-        self.empty.tell(icon, title, text)
-        self._pages.setCurrentWidget(self.empty)
-
-    @property
-    def pages(self) -> QStackedLayout:
-        """The points, or what is shown in their place."""
-        return self._pages
 
     def _picture(self, point: int) -> QPixmap | None:
         side = self.side
@@ -185,12 +182,8 @@ class MapPanel(QFrame):
         words.addWidget(self.note)
         head.addWidget(Badge("AB"[self.index], self.index))
         head.addLayout(words, 1)
-        self._pages = QStackedLayout()
-        self._pages.addWidget(self.map)
-        self._pages.addWidget(self.empty)
-        self._pages.setCurrentWidget(self.empty)
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 1, 1, theme.SPACE)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addLayout(self._pages, 1)
+        column.addWidget(self.area, 1)

@@ -1,4 +1,4 @@
-"""Projections of the shown snapshots, asked of the projection process: progress, cancel, one answer a map."""
+"""Request projections of the snapshots from the projection process: progress, cancel, one result per map."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Waiting:
 
 
 class Projecting(QObject):
-    """Asks for projections and hands out the places of the points.
+    """Requests projections and delivers the point positions.
 
     Signals:
         placed: Which map (0 is A), its side, the projection, the points (m x 2), and how they were placed in words.
@@ -57,11 +57,11 @@ class Projecting(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is still to come."""
+        """Whether a result is pending."""
         return bool(self._open)
 
     def ask(self, index: int, side: MapSide, projection: PointPlacement, onto: MapSide | None = None) -> None:
-        """Asks for the points of one map; a question for the same map that is still open is given up.
+        """Request the projection of one map, canceling a pending one of the same map.
 
         Args:
             index: Which map.
@@ -97,7 +97,7 @@ class Projecting(QObject):
         self._tell()
 
     def cancel(self) -> None:
-        """Gives up everything that is under way."""
+        """Cancel all pending requests."""
         waiting = list(self._open.values())
         self._open.clear()
         for one in waiting:
@@ -146,7 +146,7 @@ class Projecting(QObject):
 def read_facing(
     workspace: Workspace, run: int, step: int | None, data: SplitKey | None, other: int | None, other_step: int | None
 ) -> MapSide:
-    """As `read_side`, its PCA turned to face that of the run `other`, where they show the same pairs.
+    """Read a side like `read_side`, with its PCA aligned to that of run `other` if they show the same pairs.
 
     Raises:
         ChartError: The run has no such snapshot.
@@ -161,7 +161,7 @@ def read_facing(
 
 
 def facing(side: MapSide, first: MapSide) -> MapSide:
-    """The side with its points turned, mirrored and moved to come nearest to those of `first`, pair by pair."""
+    """Return the side with points aligned pair by pair to `first` by rotation, reflection and translation."""
     if (side.images, side.texts, side.identity) != (first.images, first.texts, first.identity):
         return side
     return replace(side, xy=procrustes(side.xy, first.xy).apply(side.xy).astype(np.float32), turned=True)

@@ -1,4 +1,4 @@
-"""The maps in space: three principal components, turned by dragging, drawn by the same rasterizer."""
+"""3-D maps: three principal components, rotated by dragging, drawn by the same rasterizer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REST_MS: Final = 180
 
 @dataclass(frozen=True)
 class Cloud:
-    """A side's points in space.
+    """The points of a side in 3-D.
 
     Attributes:
         side: Whose.
@@ -42,12 +42,12 @@ class Cloud:
 
     @property
     def is_large(self) -> bool:
-        """Whether not every picture has all points."""
+        """Whether only a sample is drawn while rotating."""
         return len(self.of) < len(self.points)
 
 
 class Turning(QObject):
-    """Keeps the clouds, turns them, and hands their picture to the maps.
+    """Keeps the clouds, rotates them, and passes their projections to the maps.
 
     Signals:
         changed: The maps are in space now, or no longer.
@@ -75,7 +75,7 @@ class Turning(QObject):
             panel.map.turned.connect(partial(self._turn, index))
 
     def set_on(self, on: bool) -> None:
-        """Puts the maps into space; the view puts them back into the plane."""
+        """Switch the maps to 3-D; the view switches them back to 2-D."""
         self.on = on
         for panel in self._panels:
             panel.map.box.in_space = on
@@ -86,7 +86,7 @@ class Turning(QObject):
         self.changed.emit()
 
     def show(self) -> None:
-        """Shows every map in space that is not yet."""
+        """Switch all maps to 3-D that are not yet."""
         for index, panel in enumerate(self._panels):
             if not self.on or panel.side is None:
                 continue
@@ -104,12 +104,12 @@ class Turning(QObject):
             )
 
     def words(self, index: int) -> str:
-        """As it is written above a map."""
+        """Return the caption above a map."""
         azimuth, elevation = self.sides[index]
         return f"3-D PCA seen from {azimuth:.0f}°, {elevation:.0f}°"
 
     def turn_to(self, index: int, azimuth: float, elevation: float) -> None:
-        """Shows a map, or both if they are locked, from this side."""
+        """Show a map, or both if locked, from this direction."""
         azimuth = (azimuth + 180) % 360 - 180
         for one in range(len(self._panels)) if self.locked else [index]:
             self.sides[one] = (azimuth, float(np.clip(elevation, -90, 90)))
@@ -133,7 +133,7 @@ class Turning(QObject):
             self._place(index, fit=True)
 
     def _place(self, index: int, *, fit: bool) -> None:
-        """Projects on a thread; a side that is asked for meanwhile is projected next, the newest only."""
+        """Project on a thread; of the requests that arrive meanwhile, only the newest follows."""
         if not self.on or index not in self._clouds:
             return
         if fit:
@@ -155,14 +155,14 @@ class Turning(QObject):
         )
 
     def _preview(self, index: int) -> None:
-        """Shows some of the points from the present side: few enough to be seen from it at once."""
+        """Show a sample of the points from the current direction, small enough to draw immediately."""
         cloud, panel = self._clouds[index], self._panels[index]
         if self.on and panel.side is cloud.side:
             panel.preview(seen_from(cloud.few, *self.sides[index]), cloud.of)
             panel.tell_projection(self.words(index))
 
     def _settle(self) -> None:
-        """The cloud is no longer turned: all its points are shown."""
+        """Draw all points, because the rotation has ended."""
         for index, cloud in self._clouds.items():
             if cloud.is_large:
                 self._place(index, fit=False)
@@ -186,6 +186,6 @@ class Turning(QObject):
 
 
 def cloud_of(side: MapSide) -> Cloud:
-    """The cloud of a side, and which of its points are drawn while it is turned."""
+    """Return the cloud of a side, with the sample of points drawn while rotating."""
     of = sample_of(len(side.space))
     return Cloud(side, side.space, of, side.space[of] if len(of) < len(side.space) else side.space)

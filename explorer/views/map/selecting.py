@@ -1,4 +1,4 @@
-"""Selecting and pointing in two maps: what is done in one is done in the other, if they show the same pairs."""
+"""Selecting and hovering in two maps, linked if both show the same pairs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEIGHBORS = 10
 
 
 class Selecting(QObject):
-    """Turns outlines and clicks in the maps into the shared selection, and marks it in both.
+    """Converts lassos and clicks in the maps to the shared selection, and shows it in both.
 
     Signals:
         marked: The selection, or what it is of, is another.
@@ -54,18 +54,18 @@ class Selecting(QObject):
 
     @property
     def sides(self) -> list[MapSide]:
-        """What is shown, A first."""
+        """The sides shown, A first."""
         return [panel.side for panel in self._panels if panel.side is not None]
 
     @property
     def linked(self) -> bool:
-        """Whether both maps show the same pairs, so that hovering and selecting reach both."""
+        """Whether both maps show the same pairs, so that hovering and selecting are linked."""
         sides = self.sides
         return len(sides) == 2 and same_items(*sides)
 
     @property
     def owner(self) -> MapSide | None:
-        """The side whose pairs are selected: the first one, or of two that are not linked the one last selected in."""
+        """The side with the selected pairs: the first, or if unlinked, the one last selected in."""
         sides = self.sides
         if len(sides) == 2 and not self.linked:
             return sides[self._selected_in]
@@ -78,29 +78,29 @@ class Selecting(QObject):
         return below(rows, owner.n) if owner else rows[:0]
 
     def letter(self, side: MapSide | None) -> str:
-        """`A` or `B` of a side whose pairs are not the other's too; empty if they are."""
+        """Return `A` or `B` for a side with its own pairs; empty if both share them."""
         return "" if self.linked else next(("AB"[p.index] for p in self._panels if p.side is side), "")
 
     def panels_of(self, index: int) -> list[MapPanel]:
-        """The maps that a pair of map `index` is marked in: both, unless they show other items."""
+        """Return the maps that mark a pair of map `index`: both, unless they show different items."""
         return [p for p in self._panels if p.side is not None and (self.linked or p.index == index)]
 
     # Selecting --------------------------------------------------------------------------------------------------
 
     def select_all(self) -> None:
-        """Selects every pair."""
+        """Select every pair."""
         if (owner := self.owner) is not None:
             self._selection.pairs = range(owner.n)
 
     def invert(self) -> None:
-        """Selects what is not selected."""
+        """Invert the selection."""
         if (owner := self.owner) is not None:
             left = np.ones(owner.n, bool)
             left[self.rows] = False
             self._select(np.flatnonzero(left))
 
     def grow(self) -> None:
-        """Adds to the selection the nearest neighbors of each pair, in the embeddings of the map with the focus."""
+        """Add each selected pair's nearest neighbors, in the embeddings of the focused map."""
         rows, owner = self.rows, self.owner
         if owner is None or not len(rows):
             self.told.emit("Select pairs first: their nearest neighbors are then added.")
@@ -137,7 +137,7 @@ class Selecting(QObject):
             panel.map.tool = tool
 
     def _before(self, index: int) -> Int[np.ndarray, " k"]:
-        """The pairs to add to when map `index` is selected in: none if those selected are the other map's."""
+        """Return the pairs to extend when selecting in map `index`; none if the selection belongs to the other map."""
         other = index != self._selected_in
         self._selected_in = index
         return self._selection.pairs[:0] if other and not self.linked else self._selection.pairs
@@ -179,7 +179,7 @@ class Selecting(QObject):
             self.mark()
 
     def mark(self) -> None:
-        """Shows the selection in both maps."""
+        """Show the selection in both maps."""
         self._marked += 1
         rows = self.rows
         pairs = np.zeros(max((side.n for side in self.sides), default=0), bool)
@@ -206,7 +206,7 @@ class Selecting(QObject):
 
 
 def below(rows: Int[np.ndarray, " k"], n: int) -> Int[np.ndarray, " j"]:
-    """Those of ascending rows that are less than `n`; no copy."""
+    """Return the ascending rows that are less than `n`, without a copy."""
     return rows[: int(np.searchsorted(rows, n))]
 
 
@@ -215,7 +215,7 @@ MOST_WRITTEN: Final = 2_000
 
 
 def written_rows(rows: Int[np.ndarray, " k"], folder: Path) -> str:
-    """Ascending rows as `0-59,70`; the name of a file with them, written into `folder`, where that would be long."""
+    """Format ascending rows as `0-59,70`; if long, write them to a file in `folder` and return its name."""
     starts = np.concatenate([[0], np.flatnonzero(np.diff(rows) > 1) + 1])
     ends = np.concatenate([starts[1:] - 1, [len(rows) - 1]])
     if len(starts) <= MOST_WRITTEN // 4:

@@ -1,4 +1,4 @@
-"""The colors of both maps together, kept until what is shown, the choice or the theme are others."""
+"""Colors of both maps together, cached until the data, the choice or the theme changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_ONCE: Final = 100_000
 
 @dataclass(frozen=True)
 class ColorRequest:
-    """What colors are wanted.
+    """A request for colors.
 
     Attributes:
         by: What is chosen; a side that has no such column is colored by modality with the others.
@@ -36,11 +36,11 @@ class ColorRequest:
 
     @property
     def few(self) -> bool:
-        """Whether finding them takes no time."""
+        """Whether computing them is immediate."""
         return sum(side.images + side.texts for side in self.sides) <= AT_ONCE
 
     def same(self, other: ColorRequest | None) -> bool:
-        """Whether the same colors are wanted."""
+        """Return whether the same colors are requested."""
         if other is None or (self.by, self.dark) != (other.by, other.dark) or len(self.sides) != len(other.sides):
             return False
         used = self.by in COMPUTED
@@ -51,7 +51,7 @@ class ColorRequest:
 
 
 def found(asked: ColorRequest) -> list[Coloring]:
-    """The colors of each side, meaning the same in all."""
+    """Return the colors of each side, with the same meaning in all."""
     more = asked.more or ({},) * len(asked.sides)
     there = columns_of(asked.sides) + [name for columns in more for name in columns]
     by = asked.by if asked.by in there else MODALITY
@@ -63,34 +63,34 @@ def found(asked: ColorRequest) -> list[Coloring]:
 
 
 class SharedColors:
-    """One coloring for all maps that are shown, so that one legend is true of each; kept until another is wanted."""
+    """One cached coloring for all maps shown, so that one legend fits all."""
 
     def __init__(self) -> None:
         self._asked: ColorRequest | None = None
         self._made: list[Coloring] = []
 
     def known(self, asked: ColorRequest) -> bool:
-        """Whether `of` answers at once."""
+        """Return whether `of` can respond without computing."""
         return asked.few or asked.same(self._asked)
 
     def of(self, asked: ColorRequest) -> list[Coloring]:
-        """The colors that are wanted."""
+        """Return the requested colors."""
         if not asked.same(self._asked):
             self.keep(asked, found(asked))
         return self._made
 
     def last(self, sides: Sequence[MapSide]) -> list[Coloring] | None:
-        """The colors that these sides have for the present; None if they have none yet."""
+        """Return the colors that these sides have now; None if none yet."""
         shown = self._asked.sides if self._asked is not None else ()
         return self._made if len(shown) == len(sides) and all(map(is_, shown, sides)) else None
 
     def keep(self, asked: ColorRequest, made: list[Coloring]) -> None:
-        """These were found on a thread."""
+        """Store colors computed on a thread."""
         self._asked, self._made = asked, made
 
 
 def columns_of(sides: Sequence[MapSide]) -> list[str]:
-    """What any of the sides can be colored by, modality first; agreement needs two sides of the same pairs."""
+    """Return columns by which any side can be colored, modality first; agreement needs two sides of the same pairs."""
     columns = dict.fromkeys([MODALITY, *(column for side in sides for column in side.columns)])
     pairs = [side for side in sides if side.images and side.texts]
     computed = list(COMPUTED) if pairs else []
@@ -100,5 +100,5 @@ def columns_of(sides: Sequence[MapSide]) -> list[str]:
 
 
 def _comparable(sides: Sequence[MapSide]) -> bool:
-    """Whether two snapshots of the same pairs are shown: what changed between them can be told."""
+    """Return whether two snapshots of the same pairs are shown, so that changes can be computed."""
     return len(sides) == 2 and sides[0].row != sides[1].row and same_items(*sides)

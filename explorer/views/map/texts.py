@@ -1,4 +1,4 @@
-"""What the Map view says about itself."""
+"""Texts of the Map view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mouse does on the maps, and what is drawn: tools, 3-D, the lock of both views, what is shown."""
+"""Mouse tools of the maps, 3-D, view lock, and visible parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHOWN: Final = (
 
 
 class Tools(QWidget):
-    """Buttons for the mouse's tools and for what is shown.
+    """Buttons for mouse tools and visible parts.
 
     Attributes:
         buttons: The button of each tool.
@@ -88,15 +88,15 @@ class Tools(QWidget):
 
     @property
     def tool(self) -> Tool:
-        """What a drag does."""
+        """The tool used for dragging."""
         return next(tool for tool, button in self.buttons.items() if button.isChecked())
 
     def choose(self, tool: Tool) -> None:
-        """Takes this tool; the chosen one again goes back to moving the map."""
+        """Select this tool; selecting it again returns to panning."""
         self.buttons["pan" if self.tool == tool else tool].setChecked(True)
 
     def is_shown(self, name: str) -> bool:
-        """Whether one of `SHOWN` is."""
+        """Return whether this item of `SHOWN` is visible."""
         return self.shown[name].isChecked()
 
     def _menu(self) -> QMenu:

@@ -1,4 +1,4 @@
-"""The Map view: what it shows, what it links, what it remembers."""
+"""The Map view: its data, links and saved settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from explorer.views.map.rotate_3d import Turning
 from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import MapToolbar
-from explorer.views.view import View
+from explorer.views.view import View, steps_in_words
+from explorer.widgets.progress_row import Working
 from trainer.charts.layout_method import LABELS, METHODS, PointPlacement
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.errors import UserError
@@ -36,7 +37,7 @@ from trainer.store import SplitKey
 
 
 class MapView(View):
-    """Where the models put images and texts: A and B side by side, hover and selection linked."""
+    """Maps of images and texts: A and B side by side, with linked hover and selection."""
 
     title = "Map"
     question = "Where do the models put these images and texts?"
@@ -57,6 +58,7 @@ class MapView(View):
         self.selecting = Selecting(self.panels, context.selection, context.background, self.toolbar.tools, self)
         self.looks = Looks(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
         self.turning = Turning(self.panels, context.background, self)
+        self.placing = Working("map-placing", self, asks=True)
         self._locking = Locking(self.panels, self)
         self.newcomers = Newcomers(self.panels, context.asker, context.background, self)
         self._projecting = Projecting(context.asker, context.background, self)
@@ -83,10 +85,7 @@ class MapView(View):
             return None
         selection = self.context.selection
         words = ["export", "map", "--runs", *dict.fromkeys(str(side.run) for side in shown)]
-        if selection.step is not None:
-            words += ["--step", str(selection.step)]
-        if len(shown) == 2 and selection.step_of(1) != selection.step_of(0):
-            words += ["--step-b", str(shown[1].row.step)]
+        words += steps_in_words([selection.step_of(place) for place, one in enumerate(self.panels) if one.side])
         words += ["--dataset", shown[0].row.dataset, "--split", shown[0].row.split]
         chosen = self.toolbar.projection
         if self.turning.on:
@@ -98,7 +97,7 @@ class MapView(View):
         return [*words, *self._lit_words()]
 
     def _lit_words(self) -> list[str]:
-        """What is in color, and by what."""
+        """Return the command arguments for what is highlighted, and how."""
         isolated = self.details_pane.isolated_names()
         words = ["--isolate", *isolated] if isolated else []
         rows = self.selecting.rows
@@ -107,14 +106,13 @@ class MapView(View):
         return [*words, "--color", self.toolbar.color_by]
 
     @property
-    def takes_images(self) -> bool:
-        """Whether a dropped image can be shown among the points."""
-        return any(panel.side is not None and panel.side.images for panel in self.panels)
-
-    drop_words = "Drop to show where A and B put this picture"
+    def drop_words(self) -> str:
+        letters = ["AB"[place] for place, panel in enumerate(self.panels) if panel.side and panel.side.images]
+        puts = "put" if len(letters) > 1 else "puts"
+        return f"Drop to show where {' and '.join(letters)} {puts} this picture" if letters else ""
 
     def take(self, paths: Iterable[Path | str]) -> None:
-        """Shows where each run puts these images (dropped, pasted or classified)."""
+        """Show where each run places these images (dropped, pasted or classified)."""
         self._leave_space()
         self.newcomers.take([*paths])
 
@@ -155,21 +153,22 @@ class MapView(View):
     # Reading ----------------------------------------------------------------------------------------------------
 
     def _read(self, index: int) -> None:
-        """Asks for one side's points; what is shown stays until they come."""
+        """Request one side's points; the current ones stay until they arrive."""
         selection, panel = self.context.selection, self.panels[index]
         run = (selection.run_a, selection.run_b)[index]
         if run is None:
             self.context.background.forget(self, f"side {index}")
-            panel.show_nothing("columns-2", f"No run {'AB'[index]}", NO_B if index else NO_RUN)
+            panel.clear()
+            panel.area.empty("columns-2", f"No run {'AB'[index]}", NO_B if index else NO_RUN)
             self._after_side()
             return
         first = selection.run_a if index else None
         asked = (run, selection.step_of(index), selection.dataset)
         read = partial(self._read_whole, index, asked, first, selection.step_of(0))
+        panel.area.loading()
         if panel.side is not None:
             read()
             return
-        panel.show_nothing("loader", "Reading the embeddings", "The points appear in a moment.")
         self.context.background.run(
             self,
             read_sketch,
@@ -181,7 +180,7 @@ class MapView(View):
         )
 
     def _show_sketch(self, index: int, then: Callable[[], None], sketch: Sketch | None) -> None:
-        """Some points of very many, until all are placed."""
+        """Show some of very many points until all are placed."""
         if sketch is None:
             then()
         else:
@@ -207,6 +206,8 @@ class MapView(View):
 
     def _after_showing(self, index: int) -> None:
         self._lay(index)
+        if index == 0 and self.panels[1].side is not None:
+            self._lay(1)  # it faces A, which may have come after it
         if self.turning.on:
             self.turning.show()
         elif self.toolbar.projection.method != "pca":
@@ -216,11 +217,10 @@ class MapView(View):
         self._after_side()
 
     def _refuse(self, index: int, error: Exception) -> None:
-        message = str(error)
         if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
-            message = f"An error that should not happen: {message or type(error).__name__}."
-        self.panels[index].show_nothing("triangle-alert", "No map of this run", message)
+        self.panels[index].clear()
+        self.panels[index].area.failed("No map of this run", error, retry=lambda: self._read(index))
         self._after_side()
 
     def _after_side(self) -> None:
@@ -250,7 +250,7 @@ class MapView(View):
                 self._lay(index)
 
     def _ask_projection(self, index: int) -> None:
-        """Asks for one map's points; those of B are to face A's, where both show the same pairs."""
+        """Request one map's points; those of B are aligned to A if both show the same pairs."""
         side = self.panels[index].side
         if side is not None:
             self._projecting.ask(index, side, self.toolbar.projection, self._faces(index, side))
@@ -263,7 +263,7 @@ class MapView(View):
             self._lay(index, projection, points)
 
     def _lay(self, index: int, how: PointPlacement | None = None, points: np.ndarray | None = None) -> None:
-        """The points of a map stand elsewhere: images from outside are placed among them anew."""
+        """Place external images again, because the points of a map have moved."""
         side = self.panels[index].side
         if side is None or self.turning.on:
             self.newcomers.lay(index, None)
@@ -282,16 +282,20 @@ class MapView(View):
     def _tell_progress(self, index: int, share: float, note: str) -> None:
         method = LABELS[self.toolbar.projection.method]
         words = f"{method} of {'AB'[index]}: {note}"
-        self.toolbar.progress.tell(share, words)
+        self.placing.tell(share, words)
         for panel in self.panels:
             panel.tell_progress(f"{method}: {note}" if panel.index == index else "")
+            if panel.side is not None:
+                panel.area.loading()
 
     def _end_progress(self) -> None:
         if self._projecting.busy or self.newcomers.busy:
             return
-        self.toolbar.progress.hide()
+        self.placing.end()
         for panel in self.panels:
             panel.tell_progress("")
+            if panel.area.kind == "loading" and panel.side is not None:
+                panel.area.ready()
 
     def _stop_projecting(self) -> None:
         if not self._projecting.busy and self.newcomers.busy:
@@ -308,12 +312,12 @@ class MapView(View):
     # Selecting and pointing -------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """Shows all points of both maps."""
+        """Show all points of both maps."""
         for panel in self.panels:
             panel.map.fit()
 
     def resize_brush(self, steps: int) -> None:
-        """Makes the brush larger or smaller in both maps."""
+        """Resize the brush in both maps."""
         for panel in self.panels:
             panel.map.resize_brush(steps)
 
@@ -333,7 +337,7 @@ class MapView(View):
 
     @property
     def _tells_ranks(self) -> bool:
-        """Whether the list has the ranks: there is no room for them beside captions, so only where they are asked."""
+        """Whether the list shows ranks; only on request, because captions need the space."""
         return self.toolbar.color_by in COMPUTED
 
     def _show_card(self, index: int, point: int, place: QPoint) -> None:
@@ -347,7 +351,7 @@ class MapView(View):
         self._ask_about(panel.side.pair_of(point), index)
 
     def _ask_about(self, row: int, index: int) -> None:
-        """Of very many pairs the ranks are not all known: this one's is asked for."""
+        """Request the rank of this pair; with very many pairs not all are computed."""
         for panel in self.selecting.panels_of(index):
             if panel.side is not None and panel.numbers is None and panel.side.n > MOST_RANKED:
                 self.context.background.run(
@@ -369,7 +373,7 @@ class MapView(View):
     # Space ------------------------------------------------------------------------------------------------------
 
     def _set_space(self, on: bool) -> None:
-        """Into three dimensions, which only PCA has here, or back to the projection that is chosen."""
+        """Switch to 3-D, available for PCA only, or back to the selected projection."""
         if on:
             self._projecting.cancel()
         self.toolbar.methods.setEnabled(not on)
@@ -382,7 +386,7 @@ class MapView(View):
             self.fit()
 
     def _leave_space(self) -> None:
-        """Back to the plane: images are placed there only."""
+        """Switch to 2-D, because images can be placed only there."""
         self.toolbar.tools.space.setChecked(False)
 
     def _set_lock(self, on: bool) -> None:
@@ -415,7 +419,7 @@ class MapView(View):
             panel.map.box.brush_at.connect(self._on_outline)
         toolbar.color_changed.connect(self._list_pairs)
         toolbar.projection_changed.connect(self._project)
-        toolbar.cancel_asked.connect(self._stop_projecting)
+        self.placing.cancelled.connect(self._stop_projecting)
         self._projecting.placed.connect(self._place)
         self._projecting.progressed.connect(self._tell_progress)
         self._projecting.finished.connect(self._end_progress)
@@ -433,7 +437,7 @@ class MapView(View):
         self.details_pane.selected.failed.connect(self.failed)
         self.details_pane.remove_asked.connect(self.newcomers.clear)
         self.newcomers.changed.connect(lambda: self.details_pane.tell_placed(self.newcomers.placed))
-        self.newcomers.progressed.connect(self.toolbar.progress.tell)
+        self.newcomers.progressed.connect(self.placing.tell)
         self.newcomers.finished.connect(self._end_progress)
         self.newcomers.failed.connect(lambda failure: self.failed.emit(failure.message, failure.next))
         selection.placing.connect(self.take)
@@ -458,7 +462,7 @@ class MapView(View):
             self.refresh()
 
     def _on_snapshot(self, run: int) -> None:
-        """A training run has embedded again: its points move on, if the last step is looked at."""
+        """Update the points when a training run has embedded again, if its last step is shown."""
         selection = self.context.selection
         if selection.follows(run):
             if not self.isVisible():

@@ -1,4 +1,4 @@
-"""The Prompts view: whether probabilities mean what they say, and what each template does to each class."""
+"""The Prompts view: calibration of probabilities, and the effect of each template on each class."""
 
 from explorer.views.prompts.view import PromptsView
 

@@ -1,4 +1,4 @@
-"""The calibration bench: reliability, likelihood and one image's bars, all moved by the temperature of each run."""
+"""The calibration pane: reliability, likelihood and one image's bars at an adjustable temperature per run."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.thumbnails import Pictures
-from explorer.views.prompts.plots import LikelihoodPlot, ReliabilityPlot
+from explorer.render_qt.panel import PanelWidget
 from explorer.views.prompts.tau_control import TauControl
 from explorer.widgets.bars import BarChart, BarColumn
-from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_box import ImageBox
 from trainer.analysis.calibration import probabilities
-from trainer.charts.calibration import CalibrationAt, CalibrationChart, CalibrationRun, at, ece_words
+from trainer.charts.calibration import CHART, CalibrationRun, CalibrationSettings
+from trainer.charts.marks import Panel
+from trainer.charts.spec import PerRun
 
 PICTURE_PX = 112
-LEAST_PLOT_PX = 170
-BELOW_PX = 212
-COLUMNS = ("tau", "ECE", "NLL", "Confidence")
-AT = ("Shown", "Trained", "Best")
+BESIDE_PX = 300
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Sample:
 
 
 class CalibrationPane(QWidget):
-    """Both runs' calibration.
+    """The calibration of both runs.
 
     Signals:
         taus_changed: A temperature is another now.
@@ -61,7 +59,7 @@ class CalibrationPane(QWidget):
         self._runs: list[CalibrationRun | None] = [None, None]
         self._sample: Sample | None = None
         self.taus = (TauControl(0), TauControl(1))
-        self.reliability, self.likelihood = ReliabilityPlot(), LikelihoodPlot()
+        self.panel = PanelWidget(pictures, CHART.name)
         self.bars = BarChart()
         self.bars.setObjectName("prompts-bars")
         self.picture = ImageBox()
@@ -69,24 +67,20 @@ class CalibrationPane(QWidget):
         self.picture.setMaximumWidth(PICTURE_PX)
         self.samples = QComboBox(objectName="prompts-sample", accessibleName="Image whose bars are shown")
         self.samples.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.note = QLabel(wordWrap=True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.note, "small")
-        self._cells: dict[tuple[str, int, str], QLabel] = {}
         self._lay_out()
-        for index, control in enumerate(self.taus):
-            control.changed.connect(lambda i=index: self._moved(i))
+        for control in self.taus:
+            control.changed.connect(self._moved)
         self.samples.activated.connect(self.sample_chosen)
         pictures.arrived.connect(self._picture_arrived)
 
     @property
     def chosen_taus(self) -> list[float]:
-        """The temperature of each run that is shown, A first."""
+        """The temperature of each run shown, A first, as the chart's setting."""
         return [control.tau for control, run in zip(self.taus, self._runs, strict=True) if run is not None]
 
-    def show_runs(self, chart: CalibrationChart | None, runs: Sequence[CalibrationRun | None]) -> None:
-        """Shows A and B; a run that is shown already keeps its temperature."""
-        labels = chart.labels if chart else ()
+    def show_runs(self, runs: Sequence[CalibrationRun | None]) -> None:
+        """Show A and B; a run already shown keeps its temperature."""
+        labels = next((run.labels for run in runs if run is not None), ())
         if labels != self._labels:
             self._sample = None  # its cosines are with the labels of before
         self._labels = labels
@@ -98,50 +92,33 @@ class CalibrationPane(QWidget):
             if run is not None:
                 trained, best = 1 / run.own.inv_tau, 1 / run.fitted.inv_tau
                 control.show_run(run.name, trained=trained, best=best, tau=control.tau if same else None)
-                found = run.own if control.tau == trained else at(run, 1 / control.tau)
-                self._show_at(index, found)
-            else:
-                self._show_at(index, None)
-        self.note.setText(_note(chart, self._runs))
+        self._draw()
         self._show_bars()
 
     def show_samples(self, names: Sequence[str], current: int) -> None:
-        """Offers these images."""
+        """Offer these images."""
         self.samples.clear()
         self.samples.addItems(list(names))
         self.samples.setCurrentIndex(current)
         self.samples.setEnabled(len(names) > 1)
 
     def show_sample(self, sample: Sample | None) -> None:
-        """Shows one image's bars."""
+        """Show one image's bars."""
         self._sample = sample
         self._show_picture()
         self._show_bars()
 
-    def _moved(self, index: int) -> None:
+    def _moved(self) -> None:
         self._show_bars()
-        run = self._runs[index]
-        if run is not None:
-            self._background.run(
-                self,
-                at,
-                run,
-                1 / self.taus[index].tau,
-                done=lambda found, i=index, r=run: self._show_at(i, found) if self._runs[i] is r else None,
-                key=f"at-{index}",
-            )
+        self._draw()
         self.taus_changed.emit()
 
-    def _show_at(self, index: int, found: CalibrationAt | None) -> None:
-        run = self._runs[index]
-        self.reliability.show_run(index, found)
-        self.likelihood.show_run(index, run, found)
-        points = (found, run.own if run else None, run.fitted if run else None)
-        for name, one in zip(AT, points, strict=True):
-            texts = ("",) * len(COLUMNS) if one is None else _numbers(one)
-            for column, text in zip(COLUMNS, texts, strict=True):
-                self._cells[column, index, name].setText(text)
-            self._cells["ECE", index, name].setToolTip("" if one is None else ece_words(one))
+    def _draw(self) -> None:
+        shown = [run for run in self._runs if run is not None]
+        if shown:
+            # Of every place, so that B alone keeps its own.
+            args = (draw_panel, shown, tuple(control.tau for control in self.taus))
+            self._background.run(self, *args, done=self.panel.show_panel, key="panel")
 
     def _show_bars(self) -> None:
         sample, shares = self._sample, []
@@ -171,85 +148,30 @@ class CalibrationPane(QWidget):
             self._show_picture()
 
     def _lay_out(self) -> None:
-        plots = QGridLayout()
-        plots.setHorizontalSpacing(theme.AROUND)
-        plots.setVerticalSpacing(theme.SPACE)
-        for place, (words, plot) in enumerate(
-            (
-                ("Does confidence mean accuracy? On the line it does.", self.reliability),
-                ("Which tau fits? Dot: shown, ring: trained, cross: best.", self.likelihood),
-            )
-        ):
-            heading = ElidedLabel(words)
-            theme.set_role(heading, "secondary")
-            plots.addWidget(heading, 0, place)
-            plot.setMinimumHeight(LEAST_PLOT_PX)
-            plots.addWidget(plot, 1, place)
-            plots.setColumnStretch(place, 1)
         controls = WrappingRow()
         for control in self.taus:
             controls.add(control, gap=theme.AROUND, stretch=True)
-        left = QVBoxLayout()
-        left.setSpacing(theme.INSIDE)
-        left.addLayout(self._numbers_grid())
-        left.addWidget(self.note)
-        left.addStretch()
-        beside = QVBoxLayout()
-        beside.setSpacing(theme.INSIDE)
-        beside.setContentsMargins(0, 0, 0, 0)
-        beside.addWidget(self.samples)
-        beside.addWidget(self.picture)
-        beside.addStretch()
-        picture_column = QWidget()
-        picture_column.setFixedWidth(PICTURE_PX)
-        picture_column.setLayout(beside)
         self.picture.setFixedHeight(PICTURE_PX)
-        self.bars.setMinimumHeight(BELOW_PX)
+        beside = QWidget()
+        beside.setFixedWidth(BESIDE_PX)
+        side = QVBoxLayout(beside)
+        side.setContentsMargins(0, 0, 0, 0)
+        side.setSpacing(theme.INSIDE)
+        side.addWidget(self.samples)
+        side.addWidget(self.picture)
+        side.addWidget(self.bars, 1)
         below = QHBoxLayout()
         below.setSpacing(theme.AROUND)
-        below.addLayout(left, 6)
-        below.addWidget(picture_column)
-        below.addWidget(self.bars, 5)
+        below.addWidget(self.panel, 1)
+        below.addWidget(beside)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.BETWEEN)
         column.addWidget(controls)
-        column.addLayout(plots, 3)
-        column.addLayout(below, 2)
-
-    def _numbers_grid(self) -> QGridLayout:
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(theme.INSIDE)
-        grid.setVerticalSpacing(2)
-        for place, column in enumerate(COLUMNS, 1):
-            head = QLabel(column)
-            theme.set_role(head, "small")
-            grid.addWidget(head, 0, place, Qt.AlignmentFlag.AlignRight)
-        lines = [(index, name) for index in range(2) for name in AT]
-        for line, (index, name) in enumerate(lines, 1):
-            head = QLabel(f"{'AB'[index]} {name.lower()}")
-            theme.set_role(head, "secondary")
-            grid.addWidget(head, line, 0)
-            for place, column in enumerate(COLUMNS, 1):
-                cell = QLabel(objectName=f"prompts-{column.lower()}-{'ab'[index]}-{name.lower()}")
-                theme.set_role(cell, "number")
-                self._cells[column, index, name] = cell
-                grid.addWidget(cell, line, place, Qt.AlignmentFlag.AlignRight)
-        grid.setColumnStretch(0, 1)
-        return grid
+        column.addLayout(below, 1)
 
 
-def _numbers(one: CalibrationAt) -> tuple[str, ...]:
-    return f"{1 / one.inv_tau:.3g}", f"{one.ece:.3f}", f"{one.nll:.3f}", f"{100 * one.confidence:.1f} %"
-
-
-def _note(chart: CalibrationChart | None, runs: Sequence[CalibrationRun | None]) -> str:
-    if chart is None:
-        return ""
-    shown = [run for run in runs if run is not None]
-    counts = {f"n = {r.n:,} of {r.pairs:,} images{' (sampled)' if r.n < r.labeled else ''}" for r in shown}
-    column = " and ".join(sorted({run.column for run in shown}))
-    right = ", ".join(f"{run.name} {100 * run.accuracy:.1f} %" for run in shown)
-    words = f"Accuracy at any tau: {right}; {', '.join(sorted(counts))}; "
-    words += f"{len(chart.labels)} classes from the column {column}, "
-    return f"{words}mean of {len(chart.templates)} template{'s' * (len(chart.templates) > 1)}. {chart.note}"
+def draw_panel(runs: Sequence[CalibrationRun], taus: tuple[float, ...]) -> Panel:
+    """Return the panel of these runs at their temperatures. Pure, for a thread."""
+    data = PerRun(tuple(runs), tuple(run.index for run in runs))
+    return CHART.panel(data, CalibrationSettings(tau=taus))

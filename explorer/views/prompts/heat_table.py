@@ -1,4 +1,4 @@
-"""A table of numbers with shaded cells: keyboard, scrolling and reading aloud come with Qt's own table."""
+"""A table of numbers with shaded cells; keyboard, scrolling and accessibility come from Qt's table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PALEST, DEEPEST = 0.0, 0.62
 
 @dataclass(frozen=True)
 class HeatData:
-    """What the table shows.
+    """The data of the table.
 
     Attributes:
         rows: Names of the rows.
@@ -49,7 +49,7 @@ class HeatData:
 
 
 class HeatTable(QTableView):
-    """Shaded cells.
+    """A table with shaded cells.
 
     Signals:
         cell_chosen: Row and column of the current cell.
@@ -92,18 +92,18 @@ class HeatTable(QTableView):
 
     @property
     def data_shown(self) -> HeatData | None:
-        """What is shown."""
+        """The data shown."""
         return self._model.shown
 
     def show_data(self, data: HeatData) -> None:
-        """Shows new numbers; the current cell stays where the shape is the same."""
+        """Show new numbers; the current cell is kept if the shape is unchanged."""
         self._model.show(data)
         for column in data.editable:
             self.horizontalHeader().setSectionResizeMode(column, QHeaderView.ResizeMode.Fixed)
             self.horizontalHeader().resizeSection(column, EDITED_PX)
 
     def choose(self, row: int, column: int) -> None:
-        """Makes a cell the current one."""
+        """Make a cell the current one."""
         self.setCurrentIndex(self._model.index(row, column))
 
     def _current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
@@ -179,7 +179,7 @@ class _Cell(QStyledItemDelegate):
     """Paints a number on its shade."""
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:
-        """Fills the editor once: numbers that change meanwhile must not undo what is being typed."""
+        """Fill the editor only once, so that updates do not overwrite what is being typed."""
         if not editor.property("begun"):
             editor.setProperty("begun", True)
             super().setEditorData(editor, index)
@@ -205,6 +205,6 @@ class _Cell(QStyledItemDelegate):
             painter.drawRoundedRect(room.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
         painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
-        painter.setPen(theme.color("text"))
+        painter.setPen(theme.ink_on(ground))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter), str(index.data() or ""))
         painter.restore()

@@ -1,4 +1,4 @@
-"""What the `?` of the Prompts view tells."""
+"""The help text of the Prompts view."""
 
 METHOD = """\
 Every image of the snapshot that has one of the labels as its class is classified without training: the class vector \

@@ -1,9 +1,9 @@
-"""The prompt playground: templates against classes, an ensemble by weights, its confusions and their images."""
+"""The prompt playground: templates by class, a weighted ensemble, its confusions and their images."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
@@ -24,7 +24,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
-from trainer.charts.prompts import Mixture, PromptChart, PromptRun, mixture
+from trainer.charts.prompts import Mixture, PromptRun, mixture
 
 WEIGHT, ALL, FIRST_CLASS = 0, 1, 2
 MEAN, WEIGHTED, FIRST_TEMPLATE = 0, 1, 2
@@ -33,7 +33,7 @@ MOST_WEIGHT: Final = 1000.0
 
 
 class Playground(QWidget):
-    """Templates of one run at a time.
+    """The templates of one run at a time.
 
     Signals:
         weights_changed: The person changed a weight.
@@ -44,7 +44,7 @@ class Playground(QWidget):
     def __init__(self, background: Background, pictures: Pictures) -> None:
         super().__init__()
         self._background = background
-        self._chart: PromptChart | None = None
+        self._templates: tuple[str, ...] = ()
         self._runs: list[PromptRun | None] = [None, None]
         self._weighted: list[Mixture | None] = [None, None]
         self._alone: tuple[int, Mixture] | None = None
@@ -67,12 +67,22 @@ class Playground(QWidget):
 
     # -- showing -----------------------------------------------------------------------------------------------
 
-    def show_runs(self, chart: PromptChart | None, runs: Sequence[PromptRun | None]) -> None:
-        """Shows A and B; weights stay where the templates are the same."""
-        before = self._chart.templates if self._chart else ()
-        self._chart, self._runs = chart, list(runs)
-        if chart is not None and (chart.templates != before or len(self.weights) != len(chart.templates)):
-            self.weights = (1.0,) * len(chart.templates)
+    @property
+    def value(self) -> Literal["difference", "accuracy"]:
+        """The value shown in the cells."""
+        return "difference" if self.value_buttons.buttons()[0].isChecked() else "accuracy"
+
+    @property
+    def set_weights_of(self) -> tuple[float, ...]:
+        """The weights as a chart setting: empty if all are equal."""
+        return self.weights if len(set(self.weights)) > 1 else ()
+
+    def show_runs(self, runs: Sequence[PromptRun | None]) -> None:
+        """Show A and B; weights are kept if the templates are unchanged."""
+        before, self._runs = self._templates, list(runs)
+        self._templates = next((run.templates for run in runs if run is not None), ())
+        if self._templates != before or len(self.weights) != len(self._templates):
+            self.weights = (1.0,) * len(self._templates)
             self._row = WEIGHTED
         self._alone = None
         if self._runs[self._index] is None and self._runs[1 - self._index] is not None:
@@ -86,8 +96,8 @@ class Playground(QWidget):
         self._weigh()
 
     def restore_weights(self, templates: Sequence[str], weights: Sequence[float]) -> None:
-        """Takes up weights of an earlier session, if the templates are the same."""
-        if self._chart is not None and tuple(templates) == self._chart.templates and len(weights) == len(templates):
+        """Restore weights of an earlier session if the templates are unchanged."""
+        if self._templates and tuple(templates) == self._templates and len(weights) == len(templates):
             self.weights = tuple(weights)
             self._weigh()
 
@@ -98,7 +108,7 @@ class Playground(QWidget):
 
     @property
     def shown_mixture(self) -> Mixture | None:
-        """The classifier whose confusions are shown: an ensemble, or a template alone."""
+        """The classifier whose confusions are shown: an ensemble, or a single template."""
         run = self.run
         if run is None or self._row == WEIGHTED:
             return self._weighted[self._index]
@@ -112,7 +122,7 @@ class Playground(QWidget):
         return self._alone[1]
 
     def _weigh(self) -> None:
-        """Both runs' weighted ensembles, off the GUI thread; the newest weights win."""
+        """Compute both runs' weighted ensembles off the GUI thread; only the newest weights count."""
         runs, weights = tuple(self._runs), self.weights
         if len(set(weights)) <= 1:
             self._take([run.mean if run else None for run in runs])
@@ -124,15 +134,15 @@ class Playground(QWidget):
         self._show()
 
     def _show(self) -> None:
-        run, chart = self.run, self._chart
-        if run is None or chart is None:
+        run = self.run
+        if run is None:
             return
-        self.matrix.show_data(self._matrix_data(run, chart))
+        self.matrix.show_data(self._matrix_data(run))
         self._show_confusion()
 
-    def _matrix_data(self, run: PromptRun, chart: PromptChart) -> HeatData:
+    def _matrix_data(self, run: PromptRun) -> HeatData:
         weighted = self._weighted[self._index] or run.mean
-        difference = self.value_buttons.buttons()[0].isChecked()
+        difference = self.value == "difference"
         top = np.vstack([_row(run.mean), _row(weighted)])
         below = np.column_stack([run.overall, run.accuracy])
         base = _row(run.mean)
@@ -167,8 +177,8 @@ class Playground(QWidget):
 
         colors = ("run_a", "run_b") if difference else (theme.run_color(self._index),) * 2
         return HeatData(
-            ("Mean ensemble", "Weighted ensemble", *chart.templates),
-            ("Weight", "All", *chart.labels),
+            ("Mean ensemble", "Weighted ensemble", *run.templates),
+            ("Weight", "All", *run.labels),
             values,
             np.nan_to_num(shade),
             text,
@@ -179,17 +189,17 @@ class Playground(QWidget):
         )
 
     def _show_confusion(self) -> None:
-        run, chart, shown = self.run, self._chart, self.shown_mixture
-        if run is None or chart is None or shown is None:
+        run, shown = self.run, self.shown_mixture
+        if run is None or shown is None:
             return
-        name = ("Mean ensemble", "Weighted ensemble", *chart.templates)[self._row]
+        name = ("Mean ensemble", "Weighted ensemble", *run.templates)[self._row]
         self.confusion_title.setText(f"{name}: {100 * shown.accuracy:.1f} % right")
         counts = shown.confusion.astype(float)
         shade = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         color = theme.run_color(self._index)
         data = HeatData(
-            chart.labels,
-            chart.labels,
+            run.labels,
+            run.labels,
             counts,
             shade,
             lambda _row, _column, value: f"{value:.0f}" if value else "·",
@@ -202,28 +212,28 @@ class Playground(QWidget):
         self._show_images(row, column)
 
     def _show_images(self, row: int, column: int) -> None:
-        run, chart, shown = self.run, self._chart, self.shown_mixture
-        if run is None or chart is None or shown is None or max(row, column) >= len(chart.labels):
+        run, shown = self.run, self.shown_mixture
+        if run is None or shown is None or max(row, column) >= len(run.labels):
             return
         places = np.flatnonzero((run.truth == row) & (shown.predicted == column))
         of = int(np.sum(run.truth == row))
-        what = "recognized" if row == column else f"taken for {chart.labels[column]}"
+        what = "recognized" if row == column else f"taken for {run.labels[column]}"
         more = f", the first {MOST_IMAGES} shown" if len(places) > MOST_IMAGES else ""
-        self.images_title.setText(f"{chart.labels[row]} {what}: {len(places):,} of {of:,} images{more}")
-        said = ((chart.labels[column], theme.run_color(self._index)),)
+        self.images_title.setText(f"{run.labels[row]} {what}: {len(places):,} of {of:,} images{more}")
+        said = ((run.labels[column], theme.run_color(self._index)),)
         items = [StripItem(run.paths[place], said, "", "", run.paths[place]) for place in places[:MOST_IMAGES].tolist()]
         self.strip.show_items(items)
 
     # -- what a person does ------------------------------------------------------------------------------------
 
     def set_weight(self, template: int, weight: float) -> bool:
-        """Gives a template another weight; False if it makes no ensemble."""
+        """Set a template's weight; False if the weights form no ensemble."""
         weights = [*self.weights]
         weights[template] = weight
         return self.set_weights(weights)
 
     def set_weights(self, weights: Sequence[float]) -> bool:
-        """Gives all templates their weights; False if they make no ensemble."""
+        """Set all templates' weights; False if they form no ensemble."""
         if not all(0 <= weight <= MOST_WEIGHT for weight in weights) or not any(weights):
             return False
         self.weights = tuple(weights)
@@ -309,12 +319,12 @@ class Playground(QWidget):
 
 
 def weigh(runs: Sequence[PromptRun | None], weights: Sequence[float]) -> list[Mixture | None]:
-    """The weighted ensemble of each run. Pure, for a thread."""
+    """Return the weighted ensemble of each run. Pure, for a thread."""
     return [mixture(run, weights) if run is not None else None for run in runs]
 
 
 def worst(confusion: np.ndarray) -> tuple[int, int]:
-    """The most frequent confusion; the first class if there is none."""
+    """Return the most frequent confusion, or the first class if there is none."""
     wrong = confusion.copy()
     np.fill_diagonal(wrong, 0)
     row, column = divmod(int(wrong.argmax()), len(wrong))

@@ -1,4 +1,4 @@
-"""Class vectors of both runs: which step, then the models, then the charts; newest wishes only."""
+"""Fetch class vectors of both runs: first the step, then the models, then the charts; newest request only."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.state.selection import Side
 from explorer.views.view import Context
-from trainer.charts.calibration import CalibrationChart, CalibrationRun, calibration
+from trainer.charts.calibration import CalibrationRun, calibration
 from trainer.charts.class_task import read_class_texts
-from trainer.charts.prompts import PromptChart, PromptRun, prompts
+from trainer.charts.prompts import PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
 from trainer.messages import EmbedClasses, Failure
@@ -21,7 +21,7 @@ from trainer.store import SplitKey, Workspace, of_split
 
 @dataclass(frozen=True)
 class Wish:
-    """What the view is to show: A and B, each at its own step."""
+    """A request of the view: A and B, each at its own step."""
 
     sides: tuple[Side, ...]
     data: SplitKey | None
@@ -35,31 +35,31 @@ class Wish:
 
     @property
     def split(self) -> dict[str, str | None]:
-        """Dataset and split, as charts take them."""
+        """Dataset and split as chart arguments."""
         return of_split(self.data)
 
 
 @dataclass(frozen=True)
 class PromptResult:
-    """Both charts of the sides that have them (`places`: 0 is A), and why others have none."""
+    """Both charts' data of the available sides (`places`: 0 is A), and why others are missing."""
 
     wish: Wish
-    calibration: CalibrationChart | None = None
-    prompts: PromptChart | None = None
+    calibration: tuple[CalibrationRun, ...] = ()
+    prompts: tuple[PromptRun, ...] = ()
     problems: dict[int, str] = field(default_factory=dict)
     places: tuple[int, ...] = ()
 
     def calibrated(self, place: int) -> CalibrationRun | None:
-        """The calibration of A (0) or B (1)."""
-        return self.calibration.runs[self.places.index(place)] if self.calibration and place in self.places else None
+        """Return the calibration of A (0) or B (1)."""
+        return self.calibration[self.places.index(place)] if place in self.places else None
 
     def prompted(self, place: int) -> PromptRun | None:
-        """The templates of A (0) or B (1)."""
-        return self.prompts.runs[self.places.index(place)] if self.prompts and place in self.places else None
+        """Return the templates of A (0) or B (1)."""
+        return self.prompts[self.places.index(place)] if place in self.places else None
 
 
 class PromptQuery(QObject):
-    """Fetches what is wanted; what is wanted no longer is dropped.
+    """Fetches the requested data and drops requests that are no longer needed.
 
     Signals:
         read: A `PromptResult` of the newest wish.
@@ -79,16 +79,16 @@ class PromptQuery(QObject):
 
     @property
     def wish(self) -> Wish | None:
-        """The newest."""
+        """The newest request."""
         return self._wish
 
     @property
     def waiting(self) -> bool:
-        """Whether an answer of a model is still to come."""
+        """Whether a model's response is pending."""
         return bool(self._open)
 
     def want(self, wish: Wish, *, again: bool = False) -> bool:
-        """Fetches this, unless it was asked for last; returns whether it is new."""
+        """Fetch this, unless it was the last request; return whether it is new."""
         if wish == self._wish and not again:
             return False
         self.cancel()
@@ -97,7 +97,7 @@ class PromptQuery(QObject):
         return True
 
     def cancel(self) -> None:
-        """Wants nothing any more."""
+        """Cancel the current request."""
         self._wish = None
         open_questions, self._open = self._open, {}
         for number in open_questions.values():
@@ -144,7 +144,7 @@ class PromptQuery(QObject):
 
 
 def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], dict[int, str]]:
-    """The step of the snapshot at each place, and why there is none. Pure, for a thread."""
+    """Return the snapshot step at each place, and why one is missing. Pure, for a thread."""
     steps, problems = {}, {}
     for side in wish.sides:
         try:
@@ -157,22 +157,15 @@ def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], di
 
 
 def read(workspace: Workspace, wish: Wish, files: dict[int, str], problems: dict[int, str]) -> PromptResult:
-    """Both charts of the places with class vectors; a run without labeled images is named and left out. Pure."""
-    texts = {}
+    """Read both charts' data of places with class vectors, without runs that lack labeled images. Pure."""
+    calibrated, prompted = {}, {}
     for place, file in files.items():
         try:
-            texts[place] = read_class_texts(Path(file))
-            calibration(workspace, [texts[place]], **wish.split)
+            texts = read_class_texts(Path(file))
+            split: dict[str, Any] = wish.split
+            calibrated[place] = calibration(workspace, texts, index=place, **split)
+            prompted[place] = prompts(workspace, texts, index=place, **split)
         except UserError as problem:
-            texts.pop(place, None)
+            calibrated.pop(place, None)
             problems = problems | {place: str(problem)}
-    if not texts:
-        return PromptResult(wish, problems=problems)
-    able = list(texts.values())
-    return PromptResult(
-        wish,
-        calibration(workspace, able, **wish.split),
-        prompts(workspace, able, **wish.split),
-        problems,
-        tuple(texts),
-    )
+    return PromptResult(wish, tuple(calibrated.values()), tuple(prompted.values()), problems, tuple(calibrated))

@@ -1,4 +1,4 @@
-"""A temperature on a slider: exact in the box, back to the trained or the best one with a button."""
+"""A temperature slider with an exact spin box and buttons for the trained and the best value."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class TauControl(QWidget):
 
     @property
     def tau(self) -> float:
-        """The temperature, exactly as typed or slid."""
+        """The temperature, exactly as typed or set by the slider."""
         return self._tau
 
     def show_run(self, name: str, *, trained: float, best: float, tau: float | None = None) -> None:
-        """Shows a run's temperatures, at `tau` or the trained one, without telling that it changed."""
+        """Show a run's temperatures, at `tau` or the trained one, without emitting `changed`."""
         self._trained, self._best = trained, best
         self.name.setText(name)
         self.to_trained.setToolTip(f"tau = {trained:.4g}, that of the run's training")
@@ -119,17 +119,17 @@ class TauControl(QWidget):
 
 
 class _Slider(QSlider):
-    """A slider that scrolling past does not move."""
+    """A slider that ignores the mouse wheel."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
 
 def to_tau(place: int) -> float:
-    """The temperature at a place of the slider; equal steps are equal factors."""
+    """Return the temperature at a slider position; the scale is logarithmic."""
     return float(f"{LOW * (HIGH / LOW) ** (place / STEPS):.3g}")
 
 
 def to_place(tau: float) -> int:
-    """The place of the slider nearest to a temperature."""
+    """Return the slider position nearest to a temperature."""
     return round(STEPS * min(max(math.log(tau / LOW) / math.log(HIGH / LOW), 0.0), 1.0))

@@ -1,15 +1,15 @@
-"""The Prompts view: fetches class vectors, and shows the calibration bench or the playground."""
+"""The Prompts view: fetches class vectors, and shows the calibration pane or the playground."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QTabBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QTabBar, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -19,16 +19,23 @@ from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
 from explorer.views.prompts.query import PromptQuery, PromptResult, Wish
-from explorer.views.view import View, side_words
+from explorer.views.view import View
 from explorer.widgets.current_page_stack import OpenPage
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
 from trainer import catalog
 from trainer.catalog import PromptSuite
-from trainer.charts.prompts import PromptRun
+from trainer.charts.calibration import CHART as CALIBRATION
+from trainer.charts.calibration import CalibrationSettings
+from trainer.charts.prompts import CHART as PROMPTS
+from trainer.charts.prompts import PromptRun, PromptSettings
+from trainer.charts.settings import options
+from trainer.charts.spec import Chart, Request, Target, request_words
 from trainer.messages import EmbedImages, Failure
 from trainer.untrusted.bounded.arrays import load_npy
 
-TABS: Final = (("calibration", "Calibration"), ("playground", "Templates"))
+CHARTS: Final[tuple[Chart[Any, Any], ...]] = (CALIBRATION, PROMPTS)
+"""Those of the tabs; the second is a playground in the window."""
 MOST_SAMPLES: Final = 50
 REMEMBER_MS: Final = 400
 NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Their zero-shot classifiers then appear here."
@@ -62,11 +69,10 @@ class PromptsView(View):
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self.stack = OpenPage()
-        for (_, words), pane in zip(TABS, (self.calibration, self.playground), strict=True):
-            self.tabs.addTab(words)
+        for chart, pane in zip(CHARTS, (self.calibration, self.playground), strict=True):
+            self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
             self.stack.addWidget(pane)
-        self.status = QLabel()
-        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status = ElidedLabel()  # a long reason must not widen the view
         theme.set_role(self.status, "small")
         self.progress = QProgressBar(objectName="prompts-progress", visible=False)
         self.progress.setRange(0, 100)
@@ -81,29 +87,44 @@ class PromptsView(View):
         self._connect()
         self._restore()
 
+    @property
+    def drop_words(self) -> str:
+        return "Drop to see its calibrated probabilities" if self.context.selection.runs else ""
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        """Show the probabilities of these images (dropped or pasted), the first of them at once."""
+        new = [str(path) for path in paths]
+        if new:
+            self._sample_path = new[0]
+            kept = [path for path in map(str, self.context.selection.queries) if path not in new]
+            self.context.selection.queries = [*new, *kept]
+            self.tabs.setCurrentIndex(CHARTS.index(CALIBRATION))
+            self._show_samples()
+
     def command(self) -> list[str] | None:
         reading = self._reading
-        if reading is None or reading.calibration is None or reading.prompts is None:
+        if reading is None or not reading.calibration:
             return None
-        shown = reading.calibration.runs
-        kind = TABS[self.tabs.currentIndex()][0]
-        words = ["export", "calibration" if kind == "calibration" else "prompts"]
-        words += side_words(self.context.selection, reading.places)
-        words += ["--dataset", shown[0].dataset, "--split", shown[0].split, *self._word_arguments(reading)]
-        if kind == "calibration":
-            return [*words, "--tau", *(f"{tau:.12g}" for tau in self.calibration.chosen_taus)]
-        if len(set(self.playground.weights)) > 1:
-            words += ["--weights", *(f"{weight:g}" for weight in self.playground.weights)]
-        return words
+        shown = reading.calibration
+        sides = (side for side in reading.wish.sides if side.place in reading.places)
+        targets = tuple(Target(side.run, side.step) for side in sides)
+        request = Request(targets, shown[0].dataset, shown[0].split)
+        settings: CalibrationSettings | PromptSettings = PromptSettings(
+            **self._words_of(reading), weights=self.playground.set_weights_of, value=self.playground.value
+        )
+        chart = CHARTS[self.tabs.currentIndex()]
+        if chart is CALIBRATION:
+            settings = CalibrationSettings(**self._words_of(reading), tau=tuple(self.calibration.chosen_taus))
+        return ["export", chart.name, *request_words(request), *options(settings)]
 
     def details(self) -> QWidget | None:
-        """The labels and templates."""
+        """Return the panel of labels and templates."""
         return self.questions
 
     def actions_for_palette(self) -> list[QAction]:
         actions = []
-        for place, (name, words) in enumerate(TABS):
-            action = QAction(f"Prompts: {words}", self, objectName=f"prompts-action-{name}")
+        for place, chart in enumerate(CHARTS):
+            action = QAction(f"Prompts: {chart.label}", self, objectName=f"prompts-action-{chart.name}")
             action.triggered.connect(lambda _=False, i=place: self.tabs.setCurrentIndex(i))
             actions.append(action)
         return [*actions, self._again]
@@ -140,14 +161,14 @@ class PromptsView(View):
     def _show(self, reading: PromptResult) -> None:
         self._reading = reading
         self._tell(" ".join(reading.problems.values()))
-        if reading.calibration is None:
-            self.show_empty(
-                "triangle-alert", "These images cannot be classified", " ".join(reading.problems.values()), self._again
-            )
+        if not reading.calibration:
+            self._tell("")
+            why = " ".join(reading.problems.values())
+            self.area.failed("These images cannot be classified", why, retry=self._ask_again)
             return
         self.show_content()
-        self.calibration.show_runs(reading.calibration, [reading.calibrated(place) for place in (0, 1)])
-        self.playground.show_runs(reading.prompts, [reading.prompted(place) for place in (0, 1)])
+        self.calibration.show_runs([reading.calibrated(place) for place in (0, 1)])
+        self.playground.show_runs([reading.prompted(place) for place in (0, 1)])
         kept = self.context.settings.value("prompts/weights", {})
         if isinstance(kept, dict):
             self.playground.restore_weights(kept.get("templates", ()), kept.get("weights", ()))
@@ -164,7 +185,7 @@ class PromptsView(View):
         self._show_sample()
 
     def _sample_paths(self) -> list[str]:
-        """Dropped images, then those of selected pairs, then the first of the snapshot."""
+        """Return dropped images, then those of selected pairs, then the snapshot's first."""
         paths = [str(path) for path in self.context.selection.queries]
         run = self._any_run()
         if run is not None:
@@ -176,18 +197,18 @@ class PromptsView(View):
 
     def _show_sample(self) -> None:
         reading, path = self._reading, self._sample_path
-        if reading is None or reading.calibration is None or not path:
+        if reading is None or not path:
             self.calibration.show_sample(None)
             return
         cosines = {}
-        for place, run in zip(reading.places, reading.calibration.runs, strict=True):
+        for place, run in zip(reading.places, reading.calibration, strict=True):
             vector = self._vector(reading.prompted(place), path)
             if vector is not None:
                 cosines[place] = run.class_vectors @ vector
         self.calibration.show_sample(Sample(Path(path).name, path, cosines))
 
     def _vector(self, run: PromptRun | None, path: str) -> np.ndarray | None:
-        """The image's embedding; asked for where it is no image of the snapshot."""
+        """Return the image's embedding, requesting it if the image is not in the snapshot."""
         if run is None:
             return None
         if path in run.paths:
@@ -215,7 +236,7 @@ class PromptsView(View):
             self._tell(f"{failure.message} {failure.next}".strip())
 
     def _any_run(self) -> PromptRun | None:
-        return self._reading.prompts.runs[0] if self._reading and self._reading.prompts else None
+        return self._reading.prompts[0] if self._reading and self._reading.prompts else None
 
     def _sample_chosen(self, place: int) -> None:
         paths = self._sample_paths()
@@ -225,12 +246,12 @@ class PromptsView(View):
 
     # -- words -------------------------------------------------------------------------------------------------
 
-    def _word_arguments(self, reading: PromptResult) -> list[str]:
+    def _words_of(self, reading: PromptResult) -> dict[str, Any]:
         wish = reading.wish
         for name, suite in catalog.prompt_suites().items():
             if (suite.classes, suite.templates) == (wish.labels, wish.templates):
-                return ["--suite", name]
-        return ["--labels", *wish.labels, "--templates", *wish.templates]
+                return {"suite": name}
+        return {"labels": wish.labels, "templates": wish.templates}
 
     def _fill_from_run(self) -> None:
         self.context.background.run(
@@ -278,7 +299,7 @@ class PromptsView(View):
         elif self.questions.suite != OF_THE_RUN:
             self._suite_wanted(self.questions.suite)
         place = settings.value("prompts/tab", 0)
-        self.tabs.setCurrentIndex(place if place in range(len(TABS)) else 0)
+        self.tabs.setCurrentIndex(place if place in range(len(CHARTS)) else 0)
 
     # -- putting it together -----------------------------------------------------------------------------------
 

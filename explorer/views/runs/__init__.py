@@ -1,4 +1,4 @@
-"""Which runs are there, and how do they learn?"""
+"""The Runs view: the table of runs and their training curves."""
 
 from explorer.views.runs.view import RunsView
 

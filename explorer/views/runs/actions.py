@@ -1,4 +1,4 @@
-"""What one can do with the chosen runs: the same actions in the toolbar, the context menu and the palette."""
+"""Actions on the selected runs, shared by the toolbar, the context menu and the palette."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESUMABLE: Final = frozenset({"stopped", "interrupted", "failed"})
 
 
 def _listens(runs: Sequence[RunRow]) -> bool:
-    """Whether a trainer is there that answers between two steps."""
+    """Return whether a live trainer can respond between steps."""
     return any(run.status == "running" for run in runs)
 
 
@@ -28,7 +28,7 @@ def _queued(runs: Sequence[RunRow]) -> bool:
 
 @dataclass(frozen=True)
 class Deed:
-    """One action: its words, icon, keys, what it says when pointed at, and for which chosen runs it can be done."""
+    """One action: label, icon, keys, tool tip, and the selections for which it is enabled."""
 
     words: str
     icon: str
@@ -106,6 +106,9 @@ DEEDS: Final[dict[str, Deed]] = {
     "repeat": Deed(
         "Repeat\u2026", "grid-2x2", "", "Queue runs like it over seeds, objectives, beta, tau, batch size", _one
     ),
+    "experiment": Deed(
+        "Repeat with\u2026", "scale", "", "An experiment: this run with other values of a field, over seeds", _one
+    ),
     "branch": Deed("Branch off a checkpoint\u2026", "split", "", "A new run that goes on from a kept checkpoint", _one),
     "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _one),
     "rename": Deed("Rename", "pencil", "F2", "Type another name in its place", _one),
@@ -144,6 +147,7 @@ CONTEXT_MENU: Final = (
     "",
     "duplicate",
     "repeat",
+    "experiment",
     "branch",
     "rename",
     "folder",
@@ -174,7 +178,7 @@ class RunActions:
         return self.by_name[name]
 
     def show_chosen(self, runs: Sequence[RunRow]) -> None:
-        """Enables what can be done with these runs."""
+        """Enable the actions available for these runs."""
         for name, deed in DEEDS.items():
             possible = deed.possible(runs)
             self.by_name[name].setEnabled(possible)
@@ -182,12 +186,12 @@ class RunActions:
                 self.by_name[name].setVisible(possible)
 
     def offer_end(self, deaf: bool) -> None:
-        """Shows `end` only while a chosen run's trainer does not listen: nobody else should see it."""
+        """Show `end` only while a selected run's trainer does not respond."""
         self["end"].setEnabled(deaf)
         self["end"].setVisible(deaf)
 
     def add_to(self, widget: QWidget, names: Sequence[str]) -> None:
-        """Gives `widget` these actions, in order; an empty name is a separator."""
+        """Add these actions to `widget`, in order; an empty name is a separator."""
         for name in names:
             if name:
                 widget.addAction(self.by_name[name])

@@ -1,4 +1,4 @@
-"""What a run was told to compute; of two runs, in what they differ."""
+"""The configuration of one run, or the differences between two."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ConfigPane(QWidget):
         self._say_what_to_choose()
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
-        """Shows the configuration of one run, the difference of two, and for any other number what to do."""
+        """Show one run's configuration, the differences of two, or a hint for any other number."""
         asked = tuple((run.id, run.name) for run in runs)
         if asked == self._asked:
             return
@@ -128,12 +128,12 @@ _MISSING = "\u2013"
 
 
 def read_configs(workspace: Workspace, runs: Sequence[int]) -> tuple[config.Run, ...]:
-    """The configurations of `runs`; for `Background`."""
+    """Read the configurations of `runs`; for `Background`."""
     return tuple(workspace.runs.config_of(run) for run in runs)
 
 
 def _words(value: Any) -> str:
-    """A value as TOML writes it; a dash where a run has no such field."""
+    """Format a value as in TOML; a dash if a run has no such field."""
     if value is None:
         return _MISSING
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""How the chosen runs learn: live curves, and the few controls that change how they are drawn."""
+"""Live training curves of the selected runs, with a few drawing controls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSlider,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -29,7 +28,8 @@ from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.widgets.legend import Legend, LegendEntry
 from trainer.charts import ChartError
 from trainer.charts import curves as charts
-from trainer.metrics import HEADLINE, METRICS, metric
+from trainer.charts.marks import RUN_TONES, dash_of, run_tone
+from trainer.metrics import HEADLINE, METRICS, logged_name, metric
 from trainer.store import RunRow, ScalarRow
 
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "train/loss")
@@ -67,22 +67,30 @@ class CurvesPane(QWidget):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics drawn: those chosen, in catalog order, and what a run without recall is judged by."""
+        """The metrics drawn: the selected ones in catalog order, and the main metric of runs without recall."""
         own = {run.metric for run in self._runs} - {HEADLINE, "", *self.menu.chosen}
         return (*self.menu.chosen, *sorted(own))
 
     @property
+    def settings(self) -> charts.CurveSettings:
+        """The settings of the chart that `trainer export curves` draws."""
+        return charts.CurveSettings(self.metrics, self.axis, self.smoothing)
+
+    @property
     def axis(self) -> charts.Axis:
-        """What the horizontal axis counts."""
+        """The quantity on the horizontal axis."""
         return "time" if self.by_time.isChecked() else "step"
 
     @property
     def smoothing(self) -> float:
-        """Weight of the moving average, 0 to 0.99."""
+        """The weight of the moving average, 0 to 0.99."""
         return self.slider.value() / 100
 
-    def show_runs(self, runs: Sequence[RunRow], colors: dict[int, str]) -> None:
-        """Draws these runs in these colors (run id -> `#rrggbb`); reads only those that the book lacks."""
+    def show_runs(self, runs: Sequence[RunRow], colors: dict[int, str], *, chosen: int = 0) -> None:
+        """Draw these runs in these colors (run id -> `#rrggbb`), reading only those the book lacks.
+
+        Of more `chosen` ones it says how many are drawn.
+        """
         before = {run.id: run for run in self._runs}
         self._runs, self._colors = tuple(runs), dict(colors)
         for run in runs:
@@ -90,7 +98,11 @@ class CurvesPane(QWidget):
             # A resumed run goes back to its checkpoint: what lies past it is drawn no more.
             if run.id in before and run.step < before[run.id].step:
                 self._book.forget(run.id)
-        self.legend.show_entries([LegendEntry(run.name, colors[run.id], "line") for run in runs])
+        self.legend.show_entries(
+            [LegendEntry(run.name, colors[run.id], "line", dash=dash_of_color(colors[run.id])) for run in runs]
+        )
+        self.partial.setText(f"Curves of {len(runs)} of the {chosen:,} selected runs, the first in the table.")
+        self.partial.setVisible(chosen > len(runs))
         self._read_missing()
         self._draw_later.start()
 
@@ -136,7 +148,7 @@ class CurvesPane(QWidget):
                 self._draw_later.start()
 
     def _snapshot_came(self, run: int) -> None:
-        """Reads the run once more when its first snapshot says how many pairs are behind the numbers."""
+        """Read the run again when its first snapshot tells the number of pairs behind its numbers."""
         if any(shown.id == run for shown in self._runs) and not self._book.snapshots(run):
             self._book.forget(run)
             self._read_missing()
@@ -144,7 +156,7 @@ class CurvesPane(QWidget):
     # -- drawing -----------------------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        """Has the curves smoothed off the GUI thread; while that is under way, one more drawing waits at most."""
+        """Smooth the curves off the GUI thread; at most one more drawing is queued meanwhile."""
         self._draw_again = self._drawing
         if self._drawing:
             return
@@ -181,7 +193,7 @@ class CurvesPane(QWidget):
         self.nothing.setText(self._why_nothing())
 
     def _why_nothing(self) -> str:
-        """What to say where there is no curve."""
+        """Return the message for an empty plot."""
         if not self._runs:
             return "Choose a run in the table above."
         if not self.metrics:
@@ -191,7 +203,7 @@ class CurvesPane(QWidget):
         return "Nothing was logged of these metrics. The log may tell why."
 
     def _with_waiting(self, panels: Sequence[charts.CurvePanel]) -> list[CurvePlotData]:
-        """Panels to draw, in the order of the metrics, with empty ones for what a working run has yet to log."""
+        """Return the panels in metric order, with empty ones for metrics that an active run has not logged yet."""
         waiting = not self._runs or any(working(run) or run.status == "queued" for run in self._runs)
         found: list[CurvePlotData] = []
         for name in self.metrics:
@@ -201,7 +213,9 @@ class CurvesPane(QWidget):
             words = next(filter(None, map(preparing, self._runs)), f"Waiting for the first {until}")
             # Models of one tower have no recall to wait for.
             never = "_to_" in name and self._runs and all(run.metric != HEADLINE for run in self._runs)
-            empty = CurvePlotData(name, known.label, "", known.digits, (), words)
+            empty = CurvePlotData(
+                name, logged_name(name) if known.is_recall else known.label, "", known.digits, (), words
+            )
             found += own or ([empty] if waiting and not never else [])
         return found
 
@@ -211,10 +225,13 @@ class CurvesPane(QWidget):
         for series in panel.series:
             raw = series.raw * factor
             smooth = series.smooth * factor if self.smoothing > 0 else raw
-            lines.append(CurveLine(series.run, series.name, self._colors[series.run], series.x, raw, smooth))
-        unit = panel.unit + (f"  n = {panel.n:,}" if panel.n else "")
+            color = self._colors[series.run]
+            lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash_of_color(color)))
+        unit = panel.unit + (f"  n = {panel.n:,}" if panel.n and not known.is_recall else "")
         digits = max(0, known.digits - 2) if panel.percent else known.digits
-        return CurvePlotData(f"{panel.metric} {panel.label}", panel.label, unit.strip(), digits, tuple(lines))
+        return CurvePlotData(
+            f"{panel.metric} {'' if known.is_recall else panel.label}", panel.label, unit.strip(), digits, tuple(lines)
+        )
 
     # -- controls ----------------------------------------------------------------------------------------------
 
@@ -228,8 +245,7 @@ class CurvesPane(QWidget):
         column.setContentsMargins(0, 0, theme.INSIDE, 0)
         column.addWidget(self.grid, 1)
         column.addWidget(self.nothing)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
+        area = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inside)
         self.legend = Legend()
@@ -238,6 +254,9 @@ class CurvesPane(QWidget):
         layout.setContentsMargins(0, theme.INSIDE, 0, 0)
         layout.setSpacing(theme.INSIDE)
         layout.addLayout(self._controls())
+        self.partial = _small("")
+        self.partial.hide()
+        layout.addWidget(self.partial)
         layout.addWidget(area, 1)
 
     def _controls(self) -> QHBoxLayout:
@@ -262,19 +281,19 @@ class CurvesPane(QWidget):
         self.weight = QLabel()
         self.weight.setFixedWidth(32)
         self.slider.valueChanged.connect(self._look_changed)
-        fit = QToolButton()
-        fit.setObjectName("curves-fit")
-        fit.setAccessibleName("Show all of every curve")
-        fit.setToolTip("Show all of every curve")
-        theme.keep_icon(fit, "maximize")
-        fit.clicked.connect(self.grid.reset_zoom)
+        self.resume = QPushButton("Following paused. Reset zoom", objectName="curves-reset-zoom")
+        self.resume.setToolTip("Show all of every curve, and follow as they grow (double click a plot)")
+        theme.keep_icon(self.resume, "rotate-ccw")
+        self.resume.hide()
+        self.resume.clicked.connect(self.grid.reset_zoom)
+        self.grid.paused.connect(self.resume.setVisible)
         row = QHBoxLayout()
         row.setSpacing(theme.INSIDE)
         row.addWidget(self.legend, 1, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self.resume)
         for widget in (_small("Smoothing"), self.slider, self.weight, self.by_step, self.by_time):
             row.addWidget(widget)
         row.addWidget(self.metrics_button)
-        row.addWidget(fit)
         return row
 
     def _restore(self) -> None:
@@ -304,19 +323,25 @@ class CurvesPane(QWidget):
         self.metrics_button.setText(f"Metrics ({len(self.menu.chosen)})   ")
 
     def actions_for_palette(self) -> list[QAction]:
-        """One action per metric that could be drawn."""
+        """Return one action per metric that can be drawn."""
         return self.menu.metric_actions()
 
 
 def draw_panels(
     book: CurveBook, runs: Sequence[int], metrics: Sequence[str], axis: charts.Axis, smoothing: float
 ) -> tuple[charts.CurvePanel, ...]:
-    """The panels that `trainer export curves` would draw of what the book holds; none if nothing is logged yet."""
+    """Return the panels that `trainer export curves` would draw; empty if nothing is logged yet."""
     try:
         # The book stands in for the workspace: same questions, answered from memory.
-        return charts.curves(book, runs, metrics, axis=axis, smoothing=smoothing).panels  # type: ignore[arg-type]
+        return charts.curves(book, runs, metrics, axis=axis, smoothing=smoothing)  # type: ignore[arg-type]
     except ChartError:
         return ()
+
+
+def dash_of_color(color: str) -> tuple[float, ...]:
+    """Return the dashes that belong to the color of a run, as in every other chart."""
+    places = [place for place in range(len(RUN_TONES)) if theme.run_color(place) == color]
+    return dash_of(run_tone(places[0])) if places else ()
 
 
 def _axis_button(words: str) -> QPushButton:

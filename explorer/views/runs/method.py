@@ -1,4 +1,4 @@
-"""What the `?` of the Runs view tells."""
+"""The help text of the Runs view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which metrics are drawn: a menu by groups that stays open while one chooses several."""
+"""A menu of metrics in groups that stays open during multiple selections."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class MetricMenu(QMenu):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """Names of the metrics chosen: those of validation first, then in catalog order, unknown ones last."""
+        """The names of the selected metrics: validation first, then catalog order, unknown ones last."""
         order = {name: place for place, name in enumerate(METRICS)}
         names = [name for name, action in self._actions.items() if action.isChecked()]
         return tuple(sorted(names, key=lambda n: (not n.startswith("val/"), order.get(n, len(order)), n)))
 
     def offer(self, names: Iterable[str]) -> None:
-        """Adds the metrics that are not there yet."""
+        """Add the metrics that are not in the menu yet."""
         for name in names:
             if name not in self._actions:
                 self._add(name)
 
     def choose(self, names: Iterable[str]) -> None:
-        """Chooses exactly these."""
+        """Select exactly these."""
         wanted = set(names)
         self.offer(wanted)
         self.blockSignals(True)
@@ -50,7 +50,7 @@ class MetricMenu(QMenu):
         self.changed.emit()
 
     def metric_actions(self) -> list[QAction]:
-        """All actions, for the command palette."""
+        """Return all actions, for the command palette."""
         return list(self._actions.values())
 
     def _add(self, name: str) -> None:
@@ -69,7 +69,7 @@ class MetricMenu(QMenu):
 
 
 class _StaysOpen(QMenu):
-    """A menu that a click on a checkable action does not close."""
+    """A menu that stays open when a checkable action is clicked."""
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         action = self.activeAction()

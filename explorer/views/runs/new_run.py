@@ -1,4 +1,4 @@
-"""The sheet that makes a run: a preset, then any field of the configuration, checked while it is typed."""
+"""The New run dialog: a preset, then any field of the configuration, validated while typing."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
-    QFrame,
     QHBoxLayout,
+    QInputDialog,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -27,13 +27,18 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
 from explorer.views.view import hairline
 from explorer.widgets.collapsible import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
-from trainer import config
+from trainer import catalog, config
 from trainer.format_detection import form_of
+from trainer.messages import Failure, MeasureRun
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
+
+if TYPE_CHECKING:
+    from explorer.model_client.client import Asker
 
 TITLES: Final[dict[str, str]] = {
     "data": "Data",
@@ -64,14 +69,16 @@ CHECK_MS: Final = 120
 
 
 class NewRun(QDialog):
-    """Asks for a run. Enter starts it once it is valid, Esc closes the sheet.
+    """A dialog that describes a run. Enter starts it if valid, Esc closes.
 
     Signals:
-        chosen: The valid configuration and the name of the preset it came from.
+        chosen: The valid configuration and the name of the preset it came from, to be started now.
+        queued: The same, to be added to the queue.
         import_asked: Instead, pairs are to be imported: where they lie (or nothing), and the preset for them.
     """
 
     chosen = Signal(object, str)
+    queued = Signal(object, str)
     import_asked = Signal(str, str)
 
     def __init__(
@@ -85,9 +92,10 @@ class NewRun(QDialog):
         pairs: int | None = None,
         image_size: int | None = None,
         captions_repeat: bool = False,
+        asker: Asker | None = None,
         parent: QWidget | None = None,
     ) -> None:
-        """Builds the sheet.
+        """Build the dialog.
 
         Args:
             presets: By name.
@@ -98,6 +106,7 @@ class NewRun(QDialog):
             pairs: Of `data` to train on, if they were counted.
             image_size: Of tiny towers, whichever preset is chosen, in pixels.
             captions_repeat: Whether two pairs of `data` to train on have one caption.
+            asker: Measures what the run would take; without it nothing is measured.
             parent: Qt's parent.
         """
         super().__init__(parent)
@@ -105,8 +114,12 @@ class NewRun(QDialog):
         self.setWindowTitle("New run" if start_from is None else "Duplicate run")
         self.setModal(True)
         self.resize(760, 720)
-        self._presets, self._background = presets, background
+        self._presets, self._background, self._asker = dict(presets), background, asker
+        self._measuring: int | None = None
+        self._measured: tuple[config.Run, dict[str, Any]] | None = None
+        self._fault = ("", None)
         self._data, self._image_size, self._captions_repeat = data, image_size, captions_repeat
+        self._copied = {} if start_from is None else {preset: start_from}
         self._pairs = self._imported_pairs = pairs
         self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
@@ -123,64 +136,73 @@ class NewRun(QDialog):
 
     @property
     def preset_name(self) -> str:
-        """The preset chosen; empty if there is none."""
+        """The selected preset; empty if there is none."""
         return self.preset.currentData() or ""
 
     @property
     def name_field(self) -> QLineEdit:
-        """Where the name of the run is typed."""
+        """The editor of the run's name."""
         editor = self.top.editor("name")
         assert isinstance(editor, QLineEdit)
         return editor
 
     def section(self, name: str) -> SectionForm:
-        """The form of a section of the configuration."""
+        """Return the form of a configuration section."""
         return self._sections[name]
 
     def run(self) -> config.Run:
-        """What the editors hold; may be invalid."""
+        """Return the run in the editors; it may be invalid."""
         sections = {name: form.value() for name, form in self._sections.items()}
         return dataclasses.replace(self.top.value(), **sections)
 
     def show_run(self, run: config.Run) -> None:
-        """Fills every editor from `run`."""
+        """Fill every editor from `run`."""
         self.top.set_value(run)
         for name, form in self._sections.items():
             form.set_value(getattr(run, name))
         self._check()
 
     def command(self) -> list[str]:
-        """What to write after `trainer` to start the same run without the window."""
+        """Return the `trainer` arguments that start the same run."""
         return fit_command(self.run(), self.preset_name, self._presets)
 
     def accept(self) -> None:
-        """Starts the run if it is valid; otherwise goes to what is wrong."""
+        """Start the run if it is valid; otherwise move to the first problem."""
+        self._finish(self.chosen)
+
+    def done(self, result: int) -> None:
+        """Close the dialog and end a measurement in progress."""
+        self._stop_measuring()
+        super().done(result)
+
+    def _finish(self, signal: SignalInstance) -> None:
         self._check()
-        if self.start.isEnabled():
-            self.chosen.emit(self.run(), self.preset_name)
+        if self.foot.start.isEnabled():
+            signal.emit(self.run(), self.preset_name)
             super().accept()
 
     # -- checking ----------------------------------------------------------------------------------------------
 
     def _check_later(self) -> None:
         # What was valid may not be any more: Enter must not start it in between.
-        self.start.setEnabled(False)
+        self.foot.allow(False)
         self._later.start()
 
     def _check(self) -> None:
         self._later.stop()
         run = self.run()
-        found = {key: _in_labels(key, text, run) for key, text in config.problems(run).items()}
-        self.top.set_problems({name: text for name, text in found.items() if "." not in name})
-        for name, form in self._sections.items():
-            own = {key.partition(".")[2]: text for key, text in found.items() if key.startswith(f"{name}.")}
-            form.set_problems(own)
-        self.start.setEnabled(not found)
         self._count(run)
-        self._estimate(run, bool(found))
+        faults = config.faults(run, self._pairs)
+        found = {key: _in_labels(key, str(fault), run) for key, fault in faults.items()}
+        repairs = {key: fault.better for key, fault in faults.items() if fault.better is not None}
+        self.top.set_problems(*(_of_section("", each) for each in (found, repairs)))
+        for name, form in self._sections.items():
+            form.set_problems(*(_of_section(name, each) for each in (found, repairs)))
+        self.foot.allow(not found)
+        self._show_foot(run, found, repairs)
 
     def _count(self, run: config.Run) -> None:
-        """Counts the pairs of the data chosen, off the GUI thread, when they are others than last time."""
+        """Count the pairs of the selected data off the GUI thread, if the data have changed."""
         if run.data == self._counted:
             return
         self._counted, self._pairs = run.data, None
@@ -188,20 +210,97 @@ class NewRun(QDialog):
 
     def _take_count(self, pairs: int | None) -> None:
         self._pairs = pairs
-        run = self.run()
-        self._estimate(run, bool(config.problems(run)))
+        self._check()
 
-    def _estimate(self, run: config.Run, invalid: bool) -> None:
-        steps = None if invalid or self._pairs is None else estimated_steps(run, self._pairs)
-        if steps is None:
-            self.estimate.setText("")
-        elif not run.optimizer.epochs:
-            self.estimate.setText("Opened and measured, not trained: 0 epochs")
-        elif steps == 0:
-            self.estimate.setText(f"{self._pairs:,} pairs are fewer than a batch: choose a smaller batch size.")
-        else:
-            epoch = steps // run.optimizer.epochs
-            self.estimate.setText(f"About {steps:,} steps, {epoch:,} an epoch, from {self._pairs:,} pairs")
+    def _show_foot(self, run: config.Run, found: dict[str, str], repairs: dict[str, Any]) -> None:
+        """Show the first problem with its fix, or how long the run will take."""
+        key = next(iter(found), "")
+        self._fault = (key, repairs.get(key))
+        if key:
+            section, _, name = key.rpartition(".")
+            form = self._sections[section].form if section else self.top
+            self.foot.show_fault(found[key], form.repair_words(name, repairs[key]) if key in repairs else "")
+            return
+        nameless = dataclasses.replace(run, name="")
+        known = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
+        words = cost_words(known) if known else estimate_words(run, self._pairs)
+        self.foot.show_estimate(words, can_measure=self._asker is not None and not known)
+
+    def _mend(self) -> None:
+        key, better = self._fault
+        if key and better is not None:
+            self.show_run(config.replace(self.run(), key, str(better)))
+
+    # -- measuring ---------------------------------------------------------------------------------------------
+
+    def _measure(self) -> None:
+        """Measure three real steps of the run in a separate process."""
+        self._check()
+        if self._asker is None or not self.foot.start.isEnabled():
+            return
+        run = self.run()
+        self.foot.show_measuring("Starting the process that measures…")
+        self._measuring = self._asker.ask(
+            MeasureRun(config=config.to_toml(dataclasses.replace(run, data=config.absolute(run.data)))),
+            done=partial(self._take_cost, run),
+            failed=self._not_measured,
+            progress=lambda share, note: self.foot.show_measuring(f"{note or 'Measuring'}… {share:.0%}"),
+            owner=self,
+        )
+
+    def _take_cost(self, run: config.Run, cost: dict[str, Any]) -> None:
+        self._measuring, self._measured = None, (dataclasses.replace(run, name=""), cost)
+        self.foot.end_measuring()
+        self._check()
+
+    def _not_measured(self, failure: Failure) -> None:
+        self._measuring = None
+        self.foot.end_measuring()
+        self._check()
+        if failure.kind != "cancelled":
+            self.foot.show_fault(f"Could not measure: {failure.message} {failure.next}".strip(), "")
+
+    def _stop_measuring(self) -> None:
+        number, self._measuring = self._measuring, None
+        if number is not None and self._asker is not None:
+            self._asker.cancel(number)
+
+    # -- presets of one's own ----------------------------------------------------------------------------------
+
+    def _save_preset(self) -> None:
+        """Save the run in the editors as a preset."""
+        name, typed = QInputDialog.getText(self, "Save as preset", "Name of the preset", text=self.name_field.text())
+        if not typed:
+            return
+        try:
+            catalog.save_preset(name, self.run())
+        except config.ConfigError as error:
+            self.foot.show_fault(str(error), "")
+            return
+        self._presets[name.strip()] = self.run()
+        self._list_presets(name.strip())
+
+    def _remove_preset(self) -> None:
+        catalog.remove_preset(self.preset_name)
+        self._presets.pop(self.preset_name, None)
+        self._list_presets("")
+        self._take_preset()
+
+    def _list_presets(self, chosen: str) -> None:
+        own = catalog.user_presets()
+        with QSignalBlocker(self.preset):
+            self.preset.clear()
+            for name, run in self._presets.items():
+                yours = "yours: " if name in own else ""
+                # A copy says what it is a copy of: a preset for folders knows no folder.
+                shown = self._copied.get(name, run)
+                where = config.data_name(self._data or shown.data)
+                self.preset.addItem(f"{name}  ({yours}{shown.objective.label} on {where})", name)
+            self.preset.setCurrentIndex(max(0, self.preset.findData(chosen or _first_ready(self._presets))))
+        self._show_preset_buttons()
+
+    def _show_preset_buttons(self) -> None:
+        self.remove.setEnabled(self.preset_name in catalog.user_presets())
 
     # -- parts -------------------------------------------------------------------------------------------------
 
@@ -209,9 +308,15 @@ class NewRun(QDialog):
         self.preset = QComboBox(self)
         self.preset.setObjectName("new-run-preset")
         self.preset.setAccessibleName("Preset")
-        for name, run in self._presets.items():
-            self.preset.addItem(f"{name}  ({run.objective.label} on {run.data.label})", name)
-        self.preset.setCurrentIndex(max(0, self.preset.findData(preset or _first_ready(self._presets))))
+        self.preset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.preset.setMinimumContentsLength(20)
+        self.save = QPushButton("Save as preset…", self, objectName="new-run-save-preset", autoDefault=False)
+        self.save.setToolTip("Keeps what the form says under a name, for this user")
+        self.save.clicked.connect(self._save_preset)
+        self.remove = QPushButton("Remove", self, objectName="new-run-remove-preset", autoDefault=False)
+        self.remove.setToolTip("Removes a preset that you have saved")
+        self.remove.clicked.connect(self._remove_preset)
+        self._list_presets(preset)
         self.preset.activated.connect(self._take_preset)
         self.top = Form(config.Run, skip=frozenset(config.SECTIONS), parent=self)
         self.top.changed.connect(self._check_later)
@@ -239,7 +344,9 @@ class NewRun(QDialog):
         layout.setSpacing(0)
         layout.addWidget(area, 1)
         layout.addWidget(hairline())
-        layout.addWidget(self._foot())
+        self.foot = self._make_foot()
+        self.start, self.estimate = self.foot.start, self.foot.told
+        layout.addWidget(self.foot)
 
     def _preset_row(self) -> QHBoxLayout:
         label = QLabel("Preset")
@@ -249,33 +356,19 @@ class NewRun(QDialog):
         row.setSpacing(theme.BETWEEN)
         row.addWidget(label)
         row.addWidget(self.preset, 1)
+        row.addWidget(self.save)
+        row.addWidget(self.remove)
         return row
 
-    def _foot(self) -> QWidget:
-        foot = QFrame(self)
-        self.estimate = QLabel(foot)
-        self.estimate.setObjectName("new-run-estimate")
-        self.estimate.setWordWrap(True)
-        theme.set_role(self.estimate, "secondary")
-        copy = QPushButton("Copy as command", foot)
-        copy.setObjectName("new-run-copy")
-        copy.clicked.connect(self._copy)
-        cancel = QPushButton("Cancel", foot)
-        cancel.setObjectName("new-run-cancel")
-        cancel.clicked.connect(self.reject)
-        self.start = QPushButton("Start", foot)
-        self.start.setObjectName("new-run-start")
-        theme.set_role(self.start, "primary")
-        self.start.clicked.connect(self.accept)
-        for button in (copy, cancel):
-            button.setAutoDefault(False)
-        self.start.setDefault(True)
-        row = QHBoxLayout(foot)
-        row.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self.estimate, 1)
-        for button in (copy, cancel, self.start):
-            row.addWidget(button)
+    def _make_foot(self) -> NewRunFoot:
+        foot = NewRunFoot(self)
+        foot.copy_asked.connect(self._copy)
+        foot.cancelled.connect(self.reject)
+        foot.repair_asked.connect(self._mend)
+        foot.measure_asked.connect(self._measure)
+        foot.stop_asked.connect(self._stop_measuring)
+        foot.queue_asked.connect(lambda: self._finish(self.queued))
+        foot.start_asked.connect(self.accept)
         return foot
 
     def _import_button(self) -> QPushButton:
@@ -290,7 +383,8 @@ class NewRun(QDialog):
         self.import_asked.emit(str(path).strip(), self.preset_name)
 
     def _take_preset(self) -> None:
-        """Shows the preset's values; a name that the person typed stays."""
+        """Show the preset's values; a name typed by the user stays."""
+        self._show_preset_buttons()
         chosen = on_data(
             self._presets[self.preset_name],
             self._data,
@@ -307,7 +401,7 @@ class NewRun(QDialog):
 
 
 class SectionForm(QWidget):
-    """One section of the configuration: which of its kinds, and the fields of that kind; foldable.
+    """One collapsible section of the configuration: its type, and the fields of that type.
 
     What is folded is made when somebody looks: half of the fields, and of the time until the sheet is there.
 
@@ -347,7 +441,7 @@ class SectionForm(QWidget):
 
     @property
     def form(self) -> Form:
-        """The form of the kind shown; made when first asked for."""
+        """The form of the current type, created on first use."""
         kind = self.kind.currentData()
         if kind not in self._forms:
             made = self._forms[kind] = Form(kind, browse=BROWSE.get(kind), parent=self._inside)
@@ -358,12 +452,12 @@ class SectionForm(QWidget):
         return self._forms[kind]
 
     def value(self) -> Any:
-        """The section as its editors hold it."""
+        """Return the section in the editors."""
         kind = self.kind.currentData()
         return self._forms[kind].value() if kind in self._forms else self._values.get(kind, kind())
 
     def set_value(self, section: Any) -> None:
-        """Shows `section`, choosing its kind."""
+        """Show `section`, selecting its type."""
         kind = type(section)
         self._values[kind] = section
         self.kind.setCurrentIndex(self._kinds.index(kind))
@@ -372,15 +466,15 @@ class SectionForm(QWidget):
         else:
             self.changed.emit()
 
-    def set_problems(self, problems: dict[str, str]) -> None:
-        """Shows what is wrong under the fields, unfolded."""
+    def set_problems(self, problems: dict[str, str], repairs: dict[str, Any]) -> None:
+        """Show the problems under their fields with buttons that fix them, expanding the section."""
         if problems:
             self.fold.setChecked(True)
         if self.kind.currentData() in self._forms:
-            self.form.set_problems(problems)
+            self.form.set_problems(problems, repairs)
 
     def add_button(self, button: QPushButton) -> None:
-        """Puts a button at the right end of the section's head."""
+        """Add a button at the right end of the section's header."""
         self._head_row.addWidget(button)
 
     def _head(self) -> QHBoxLayout:
@@ -410,8 +504,13 @@ class SectionForm(QWidget):
         self._inside.setVisible(unfolded)
 
 
+def _of_section(section: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries of `found` for a section's fields by field name; an empty section is the run itself."""
+    return {key.rpartition(".")[2]: value for key, value in found.items() if key.rpartition(".")[0] == section}
+
+
 def _in_labels(key: str, sentence: str, run: config.Run) -> str:
-    """The sentence with the label of the field instead of its dotted name, as the form shows it."""
+    """Replace the dotted name in the sentence with the field's label."""
     section, _, name = key.rpartition(".")
     owner = getattr(run, section) if section in config.SECTIONS else run
     fields = {field.name: field for field in dataclasses.fields(owner)}
@@ -420,7 +519,7 @@ def _in_labels(key: str, sentence: str, run: config.Run) -> str:
 
 
 def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) -> list[str]:
-    """The words after `trainer` that fit `run`: its preset, and `--set` for every field that differs from it."""
+    """Return the `trainer` arguments that fit `run`: its preset, and `--set` for every field that differs."""
     now = presets.get(preset, config.Run())
     words = ["fit", *(["--preset", preset] if preset in presets else [])]
     for name in config.SECTIONS:
@@ -441,7 +540,7 @@ def on_data(
     *,
     captions_repeat: bool = False,
 ) -> config.Run:
-    """The run of a preset, trained on `data` at `image_size` where these are given, and named after both.
+    """Return a preset's run trained on `data` at `image_size`, if given, and named after both.
 
     A batch has no more than the `pairs` that there are to train on; equal captions are no wrong answers of each other,
     as for `trainer fit --data`.
@@ -460,18 +559,28 @@ def on_data(
 
 
 def estimated_steps(run: config.Run, pairs: int) -> int:
-    """Steps of training on `pairs` pairs: whole batches only, every epoch."""
+    """Return the number of training steps on `pairs` pairs; only whole batches count in each epoch."""
     return pairs // run.optimizer.batch_size * run.optimizer.epochs
 
 
+def estimate_words(run: config.Run, pairs: int | None) -> str:
+    """Return what is known about a run before it is measured."""
+    if pairs is None:
+        return ""
+    if not run.optimizer.epochs:
+        return "Opened and measured, not trained: 0 epochs"
+    steps = estimated_steps(run, pairs)
+    return f"About {steps:,} steps, {steps // run.optimizer.epochs:,} an epoch, from {pairs:,} pairs"
+
+
 def _first_ready(presets: dict[str, config.Run]) -> str:
-    """The first preset that could start as it is: others wait for a path, or would download their data first."""
+    """Return the first preset that could start as is, without a path to set or data to download."""
     in_order = sorted(presets, key=lambda name: not isinstance(presets[name].data, config.Scenes))
     return next((name for name in in_order if not config.problems(presets[name])), "")
 
 
 def count_pairs(data: config.Data) -> int | None:
-    """How many pairs there are to train on, about: captions or lines are counted, no image is opened. None: unknown."""
+    """Estimate the number of training pairs from captions or lines, without opening images; None if unknown."""
     if isinstance(data, config.Scenes):
         return data.train_pairs
     if not isinstance(data, config.Folder | config.Table):
@@ -494,7 +603,7 @@ def _captions_below(folder: Path) -> int:
 
 
 def _lines_of(table: Path) -> int | None:
-    """Rows of a table of text; None where that takes long to know, or it is no text."""
+    """Return the rows of a text table; None if counting takes long or the file is not text."""
     try:
         if form_of(table) in ("json", "parquet") or table.stat().st_size > MOST_READ:
             return None

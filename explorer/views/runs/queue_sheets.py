@@ -1,4 +1,4 @@
-"""The sheets of the queue: repeat a run over seeds and a grid, choose its turn, and how many train at once."""
+"""Dialogs of the queue: repeat a run over seeds and a grid, set its order, and set how many train at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FIELDS: Final = {"beta": "Beta", "tau": "Tau", "batch": "Batch size"}
 
 
 class Sheet(QDialog):
-    """A title, a form, a line that says what is wrong or what will happen, and its buttons."""
+    """A dialog with a title, a form, a status line and buttons."""
 
     def __init__(self, title: str, deed: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -71,13 +71,13 @@ class Sheet(QDialog):
         column.addLayout(self.buttons)
 
     def tell(self, words: str, *, wrong: bool = False) -> None:
-        """Says what will happen, or what is wrong; then nothing can be done."""
+        """Show what will happen, or an error, which disables the button."""
         self.told.setText(words)
         self.deed.setEnabled(not wrong)
 
 
 class Repeat(Sheet):
-    """Asks over what to repeat a run.
+    """A dialog that repeats a run over seeds and settings.
 
     Signals:
         chosen: The runs, the priority, and the run to wait for (None: none).
@@ -124,7 +124,7 @@ class Repeat(Sheet):
         self.seeds.selectAll()
 
     def runs(self) -> list[config.Run]:
-        """The runs that were described.
+        """Return the runs described.
 
         Raises:
             ConfigError: They cannot be trained; the message says which field.
@@ -132,7 +132,7 @@ class Repeat(Sheet):
         return grid.repeated(self._run, seeds=parse_seeds(self.seeds.text()), grid=self._grid())
 
     def command(self) -> list[str]:
-        """What to write after `trainer` for the same."""
+        """Return the `trainer` arguments that do the same."""
         words = ["queue", "add", "--run", str(self._row.id)]
         with contextlib.suppress(config.ConfigError):
             words += ["--seeds", *map(str, parse_seeds(self.seeds.text()))] if self.seeds.text().strip() else []
@@ -143,7 +143,7 @@ class Repeat(Sheet):
         return [*words, "--after", str(self.after.currentData())] if self.after.currentData() is not None else words
 
     def accept(self) -> None:
-        """Queues them, if they can be."""
+        """Queue the runs if they are valid."""
         try:
             runs = self.runs()
         except UserError as problem:
@@ -176,7 +176,7 @@ class Repeat(Sheet):
 
 
 class QueueSheet(Sheet):
-    """Asks when queued runs start: their priority, and the run to wait for.
+    """A dialog for the priority of queued runs and the run to wait for.
 
     Signals:
         chosen: The priority, and the run to wait for (None: none).
@@ -195,13 +195,13 @@ class QueueSheet(Sheet):
         self.tell("Higher priorities start first. A run waits until the other has ended, however it ends.")
 
     def accept(self) -> None:
-        """Applies both."""
+        """Apply both."""
         self.chosen.emit(typed(self.priority), self.after.currentData())
         super().accept()
 
 
 class Branch(Sheet):
-    """Asks from which kept checkpoint to branch, and for a name.
+    """A dialog for branching from a checkpoint under a new name.
 
     Signals:
         chosen: The step and the name.
@@ -229,7 +229,7 @@ class Branch(Sheet):
             self.tell(f"{row.name} keeps no checkpoint yet.", wrong=True)
 
     def accept(self) -> None:
-        """Makes the branch."""
+        """Create the branch."""
         if self.name.text().strip():
             self.chosen.emit(self.step.currentData(), self.name.text().strip())
             super().accept()
@@ -239,7 +239,7 @@ class Branch(Sheet):
 
 
 class SlotsSheet(Sheet):
-    """Asks how many runs train at once.
+    """A dialog for how many runs train at once.
 
     Signals:
         chosen: The values for `Jobs.choose_slots`, a dict.
@@ -265,7 +265,7 @@ class SlotsSheet(Sheet):
         self.tell("Runs that train already are left alone. Two at once on one device each take about twice as long.")
 
     def accept(self) -> None:
-        """Applies them to the workspace, for every window and command."""
+        """Apply the numbers to the workspace, for every window and command."""
         values: dict[str, object] = {"cpu": typed(self.cpu), "held": self.held.isChecked()}
         if self.gpus:
             values |= {"per_gpu": typed(self.per_gpu)}
@@ -275,12 +275,12 @@ class SlotsSheet(Sheet):
 
 
 def priority_box(value: int) -> NumberBox:
-    """An editor of a priority."""
+    """Return an editor of a priority."""
     return number_box("queue-priority", "Priority", value, low=-99, high=99)
 
 
 def number_box(name: str, words: str, value: int, *, low: int, high: int) -> NumberBox:
-    """An editor of a whole number."""
+    """Return an editor of an integer."""
     box = NumberBox(whole=True, low=low, high=high)
     box.setObjectName(name)
     box.setAccessibleName(words)
@@ -289,13 +289,13 @@ def number_box(name: str, words: str, value: int, *, low: int, high: int) -> Num
 
 
 def typed(box: NumberBox) -> int:
-    """The number in the box; 0 while it holds none."""
+    """Return the number in the box; 0 if invalid."""
     value = box.value()
     return value if isinstance(value, int) else 0
 
 
 def after_box(runs: Sequence[RunRow], chosen: int | None) -> QComboBox:
-    """A choice of the runs that have not ended, and of none."""
+    """Return a combo box of the runs that have not ended, and "none"."""
     box = QComboBox(objectName="queue-after", accessibleName="Start after")
     box.addItem("No run", None)
     for run in runs:
@@ -306,7 +306,7 @@ def after_box(runs: Sequence[RunRow], chosen: int | None) -> QComboBox:
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """`0, 1, 2` or `0-4` as numbers; empty for nothing.
+    """Parse `0, 1, 2` or `0-4`; empty for an empty text.
 
     Raises:
         ConfigError: It is not written so.

@@ -1,4 +1,4 @@
-"""Opens the sheets that queue, branch and arrange the chosen runs, and does what is chosen there."""
+"""Open the dialogs that queue, branch and arrange the selected runs, and apply their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.store import CheckpointRow, RunRow
 
 
 class Sheets(QObject):
-    """The sheets over a view.
+    """The dialogs of a view.
 
     Args:
         view: Over which they open.
@@ -38,7 +38,7 @@ class Sheets(QObject):
         self._chosen, self._made = chosen, made
 
     def repeat(self) -> None:
-        """Opens the sheet that repeats the chosen run over seeds and a grid."""
+        """Open the dialog that repeats the selected run over seeds and a grid."""
         for run in self._chosen()[:1]:
             self._jobs.configuration(run.id, done=partial(self._show_repeat, run))
 
@@ -51,8 +51,20 @@ class Sheets(QObject):
         )
         sheet.open()
 
+    def experiment(self) -> None:
+        """Open the dialog that makes an experiment of the selected run."""
+        for run in self._chosen()[:1]:
+            self._jobs.configuration(run.id, done=partial(self._show_experiment, run))
+
+    def _show_experiment(self, row: RunRow, run: config.Run) -> None:
+        from explorer.views.runs.experiment_sheet import ExperimentSheet
+
+        sheet = ExperimentSheet(row, run, self._view)
+        sheet.chosen.connect(self._jobs.add_experiment)
+        sheet.open()
+
     def branch(self) -> None:
-        """Opens the sheet that branches off a kept checkpoint of the chosen run."""
+        """Open the dialog that branches from a checkpoint of the selected run."""
         for run in self._chosen()[:1]:
             self._context.background.run(
                 self,
@@ -69,7 +81,7 @@ class Sheets(QObject):
         sheet.open()
 
     def turn(self) -> None:
-        """Opens the sheet that chooses priority and predecessor of the chosen queued runs."""
+        """Open the dialog for priority and predecessor of the selected queued runs."""
         queued, jobs = queued_of(self._chosen()), self._jobs
         if not queued:
             return
@@ -79,7 +91,7 @@ class Sheets(QObject):
         sheet.open()
 
     def slots(self) -> None:
-        """Opens the sheet that says how many runs train at once."""
+        """Open the dialog for how many runs train at once."""
         self._context.background.run(self, system_usage.graphics, done=self._show_slots, key="graphics")
 
     def _show_slots(self, found: tuple[tuple[system_usage.Gpu, ...], str]) -> None:
@@ -89,5 +101,5 @@ class Sheets(QObject):
 
 
 def queued_of(runs: Sequence[RunRow]) -> list[RunRow]:
-    """Those that wait in the queue, in its order."""
+    """Return the queued runs, in queue order."""
     return [run for run in in_order(runs) if run.status == "queued"]

@@ -1,11 +1,11 @@
-"""The table of runs: sorted, filtered, many selected at once, renamed in place."""
+"""The table of runs: sortable, filterable, with multiple selection and in-place renaming."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from PySide6.QtCore import QByteArray, QItemSelection, QItemSelectionModel, QMimeData, Qt, Signal
+from PySide6.QtCore import QByteArray, QEvent, QItemSelection, QItemSelectionModel, QMimeData, Qt, Signal
 from PySide6.QtGui import (
     QDrag,
     QDragEnterEvent,
@@ -17,10 +17,10 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from explorer import theme
-from explorer.models.runs import SHARE_ROLE, SWATCHES_ROLE, TONE_ROLE, RunColumn, RunsFilter, RunsModel
+from explorer.models.runs import SHARE_ROLE, SWATCHES_ROLE, TONE_ROLE, RunColumn, RunsFilter, RunsModel, stretches
 from explorer.widgets.cells import ProgressCell, SwatchCell
 from trainer.scheduling.queue import in_order
 from trainer.store import RunRow
@@ -34,7 +34,7 @@ WIDTHS = {
     RunColumn.ETA: 92,
     RunColumn.BEST: 78,
     RunColumn.LAST: 76,
-    RunColumn.DURATION: 94,
+    RunColumn.DURATION: 106,
     RunColumn.STARTED: 130,
 }
 assert set(WIDTHS) == set(RunColumn), "a column without a width"
@@ -49,7 +49,7 @@ QUEUED = "application/x-contrastive-explorer-queued"
 
 
 class RunsTable(QTableView):
-    """Shows a `RunsModel` through a `RunsFilter`.
+    """A table of a `RunsModel` through a `RunsFilter`.
 
     Attributes:
         runs: The model.
@@ -91,26 +91,46 @@ class RunsTable(QTableView):
         theme.theme().changed.connect(self.viewport().update)
 
     def chosen(self) -> list[RunRow]:
-        """The selected runs, in the order shown."""
-        rows = sorted(index.row() for index in self.selectionModel().selectedRows())
-        return [self.shown.run_at(row) for row in rows]
+        """Return the selected runs, in display order."""
+        ranges = self.selectionModel().selection()
+        parts = [ranges.at(place) for place in range(ranges.count())]
+        rows = sorted({row for part in parts for row in range(part.top(), part.bottom() + 1)})
+        shown = self.shown.runs()
+        return [shown[row] for row in rows]
 
     def choose(self, runs: list[int]) -> None:
-        """Selects exactly these runs, as far as the filter shows them, and scrolls to the first."""
+        """Select exactly these runs, if visible, and scroll to the first."""
         wanted, selection = set(runs), QItemSelection()
         rows = [row for row, run in enumerate(self.shown.runs()) if run.id in wanted]
-        for row in rows:
-            selection.select(self.shown.index(row, 0), self.shown.index(row, len(RunColumn) - 1))
+        for first, last in stretches(rows):
+            selection.select(self.shown.index(first, 0), self.shown.index(last, len(RunColumn) - 1))
         flags = QItemSelectionModel.SelectionFlag
         if rows:
             self.selectionModel().setCurrentIndex(self.shown.index(rows[0], RunColumn.NAME), flags.NoUpdate)
             self.scrollTo(self.shown.index(rows[0], RunColumn.NAME))
         self.selectionModel().select(selection, flags.ClearAndSelect)
 
+    # -- keeping the order -------------------------------------------------------------------------------------
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Keep the order of rows while the pointer is over them, so that a click hits its target."""
+        if event.type() in (QEvent.Type.Enter, QEvent.Type.Leave, QEvent.Type.HoverEnter, QEvent.Type.HoverLeave):
+            self._hold_order(event.type() in (QEvent.Type.Enter, QEvent.Type.HoverEnter))
+        return super().viewportEvent(event)
+
+    def closeEditor(self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint) -> None:
+        super().closeEditor(editor, hint)
+        self._hold_order(self.viewport().underMouse())
+
+    def _hold_order(self, on: bool) -> None:
+        # A name that is being typed must not be carried to another place either.
+        typed = self.state() is QAbstractItemView.State.EditingState
+        self.runs.hold_order(on or typed)
+
     # -- dragging in the queue ---------------------------------------------------------------------------------
 
     def startDrag(self, _actions: Qt.DropAction) -> None:
-        """Takes the selected queued runs along; what is dropped is their ids, so that nothing else takes them."""
+        """Start dragging the selected queued runs; the drag holds their ids only, which nothing else accepts."""
         ids = [run.id for run in self.chosen() if run.status == "queued"]
         if not ids:
             return
@@ -152,10 +172,11 @@ class RunsTable(QTableView):
         place = self.place_at(self._gap_at(event.position().toPoint().y()), ids)
         if place is not None:
             self.moved.emit(ids, place)
+            self.runs.hold_order(False)
         event.acceptProposedAction()
 
     def place_at(self, gap: int, moved: Sequence[int]) -> int | None:
-        """The place of the queue that a gap between two rows stands for; None when no queued run is beside it."""
+        """Return the queue position for a gap between rows; None if no queued run is adjacent."""
         rows = self.shown.runs()
         beside = [row for row in (gap - 1, gap) if 0 <= row < len(rows) and rows[row].status == "queued"]
         if not beside:
@@ -189,12 +210,12 @@ class RunsTable(QTableView):
         painter.drawLine(0, y, self.viewport().width(), y)
 
     def _gap_at(self, y: int) -> int:
-        """The gap between rows that is nearest: 0 is above the first."""
+        """Return the nearest gap between rows; 0 is above the first."""
         height = self.verticalHeader().defaultSectionSize()
         return max(0, min(self.shown.rowCount(), round((y - self.rowViewportPosition(0)) / height)))
 
     def rename_current(self) -> None:
-        """Opens the name of the selected run for editing in its place."""
+        """Edit the name of the selected run in place."""
         rows = self.selectionModel().selectedRows()
         if len(rows) == 1:
             index = self.shown.index(rows[0].row(), RunColumn.NAME)
@@ -202,11 +223,11 @@ class RunsTable(QTableView):
             self.edit(index)
 
     def save_columns(self) -> QByteArray:
-        """Widths, order and sorting of the columns."""
+        """Return widths, order and sorting of the columns."""
         return QByteArray(STATE_VERSION + self.horizontalHeader().saveState().data())
 
     def restore_columns(self, state: QByteArray) -> None:
-        """Takes up what `save_columns` gave; anything else leaves the columns as they are."""
+        """Restore the result of `save_columns`; anything else has no effect."""
         data = bytes(state.data())
         if data.startswith(STATE_VERSION):
             self.horizontalHeader().restoreState(QByteArray(data[len(STATE_VERSION) :]))
@@ -217,7 +238,7 @@ class RunsTable(QTableView):
         self._share()
 
     def _share(self) -> None:
-        """Gives names and bars what the other columns leave, where that is enough to read them."""
+        """Give the name and bar columns the remaining width, if that keeps them readable."""
         header = self.horizontalHeader()
         others = sum(header.sectionSize(column) for column in RunColumn if column not in GROWING)
         enough = self.viewport().width() - others >= LEAST_PX * len(GROWING)
@@ -233,6 +254,8 @@ class RunsTable(QTableView):
         self.verticalHeader().setDefaultSectionSize(theme.ROW_PX)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
+        # One of its own, always empty: beside the table's it asks for the flags of every selected cell to paint itself.
+        header.setSelectionModel(QItemSelectionModel(self.shown, header))
         header.setSectionsMovable(True)
         header.setMinimumSectionSize(64)
         header.setTextElideMode(Qt.TextElideMode.ElideRight)
@@ -253,5 +276,5 @@ def _ids(data: QMimeData) -> list[int]:
 
 
 def _letter(color: str) -> str:
-    """A and B carry their letter, so that color is not the only sign."""
+    """Return the letter A or B of a color, so that color is not the only cue."""
     return {theme.run_color(0): "A", theme.run_color(1): "B"}.get(color, "")

@@ -1,4 +1,4 @@
-"""The row over the table of runs: what one does most, how many runs there are, and the filter."""
+"""The row above the table of runs: common actions, the number of runs, and the filter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from explorer.widgets.flow_row import WrappingRow
 
 
 class RunsToolbar:
-    """Buttons for the actions of `TOOLBAR`, then words and a field.
+    """Buttons for the actions of `TOOLBAR`, then a label and a field.
 
     Attributes:
         row: All of it.
@@ -36,6 +36,9 @@ class RunsToolbar:
         self.filter.setMaximumWidth(280)
         self.count = QLabel()
         theme.set_role(self.count, "small")
+        # The row must not go on in a second line because a run was queued.
+        self.count.setMinimumWidth(self.count.fontMetrics().horizontalAdvance("99 runs, 9 waiting (held)"))
+        self.count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.row = WrappingRow()
         self.row.add(new)
         gap = theme.SPACE

@@ -1,10 +1,11 @@
-"""The table of runs over their curves, log and configuration."""
+"""The table of runs above their curves, log and configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices
@@ -13,26 +14,36 @@ from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
 from explorer.models.quantities import duration
-from explorer.models.runs import matching
+from explorer.models.runs import headline_names, matching
 from explorer.run_control.jobs import working
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
 from explorer.views.runs.method import METHOD
-from explorer.views.runs.new_run import NewRun
+from explorer.views.runs.new_run import NewRun, on_data
 from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.table import RunsTable
 from explorer.views.runs.toolbar import RunsToolbar
 from explorer.views.view import View, hairline
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
 from trainer import catalog, config
+from trainer.charts.settings import options
+from trainer.charts.spec import Request, request_words, targets_of
 from trainer.errors import UserError
 from trainer.store import RunRow
 
+DRAWN_AT_MOST: Final = 24
+"""Selected runs whose curves are drawn: more lines in a plot cannot be told apart."""
+
+
+COMPARED: Final = ("clip-folder", "cloob-folder")
+"""Presets of the two runs that are compared on imported data."""
+
 
 class RunsView(View):
-    """Which runs are there, and how do they learn?
+    """All runs and their training progress.
 
     Attributes:
         table: All runs.
@@ -42,9 +53,13 @@ class RunsView(View):
 
     Signals:
         import_asked: Pairs are to be imported: where they lie, or nothing.
+        comparison_asked: Pairs are to be imported for `compare_on`.
+        open_model_asked: A published model is to be opened.
     """
 
     import_asked = Signal(str)
+    comparison_asked = Signal()
+    open_model_asked = Signal()
 
     title = "Runs"
     question = "Which runs are there, and how do they learn?"
@@ -63,6 +78,7 @@ class RunsView(View):
         self.start_demo.setObjectName("run-demo")
         self.start_demo.setToolTip("Train a CLIP and then a CLOOB run on drawn scenes, a few minutes in all")
         theme.keep_icon(self.start_demo, "play")
+        self.first_steps = _first_steps(self)
         yield
         self.curves = CurvesPane(context)
         yield
@@ -80,8 +96,8 @@ class RunsView(View):
         runs = self.drawn()
         if not runs or not self.curves.metrics:
             return None
-        words = ["export", "curves", "--runs", *(str(run.id) for run in runs), "--metrics", *self.curves.metrics]
-        return [*words, "--axis", self.curves.axis, "--smoothing", f"{self.curves.smoothing:g}"]
+        request = Request(targets_of([run.id for run in runs]))
+        return ["export", "curves", *request_words(request), *options(self.curves.settings)]
 
     def actions_for_palette(self) -> list[QAction]:
         own = (action for name, action in self.actions_of_runs.by_name.items() if name != "import")  # the window's too
@@ -92,37 +108,69 @@ class RunsView(View):
         self._show_silent()
 
     def drawn(self) -> list[RunRow]:
-        """The runs shown below the table, A and B first: the chosen ones, else A and B, else the newest."""
+        """Return the runs shown below the table, A and B first: the selected ones, else A and B, else the newest.
+
+        Of more than `DRAWN_AT_MOST` chosen ones A and B, and then those that the table shows first.
+        """
+        return self._drawn_of(self.table.chosen())
+
+    def _drawn_of(self, chosen: list[RunRow]) -> list[RunRow]:
         selection = self.context.selection
-        chosen = self.table.chosen()
         if chosen:
             place = {selection.run_b: 1, selection.run_a: 0}
-            return sorted(chosen, key=lambda run: (place.get(run.id, 2), run.id))
+            first = sorted(chosen, key=lambda run: place.get(run.id, 2))[:DRAWN_AT_MOST]
+            return sorted(first, key=lambda run: (place.get(run.id, 2), run.id))
         selected = matching(self.table.runs.runs, selection.runs)
         return selected or list(self.table.runs.runs[-1:])
 
     # -- what a person does ------------------------------------------------------------------------------------
 
     def open_new_run(self) -> NewRun | None:
-        """Opens the sheet for a new run."""
+        """Open the New run dialog."""
         return self._open_sheet(None, "")
 
     def train_on(self, data: config.Data, pairs: int | None, image_size: int, captions_repeat: bool) -> NewRun | None:
-        """Opens the sheet for a new run on imported data: so many pairs to train on, prepared at `image_size`."""
+        """Open the New run dialog for imported data with this many training pairs, prepared at `image_size`."""
         preset, self._preset_for_import = self._preset_for_import or "clip-folder", ""
         return self._open_sheet(
             None, preset, data=data, pairs=pairs, image_size=image_size, captions_repeat=captions_repeat
         )
 
-    def _open_sheet(self, start_from: config.Run | None, preset: str, **about: Any) -> NewRun | None:
+    def compare_on(self, data: config.Data, pairs: int | None, image_size: int, captions_repeat: bool) -> None:
+        """Queue a CLIP and a CLOOB run on imported data."""
         try:
-            presets = catalog.presets()
+            for preset in COMPARED:
+                run = on_data(catalog.preset(preset), data, image_size, pairs, captions_repeat=captions_repeat)
+                config.check(run)
+                self.context.jobs.enqueue([run], preset, done=self._choose_soon)
+        except UserError as problem:
+            self.failed.emit(str(problem), "")
+
+    def train_copy_on(self, run: int, data: config.Data) -> None:
+        """Open the New run form for a copy of this run with other data; the new run names it as its parent."""
+        row = self.context.jobs.run(run)
+        preset = row.preset if row is not None else ""
+
+        def show(copy: config.Run) -> None:
+            self._open_sheet(replace(copy, data=data), preset, parent_run=run)
+
+        self.context.jobs.duplicate(run, done=show)
+
+    def _open_sheet(
+        self, start_from: config.Run | None, preset: str, *, parent_run: int | None = None, **about: Any
+    ) -> NewRun | None:
+        try:
+            presets = catalog.presets() | catalog.user_presets()
         except UserError as problem:
             self.failed.emit(str(problem), "")
             return None
-        sheet = NewRun(presets, self.context.background, start_from=start_from, preset=preset, parent=self, **about)
+        context = self.context
+        about |= {"start_from": start_from, "preset": preset, "asker": context.asker}
+        sheet = NewRun(presets, context.background, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        sheet.chosen.connect(lambda run, preset: self.context.jobs.start(run, preset, done=self._choose_soon))
+        how: dict[str, Any] = {"parent": parent_run, "done": self._choose_soon}
+        sheet.chosen.connect(lambda run, preset: self.context.jobs.start(run, preset, **how))
+        sheet.queued.connect(lambda run, preset: self.context.jobs.enqueue([run], preset, **how))
         sheet.import_asked.connect(self._import_for)
         # Made in this turn, shown in the next: together they would hold up the window.
         turns().later(sheet, sheet.open)
@@ -132,13 +180,23 @@ class RunsView(View):
         self._import_for("", "")
 
     def _import_for(self, path: str, preset: str) -> None:
-        """Asks for the import sheet; what is trained on it then begins with this preset."""
+        """Open the import dialog; a run trained on its data then starts from this preset."""
         self._preset_for_import = preset
         self.import_asked.emit(path)
 
+    def edit_and_restart(self, run: int) -> None:
+        """Open the New run form for a copy of this run."""
+        row = self.context.jobs.run(run)
+        preset = row.preset if row is not None else ""
+        self.context.jobs.duplicate(run, done=lambda copy: self._open_sheet(copy, preset))
+
+    def show_run(self, run: int) -> None:
+        """Select this run in the table."""
+        self.table.choose([run])
+
     def _duplicate(self) -> None:
         for run in self.table.chosen()[:1]:
-            self.context.jobs.duplicate(run.id, done=lambda copy, preset=run.preset: self._open_sheet(copy, preset))
+            self.edit_and_restart(run.id)
 
     def _stop(self, after: str = "step") -> None:
         self.context.jobs.stop([run.id for run in self.table.chosen() if run.active], after=after)
@@ -150,6 +208,8 @@ class RunsView(View):
         self.context.jobs.kill([run.id for run in self.table.chosen() if working(run)])
 
     def _shift(self, by: int) -> None:
+        # Who moves a row wants to see it move, wherever the pointer rests.
+        self.table.runs.hold_order(False)
         self.context.jobs.shift([run.id for run in queued_of(self.table.chosen())], by)
 
     def _queue_again(self) -> None:
@@ -171,7 +231,7 @@ class RunsView(View):
         self.context.jobs.delete([run.id for run in self.table.chosen()])
 
     def _show_as(self, letter: str) -> None:
-        """Makes the chosen run A or B; if it was the other one, the two change places."""
+        """Make the selected run A or B, swapping them if it is the other one."""
         selection = self.context.selection
         for run in self.table.chosen()[:1]:
             a, b = selection.run_a, selection.run_b
@@ -199,28 +259,27 @@ class RunsView(View):
             self.table.choose([self._choose_when_there])
             self._choose_when_there = None
         self._count()
+        self.headline.setText(headline_names(runs))
         self._show_chosen()
         if runs:
             self.show_content()
         elif not self.context.jobs.is_read:
-            self.show_reading("activity")
+            self.show_unknown()
         else:
             self.show_empty(
                 "activity",
-                "No run yet",
-                "A run is one training of a model. The demo trains a CLIP and then a CLOOB run on drawn scenes, "
-                "in the background; you can watch them here from the first step. For pairs of your own, drop a folder, "
-                "table or tar on the window, or import it.",
-                self.start_demo,
-                self.actions_of_runs["import"],
-                self.actions_of_runs["new"],
+                "No run yet. Compare CLIP and CLOOB",
+                "Both train in the background, and the window shows them from the untrained model on. The demo scenes "
+                "are drawn here and take a few minutes. Your data are a folder, table or tar of pictures and captions; "
+                "you can also drop it on the window. Published models are measured without training.",
+                *self.first_steps.values(),
             )
 
     def _show_chosen(self) -> None:
         chosen = self.table.chosen()
         self.actions_of_runs.show_chosen(chosen)
         self.actions_of_runs.offer_end(any(self.context.jobs.is_deaf(run.id) for run in chosen))
-        drawn = self.drawn()
+        drawn = self._drawn_of(chosen)
         colors = self._colors(drawn)
         selection = self.context.selection
         swatches = {run.id: (colors[run.id],) for run in drawn}
@@ -231,13 +290,13 @@ class RunsView(View):
                     *(swatches.get(run, ()) if selection.run_a == selection.run_b else ()),
                 )
         self.table.runs.show_swatches(swatches)
-        self.curves.show_runs(drawn, colors)
+        self.curves.show_runs(drawn, colors, chosen=len(chosen))
         self.log.show_file(drawn[0].folder / "log.txt" if drawn else None)
         self.tabs.setTabText(1, f"Log of {drawn[0].name}" if len(drawn) > 1 else "Log")
         self.config.show_runs(drawn)
 
     def _colors(self, runs: Sequence[RunRow]) -> dict[int, str]:
-        """A blue, B orange, every other run the next color."""
+        """Return A in blue, B in orange, and further colors for other runs."""
         selection = self.context.selection
         colors, place = {}, 2
         for run in sorted(runs, key=lambda run: run.id):
@@ -253,18 +312,20 @@ class RunsView(View):
     def _count(self) -> None:
         total, shown = self.table.runs.rowCount(), self.table.shown.rowCount()
         words = f"{shown} of {total} runs" if shown != total else f"{total} run{'s' * (total != 1)}"
-        self.count.setText(f"{words}{self._queue_words()}")
+        waiting, ends = self._queue_words()
+        self.count.setText(f"{words}{waiting}")
+        self.count.setToolTip(ends)
 
-    def _queue_words(self) -> str:
-        """How many wait, and when the last of them has likely ended."""
+    def _queue_words(self) -> tuple[str, str]:
+        """Return how many runs wait, and when the last of them is expected to end."""
         expected = self.context.jobs.expected().values()
         if not expected:
-            return ""
-        if self.context.jobs.slots.held:
-            return f", {len(expected)} waiting (held)"
+            return "", ""
+        held = " (held)" if self.context.jobs.slots.held else ""
         ends = [span.end_s for span in expected]
         known = [end for end in ends if end is not None]
-        return f", {len(expected)} waiting" + (f", done in {duration(max(known))}" if len(known) == len(ends) else "")
+        whole = bool(known) and len(known) == len(ends) and not held
+        return f", {len(expected)} waiting{held}", f"All done in {duration(max(known))}" if whole else ""
 
     # -- parts -------------------------------------------------------------------------------------------------
 
@@ -285,6 +346,10 @@ class RunsView(View):
         column.addWidget(toolbar.row)
         column.addWidget(hairline())
         column.addWidget(self.table, 1)
+        self.headline = ElidedLabel()
+        self.headline.setObjectName("runs-headline")
+        theme.set_role(self.headline, "small")
+        column.addWidget(self.headline)
         self.splitter = HairlineSplitter(Qt.Orientation.Vertical)
         self.splitter.setObjectName("runs-splitter")
         self.splitter.addWidget(top)
@@ -314,6 +379,9 @@ class RunsView(View):
         )
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         self.start_demo.triggered.connect(jobs.start_demo)
+        self.first_steps["demo"].triggered.connect(jobs.start_demo)
+        self.first_steps["import"].triggered.connect(self.comparison_asked)
+        self.first_steps["published"].triggered.connect(self.open_model_asked)
         deeds["new"].triggered.connect(self.open_new_run)
         deeds["import"].triggered.connect(self._import)
         deeds["stop"].triggered.connect(lambda: self._stop())
@@ -327,6 +395,7 @@ class RunsView(View):
         deeds["queue-turn"].triggered.connect(self.sheets.turn)
         deeds["queue-slots"].triggered.connect(self.sheets.slots)
         deeds["repeat"].triggered.connect(self.sheets.repeat)
+        deeds["experiment"].triggered.connect(self.sheets.experiment)
         deeds["branch"].triggered.connect(self.sheets.branch)
         self.table.moved.connect(jobs.move)
         deeds["end"].triggered.connect(self._end)
@@ -349,3 +418,9 @@ class RunsView(View):
 
     def _remember_columns(self) -> None:
         self.context.settings.set_state("runs/columns", self.table.save_columns())
+
+
+def _first_steps(parent: QWidget) -> dict[str, QAction]:
+    """Return the actions of a workspace without runs."""
+    texts = {"demo": "The demo scenes", "import": "My data…", "published": "Published models…"}
+    return {name: QAction(text, parent, objectName=f"first-{name}") for name, text in texts.items()}

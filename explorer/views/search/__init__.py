@@ -1,4 +1,4 @@
-"""What does a sentence or a picture find? Any snapshot, both runs side by side, and its hubs."""
+"""The Search view: hits for a sentence or an image in any snapshot, both runs side by side, and hubs."""
 
 from explorer.views.search.view import SearchView
 

@@ -1,4 +1,4 @@
-"""The picture that is searched by, small beside the field."""
+"""The query image, shown small next to the search field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from explorer import theme
 
 
 class Chip(QToolButton):
-    """The picture that is searched by; a click takes it away."""
+    """The query image; a click removes it."""
 
     def __init__(self) -> None:
         super().__init__(objectName="search-picture", accessibleName="Remove the picture searched by", visible=False)
@@ -20,7 +20,7 @@ class Chip(QToolButton):
         self.removed = self.clicked
 
     def show_image(self, path: str) -> None:
-        """Names the picture; nothing for an empty path."""
+        """Show the image's name; nothing for an empty path."""
         self.setVisible(bool(path))
         name = Path(path).name
         self.setText(f"{name if len(name) < 28 else name[:25] + '…'}  ×" if path else "")

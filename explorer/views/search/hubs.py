@@ -1,4 +1,4 @@
-"""Next to the search: how often every image is found, and the switch that corrects for it."""
+"""Next to the search: how often each image is a hit, and the switch that corrects for hubs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.charts.spec import Request
 
 
 class Hubs(QWidget):
-    """The chart of the hubs, and the switch that lets the search use CSLS.
+    """The hubness chart, and the switch that enables CSLS in the search.
 
     Signals:
         toggled: CSLS is on or off now.
@@ -27,26 +27,16 @@ class Hubs(QWidget):
         self.csls = QCheckBox("Correct for hubs (CSLS)", objectName="search-csls")
         self.csls.setToolTip("Order hits by cosine minus half the hit's mean cosine to its 10 nearest captions")
         self.pane = ChartPane(context, CHART.name, pictures)
-        self.problem = QLabel(wordWrap=True, visible=False)
-        theme.set_role(self.problem, "small")
         heading = QLabel(CHART.label)
         theme.set_role(heading, "heading")
         column = QVBoxLayout(self)
         column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE)
         column.setSpacing(theme.INSIDE)
-        for widget in (heading, self.csls, self.problem):
+        for widget in (heading, self.csls):
             column.addWidget(widget)
         column.addWidget(self.pane, 1)
         self.csls.toggled.connect(self.toggled)
-        self.pane.refused.connect(self._tell)
-        self.pane.cancelled.connect(lambda: self._tell("Cancelled. Open the view again to count."))
-        self.pane.answered.connect(lambda: self._tell(""))
 
     def show_hubs(self, request: Request) -> None:
-        """Counts for these snapshots; what is shown already is not counted again."""
+        """Count the hits in these snapshots, unless they are shown already."""
         self.pane.ask(CHART, request, CHART.settings())
-
-    def _tell(self, words: str) -> None:
-        self.problem.setText(words)
-        self.problem.setVisible(bool(words))
-        self.pane.panel.setVisible(not words)

@@ -1,4 +1,4 @@
-"""What the view shows, read from the store: pure functions for the background threads."""
+"""Read what the view shows from the store: pure functions for background threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 @dataclass(frozen=True)
 class Where:
-    """The snapshot that is searched, and how."""
+    """The snapshot to search, and the method."""
 
     run: int
     step: int | None
@@ -26,7 +26,7 @@ class Where:
 
 
 def embedder(workspace: Workspace, where: Where) -> Embedder:
-    """The checkpoint that embeds the question.
+    """Return the checkpoint that embeds the query.
 
     Raises:
         ChartError: There is no such snapshot.
@@ -38,7 +38,7 @@ def embedder(workspace: Workspace, where: Where) -> Embedder:
 
 
 def find(workspace: Workspace, where: Where, array: str, ticket: Ticket) -> Hits:
-    """The hits of a question whose embedding is in the file `array`.
+    """Return the hits of a query whose embedding is in the file `array`.
 
     Raises:
         Cancelled: The person ended it.

@@ -1,4 +1,4 @@
-"""What the view says about itself."""
+"""The view's help text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run finds."""
+"""The hits of one run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.state_area import StatePage
 from trainer.charts.search import Hits
 
 
 class HitsPanel(QFrame):
-    """Hits as pictures, best first; those that the other run finds too are framed."""
+    """Hits as images, best first; those that both runs find are framed."""
 
     def __init__(self, index: int, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"search-panel-{'ab'[index]}")
@@ -26,7 +26,7 @@ class HitsPanel(QFrame):
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
         self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", words=f"Hits of {'AB'[index]}", edge=96)
-        self.empty = EmptyState(width=320)
+        self.empty = StatePage(width=320)
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
         head.addWidget(Badge("AB"[index], index))
@@ -42,7 +42,7 @@ class HitsPanel(QFrame):
         column.addLayout(self._pages, 1)
 
     def show_hits(self, hits: Hits, shared: set[int]) -> None:
-        """Shows the hits; `shared` pairs are framed."""
+        """Show the hits; `shared` pairs are framed."""
         self.hits = hits
         parts = [f"{len(hits.rows)} of {hits.n:,} {hits.target}s"]
         parts += [f"{len(shared)} also found by {'BA'[self.index]}"] if shared else []
@@ -66,7 +66,7 @@ class HitsPanel(QFrame):
         self._pages.setCurrentIndex(0)
 
     def show_nothing(self, icon: str, title: str, text: str, *, name: str = "") -> None:
-        """Shows why there are no hits."""
+        """Show why there are no hits."""
         self.hits = None
         self.title.setText(name)
         self.note.setText("")

@@ -1,12 +1,12 @@
-"""The Search view: a question, the hits of both runs, and the way to the maps."""
+"""The Search view: a query, the hits of both runs, and links to the maps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
@@ -21,12 +21,14 @@ from explorer.views.search.hubs import Hubs
 from explorer.views.search.load import Where, embedder, find
 from explorer.views.search.method import METHOD
 from explorer.views.search.panel import HitsPanel
-from explorer.views.view import View, side_words
+from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.progress_row import Cancelled, Working
-from trainer.charts.search import Hits
+from trainer.charts.search import Hits, SearchSettings
+from trainer.charts.settings import options
 from trainer.charts.snapshots import Embedder
+from trainer.charts.spec import request_words
 from trainer.errors import UserError
 from trainer.messages import EmbedImages, EmbedTexts, Failure
 from trainer.store import of_split
@@ -40,25 +42,24 @@ ASK: Final = "Type what to look for, or drop or paste a picture. Both runs answe
 
 @dataclass(frozen=True)
 class SearchQuery:
-    """The question: a sentence, or an image file."""
+    """The query: a sentence, or an image file."""
 
     text: str = ""
     image: str = ""
 
     @property
     def words(self) -> str:
-        """The question as it is written."""
+        """The query as a text."""
         return self.text or Path(self.image).name
 
 
 class SearchView(View):
-    """A search field over the hits of run A and run B."""
+    """A search field above the hits of runs A and B."""
 
     title = "Search"
     question = "What does a sentence or a picture find in each run?"
     icon = "search"
     method = METHOD
-    takes_images = True
 
     def build(self) -> Iterator[None]:
         context = self.context
@@ -100,8 +101,12 @@ class SearchView(View):
 
     # -- what the window asks ----------------------------------------------------------------------------------
 
+    @property
+    def drop_words(self) -> str:
+        return "Drop to search by this picture" if self.context.selection.runs else ""
+
     def take(self, paths: Iterable[Path | str]) -> None:
-        """Searches by the first of these images (dropped or pasted)."""
+        """Search with the first of these images (dropped or pasted)."""
         first = next((str(path) for path in paths), "")
         if first:
             self.field.blockSignals(True)
@@ -113,10 +118,15 @@ class SearchView(View):
         shown = [panel.hits for panel in self.panels if panel.hits is not None]
         if not shown or not self._asked.words:
             return None
-        question = ["--text", self._asked.text] if self._asked.text else ["--image", self._asked.image]
-        words = ["export", "search", *question, *side_words(self.context.selection)]
-        words += ["--dataset", shown[0].dataset, "--split", shown[0].split, "--target", self.target, "--k", str(K)]
-        return [*words, "--csls"] if self.hubs.csls.isChecked() else words
+        request = replace(request_of(self.context.selection), dataset=shown[0].dataset, split=shown[0].split)
+        settings = SearchSettings(
+            query_text=self._asked.text,
+            query_image=self._asked.image,
+            target=self.target,
+            k=K,
+            csls=self.hubs.csls.isChecked(),
+        )
+        return ["export", "search", *request_words(request), *options(settings)]
 
     def details(self) -> QWidget | None:
         return None if self.is_empty else self.hubs
@@ -143,9 +153,9 @@ class SearchView(View):
             self._search()
 
     @property
-    def target(self) -> str:
-        """`image` or `text`: what is searched."""
-        return self.targets.checkedButton().objectName().rpartition("-")[2]
+    def target(self) -> Literal["image", "text"]:
+        """The modality that is searched."""
+        return "text" if self.targets.checkedButton().objectName().endswith("text") else "image"
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -191,7 +201,7 @@ class SearchView(View):
             self.working.end()
 
     def _end(self) -> None:
-        """The person ends the search."""
+        """End the search on the user's request."""
         for index in tuple(self._waiting):
             self.context.background.forget(self, f"hits {index}")
             self._cancel(index)
@@ -286,7 +296,7 @@ class SearchView(View):
     # -- linking -----------------------------------------------------------------------------------------------
 
     def hit_rows(self) -> np.ndarray:
-        """Pairs that either run found, ascending."""
+        """Return pairs found by either run, ascending."""
         rows = [panel.hits.rows for panel in self.panels if panel.hits is not None]
         return np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int64)
 

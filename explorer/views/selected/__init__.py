@@ -1,4 +1,4 @@
-"""The selected pairs, and selections kept under a name: a table and a panel that several views show."""
+"""The selected pairs, and saved selections: a table and a panel used by several views."""
 
 from explorer.views.selected.panel import SelectedPanel
 from explorer.views.selected.table import PairTable

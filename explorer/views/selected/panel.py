@@ -1,4 +1,4 @@
-"""Beside a view: the selected pairs as a table, and selections kept under a name."""
+"""A side panel with the selected pairs as a table, and saved selections."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILTER = "Parquet (*.parquet);;CSV (*.csv);;List of image files (*.txt)"
 
 
 class SelectedPanel(QWidget):
-    """The selection of a dataset's pairs: listed, kept under a name, recalled, exported, deleted with undo.
+    """A dataset's selected pairs, which can be listed, saved, restored, exported and deleted with undo.
 
     Signals:
         failed: What went wrong, and what to do.
@@ -90,7 +90,7 @@ class SelectedPanel(QWidget):
         columns: Sequence[Numbers] = (),
         of: str = "",
     ) -> None:
-        """Lists the pairs `rows` of a snapshot.
+        """List the pairs `rows` of a snapshot.
 
         Args:
             items: What its pairs are.
@@ -107,17 +107,17 @@ class SelectedPanel(QWidget):
             self.read()
 
     def tell(self, words: str) -> None:
-        """Says what has become of the selection."""
+        """Show the result of an action on the selection."""
         self._tell(words)
 
     def read(self) -> None:
-        """Asks the store for the kept selections of this data."""
+        """Read the saved selections of this data from the store."""
         self.context.background.run(
             self, _read, self.context.workspace, self._dataset, done=self._take, key="selections"
         )
 
     def actions(self) -> list[QAction]:
-        """For the command palette: recall each kept selection, export the present one."""
+        """Return actions for the palette: restore each saved selection, export the current one."""
         made = []
         for kept in self._kept:
             action = QAction(f"Select “{kept.name}” ({kept.n:,} pairs)", self)
@@ -164,13 +164,13 @@ class SelectedPanel(QWidget):
         self.context.selection.undo.push(_Deletion(self, kept))
 
     def drop(self, kept: NamedSelection) -> None:
-        """Forgets a kept selection; undone by `put_back`."""
+        """Delete a saved selection; `put_back` undoes it."""
         self._deleted = kept
         self._run_store(lambda one: self.context.workspace.selections.drop(one), kept)
         self._tell(f"Deleted “{kept.name}”", undo=True)
 
     def put_back(self, kept: NamedSelection) -> None:
-        """Keeps a deleted selection again."""
+        """Restore a deleted selection."""
         self._run_store(lambda one: self.context.workspace.selections.restore(one), kept)
         self._tell(f"“{kept.name}” is back")
 
@@ -183,7 +183,7 @@ class SelectedPanel(QWidget):
         dialog.open()
 
     def write(self, file: Path) -> None:
-        """Writes the selected pairs; the ending decides how."""
+        """Write the selected pairs in the format of the file's suffix."""
         if self._items is None or not len(self._rows):
             return
         self.context.background.run(
@@ -279,7 +279,7 @@ class SelectedPanel(QWidget):
 
 
 class _Deletion(QUndoCommand):
-    """A deleted selection, for Ctrl+Z."""
+    """The deletion of a selection, for undo."""
 
     def __init__(self, panel: SelectedPanel, kept: NamedSelection) -> None:
         super().__init__(f"Delete the selection “{kept.name}”")

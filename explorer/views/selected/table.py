@@ -1,4 +1,4 @@
-"""A table of pairs with thumbnails; virtual, sortable, its selection given as pairs."""
+"""A virtual, sortable table of pairs with thumbnails, whose selection is given as pairs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST_MARKED: Final = 20_000
 
 
 class PairTable(QTableView):
-    """Pairs, one a line.
+    """A table with one pair per row.
 
     Signals:
         chosen: The selected pairs, rows of the snapshot, after a person selected lines.
@@ -94,14 +94,14 @@ class PairTable(QTableView):
         theme.theme().changed.connect(self.viewport().update)
 
     def chosen_pairs(self) -> Int[np.ndarray, " k"]:
-        """The selected pairs, ascending."""
+        """Return the selected pairs, ascending."""
         shown = self.pairs.pairs
         selection = self.selectionModel().selection()
         ranges = [np.arange(each.top(), each.bottom() + 1) for each in selection]
         return np.unique(shown[np.concatenate(ranges)]) if ranges else shown[:0]
 
     def mark(self, pairs: Int[np.ndarray, " k"]) -> None:
-        """Shows these pairs as selected, as far as they are listed; announces nothing."""
+        """Show these pairs as selected, if listed, without emitting signals."""
         if np.array_equal(np.intersect1d(pairs, self.pairs.pairs), self.chosen_pairs()):
             return
         lines = self.pairs.lines_of(pairs)[:MOST_MARKED]
@@ -146,7 +146,7 @@ class PairTable(QTableView):
 
 
 class PictureCell(QStyledItemDelegate):
-    """A thumbnail and beside it up to two lines of caption."""
+    """Paints a thumbnail with up to two lines of caption."""
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex

@@ -1,4 +1,4 @@
-"""Pairs as small pictures with a few words under each; virtual, marked, selectable."""
+"""Pairs as thumbnails with short captions: virtual, markable, selectable."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PairTile:
 
 
 class TilesModel(QAbstractListModel):
-    """The tiles; pictures are decoded when they are seen."""
+    """A list model of tiles; images are decoded when they become visible."""
 
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -59,7 +59,7 @@ class TilesModel(QAbstractListModel):
         pictures.arrived.connect(self._on_arrived)
 
     def show(self, tiles: Sequence[PairTile]) -> None:
-        """Shows these."""
+        """Show these tiles."""
         self.beginResetModel()
         self.tiles = tuple(tiles)
         self._lines = {}
@@ -90,7 +90,7 @@ class TilesModel(QAbstractListModel):
 
 
 class Tiles(QListView):
-    """Pictures in lines, or in one row.
+    """Thumbnails in several rows, or in a single one.
 
     Signals:
         chosen: The selected pairs, after a person selected some.
@@ -134,16 +134,16 @@ class Tiles(QListView):
         theme.theme().changed.connect(self.viewport().update)
 
     def chosen_pairs(self) -> list[int]:
-        """The selected pairs, ascending."""
+        """Return the selected pairs, ascending."""
         return sorted({index.data(TILE_ROLE).pair for index in self.selectedIndexes()})
 
     def show_tiles(self, tiles: Sequence[PairTile]) -> None:
-        """Shows these; where the same pairs are shown already, only what is written changes and the place stays."""
+        """Show these tiles; if the pairs are unchanged, update texts only and keep the scroll position."""
         if tuple(tiles) != self.tiles.tiles:
             self.tiles.show(tiles)
 
     def mark(self, pairs: set[int]) -> None:
-        """Shows these pairs as selected; announces nothing."""
+        """Show these pairs as selected without emitting signals."""
         if set(self.chosen_pairs()) == pairs & {tile.pair for tile in self.tiles.tiles}:
             return
         selection = QItemSelection()

@@ -1,4 +1,4 @@
-"""How far apart are matched and unmatched pairs? Histograms of cosines, and the numbers that compare runs."""
+"""The Similarity view: cosine histograms of matched and unmatched pairs, and numbers that compare runs."""
 
 from explorer.views.similarity.view import SimilarityView
 

@@ -1,4 +1,4 @@
-"""The matrix of all cosines: A beside B, in one order, from all of it down to a cell."""
+"""The matrix of all cosines: A next to B, in one order, zoomable down to a cell."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.similarity.pane import Pane
 from explorer.views.view import Context
+from explorer.widgets.accessible import announce
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.matrix_map import ColorScale, MatrixMap
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
+from explorer.widgets.state_area import StatePage
 from trainer.analysis.tiles import part_of
 from trainer.charts.matrix import (
     MatrixTile,
@@ -41,7 +42,7 @@ NAMES = {"label": "class", "clusters": "clusters", "stored": "as stored"}
 
 @dataclass(frozen=True)
 class Opened:
-    """What both matrices are read from: snapshots as memory maps, one order of the pairs, and why a run has none."""
+    """The source of both matrices: memory-mapped snapshots, one order of the pairs, and why a run has none."""
 
     by: str
     order: Int[np.ndarray, " n"]
@@ -52,7 +53,7 @@ class Opened:
 
 
 class MatrixPane(Pane):
-    """Heat maps of both runs that zoom and move together."""
+    """Heat maps of both runs that zoom and pan together."""
 
     def __init__(self, context: Context, pictures: Pictures) -> None:
         super().__init__(context, pictures)
@@ -185,6 +186,7 @@ class MatrixPane(Pane):
         for side in self.sides:
             side.map.mark(row, column)
         self.cell.setText("" if row < 0 or self.opened is None else self._cell_words(row, column))
+        announce(self, self.cell.text())
 
     def _cell_words(self, row: int, column: int) -> str:
         image, text = int(self.opened.order[row]), int(self.opened.order[column])
@@ -228,7 +230,7 @@ class MatrixPane(Pane):
         bar.setSpacing(theme.INSIDE)
         words = QLabel("Order by")
         theme.set_role(words, "secondary")
-        hint = ElidedLabel("Wheel zooms, drag moves, a click selects the image's and the text's pair")
+        hint = ElidedLabel("Ctrl+wheel zooms, drag moves, a click selects the image's and the text's pair")
         theme.set_role(hint, "small")
         for widget in (words, self.by, self.whole):
             bar.addWidget(widget)
@@ -248,7 +250,7 @@ class MatrixPane(Pane):
 
 
 class MatrixSide(QWidget):
-    """One run's heat map with its title and its colors."""
+    """One run's heat map with its title and color scale."""
 
     def __init__(self, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -260,7 +262,7 @@ class MatrixSide(QWidget):
         self.map, self.scale = MatrixMap(), ColorScale()
         self.map.setObjectName(f"matrix-map-{'ab'[index]}")
         self.map.setAccessibleName(f"Similarity matrix of run {'AB'[index]}")
-        self.empty = EmptyState(width=300)
+        self.empty = StatePage(width=300)
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
         head.addWidget(Badge("AB"[index], index))
@@ -281,14 +283,14 @@ class MatrixSide(QWidget):
         column.addLayout(self._pages, 1)
 
     def show_run(self, name: str, snapshot: Snapshot) -> None:
-        """A matrix of this run is on its way."""
+        """Prepare for this run's matrix, which is being computed."""
         self.snapshot = snapshot
         self.title.setText(f"{name} · step {snapshot.step:,}")
         self.map.set_size(snapshot.n)
         self._pages.setCurrentIndex(0)
 
     def show_nothing(self, why: str) -> None:
-        """Says why there is no matrix."""
+        """Show why there is no matrix."""
         self.snapshot = None
         self.title.setText("")
         self.note.setText("")
@@ -296,7 +298,7 @@ class MatrixSide(QWidget):
         self._pages.setCurrentIndex(1)
 
     def tell(self, words: str) -> None:
-        """How many cosines are looked at."""
+        """Show how many cosines are visible."""
         self.note.setText(words)
 
 
@@ -308,7 +310,7 @@ def read_matrices(
     by: str,
     ticket: Ticket,
 ) -> Opened:
-    """Opens both snapshots, and puts the pairs in order, as the first run sees them. Pure, for a thread.
+    """Open both snapshots and order the pairs by the first run. Pure, for a thread.
 
     Raises:
         Problem: The order cannot be made.
@@ -336,7 +338,7 @@ def read_matrices(
 
 
 def read_tiles(opened: Opened, window: MatrixWindow, blocks: dict[int, int], ticket: Ticket) -> dict[int, MatrixTile]:
-    """The window in both runs; far away every embedding is read. Pure, for a thread."""
+    """Read the window in both runs; zoomed out, every embedding is read. Pure, for a thread."""
     return {
         index: read_tile(
             snapshot,

@@ -1,6 +1,8 @@
-"""What the `?` of the Similarity view tells."""
+"""The help text of the Similarity view."""
 
-METHOD = """\
+from trainer.charts import axes
+
+METHOD = f"""\
 Matched: the cosine of every image with its own text. Unmatched: the cosines of every image with the k most similar \
 distinct texts that are not its own; a caption that many pairs share is one text, and every caption of the same \
 picture is its own. These are the pairs that retrieval confuses, not average ones.
@@ -36,5 +38,4 @@ of the pair's image among all images of the split. A shorter sentence is also le
 Words and axes are embedded by the checkpoint of the snapshot's own step: any other step would place them elsewhere. \
 Where a run keeps it no longer, there are none.
 
-Axes: the direction from the texts after “ - ” to those before it, as a unit vector; a pair's place is the product \
-with it. Ranges of two runs are not on one scale."""
+Axes: {axes.METHOD}"""

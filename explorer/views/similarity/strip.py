@@ -1,4 +1,4 @@
-"""The pairs of a brushed range: their pictures, and how near each run sees them."""
+"""The pairs of a brushed range: their images, and their cosines in each run."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from explorer.models.thumbnails import Pictures
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.similarity import SimilarityRun
-from trainer.store.snapshot_files import Items
 
 MOST = 200
 
 
 @dataclass(frozen=True)
 class Zone:
-    """What was brushed: in which run, which range of cosines, which pairs of the snapshot lie in it."""
+    """A brushed range: the run, the range of cosines, and the pairs of the snapshot in it."""
 
-    index: int
+    run: str
     low: float
     high: float
     rows: tuple[int, ...]
 
     @property
     def words(self) -> str:
-        """For people: `run A, cosine 0.41 to 0.55: 37 matched pairs`."""
+        """A description: `clip-pairs, matched cosine 0.41 to 0.55: 37 pairs`."""
         low, high = (f"{v:.3f}".replace("-", "−") for v in (self.low, self.high))
-        return f"Run {'AB'[self.index]}, matched cosine {low} to {high}: {len(self.rows):,} pairs"
+        return f"{self.run}, matched cosine {low} to {high}: {len(self.rows):,} pairs"
 
 
 class PairStrip(QWidget):
@@ -55,34 +54,33 @@ class PairStrip(QWidget):
         column.addWidget(self.strip)
         self.hide()
 
-    def show_pairs(
-        self, rows: Sequence[int], items: Items | None, runs: Sequence[SimilarityRun | None], words: str
-    ) -> None:
-        """Shows these pairs, the least similar first; none hides the strip."""
+    def show_pairs(self, rows: Sequence[int], runs: Sequence[SimilarityRun], places: Sequence[int], words: str) -> None:
+        """Show these pairs, least similar first; an empty list hides the strip."""
         self.rows = tuple(int(row) for row in rows)
-        if not self.rows or items is None or max(self.rows) >= len(items):
+        if not self.rows or not runs or max(self.rows) >= len(runs[0].items):
             self.strip.show_items([])
             self.hide()
             return
-        lead = next((run for run in runs if run is not None), None)
-        places = {int(row): place for place, row in enumerate(lead.rows)} if lead else {}
-        order = sorted(self.rows, key=lambda row: lead.matched[places[row]] if row in places else np.inf)
+        lead = runs[0]
+        at = {int(row): place for place, row in enumerate(lead.rows)}
+        order = sorted(self.rows, key=lambda row: lead.matched[at[row]] if row in at else np.inf)
         more = f" · the {MOST} least similar of them are shown" if len(self.rows) > MOST else ""
         self.heading.setText(words + more)
-        self.strip.show_items([_item(row, items, runs) for row in order[:MOST]])
+        self.strip.show_items([_item(row, runs, places) for row in order[:MOST]])
         self.show()
 
 
-def _item(row: int, items: Items, runs: Sequence[SimilarityRun | None]) -> StripItem:
+def _item(row: int, runs: Sequence[SimilarityRun], places: Sequence[int]) -> StripItem:
+    items = runs[0].items
     lines, tips = [], [items.caption[row]]
-    for index, run in enumerate(runs):
-        place = -1 if run is None else int(np.searchsorted(run.rows, row))
-        if run is None or place >= len(run.rows) or run.rows[place] != row:
+    for index, run in zip(places, runs, strict=True):
+        place = int(np.searchsorted(run.rows, row))
+        if place >= len(run.rows) or run.rows[place] != row:
             continue
         own, hard = float(run.matched[place]), float(run.hardest[place, 0])
         sign = ">" if own > hard else "<"
         lines.append((f"{own:.2f} {sign} {hard:.2f}".replace("-", "−"), theme.run_color(index)))
         other = int(run.hardest_row[place])
         if other >= 0:
-            tips.append(f"{'AB'[index]} confuses it most with: {items.caption[other]}")
+            tips.append(f"{run.name} confuses it most with: {items.caption[other]}")
     return StripItem(items.path[row], tuple(lines[:2]), tip="\n".join(tips))

@@ -1,4 +1,4 @@
-"""How does the geometry form while the run trains? Its snapshots in one fixed frame, and curves that share the time."""
+"""The Timeline view: a run's snapshots in one fixed frame over training, with synchronized curves."""
 
 from explorer.views.timeline.view import TimelineView
 

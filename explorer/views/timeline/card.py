@@ -1,4 +1,4 @@
-"""What is known, at the step that is shown, about the pair under the pointer."""
+"""Information about the pair under the pointer at the current step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OnePair = tuple[float, int, int]
 
 
 class TimelineCard(HoverCard):
-    """A hover card of one pair: thumbnail, caption, class, and how each run sees it at the step shown."""
+    """A hover card of one pair: thumbnail, caption, class, and each run's numbers at the current step."""
 
     def __init__(self, pictures: Pictures, parent: QWidget) -> None:
         super().__init__(parent)
@@ -34,24 +34,24 @@ class TimelineCard(HoverCard):
         self._rows: dict[int, tuple[int, OnePair | None]] = {}
 
     def show_pair(self, run: TimelineRun, row: int, steps: dict[int, int]) -> None:
-        """Tells about pair `row` of `run`; `steps` are those shown, by the place of the run."""
+        """Show pair `row` of `run`; `steps` maps each run's place to its current step."""
         self._run, self.row = run, row
         self._rows = {index: (step, None) for index, step in steps.items()}
         self.fill()
 
     def take(self, index: int, row: int, step: int, known: OnePair | None) -> None:
-        """Shows what was computed about the pair, if it is still the one."""
+        """Show computed numbers of the pair if it is still the current one."""
         if row == self.row and self._rows.get(index, (None,))[0] == step:
             self._rows[index] = (step, known)
             self.fill()
 
     def end(self) -> None:
-        """The pair is not pointed at any more."""
+        """Hide the card, because no pair is under the pointer."""
         self._run, self.row = None, -1
         self.hide()
 
     def fill(self) -> None:
-        """Shows what has been computed or decoded since."""
+        """Show what has been computed or decoded since."""
         if self._run is None:
             return
         inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
@@ -63,17 +63,17 @@ class TimelineCard(HoverCard):
 
 
 def pair_of(run: TimelineRun, point: int) -> int:
-    """The pair that a point stands for: images come first, then texts."""
+    """Return the pair of a point; images come first, then texts."""
     return point if point < run.images else point - run.images
 
 
 def is_same_pair(run: TimelineRun, other: TimelineRun, row: int) -> bool:
-    """Whether both runs have the same item in this row."""
+    """Return whether both runs have the same item in this row."""
     return row < min(run.n, other.n) and bool(run.items.id[row] == other.items.id[row])
 
 
 def one_pair(folder: Path, row: int) -> OnePair | None:
-    """How a snapshot sees one pair; None without both modalities. Reads every caption once: for a thread.
+    """Return one pair's numbers in a snapshot; None without both modalities. Reads all captions: for a thread.
 
     Of more than 20,000 distinct captions so many are drawn at random, as the number says.
     """

@@ -1,4 +1,4 @@
-"""What the points of all steps are colored by: what the Map offers, one meaning in both runs and at every step."""
+"""Color choices for the points of all steps, as in the Map, with one meaning in both runs and at every step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STOPS: Final = 5
 
 @dataclass(frozen=True)
 class Colors:
-    """Colors of every run's points.
+    """The colors of every run's points.
 
     Attributes:
         by: `label`, `modality`, a column, or what is computed, as `trainer export` calls it.
@@ -38,7 +38,7 @@ class Colors:
 
 
 def choices_of(runs: Sequence[TimelineRun]) -> list[str]:
-    """By what these runs' points can be told apart, modality first; what is computed last."""
+    """Return the color choices of these runs, modality first, computed ones last."""
     found = dict.fromkeys(by for run in runs for by in choices(run.items))
     pairs = [run for run in runs if run.images and run.images == run.texts]
     computed = list(COMPUTED) if pairs else []
@@ -48,12 +48,12 @@ def choices_of(runs: Sequence[TimelineRun]) -> list[str]:
 
 
 def first_choice(offered: Sequence[str]) -> str:
-    """By class where there are some that can be told apart, else by modality."""
+    """Return the class column if available, else modality."""
     return CLASS if CLASS in offered else MODALITY
 
 
 def numbers_at_the_end(run: TimelineRun) -> PairNumbers | None:
-    """Cosine and rank of every pair at the run's last step; None without both modalities. For a thread."""
+    """Return cosine and rank of every pair at the run's last step; None without both modalities. For a thread."""
     return pair_numbers(read_snapshot(run.folders[-1]))
 
 
@@ -63,7 +63,7 @@ def colors_of(
     numbers: Mapping[int, PairNumbers | None] | None = None,
     changed: Mapping[str, MetadataColumn] | None = None,
 ) -> Colors:
-    """The same color means the same in all runs and at all steps.
+    """Return colors that have the same meaning in all runs and at all steps.
 
     Args:
         runs: What is shown.

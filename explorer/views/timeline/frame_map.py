@@ -1,4 +1,4 @@
-"""A map that looks at one fixed frame, in which its points move."""
+"""A map with a fixed frame in which its points move."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 from PySide6.QtCore import QEasingCurve, QVariantAnimation
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 
-from explorer.theme import TRANSITION_MS
+from explorer.theme import TRANSITION_MS, theme
 from explorer.widgets.point_map import PointMap
 
 MARGIN: Final = 0.05
@@ -18,7 +18,7 @@ MOST_MOVING: Final = 50_000
 
 
 class FrameMap(PointMap):
-    """Points that glide from step to step while the view stays where it is; nothing is scaled to fit."""
+    """A point map with animated steps and a fixed view; nothing is rescaled."""
 
     # Set before `__init__`: pyqtgraph's constructor resizes, which fits.
     _frame: tuple[float, float, float, float] = (-1.0, -1.0, 1.0, 1.0)
@@ -31,13 +31,13 @@ class FrameMap(PointMap):
         self._glide.valueChanged.connect(self._on_the_way)
 
     def set_frame(self, frame: tuple[float, float, float, float]) -> None:
-        """Looks at left, bottom, right, top, whatever the points do."""
+        """Fix the view to left, bottom, right, top, wherever the points are."""
         self._frame = frame
         self.fit()
 
     @property
     def frame_looked_at(self) -> tuple[float, float, float, float]:
-        """What `set_frame` was told."""
+        """The frame passed to `set_frame`."""
         return self._frame
 
     def fit(self) -> None:
@@ -46,10 +46,12 @@ class FrameMap(PointMap):
         self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=MARGIN, disableAutoRange=True)
 
     def glide_to(self, xy: Float[np.ndarray, "n 2"], *, animated: bool = True) -> None:
-        """Moves the points there in 200 ms, in the frame that is looked at; at once if the system asks for less."""
+        """Move the points within the frame in 200 ms, or at once if the system asks for reduced motion."""
         self._glide.stop()
         before = self.places
-        if not (animated and self.isVisible() and len(xy) <= MOST_MOVING and before.shape == xy.shape and moving()):
+        if not (
+            animated and self.isVisible() and len(xy) <= MOST_MOVING and before.shape == xy.shape and theme().moves
+        ):
             self._end = np.asarray(xy, np.float64)
             self.layer.move_points(self._end)
             return
@@ -58,20 +60,13 @@ class FrameMap(PointMap):
 
     @property
     def places(self) -> Float[np.ndarray, "n 2"]:
-        """Where the points stand now, on the way too."""
+        """The current positions of the points, also during the animation."""
         return self.layer.grid.xy
 
     @property
     def gliding(self) -> bool:
-        """Whether the points are on their way."""
+        """Whether the points are moving."""
         return self._glide.state() == QVariantAnimation.State.Running
 
     def _on_the_way(self, share: float) -> None:
         self.layer.move_points(self._start + share * (self._end - self._start))
-
-
-def moving() -> bool:
-    """Whether motion is wanted: Qt 6.10 and later know when the desktop asks for less of it."""
-    accessibility = getattr(QApplication.styleHints(), "accessibility", None)
-    preference = getattr(accessibility() if accessibility else None, "motionPreference", None)
-    return preference is None or "Reduced" not in str(preference())

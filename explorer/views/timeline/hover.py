@@ -1,4 +1,4 @@
-"""What happens when a point of the timeline is pointed at: its card, and the pair hovered everywhere."""
+"""Hovering a point of the timeline: its card, and the pair highlighted everywhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from explorer.views.view import Context
 
 
 class Pointing(QObject):
-    """The card of the pair under the pointer; both runs' numbers where both hold the pair."""
+    """The card of the pair under the pointer, with both runs' numbers if both contain the pair."""
 
     def __init__(self, context: Context, panels: Sequence[TimelinePanel], view: QWidget) -> None:
         super().__init__(view)

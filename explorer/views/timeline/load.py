@@ -1,4 +1,4 @@
-"""What the timeline shows, read off the GUI thread: pure functions of the store."""
+"""Read the timeline's data off the GUI thread: pure functions of the store."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 @dataclass(frozen=True)
 class TimelineResult:
-    """The chart of the runs that have one, by their place (0 is A), and why others have none."""
+    """The chart of the available runs by place (0 is A), and why others are missing."""
 
     chart: TimelineChart | None
     problems: dict[int, str] = field(default_factory=dict)
 
     def run(self, index: int) -> TimelineRun | None:
-        """The run in this place."""
+        """Return the run in this place."""
         return next((run for run in self.chart.runs if run.index == index), None) if self.chart else None
 
 
 def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, split: str | None) -> TimelineResult:
-    """The maps by PCA of A and B, as far as they have snapshots; the curves come later."""
+    """Read the PCA maps of A and B, if they have snapshots; the curves follow later."""
     places = [index for index, run in enumerate(runs) if run is not None]
     asked = {"dataset": dataset, "split": split, "curves": False}
     try:
@@ -48,12 +48,12 @@ def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, 
 
 
 def measure(workspace: Workspace, run: TimelineRun) -> dict[str, Curve]:
-    """The curves of one run."""
+    """Return the curves of one run."""
     return measured(workspace, run)
 
 
 def placed_by(chart: TimelineChart, placement: PointPlacement, files: dict[int, Sequence[str]]) -> TimelineChart:
-    """The same chart with its points where the files of each run (by its place) say."""
+    """Return the chart with points from each run's files, by place."""
     runs = tuple(
         replace(run, points=tuple(load_npy(file).astype(np.float32) for file in files[run.index])) for run in chart.runs
     )
@@ -64,7 +64,7 @@ def placed_by(chart: TimelineChart, placement: PointPlacement, files: dict[int, 
 
 
 def placed_by_pca(chart: TimelineChart) -> TimelineChart:
-    """The same chart with its points placed by PCA."""
+    """Return the chart with points placed by PCA."""
     placed, note = pca_frames([run.folders for run in chart.runs])
     runs = tuple(replace(run, points=tuple(points)) for run, points in zip(chart.runs, placed, strict=True))
     frame = frame_of([p for run in runs for p in run.points])

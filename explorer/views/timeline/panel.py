@@ -1,4 +1,4 @@
-"""One run's map in the common frame, with its name, step and n above it."""
+"""One run's map in the common frame, under its name, step and n."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 from jaxtyping import Int, UInt8
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.views.timeline.frame_map import FrameMap
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.state_area import StateArea
 from trainer.charts.timeline import TimelineRun
 
 EMPTY_PX = 280
@@ -39,7 +39,7 @@ class TimelinePanel(QFrame):
         self.map = FrameMap()
         self.map.setObjectName(f"timeline-map-{'ab'[index]}")
         self.map.setAccessibleName(f"Map of run {'AB'[index]} over time")
-        self.empty = EmptyState(width=EMPTY_PX)
+        self.area = StateArea(self.map, width=EMPTY_PX)
         self._lay_out()
         theme.theme().changed.connect(self.update)
 
@@ -52,39 +52,37 @@ class TimelinePanel(QFrame):
         *,
         step: float,
     ) -> None:
-        """Shows a run at a step, in a frame."""
+        """Show a run at a step, in a frame."""
         self.run, self._place = run, run.at(step)
         diamond = np.arange(run.images + run.texts) >= run.images
         self.map.set_points(run.points[self._place], diamond=diamond, color=color, palette=palette)
         self.map.set_frame(frame)
         self._tell()
-        self._pages.setCurrentWidget(self.map)
+        self.area.ready()
 
     def go_to(self, step: float, *, animated: bool = True) -> None:
-        """Moves the points to where they stood at the last snapshot at or before `step`."""
+        """Move the points to their positions in the last snapshot at or before `step`."""
         if self.run is None or (place := self.run.at(step)) == self._place:
             return
         self._place = place
         self.map.glide_to(self.run.points[place], animated=animated)
         self._tell()
 
-    def show_nothing(self, icon: str, title: str, text: str) -> None:
-        """Shows why there are no points, and what to do."""
+    def clear(self) -> None:
+        """Remove the points; `area` then shows the reason."""
         self.run, self._place = None, -1
         self.title.setText("")
         self.note.setText("")
-        self.empty.tell(icon, title, text)
-        self._pages.setCurrentWidget(self.empty)
 
     @property
     def step(self) -> int:
-        """The step whose snapshot is shown; -1 without any."""
+        """The step of the snapshot shown; -1 if none."""
         return self.run.steps[self._place] if self.run is not None else -1
 
     @property
     def shows_map(self) -> bool:
         """Whether there are points."""
-        return self._pages.currentWidget() is self.map
+        return self.run is not None
 
     def _tell(self) -> None:
         run = self.run
@@ -112,12 +110,8 @@ class TimelinePanel(QFrame):
         words.addWidget(self.note)
         head.addWidget(Badge("AB"[self.index], self.index))
         head.addLayout(words, 1)
-        self._pages = QStackedLayout()
-        self._pages.addWidget(self.map)
-        self._pages.addWidget(self.empty)
-        self._pages.setCurrentWidget(self.empty)
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 1, 1, theme.SPACE)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addLayout(self._pages, 1)
+        column.addWidget(self.area, 1)

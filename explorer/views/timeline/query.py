@@ -1,4 +1,4 @@
-"""The layouts of all snapshots by UMAP, asked of the projection process, run after run."""
+"""Request UMAP layouts of all snapshots from the projection process, one run after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TimelineQuery(QObject):
-    """Asks for one series of layouts a run; answers when all are there.
+    """Requests one series of layouts per run and reports when all are complete.
 
     Signals:
         placed: The placement, and the files of each run by its place.
@@ -39,11 +39,11 @@ class TimelineQuery(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is still to come."""
+        """Whether a result is pending."""
         return bool(self._open)
 
     def ask(self, chart: TimelineChart, placement: PointPlacement) -> None:
-        """Asks for the layouts of every run of `chart`; an open question is given up."""
+        """Request the layouts of every run of `chart`, canceling a pending request."""
         self.cancel()
         self._files = {}
         anchor = str(chart.runs[0].folders[-1])
@@ -69,7 +69,7 @@ class TimelineQuery(QObject):
         self.progressed.emit(0.0, "waiting for the projection process")
 
     def cancel(self) -> None:
-        """Gives up what is under way."""
+        """Cancel pending requests."""
         self._round += 1
         numbers, self._open = list(self._open.values()), {}
         # The last first: ending the process for the first would begin the second.

@@ -1,4 +1,4 @@
-"""One quantity over the steps of A and B, small, with the time cursor; a click jumps there."""
+"""A small plot of one quantity over the steps of A and B, with the time cursor; a click jumps there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.render_qt.xy_plot import line_pen
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.plot import Plot
-from trainer.charts.timeline import Curve, TimelineMeasure, TimelineRun
+from trainer.charts.marks import run_tone
+from trainer.charts.timeline import Curve, TimelineMeasure, TimelineRun, measure_name
 
 AXIS_PX: Final = 44
 """The same for all, so that one step stands at one place in every curve."""
@@ -49,11 +51,11 @@ class TimeCurve(QWidget):
 
     @property
     def plot(self) -> Plot:
-        """The curves; see `prepare`."""
+        """The plot, created by `prepare` if needed."""
         return self._plot or self.prepare()
 
     def prepare(self) -> Plot:
-        """Makes the plot, unless it is there: seven of them together with the view would be felt."""
+        """Create the plot if needed; creating all seven with the view would block the window."""
         if self._plot is None:
             self._plot = plot = _Clickable(self)
             plot.setMinimumHeight(LEAST_PX)
@@ -61,25 +63,30 @@ class TimeCurve(QWidget):
             plot.getPlotItem().getAxis("left").setWidth(AXIS_PX)
             plot.getPlotItem().getAxis("left").setTickDensity(0.45)
             plot.getViewBox().setMouseEnabled(x=False, y=False)
+            if self.measure.unit == "%":
+                plot.setLimits(yMin=0, yMax=100)
             plot.addItem(self.cursor, ignoreBounds=True)
             plot.clicked.connect(self.jumped)
             self._column.addWidget(plot, 1)
         return self._plot
 
     def show_runs(self, runs: list[TimelineRun], *, last: float, bottom: bool) -> None:
-        """Draws the curves of these runs; the horizontal axis ends at `last` and has numbers where `bottom` says so."""
+        """Draw the runs' curves up to `last`; `bottom` adds numbers to the horizontal axis."""
         self._curves = {run.index: run.curves[self.measure.key] for run in runs if self.measure.key in run.curves}
         axis = self.plot.getPlotItem().getAxis("bottom")
         axis.setStyle(showValues=bottom)
         axis.setHeight(None if bottom else 4)
         self.plot.setXRange(0, max(last, 1), padding=0.02)
         self._recolor()
+        label = measure_name(self.measure, runs)
+        self.name.setText(label)
+        self.plot.setAccessibleName(label)
         logged = {curve.logged for curve in self._curves.values()}
         words = "not known of these runs" if not logged else "as logged" if logged == {True} else "from the snapshots"
-        self.setToolTip(f"{self.measure.label}, {words if len(logged) < 2 else 'logged, or from the snapshots'}")
+        self.setToolTip(f"{label}, {words if len(logged) < 2 else 'logged, or from the snapshots'}")
 
     def point_at(self, step: float) -> None:
-        """Puts the cursor there and reads the last value at or before it."""
+        """Move the cursor there and show the last value at or before it."""
         self.cursor.setValue(step)
         self.cursor.setVisible(bool(self._curves))
         for index, label in enumerate(self.values):
@@ -105,10 +112,12 @@ class TimeCurve(QWidget):
             ink, few = theme.run_color(index), len(curve.x) <= FEW
             if index not in self._items:
                 self._items[index] = pg.PlotDataItem(connect="finite", symbolSize=4, symbolPen=None)
+                # A stands above B, whichever was there first.
+                self._items[index].setZValue(-index)
                 self.plot.addItem(self._items[index])
             # New data for the old item: to make one takes longer than to draw it.
             self._items[index].setData(
-                curve.x, curve.y, pen=pg.mkPen(ink, width=2), symbol="o" if few else None, symbolBrush=ink
+                curve.x, curve.y, pen=line_pen(run_tone(index)), symbol="o" if few else None, symbolBrush=ink
             )
         known = [curve.y[np.isfinite(curve.y)] for curve in self._curves.values()]
         together = np.concatenate(known) if known else np.empty(0)
@@ -131,7 +140,7 @@ class TimeCurve(QWidget):
 
 
 class _Clickable(Plot):
-    """A plot that tells where it was pressed or dragged, in its own coordinates.
+    """A plot that reports where it is pressed or dragged, in axis coordinates.
 
     Signals:
         clicked: The abscissa.

@@ -1,4 +1,4 @@
-"""Play, and a slider over the steps."""
+"""A play button and a slider over the steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABEL_PX: Final = 168
 
 
 class Transport(QWidget):
-    """Where in time one is.
+    """The current position in time.
 
     Signals:
         moved: Another step is looked at; its place among the steps.
@@ -51,16 +51,16 @@ class Transport(QWidget):
 
     @property
     def step(self) -> int | None:
-        """The step looked at; None without any."""
+        """The current step; None if there is none."""
         return self._steps[self.slider.value()] if self._steps else None
 
     @property
     def playing(self) -> bool:
-        """Whether time runs by itself."""
+        """Whether playback is on."""
         return self.play.isChecked()
 
     def set_steps(self, steps: Sequence[int], at: int | None = None) -> None:
-        """Offers these steps, ascending, and stands at `at` (the nearest before it), or at the last."""
+        """Set the ascending steps and move to `at` (or the nearest before it), or to the last."""
         self.play.setChecked(False)
         self._steps = tuple(steps)
         with QSignalBlocker(self.slider):
@@ -70,15 +70,15 @@ class Transport(QWidget):
         self._tell()
 
     def place_of(self, step: float) -> int:
-        """The place of the step nearest to `step`."""
+        """Return the index of the step nearest to `step`."""
         return int(np.abs(np.asarray(self._steps, np.float64) - step).argmin()) if self._steps else 0
 
     def go(self, by: int) -> None:
-        """Moves so many steps forwards, or backwards for a negative number."""
+        """Move by this many steps; backward if negative."""
         self.slider.setValue(self.slider.value() + by)
 
     def jump(self, step: float) -> None:
-        """Moves to the step nearest to this one."""
+        """Move to the step nearest to this one."""
         self.slider.setValue(self.place_of(step))
 
     def _on_value(self, place: int) -> None:
@@ -111,7 +111,7 @@ class Transport(QWidget):
 
 
 class _Slider(QSlider):
-    """A slider that scrolling past does not move."""
+    """A slider that ignores the mouse wheel."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()

@@ -1,4 +1,4 @@
-"""The Timeline view: two maps in one frame, a slider, curves that share its time."""
+"""The Timeline view: two maps in one frame, a slider, and synchronized curves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
@@ -56,7 +56,7 @@ COLOR_PX = 168
 
 
 class TimelineView(View):
-    """A's and B's snapshots in one fixed frame, and what was measured of them, over time."""
+    """Snapshots of A and B in one fixed frame, and their measures over time."""
 
     title = "Timeline"
     question = "How does the geometry form while the run trains?"
@@ -79,14 +79,13 @@ class TimelineView(View):
             QToolButton(objectName=f"timeline-{word.lower()}", text=word, accessibleName=word, checkable=True)
             for word in ("PCA", "UMAP")
         )
-        self.cancel = QPushButton("Cancel", objectName="timeline-cancel", accessibleName="Cancel the projection")
-        theme.set_role(self.cancel, "quiet")
         self.note, self.legend = ElidedLabel(), Legend()
         self.color = Picker(name="timeline-color", words="Color the points by", width=COLOR_PX)
         self.pointing = Pointing(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
         self._changed: dict[str, MetadataColumn] | None = None
-        self.working = Working("timeline-working")
+        self.working = Working("timeline-working", self)
+        self.placing = Working("timeline-placing", self, asks=True)
         theme.set_role(self.note, "small")
         self._asking = TimelineQuery(context.asker, self)
         yield
@@ -128,8 +127,8 @@ class TimelineView(View):
         self._asked = key
         self._asking.cancel()
         for index, panel in enumerate(self.panels):
-            if runs[index] is not None and panel.run is None:
-                panel.show_nothing("loader", "Reading the snapshots", "The points appear in a moment.")
+            if runs[index] is not None:
+                panel.area.loading()
         data = of_split(selection.dataset)
         self.context.background.run(
             self, read, self.context.workspace, runs, *data.values(), done=self._show, failed=self._refuse, key="read"
@@ -147,7 +146,7 @@ class TimelineView(View):
 
     @property
     def chart(self) -> TimelineChart | None:
-        """What is shown."""
+        """The chart shown."""
         return self._reading.chart
 
     def _show(self, reading: TimelineResult) -> None:
@@ -169,7 +168,7 @@ class TimelineView(View):
             )
 
     def _draw(self, *, stay: bool) -> None:
-        """Shows the chart; at the present step with `stay`, else at the step selected in the bar."""
+        """Show the chart at the current step with `stay`, else at the step selected in the bar."""
         chart, selection = self._reading.chart, self.context.selection
         at = self.transport.step if stay else selection.step
         self.transport.set_steps(chart.steps if chart else (), at)
@@ -181,16 +180,18 @@ class TimelineView(View):
                 color, palette = self.colors.index[index], self.colors.palette
                 panel.show_run(run, chart.frame, color, palette, step=self._step)
             elif index in self._reading.problems:
-                panel.show_nothing("triangle-alert", "No timeline of this run", self._reading.problems[index])
+                panel.clear()
+                panel.area.failed("No timeline of this run", self._reading.problems[index], retry=self._read_again)
             else:
-                panel.show_nothing("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
+                panel.clear()
+                panel.area.empty("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
         self._mark_pairs()
         self._draw_curves()
 
     # Colors and card -------------------------------------------------------------------------------------------
 
     def _find_colors(self) -> None:
-        """The colors that are wanted, as far as what they need is known; asks for the rest."""
+        """Apply the selected colors as far as their data are known, and request the rest."""
         runs = self._reading.chart.runs if self._reading.chart else ()
         if not runs:
             self.colors = None
@@ -210,7 +211,7 @@ class TimelineView(View):
                 )
 
     def _find_changes(self) -> None:
-        """Asks once for what changed: of a hundred thousand pairs it takes minutes, and may be cancelled."""
+        """Request the changes once; with 100,000 pairs it takes minutes and can be canceled."""
         runs = tuple(self._reading.chart.runs) if self._reading.chart else ()
         if self._changed is None and not self.working.busy:
             self.context.background.run(
@@ -259,7 +260,7 @@ class TimelineView(View):
             self._recolor()
 
     def _draw_curves(self, begin: int = 0) -> None:
-        """Draws the curves from this place on, the rest in a later turn where this one is full."""
+        """Draw the curves from this index on, continuing in a later iteration when this one is full."""
         runs = list(self._reading.chart.runs) if self._reading.chart else []
         last = max((run.steps[-1] for run in runs), default=1)
         for place, curve in enumerate(self.curves[begin:], begin):
@@ -280,7 +281,11 @@ class TimelineView(View):
         self._asked = None
         if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
-        self.show_empty("triangle-alert", "There is no timeline", str(error) or type(error).__name__)
+        self.area.failed("Could not read the snapshots of these runs", error, retry=self._read_again)
+
+    def _read_again(self) -> None:
+        self._asked = None
+        self.refresh()
 
     # Time -------------------------------------------------------------------------------------------------------
 
@@ -296,7 +301,7 @@ class TimelineView(View):
             curve.point_at(self._step)
 
     def _on_step(self) -> None:
-        """Another step is looked at in the bar: time moves there."""
+        """Move to the step selected in the bar."""
         if self._reading.chart is not None:
             step = self.context.selection.step
             self.transport.jump(self._reading.chart.steps[-1] if step is None else step)
@@ -313,7 +318,7 @@ class TimelineView(View):
     # Projections ------------------------------------------------------------------------------------------------
 
     def _choose(self, placement: PointPlacement) -> None:
-        """Shows which method is on the screen."""
+        """Show which method is displayed."""
         for button, method in ((self.pca, "pca"), (self.umap, "umap")):
             button.setChecked(placement.method == method)
 
@@ -346,12 +351,16 @@ class TimelineView(View):
         self._draw(stay=True)
 
     def _tell_progress(self, share: float, note: str) -> None:
-        self.cancel.show()
-        self.note.setText(f"UMAP {share:.0%}: {note}")
+        self.placing.tell(share, f"UMAP: {note}")
+        for panel in self.panels:
+            if panel.run is not None:
+                panel.area.loading()
 
     def _end_progress(self) -> None:
-        self.cancel.hide()
-        self.note.setText(self._reading.chart.note if self._reading.chart else "")
+        self.placing.end()
+        for panel in self.panels:
+            if panel.area.kind == "loading" and panel.run is not None:
+                panel.area.ready()
 
     def _on_failed(self, failure: Failure) -> None:
         self.failed.emit(failure.message, failure.next)
@@ -402,7 +411,7 @@ class TimelineView(View):
         self.color.picked.connect(self._on_color)
         self.pca.clicked.connect(lambda _on: self._show_pca())
         self.umap.clicked.connect(lambda _on: self._ask_umap())
-        self.cancel.clicked.connect(self._show_pca)
+        self.placing.cancelled.connect(self._show_pca)
         self._asking.placed.connect(self._on_placed)
         self._asking.progressed.connect(self._tell_progress)
         self._asking.ended.connect(self._end_progress)
@@ -412,13 +421,12 @@ class TimelineView(View):
     def _lay_out(self) -> None:
         bar = QHBoxLayout()
         bar.setSpacing(theme.SPACE)
-        for widget in (self.pca, self.umap, self.cancel):
+        for widget in (self.pca, self.umap):
             bar.addWidget(widget)
         bar.addSpacing(theme.INSIDE)
         bar.addWidget(self.note, 1)
-        bar.addWidget(self.working, 1)
+        bar.addStretch(1)
         bar.addWidget(self.color)
-        self.cancel.hide()
         maps = QHBoxLayout()
         maps.setSpacing(theme.BETWEEN)
         for panel in self.panels:

@@ -1,4 +1,4 @@
-"""The embedding map's one point layer: `PointMap` is all that views use."""
+"""The map's point layer; views use `PointMap` only."""
 
 from explorer.widgets.point_map.point_map import PointMap
 

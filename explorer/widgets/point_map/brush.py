@@ -1,4 +1,4 @@
-"""Which points a round brush has swept over."""
+"""Points covered by a round brush stroke."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from explorer.widgets.point_map.grid import PointGrid
 
 
 def swept(grid: PointGrid, way: Float[np.ndarray, "m 2"], radius: float) -> Int[np.ndarray, " k"]:
-    """Ascending numbers of the points at most `radius` away from the line through `way`; a dot for a single place.
+    """Return the points within `radius` of the line through `way`, ascending; `way` may be a single position.
 
     Only the points near each piece of the line are looked at.
     """

@@ -1,4 +1,4 @@
-"""Lines of equal density over a map of many points, each around a share of the points in sight."""
+"""Density contours of a map of many points, each around a share of the visible points."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FROM: Final = 1_500
 
 @dataclass(frozen=True)
 class Lines:
-    """Polylines in the map's coordinates, those of the first share first."""
+    """Polylines in map coordinates, those of the first share first."""
 
     of: tuple[tuple[Float[np.ndarray, "m 2"], ...], ...] = ()
 
 
 class Contours(QObject):
-    """The lines over one map; hidden until `set_shown`, and where few points are in sight.
+    """The contours of one map; hidden until `set_shown`, and while few points are visible.
 
     Signals:
         arrived: Lines for what is in sight now are drawn.
@@ -56,11 +56,11 @@ class Contours(QObject):
 
     @property
     def shown(self) -> bool:
-        """Whether lines are drawn where points are many."""
+        """Whether lines are drawn when points are many."""
         return self._shown
 
     def set_shown(self, shown: bool) -> None:
-        """Draws lines, or none."""
+        """Show or hide the lines."""
         self._shown = shown
         self._layer.keep_density(shown)
         self._forget()
@@ -111,7 +111,7 @@ class Contours(QObject):
 
 
 def _attempt(density: np.ndarray, box: tuple[float, float, float, float]) -> Lines | Exception:
-    """The lines, or why there are none: the next ones are to be asked for all the same."""
+    """Return the lines, or the error; later requests continue either way."""
     try:
         return lines_of(density, box)
     except Exception as error:
@@ -126,7 +126,7 @@ def lines_of(
     cell: int = CELL_PX,
     spread: float | None = None,
 ) -> Lines:
-    """Lines through a smoothed density, each around the densest places that together hold a share of the points.
+    """Return contours of a smoothed density, each around the densest cells that contain a share of the points.
 
     Args:
         density: Points per pixel, the first row on top.
@@ -150,7 +150,7 @@ def lines_of(
 
 
 def spread_of(cells: Float[np.ndarray, "h w"]) -> float:
-    """A share of what Scott's rule says for a plane, in cells: the mean deviation of the points times n^(-1/6).
+    """Return a share of Scott's rule for a plane, in cells: the points' mean deviation times n^(-1/6).
 
     Half of it for very many, because they are in many groups and not in one (Scott, Multivariate Density Estimation,
     1992). Nearly all of it for some thousands: lines that follow single points tell nothing of where the others are.
@@ -168,7 +168,7 @@ def spread_of(cells: Float[np.ndarray, "h w"]) -> float:
 
 
 def counted(density: Float[np.ndarray, "h w"], cell: int) -> Float[np.ndarray, "rows columns"]:
-    """Sums over square cells; those that stick out are filled up with nothing."""
+    """Return sums over square cells; incomplete cells are padded with zeros."""
     height, width = density.shape
     padded = np.pad(density.astype(np.float64), ((0, -height % cell), (0, -width % cell)))
     rows, columns = padded.shape[0] // cell, padded.shape[1] // cell
@@ -176,7 +176,7 @@ def counted(density: Float[np.ndarray, "h w"], cell: int) -> Float[np.ndarray, "
 
 
 def smoothed(cells: Float[np.ndarray, "h w"], spread: float) -> Float[np.ndarray, "h w"]:
-    """A Gaussian blur; what it moves over the edge is lost."""
+    """Apply a Gaussian blur; what moves over the edge is lost."""
     reach = int(np.ceil(3 * spread))
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / spread) ** 2)
     kernel /= kernel.sum()
@@ -186,7 +186,7 @@ def smoothed(cells: Float[np.ndarray, "h w"], spread: float) -> Float[np.ndarray
 
 
 def levels_of(cells: Float[np.ndarray, "h w"], shares: Sequence[float]) -> list[float]:
-    """For each share the greatest level such that the cells at least that dense hold the share of all; 0 if empty."""
+    """Return for each share the greatest level whose denser cells contain that share of all; 0 if empty."""
     dense = np.sort(cells, axis=None)[::-1]
     held = dense.cumsum()
     if not held[-1] > 0:

@@ -1,4 +1,4 @@
-"""Which point lies here, which lie in this lasso: a pyramid of grids over the points, without Qt.
+"""Find points at a position or in a lasso: a pyramid of grids over the points, without Qt.
 
 The compiled kernels do the work where they are loaded; numpy does the same, slower, until then.
 """
@@ -19,14 +19,12 @@ MOST_CELLS: Final = 1024
 """Cells along one side at most: past it a cell holds more points, and the index stays small."""
 FIRST_LEVEL: Final = 300_000
 """Points of the coarsest level; each further one has four times as many, together with those before it."""
-PYTHON_POINTS: Final = 20_000
-"""Points up to which numpy is as quick as the kernels."""
 
 Progress = Callable[[float], None]
 
 
 class PointGrid:
-    """The points sorted into the cells of a square grid, row by row, once for each level of a pyramid.
+    """The points sorted into the cells of a square grid, row by row, for each level of a pyramid.
 
     Level 0 holds a few points of every cell that has any, each further level more of them: the first levels are a
     sample that leaves no cell out, and with `counts` a cell's true density is known from it. Inside a cell points
@@ -77,29 +75,29 @@ class PointGrid:
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """Left, bottom, right, top of all points; the unit square where there is none."""
+        """Left, bottom, right, top of all points; the unit square if there are none."""
         right, top = self.low + self.cell * self.side
         return float(self.low[0]), float(self.low[1]), float(right), float(top)
 
     def window(self, left: float, bottom: float, right: float, top: float) -> tuple[int, int, int, int]:
-        """First and last column, first and last row of the cells that hold every point of the rectangle."""
+        """Return first and last column, first and last row of the cells covering the rectangle."""
         columns, rows = self._clipped(np.array([left, right]), 0), self._clipped(np.array([bottom, top]), 1)
         return int(columns[0]), int(columns[1]), int(rows[0]), int(rows[1])
 
     def per_level(self, window: tuple[int, int, int, int]) -> Int[np.ndarray, " levels"]:
-        """How many points of each level lie in a window of cells."""
+        """Return how many points of each level are in a window of cells."""
         begin, end = self._stretches(window)
         return (end.astype(np.int64) - begin).sum(axis=1)
 
     def ranges(self, window: tuple[int, int, int, int], *, levels: int | None = None) -> Int[np.ndarray, "k 2"]:
-        """Stretches of `order` that together hold the points of a window, of the first levels or of all."""
+        """Return slices of `order` with the points of a window, of the first levels or of all."""
         begin, end = (part[:levels].ravel() for part in self._stretches(window))
         return np.stack([begin, end], axis=1)[end > begin]
 
     def nearest(
         self, x: float, y: float, *, reach: tuple[float, float], allowed: Bool[np.ndarray, " n"] | None = None
     ) -> int:
-        """The point nearest to (x, y) within an ellipse of half axes `reach`, -1 if there is none.
+        """Return the point nearest to (x, y) within an ellipse of half axes `reach`, -1 if there is none.
 
         Nearness is measured in units of `reach`, so it is nearness on the screen when `reach` is a radius in pixels.
         """
@@ -123,14 +121,14 @@ class PointGrid:
         return int(near[best]) if distance[best] <= 1 else -1
 
     def in_rectangle(self, left: float, bottom: float, right: float, top: float) -> Int[np.ndarray, " k"]:
-        """Ascending numbers of the points of the closed rectangle."""
+        """Return the points in the closed rectangle, ascending."""
         near = self._points_in(self.window(left, bottom, right, top))
         return np.sort(near[self._within(near, left, bottom, right, top)])
 
     def sample(
         self, left: float, bottom: float, right: float, top: float, *, most: int, allowed: np.ndarray | None = None
     ) -> Int[np.ndarray, " k"]:
-        """Numbers of at most `most` points of the rectangle: of every cell some before any has many."""
+        """Return at most `most` points of the rectangle, spread evenly over its cells."""
         found: list[np.ndarray] = []
         window = self.window(left, bottom, right, top)
         begin, end = self._stretches(window)
@@ -146,7 +144,7 @@ class PointGrid:
         return points
 
     def in_polygon(self, polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
-        """Ascending numbers of the points that the closed polygon winds around.
+        """Return the points inside the closed polygon, ascending.
 
         Where the line crosses itself, what it encloses twice is inside (the nonzero rule): a lasso that overshoots
         its start leaves no hole. Cells that no edge touches are decided whole; only the others are tested by point.
@@ -173,7 +171,7 @@ class PointGrid:
         return (x >= left) & (x <= right) & (y >= bottom) & (y <= top)
 
     def _numbers(self, kernels: ModuleType | None) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " cells"]]:
-        """Each point's cell, -1 where it is not finite; how many points each cell has."""
+        """Return each point's cell, -1 if not finite, and the number of points per cell."""
         if kernels:
             number, counts = np.empty(len(self.xy), np.int32), np.zeros(self.side**2, np.int32)
             kernels.number_cells(self.xy, *self.low, *self.cell, self.side, number, counts)
@@ -189,7 +187,7 @@ class PointGrid:
         return np.clip(np.nan_to_num(cells), 0, self.side - 1).astype(np.int64)
 
     def _stretches(self, window: tuple[int, int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Begin and end in `order` of each level's rows of a window."""
+        """Return begin and end in `order` of each level's rows of a window."""
         rows = np.arange(window[2], window[3] + 1) * self.side
         base = np.arange(self.levels)[:, None] * self.side**2 + rows
         return self.start[base + window[0]], self.start[base + window[1] + 1]
@@ -201,7 +199,7 @@ class PointGrid:
         return np.concatenate([self.order[a:b] for a, b in stretches]).astype(np.int64)
 
     def _touched(self, corners: Float[np.ndarray, "m 2"]) -> Bool[np.ndarray, "side side"]:
-        """Cells that an edge passes, and their neighbors: rounding can put no point in a wrong cell."""
+        """Return cells crossed by an edge, and their neighbors, to be safe from rounding errors."""
         touched = np.zeros((self.side, self.side), bool)
         for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
             if x0 > x1:
@@ -217,7 +215,7 @@ class PointGrid:
 
 
 def level_shares(n: int) -> Float[np.ndarray, " levels"]:
-    """Share of all points that each level holds together with those before it; the last is 1."""
+    """Return the cumulative share of all points in each level; the last is 1."""
     shares = [1.0]
     while n * shares[0] > 2 * FIRST_LEVEL:
         shares.insert(0, shares[0] / 4)
@@ -231,7 +229,7 @@ def order_cells(
     order: Int[np.ndarray, " k"],
     start: Int[np.ndarray, " starts"],
 ) -> None:
-    """What `kernels.order_cells` does, with numpy: fills `order` and `start`."""
+    """Fill `order` and `start` with numpy, like `kernels.order_cells`."""
     good = np.random.default_rng(0).permutation(np.flatnonzero(number >= 0))
     by_cell = good[np.argsort(number[good], kind="stable")]
     cell = np.repeat(np.arange(len(counts)), counts)
@@ -245,7 +243,7 @@ def order_cells(
 
 
 def winding(points: Float[np.ndarray, "k 2"], polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
-    """How often the polygon goes around each point, counted against the clock (Sunday's crossing test)."""
+    """Return the polygon's winding number around each point, counterclockwise (Sunday's crossing test)."""
     turns = np.zeros(len(points), np.int64)
     x, y = points[:, 0], points[:, 1]
     for (x0, y0), (x1, y1) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
@@ -257,13 +255,13 @@ def winding(points: Float[np.ndarray, "k 2"], polygon: Float[np.ndarray, "m 2"])
 
 
 def _floats(xy: np.ndarray) -> Float[np.ndarray, "n 2"]:
-    """The places as they are, without a copy, if they are floats in rows and not read-only; else as 64-bit floats."""
+    """Return the positions uncopied if they are contiguous, writable floats; else as float64."""
     xy = np.asarray(xy)
     return writable(xy, xy.dtype if xy.dtype in (np.float32, np.float64) else np.float64)
 
 
 def writable(array: np.ndarray, kind: np.typing.DTypeLike) -> np.ndarray:
-    """The array in rows and of this type; copied if it is not, or may not be written to.
+    """Return a contiguous, writable array of this type, copying only if needed.
 
     The kernels are compiled for arrays that may be written to; others would have them compiled again, in the window.
     """
@@ -279,7 +277,7 @@ def _bounds(xy: Float[np.ndarray, "n 2"]) -> tuple[float, float, float, float]:
 
 
 def _winding_of_cells(corners: Float[np.ndarray, "m 2"], side: int) -> Int[np.ndarray, "side side"]:
-    """Winding number of every cell's center: each edge adds its turn to the cells right of it, row by row."""
+    """Return the winding number of every cell center: each edge adds its turn to the cells to its right."""
     steps = np.zeros((side, side + 1), np.int64)
     for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
         low, high = min(y0, y1), max(y0, y1)

@@ -1,4 +1,4 @@
-"""When pointing counts as hovering: one hit test per 50 ms, settled after 125 ms, over 260 ms after leaving."""
+"""Hover timing: one hit test per 50 ms, hovering after 125 ms, ended 260 ms after leaving."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GRACE_MS: Final = 260
 
 
 class Hover(QObject):
-    """Turns mouse moves into what the person points at.
+    """Converts mouse moves to hovered points.
 
     Signals:
         pointed: The point under the pointer is another now; -1 for none.
@@ -38,16 +38,21 @@ class Hover(QObject):
         self._grace.timeout.connect(self.ended)
 
     def move(self, place: QPointF) -> None:
-        """The pointer is at `place` now."""
+        """Handle a move of the pointer to `place`."""
         waiting, self._place = self._next_test.isActive(), place
         if not waiting:
             self._test()
 
     def leave(self) -> None:
-        """The pointer is elsewhere."""
+        """Handle that the pointer has left."""
         self._place = None
         self._next_test.stop()
         self._point_at(-1)
+
+    def go_to(self, point: int) -> None:
+        """Hover `point` by keyboard."""
+        self._place = None
+        self._point_at(point)
 
     def _test(self) -> None:
         if self._place is None:

@@ -1,4 +1,4 @@
-"""The compiled half of the point map. Importing it costs half a second (numba, LLVM): only `loading` does, late.
+"""Compiled kernels of the point map; importing them takes 0.5 s (numba, LLVM), so only `loading` does.
 
 Pictures are premultiplied BGRA bytes, as QImage wants them. No `prange`: with numba's workqueue layer two threads
 in parallel regions abort the process. All kernels release the GIL.
@@ -26,7 +26,7 @@ SIDE_WEIGHT = np.float32(0.55)
 
 @compiled
 def pack(color, diamond, lit, shown, order, states):
-    """Ink of every point in the order of the cells: color, shape and state in 16 bits. Counts states in `states`."""
+    """Pack color, shape and state of every point, in cell order, into 16 bits and count states in `states`."""
     unsorted = np.empty(len(color), np.uint16)
     for i in range(len(color)):
         state = PLAIN
@@ -44,7 +44,7 @@ def pack(color, diamond, lit, shown, order, states):
 
 @compiled
 def bounds(xy):
-    """Least and greatest finite place: left, bottom, right, top. Infinite where there is none."""
+    """Return the bounds of finite positions: left, bottom, right, top. Infinite if there are none."""
     left = bottom = np.inf
     right = top = -np.inf
     for i in range(xy.shape[0]):
@@ -57,7 +57,7 @@ def bounds(xy):
 
 @compiled
 def number_cells(xy, low_x, low_y, cell_x, cell_y, side, number, counts):
-    """Writes each point's cell, -1 where it is not finite, and counts the points of every cell."""
+    """Write each point's cell, -1 if not finite, and count the points of every cell."""
     for i in range(xy.shape[0]):
         x, y = float(xy[i, 0]), float(xy[i, 1])
         if not (math.isfinite(x) and math.isfinite(y)):
@@ -71,7 +71,7 @@ def number_cells(xy, low_x, low_y, cell_x, cell_y, side, number, counts):
 
 @compiled
 def order_cells(number, counts, shares, order, start):
-    """Point numbers by level, then by cell, in random order inside each cell. See `PointGrid` for the levels."""
+    """Order point numbers by level, then by cell, randomly inside each cell. See `PointGrid` for the levels."""
     cells, levels = len(counts), len(shares)
     first = np.empty(cells + 1, np.int64)
     first[0] = 0
@@ -105,7 +105,7 @@ def order_cells(number, counts, shares, order, start):
 
 @compiled
 def _taken(count, shares, level):
-    """How many of a cell's points stand in this level and those before it: never none of some."""
+    """Return how many of a cell's points are in this level or an earlier one: at least one if it has any."""
     if level < 0 or count == 0:
         return 0
     return min(max(1, math.ceil(count * shares[level])), count)
@@ -113,7 +113,7 @@ def _taken(count, shares, level):
 
 @compiled
 def offsets(xy, order, low_x, low_y, x, y):
-    """Places from the lowest corner, in the order of the cells."""
+    """Return positions relative to the lower left corner, in cell order."""
     for i in range(len(order)):
         x[i] = xy[order[i], 0] - low_x
         y[i] = xy[order[i], 1] - low_y
@@ -121,7 +121,7 @@ def offsets(xy, order, low_x, low_y, x, y):
 
 @compiled
 def nearest(xy, points, cells, window, order, allowed, place, reach, slack):
-    """The allowed point nearest to `place` in units of `reach`; -1 if none is within one.
+    """Return the allowed point nearest to `place` in units of `reach`; -1 if none is within one.
 
     Sorted places are rounded; whatever comes within `slack` of the best is measured again exactly. The first levels
     find some near point, so of the further ones only the cells around it are read.
@@ -152,7 +152,7 @@ def nearest(xy, points, cells, window, order, allowed, place, reach, slack):
 
 @compiled
 def _span(middle, reach, cell, least, greatest):
-    """First and last cell within `reach` of a place, and one more at either end for what rounding does."""
+    """Return the first and last cell within `reach` of a position, with one more at each end for rounding."""
     # Held within the window before it is a whole number: in cells of 1e-33 a reach of 1 is more than those go up to.
     low = math.floor(min(max((middle - reach) / cell, least), greatest + 1)) - 1
     high = math.floor(min(max((middle + reach) / cell, least - 1), greatest)) + 1
@@ -161,7 +161,7 @@ def _span(middle, reach, cell, least, greatest):
 
 @compiled
 def outline(xy, cells, order, corners, polygon, inside):
-    """Marks in `inside` the points that the closed polygon winds around (nonzero rule, Sunday's crossing test).
+    """Mark in `inside` the points inside the closed polygon (nonzero rule, Sunday's crossing test).
 
     corners: The polygon in units of cells. Cells that no edge comes near are decided whole; the points of the others
     are tested exactly, against the edges that share their row.
@@ -203,7 +203,7 @@ def outline(xy, cells, order, corners, polygon, inside):
 
 @compiled
 def _whole(value, low, high):
-    """A whole number between the two: corners may lie 1e22 cells away."""
+    """Return an integer clamped to the range, since corners may be 1e22 cells away."""
     return int(min(max(value, low), high))
 
 
@@ -230,7 +230,7 @@ def _touch(touched, x0, y0, x1, y1):
 
 @compiled
 def _turn(turns, x0, y0, x1, y1):
-    """Adds the edge's turn to the cells right of it, row by row."""
+    """Add the edge's turn to the cells to its right, row by row."""
     side = turns.shape[0]
     low, high = min(y0, y1), max(y0, y1)
     for row in range(_whole(math.ceil(low - 0.5), 0, side), _whole(math.ceil(high - 0.5), 0, side)):
@@ -256,7 +256,7 @@ def _winds(x, y, polygon, edges):
 
 @compiled
 def _over(pixel, blue, green, red, alpha):
-    """Puts a color of opacity `alpha` (0..1) over one premultiplied pixel."""
+    """Blend a color of opacity `alpha` (0..1) over one premultiplied pixel."""
     keep = 1.0 - alpha
     pixel[0] = np.uint8(pixel[0] * keep + blue * alpha + 0.5)
     pixel[1] = np.uint8(pixel[1] * keep + green * alpha + 0.5)
@@ -266,7 +266,7 @@ def _over(pixel, blue, green, red, alpha):
 
 @compiled
 def _coverage(dx, dy, radius, diamond):
-    """Share of the pixel at distance (dx, dy) that a disc, or a diamond of the same area, covers."""
+    """Return the share of the pixel at distance (dx, dy) covered by a disc, or by a diamond of the same area."""
     if diamond:
         inside = (radius * 1.2533 - abs(dx) - abs(dy)) * 0.7071
     else:
@@ -294,7 +294,7 @@ def _stamp_one(picture, px, py, red, green, blue, diamond, brush):
 
 @compiled
 def stamp(picture, points, cells, window, view, state, brush, palette):
-    """Draws each point of `state` as an antialiased mark at its exact place, one over the other.
+    """Draw each point of `state` as an antialiased mark at its exact position.
 
     brush: radius, opacity, halo width, halo red, green, blue (pixels and 0..255, opacity 0..1). Dimmed points take
     the palette's last color.
@@ -321,7 +321,7 @@ def stamp(picture, points, cells, window, view, state, brush, palette):
 
 @compiled
 def stamp_some(picture, points, some, view, brush, palette):
-    """Draws the points at these places of the order as marks in their colors: a small selection over a density."""
+    """Draw the points at these places of the order as colored marks: a small selection over a density."""
     x, y, ink = points
     left, top, across, down = view
     height, width = picture.shape[0], picture.shape[1]
@@ -337,7 +337,7 @@ def stamp_some(picture, points, some, view, brush, palette):
 
 @compiled
 def _splat(bright, faint, points, begin, end, view, linear, weight, states):
-    """Adds the points of a stretch to the pixels they fall on. Returns sum and pixels of both layers.
+    """Add a range of points to their pixels; return sum and pixels of both layers.
 
     Written flat, with unsigned indices: this loop is most of what drawing ten million points takes.
     """
@@ -376,7 +376,7 @@ def _splat(bright, faint, points, begin, end, view, linear, weight, states):
 
 @compiled
 def gather(bright, faint, points, cells, window, view, linear, depth, states, told):
-    """Sums the points of the first `depth` levels per pixel, each cell weighted to its true number of points.
+    """Sum the points of the first `depth` levels per pixel, each cell weighted to its true count.
 
     bright: height x (width + 2) x 4 sums of linear blue, green, red and of points; faint: the same of dimmed points.
     states: Bit 1: dimmed points are drawn, bit 2: points in their color are. told: sum and pixels of both layers.
@@ -416,7 +416,7 @@ def _tell(told, part):
 
 @compiled
 def gather_some(bright, faint, points, some, view, linear, told):
-    """Sums the points at these places of the order: the few selected ones, of which none may be left out."""
+    """Sum the points at these places of the order: a small selection, drawn completely."""
     one = np.float32(1)
     for i in some:
         _tell(told, _splat(bright, faint, points, i, i + 1, view, linear, one, 1 << PLAIN))
@@ -424,7 +424,7 @@ def gather_some(bright, faint, points, some, view, linear, told):
 
 @compiled
 def tone(picture, sums, rows, low, peak, curve, encoded):
-    """Lays the summed points over the picture, each spread to 3 x 3 pixels, and empties the sums.
+    """Draw the summed points on the picture, each spread to 3 x 3 pixels, and clear the sums.
 
     Opacity goes from `low` to 1 at `peak` points, along `curve` (by the root of the share of the peak). rows: three
     rows of sums, kept between calls.
@@ -467,7 +467,7 @@ def tone(picture, sums, rows, low, peak, curve, encoded):
 
 @compiled
 def tone_gray(picture, sums, low, peak, curve, gray):
-    """Lays dimmed points over the picture in one color (blue, green, red), each spread to 3 x 3 pixels; empties."""
+    """Draw dimmed points in one color (blue, green, red), each spread to 3 x 3 pixels, and clear the sums."""
     height, width = sums.shape[0], sums.shape[1] - 2
     steps, scale = np.float32(len(curve) - 1), np.float32(1 / peak)
     low, one = np.float32(low), np.float32(1)

@@ -1,4 +1,4 @@
-"""Words over groups of points, placed so that none covers another."""
+"""Labels of groups of points, placed without overlap."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HALO_PX: Final = 2
 
 @dataclass(frozen=True)
 class Label:
-    """Words and the place of the map that they are about, the most important first in a list."""
+    """A text and its position on the map; lists are sorted by importance."""
 
     text: str
     x: float
@@ -32,7 +32,7 @@ class Label:
 
 
 class Labels(QObject):
-    """The labels over one map."""
+    """The labels of one map."""
 
     def __init__(self, layer: PointLayer, parent: QObject) -> None:
         super().__init__(parent)
@@ -43,14 +43,14 @@ class Labels(QObject):
         layer.add_overlay(self._paint)
 
     def show(self, labels: Sequence[Label]) -> None:
-        """Shows these, the first ones first where there is no room for all."""
+        """Show these labels, earlier ones first if not all fit."""
         self.labels = tuple(labels)
         said = {label.text for label in self.labels}
         self._pictures = {key: picture for key, picture in self._pictures.items() if key[0] in said}
         self._layer.update()
 
     def placed(self, scene: MapScene) -> list[tuple[str, QRectF]]:
-        """The labels that have room in what is seen, and where, in pixels of the widget."""
+        """Return the visible labels that fit, with their rectangles in widget pixels."""
         metrics = QFontMetricsF(self._font)
         sizes = [(metrics.horizontalAdvance(label.text) + 2 * SPACE, metrics.height()) for label in self.labels]
         if not self.labels:
@@ -65,7 +65,7 @@ class Labels(QObject):
             painter.drawPixmap(place.topLeft() - QPointF(HALO_PX, HALO_PX), self._picture(text, scene.ratio))
 
     def _picture(self, text: str, ratio: float) -> QPixmap:
-        """The words on a halo. Stroking their outline takes a millisecond, so it is done once, not at every paint."""
+        """Return the text on a halo, cached because stroking its outline takes a millisecond."""
         key = (text, ratio, theme().dark)
         if key not in self._pictures:
             metrics = QFontMetricsF(self._font)
@@ -90,7 +90,7 @@ class Labels(QObject):
 def place_without_overlap(
     middles: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], room: QRectF
 ) -> list[QRectF | None]:
-    """A rectangle for each label, nearest to its middle, inside the room and free of those before; None without room.
+    """Return a free rectangle for each label nearest to its center, or None if there is no space.
 
     Args:
         middles: Where each would stand, in pixels; one that is outside the room gets no place.

@@ -1,4 +1,4 @@
-"""The layer of points inside a pyqtgraph view: pictures are made on a thread, the last one is moved meanwhile."""
+"""The point layer of a pyqtgraph view: images are rendered on a thread, the last one is moved meanwhile."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Overlay = Callable[[QPainter, MapScene], None]
 
 @dataclass(frozen=True)
 class ShownFrame:
-    """A picture that is shown.
+    """An image that is shown.
 
     Attributes:
         sight: What it shows, and its size in device pixels.
@@ -67,7 +67,7 @@ class _Drawn:
 
 
 class PointLayer(pg.GraphicsObject):
-    """Points drawn as marks or, where they are many, as density.
+    """Points drawn as marks or, if there are many, as a density.
 
     Signals:
         drawn: An exact picture of the present state is shown.
@@ -90,7 +90,7 @@ class PointLayer(pg.GraphicsObject):
         self.arranged: tuple[PointGrid, GridPoints] | None = None
         self._frame: ShownFrame | None = None
         self._halo, self._gray, self._ground = QColor("white"), QColor("gray"), QColor("white")
-        self._stale = self._asked_for_kernels = self._wants_density = self._hidden = False
+        self._stale = self._asked_for_kernels = self._wants_density = False
         self._sight: Viewport | None = None
         self._overlays: list[Overlay] = []
         self._epoch = self._asked = 0
@@ -109,7 +109,7 @@ class PointLayer(pg.GraphicsObject):
     def set_points(
         self, xy: Float[np.ndarray, "n 2"], *, diamond: Bool[np.ndarray, " n"], instead: bool = False
     ) -> None:
-        """Shows these points, all in one color, none dimmed, until colors and states are set.
+        """Show these points in one color, none dimmed, until colors and states are set.
 
         `instead`: the picture of those that are shown is not taken away before there is one of these.
         """
@@ -126,7 +126,7 @@ class PointLayer(pg.GraphicsObject):
         self.move_points(xy)
 
     def move_points(self, xy: Float[np.ndarray, "n 2"]) -> None:
-        """Puts the same points elsewhere; colors and states stay."""
+        """Move the points; colors and states stay."""
         if len(xy) != self._count:
             raise ValueError(f"{len(xy)} places for {self._count} points")
         if len(xy) <= INDEXED_AT_ONCE:
@@ -138,7 +138,7 @@ class PointLayer(pg.GraphicsObject):
             self._ask(self._places.work_with(_sorted), self._take_sorted, told=self.sorting.emit)
 
     def set_colors(self, color: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
-        """Gives point i the color `palette[color[i]]`.
+        """Give point i the color `palette[color[i]]`.
 
         Raises:
             ValueError: More colors than points can have.
@@ -156,7 +156,7 @@ class PointLayer(pg.GraphicsObject):
         color: Int[np.ndarray, " k"],
         palette: UInt8[np.ndarray, "c 3"],
     ) -> None:
-        """Draws only the points `of`, elsewhere, until the next picture: while a cloud of very many is turned."""
+        """Draw only the points `of`, moved, until the next image: for rotating a large cloud."""
         request = self._request()
         if request is None or len(xy) == 0:
             return
@@ -167,74 +167,64 @@ class PointLayer(pg.GraphicsObject):
 
     @property
     def is_preview(self) -> bool:
-        """Whether the picture that is shown is of some of the points, on other places than `grid` says."""
+        """Whether the image shows a sample of the points at positions other than in `grid`."""
         return self._is_preview
 
     def set_states(
         self, *, lit: Bool[np.ndarray, " n"] | None = None, shown: Bool[np.ndarray, " n"] | None = None
     ) -> None:
-        """Grays out all but the `lit` points (None: all are lit) and leaves out all but the `shown` ones."""
+        """Gray out all but the `lit` points (None: all are lit) and hide all but the `shown` ones."""
         self._states = States(*(None if mask is None else writable(mask, bool) for mask in (lit, shown)))
         self._arrange()
 
     def set_ground(self, *, halo: QColor, gray: QColor) -> None:
-        """The color the points stand on, drawn thinly around each, and the gray of dimmed points."""
+        """Set the background color, drawn thinly around each point, and the gray of dimmed points."""
         self._ground = self._halo = halo
         self._gray = gray
         self._redraw()
 
-    def set_marks_hidden(self, hidden: bool) -> None:
-        """Whether no points are drawn, because an overlay draws them in another way."""
-        self._hidden = hidden
-        self.update()
-
     @property
     def shown(self) -> Bool[np.ndarray, " n"]:
-        """Which points are drawn at all; hidden ones can be neither picked nor selected."""
+        """A mask of the points that are drawn; hidden ones can be neither picked nor selected."""
         return np.ones(self._count, bool) if self._states.shown is None else self._states.shown
 
     @property
     def allowed(self) -> Bool[np.ndarray, " n"] | None:
-        """Like `shown`, None where all are."""
+        """`shown`, or None if all are."""
         return self._states.shown
 
     def place(self, point: int) -> QPointF:
-        """Where a point stands."""
+        """Return the position of a point."""
         return QPointF(*map(float, self.grid.xy[point]))
 
     # What others draw and ask -----------------------------------------------------------------------------------
 
     @property
     def frame(self) -> ShownFrame | None:
-        """The picture that is shown."""
+        """The image shown."""
         return self._frame
 
     def keep_density(self, on: bool) -> None:
-        """Whether exact frames carry the number of points per pixel."""
+        """Set whether exact frames include the number of points per pixel."""
         self._wants_density = on
         self._redraw()
 
     def add_overlay(self, paint: Overlay) -> None:
-        """Calls `paint` after the points at every paint: its painter counts logical pixels of the map's widget."""
+        """Call `paint` after the points at every paint, with a painter in logical widget pixels."""
         self._overlays.append(paint)
-        self.update()
-
-    def remove_overlay(self, paint: Overlay) -> None:
-        """Calls `paint` no more."""
-        self._overlays.remove(paint)
         self.update()
 
     def points_in(
         self, left: float, bottom: float, right: float, top: float, most: int | None = None
     ) -> Int[np.ndarray, " k"]:
-        """Numbers of the shown points of a rectangle: all, ascending, or at most `most`, of every cell some first."""
+        """Return the shown points of a rectangle: all, ascending, or at most `most`, spread over the cells."""
         if most is not None:
             return self.grid.sample(left, bottom, right, top, most=most, allowed=self.allowed)
         found = self.grid.in_rectangle(left, bottom, right, top)
         return found if self.allowed is None else found[self.allowed[found]]
 
     def visible_count(self) -> int:
-        """About how many points are in sight; never too few. Hidden ones count."""
+        """Estimate how many points are visible, never too low; includes hidden ones."""
         box = self.getViewBox()
         if box is None or not len(self.grid.order):
             return 0
@@ -243,30 +233,25 @@ class PointLayer(pg.GraphicsObject):
         return int(self.grid.per_level(window).sum())
 
     @property
-    def is_density(self) -> bool:
-        """Whether the points that are shown are a density, not marks."""
-        return self._frame is not None and not self._frame.marks
-
-    @property
     def is_coarse(self) -> bool:
-        """Whether the picture that is shown has fewer pixels than the screen, because a large map moves."""
+        """Whether the image is below screen resolution because a large map is moving."""
         return self._frame is not None and self._sight is not None and self._frame.sight.width < self._sight.width
 
     @property
     def still(self) -> bool:
-        """Whether everything that was asked is shown: nothing is sorted, arranged or drawn any more."""
+        """Whether all requests are complete: nothing is being sorted, arranged or drawn."""
         return (
             self._asked == 0 and not self._stale and not self.moving and self._frame is not None and self._frame.exact
         )
 
     @property
     def is_sorted(self) -> bool:
-        """Whether `grid` is of the points that were set last, so that a number it gives is one of theirs."""
+        """Whether `grid` contains the points set last, so that its numbers refer to them."""
         return len(self.grid) == self._count
 
     @property
     def moving(self) -> bool:
-        """Whether the view changed a moment ago."""
+        """Whether the view has just changed."""
         return self._rest.isActive()
 
     # Drawing ----------------------------------------------------------------------------------------------------
@@ -284,7 +269,7 @@ class PointLayer(pg.GraphicsObject):
         painter.save()
         transform = painter.worldTransform()
         painter.resetTransform()
-        if self._frame is not None and not self._hidden:
+        if self._frame is not None:
             self._paint_frame(painter, self._frame, transform)
         if self._overlays and (scene := self._scene()) is not None:
             for overlay in self._overlays if not self._is_preview else self._overlays[:1]:
@@ -319,7 +304,7 @@ class PointLayer(pg.GraphicsObject):
         self.indexed.emit()
 
     def _arrange(self) -> None:
-        """Brings looks and states into the order of the grid's cells: at once, or on the thread if they are many."""
+        """Put styles and states in the order of the grid's cells: immediately, or on the thread if there are many."""
         if len(self.grid) != self._count or len(self._look.color) != self._count:
             return
         asked = (self.grid, self._look, self._states)
@@ -404,7 +389,7 @@ class PointLayer(pg.GraphicsObject):
         self._worker.do(work, answered, **told)
 
     def _ask_for_kernels(self) -> None:
-        """Loads the compiled kernels on a thread of their own, then draws again with them."""
+        """Load the compiled kernels on a separate thread, then redraw with them."""
         if not self._asked_for_kernels and are_wanted():
             self._asked_for_kernels = True
             self._loader.do(load_kernels, lambda _module: self._redraw())
@@ -454,7 +439,7 @@ def _previewed(asked: tuple[int, RasterRequest, np.ndarray, PointStyle, States, 
 
 
 def _sorted(asked: tuple[int, np.ndarray], tell: Callable[[float], object]) -> tuple[int, PointGrid]:
-    """The index of many points; with the kernels wherever these take less than a second to come."""
+    """Return the index of many points, with compiled kernels if they load in less than a second."""
     epoch, xy = asked
     kernels = load_kernels() if len(xy) > LOADED_FIRST and are_cached() else loaded_kernels()
     return epoch, PointGrid(xy, kernels=kernels, progress=tell)

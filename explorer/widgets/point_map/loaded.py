@@ -1,4 +1,4 @@
-"""The compiled kernels once they are there: what draws asks here, `loading` brings them."""
+"""The compiled kernels once loaded: drawing code gets them here, `loading` provides them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _loaded: list[ModuleType] = []
 
 
 def loaded_kernels() -> ModuleType | None:
-    """The compiled kernels if they are there already."""
+    """Return the compiled kernels if they are loaded."""
     return _loaded[0] if _loaded else None
 
 
 def keep_kernels(module: ModuleType) -> None:
-    """Makes the warm kernels known to whoever draws from now on."""
+    """Publish the loaded kernels to all drawing code."""
     _loaded[:] = [module]

@@ -1,4 +1,4 @@
-"""When the compiled kernels come: on a thread, once, and compiled in a process of its own where no cache has them.
+"""Load the compiled kernels once, on a thread; without a cache, compile them in a separate process.
 
 Compiling holds the GIL for up to a third of a second at a time, which would stall the window; a process beside it
 stalls nobody and leaves its work in the cache, from which loading is quick.
@@ -29,7 +29,7 @@ _loading = threading.Lock()
 
 
 def load_kernels() -> ModuleType:
-    """The compiled kernels, warm. Takes half a second, several when nothing is cached: never on the GUI thread."""
+    """Return the loaded kernels. Takes 0.5 s, or several seconds without a cache: never on the GUI thread."""
     with _loading:
         if (kernels := loaded_kernels()) is None:
             if not are_cached():
@@ -40,19 +40,19 @@ def load_kernels() -> ModuleType:
 
 
 def are_wanted() -> bool:
-    """Whether compiled code may be used at all."""
+    """Return whether compiled code may be used."""
     return not os.environ.get(WITHOUT)
 
 
 def are_cached() -> bool:
-    """Whether the kernels were compiled before, so that loading them takes less than a second."""
+    """Return whether the kernels are cached, so that loading takes less than a second."""
     if not are_wanted():
         return False
     return loaded_kernels() is not None or (cache_folder() / _mark()).exists()
 
 
 def cache_folder() -> Path:
-    """Where numba keeps what it compiled: the person's cache, since the package may not be writable."""
+    """Return numba's cache folder: in the user's cache, since the package may not be writable."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "numba"
@@ -72,7 +72,7 @@ def _compile_beside() -> None:
 
 
 def compile_now() -> None:
-    """Compiles all kernels into the cache: what the process beside the window runs."""
+    """Compile all kernels into the cache; run by the separate process."""
     if hasattr(os, "nice"):
         os.nice(10)
     folder = cache_folder()
@@ -82,7 +82,7 @@ def compile_now() -> None:
 
 
 def _mark() -> str:
-    """The name of a file that says that this source is compiled for this numba and this Python."""
+    """Return the name of the file that marks this source as compiled for this numba and Python."""
     import importlib.metadata
     import importlib.util
 
@@ -94,13 +94,13 @@ def _mark() -> str:
 
 
 class _Absent:
-    """Lets one module seem absent, to this thread only, while it is on `sys.meta_path`."""
+    """Makes one module appear missing to this thread while it is on `sys.meta_path`."""
 
     def __init__(self, name: str) -> None:
         self._name, self._thread = name, threading.get_ident()
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
-        """Refuses the one module; knows nothing of others."""
+        """Refuse the one module and ignore others."""
         if name == self._name and threading.get_ident() == self._thread:
             raise ModuleNotFoundError(f"{name} is not wanted here", name=name)
 

@@ -1,4 +1,4 @@
-"""What is drawn over the points: rings around hovered points, the line of a pair, the lasso and the brush."""
+"""Marks drawn over the points: rings around hovered points, the line of a pair, the lasso and the brush."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RING_PX = 8.0
 
 
 class PlaceMarks(pg.GraphicsObject):
-    """Rings and outlines at places of the map, of the same size at every zoom."""
+    """Rings and outlines at map positions, of the same size at every zoom."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,17 +25,17 @@ class PlaceMarks(pg.GraphicsObject):
         self.brush_px = 0.0
 
     def set_rings(self, places: list[QPointF]) -> None:
-        """Rings these places and joins them with a line: the image and the text of one pair."""
+        """Ring these positions and join them with a line: the image and the text of one pair."""
         self.rings = places
         self.update()
 
     def set_outline(self, corners: Float[np.ndarray, "m 2"]) -> None:
-        """Draws the lasso or rectangle through `corners`; none for an empty array."""
+        """Draw the lasso or rectangle through `corners`; none for an empty array."""
         self.outline = corners
         self.update()
 
     def set_brush(self, way: Float[np.ndarray, "m 2"], radius_px: float) -> None:
-        """Draws the brush where it is, or what it has swept over so far; none for an empty array."""
+        """Draw the brush at its position, or its stroke so far; none for an empty array."""
         self.brush, self.brush_px = way, radius_px
         self.update()
 

@@ -1,4 +1,4 @@
-"""One line in a map's corner: how many of its points are drawn while it moves, or how far sorting them is."""
+"""A line in a map's corner: how many points are drawn while it moves, or the progress of sorting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE_MS: Final = 500
 
 
 class Note(QObject):
-    """Says what the picture is not: whole, or there.
+    """Reports that the image is incomplete or pending.
 
     Attributes:
         words: What it says; empty when every point is drawn.
@@ -35,12 +35,12 @@ class Note(QObject):
         layer.sorting.connect(self._on_sorting)
 
     def expect(self, points: int) -> None:
-        """So many points were set; if they are not sorted soon, the note says that they are being sorted."""
+        """Note how many points were set; if they are not sorted soon, a note says that sorting is in progress."""
         self._points, self._share = points, 0.0
         self._patience.start()
 
     def paint(self, painter: QPainter, scene: MapScene) -> None:
-        """Writes the words into the lower left corner, on a chip of the ground's color."""
+        """Write the text into the lower left corner, on a background chip."""
         if not self.words:
             return
         font = QFont(painter.font())

@@ -1,4 +1,4 @@
-"""Pictures pinned to places of a map that are not among its points, each with its name."""
+"""Images pinned to positions of a map that are not among its points, with their names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOT_PX: Final = 5
 
 @dataclass(frozen=True)
 class Pin:
-    """A picture and the place it belongs to."""
+    """An image and its position."""
 
     path: str
     name: str
@@ -33,7 +33,7 @@ class Pin:
 
 
 class Pins(QObject):
-    """What is pinned to one map.
+    """The pins of one map.
 
     Args:
         layer: Of the map.
@@ -55,12 +55,12 @@ class Pins(QObject):
         layer.add_overlay(self._paint)
 
     def show(self, pins: Sequence[Pin]) -> None:
-        """Pins these, and nothing else."""
+        """Pin exactly these."""
         self.pins = tuple(pins)
         self._layer.update()
 
     def placed(self, scene: MapScene) -> list[tuple[Pin, QPointF, QRectF | None]]:
-        """Each pin in sight: its place in pixels, and where its picture hangs if there is room."""
+        """Return each visible pin, its position in pixels, and its image's rectangle if it fits."""
         if not self.pins:
             return []
         places = scene.to_pixels(np.array([(pin.x, pin.y) for pin in self.pins]))

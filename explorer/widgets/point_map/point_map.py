@@ -1,4 +1,4 @@
-"""A map of points that can be panned, zoomed, pointed at and outlined. It knows numbers, not pairs or runs."""
+"""A map of points that can be panned, zoomed, hovered and selected; it knows numbers, not pairs or runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Bool, Float, Int, UInt8
 from PySide6.QtCore import QEasingCurve, QEvent, QPoint, QPointF, Qt, QVariantAnimation, Signal
-from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QWidget
 
 from explorer.theme import TRANSITION_MS, color, theme
+from explorer.widgets.accessible import present
 from explorer.widgets.deferred_paint import InTurn
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.hover import Hover
@@ -22,10 +23,16 @@ from explorer.widgets.point_map.view_box import MapBox, Tool
 
 PICK_PX: Final = 14
 MARGIN: Final = 0.06
+LEAST_WALK_PX: Final = 0.5
+"""Points at one place are no way apart."""
+WAYS: Final = {
+    Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)
+}  # fmt: skip
+"""Arrow key -> pixels to the right and down."""
 
 
 class PointMap(InTurn, pg.GraphicsView):
-    """Points in the plane, discs and diamonds, drawn quickly at every number.
+    """Points in the plane, discs and diamonds, drawn quickly at any number.
 
     Signals:
         hovered: Another point (-1: none) is under the pointer.
@@ -52,6 +59,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self.wait_for_turns()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
+        present(self, "Chart")
         self.setMinimumSize(160, 160)
         self.box, self.layer, self.marks = MapBox(), PointLayer(), PlaceMarks()
         self.setCentralItem(self.box)
@@ -80,7 +88,7 @@ class PointMap(InTurn, pg.GraphicsView):
         palette: UInt8[np.ndarray, "k 3"],
         instead: bool = False,
     ) -> None:
-        """Shows these points and fits them into the view; nothing is selected, hovered or hidden any more.
+        """Show these points and fit them into the view; clears selected, hovered and hidden points.
 
         `instead`: those that are shown stand for these, and are seen until these are drawn.
         """
@@ -94,10 +102,10 @@ class PointMap(InTurn, pg.GraphicsView):
         self.fit()
 
     def move_points(self, xy: Float[np.ndarray, "n 2"], *, animated: bool = True) -> None:
-        """Moves the points that are shown to other places, in 200 ms so that the eye can follow, and fits them."""
+        """Move the points in 200 ms, so that movement can be followed, and fit them into the view."""
         self._motion.stop()
         before = self.layer.grid.xy
-        smooth = animated and self.isVisible() and len(xy) <= INDEXED_AT_ONCE and _motion_wanted()
+        smooth = animated and self.isVisible() and len(xy) <= INDEXED_AT_ONCE and theme().moves
         if not smooth or before.shape != xy.shape:
             self.layer.move_points(xy)
             self.fit()
@@ -110,44 +118,38 @@ class PointMap(InTurn, pg.GraphicsView):
         self._motion.start()
 
     def set_colors(self, color: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
-        """Gives point i the color `palette[color[i]]`."""
+        """Give point i the color `palette[color[i]]`."""
         self.layer.set_colors(color, palette)
 
     def set_selected(self, mask: Bool[np.ndarray, " n"] | None) -> None:
-        """Lifts the selected points above the others, which turn gray; None or nothing selected: all in color."""
+        """Raise the selected points above the others, which turn gray; without a selection all are in color."""
         self.selected = mask if mask is not None and mask.any() else None
         self._set_states()
 
     def set_isolated(self, mask: Bool[np.ndarray, " n"] | None) -> None:
-        """Grays out all but these points; None: all in color."""
+        """Gray out all but these points; None: all in color."""
         self._isolated = mask
         self._set_states()
 
     def set_shown(self, mask: Bool[np.ndarray, " n"] | None) -> None:
-        """Leaves out all but these points; None: all are there."""
+        """Hide all but these points; None: show all."""
         self._shown = mask
         self._set_states()
 
     def set_hovered(self, *points: int) -> None:
-        """Rings these points; two are joined by a line. Hidden points get no ring."""
+        """Ring these points and join two with a line; hidden points get no ring."""
         self._hovered = points
         self._place_rings()
 
     @property
     def drawn_words(self) -> str:
-        """What the corner says of the picture: that not every point is drawn while the map moves; empty if all are."""
+        """The corner note on an incomplete image while the map moves; empty if all points are drawn."""
         return self.note.words
-
-    @property
-    def view_rect(self) -> tuple[float, float, float, float]:
-        """Left, bottom, right, top of the part of the layout that is looked at."""
-        view = self.box.viewRect()
-        return view.left(), view.top(), view.right(), view.bottom()
 
     # Asking -----------------------------------------------------------------------------------------------------
 
     def pick(self, x: float, y: float) -> int:
-        """The shown point nearest to (x, y), in pixels of the widget, within 14 px; -1 if there is none."""
+        """Return the visible point nearest to (x, y), in widget pixels, within 14 px; -1 if there is none."""
         if not self.layer.is_sorted:
             return -1
         place = self.box.mapSceneToView(self.mapToScene(QPointF(x, y).toPoint()))
@@ -157,18 +159,18 @@ class PointMap(InTurn, pg.GraphicsView):
         )
 
     def lasso(self, polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
-        """Ascending numbers of the shown points inside a polygon of map coordinates."""
+        """Return the visible points inside a polygon in map coordinates, ascending."""
         if not self.layer.is_sorted:
             return np.empty(0, np.int64)
         inside = self.layer.grid.in_polygon(polygon)
         return inside if self.layer.allowed is None else inside[self.layer.allowed[inside]]
 
     def position(self, point: int) -> QPointF:
-        """Where a point stands, in pixels of the widget."""
+        """Return the position of a point in widget pixels."""
         return QPointF(self.mapFromScene(self.box.mapViewToScene(self.layer.place(point))))
 
     def brushed(self, way: Float[np.ndarray, "m 2"], radius: float) -> Int[np.ndarray, " k"]:
-        """Ascending numbers of the shown points at most `radius` (in the map's units) away from a line."""
+        """Return the visible points within `radius` (in map units) of a line, ascending."""
         if not self.layer.is_sorted:
             return np.empty(0, np.int64)
         under = swept(self.layer.grid, way, radius)
@@ -176,7 +178,7 @@ class PointMap(InTurn, pg.GraphicsView):
 
     @property
     def tool(self) -> Tool:
-        """What a drag does: `pan`, `lasso`, `rectangle` or `brush`."""
+        """The tool for dragging: `pan`, `lasso`, `rectangle` or `brush`."""
         return self.box.tool
 
     @tool.setter
@@ -186,15 +188,35 @@ class PointMap(InTurn, pg.GraphicsView):
         self.viewport().setCursor(Qt.CursorShape.ArrowCursor if tool == "pan" else Qt.CursorShape.CrossCursor)
 
     def resize_brush(self, steps: int) -> None:
-        """Makes the brush larger, or smaller for negative `steps`."""
+        """Make the brush larger, or smaller for negative `steps`."""
         self.box.resize_brush(steps)
         self.marks.set_brush(self.marks.brush, self.box.brush_px)
 
     def fit(self) -> None:
-        """Shows all points, with a margin, and keeps them in view when the widget changes its size."""
+        """Show all points with a margin, and keep them in view when the widget is resized."""
         self._follows_fit = True
         left, bottom, right, top = self.layer.grid.bounds
         self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=MARGIN, disableAutoRange=True)
+
+    def walk(self, across: int, down: int) -> int:
+        """Return the visible point nearest to the hovered one in direction (across, down); -1 if there is none.
+
+        Where none is pointed at, it is the one nearest to the middle of the view.
+        """
+        if not self.layer.is_sorted or not len(self.layer.grid):
+            return -1
+        wide, high = self.box.viewPixelSize()
+        here = self._hover.point
+        middle = self.box.viewRect().center()
+        start = self.layer.place(here) if here >= 0 else middle
+        way = (self.layer.grid.xy - (start.x(), start.y())) / (wide, -high)
+        along, aside = way @ (across, down), np.abs(way @ (down, across))
+        reach = np.hypot(along, aside)
+        allowed = np.isfinite(reach) & self.layer.shown
+        if here >= 0:
+            # An eighth of the way round, to both sides.
+            allowed &= (along > LEAST_WALK_PX) & (aside <= along)
+        return int(np.argmin(np.where(allowed, reach, np.inf))) if allowed.any() else -1
 
     # Events -----------------------------------------------------------------------------------------------------
 
@@ -203,6 +225,25 @@ class PointMap(InTurn, pg.GraphicsView):
         if ev.buttons() == Qt.MouseButton.NoButton:
             self._hover.move(ev.position())
             self.box.point_brush(self.mapToScene(ev.position().toPoint()))
+
+    def keyPressEvent(self, ev: QKeyEvent) -> None:
+        """Move between points with the arrow keys; Enter and Space click the hovered one."""
+        if ev.key() in WAYS:
+            if (point := self.walk(*WAYS[Qt.Key(ev.key())])) >= 0:
+                self._show_place(self.layer.place(point))
+                self._hover.go_to(point)
+        elif ev.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self._hover.point >= 0:
+            adds = ev.modifiers() & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier)
+            self.clicked.emit(self._hover.point, "add" if adds else "replace")
+        else:
+            super().keyPressEvent(ev)
+
+    def _show_place(self, place: QPointF) -> None:
+        """Pan the view to contain a position of the map."""
+        view = self.box.viewRect()
+        if not view.contains(place):
+            self.box.translateBy(x=place.x() - view.center().x(), y=place.y() - view.center().y())
+            self._leave_fit()
 
     def leaveEvent(self, ev: QEvent) -> None:
         super().leaveEvent(ev)
@@ -235,7 +276,9 @@ class PointMap(InTurn, pg.GraphicsView):
         theme().follow(self._dress)
 
     def _announce_settled(self, point: int) -> None:
-        self.settled.emit(point, self.mapToGlobal(self.position(point).toPoint()))
+        # The timer may fire while the window is taken apart and the scene is gone.
+        if self.isVisible():
+            self.settled.emit(point, self.mapToGlobal(self.position(point).toPoint()))
 
     def _announce_click(self, place: tuple[float, float], mode: str) -> None:
         across, down = self.box.viewPixelSize()
@@ -281,14 +324,6 @@ class PointMap(InTurn, pg.GraphicsView):
 
 
 def _unit(xy: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
-    """The points moved and scaled, equally both ways, so that they just fit the unit square around zero."""
+    """Scale and center the points uniformly to just fit the unit square around zero."""
     low, high = np.nanmin(xy, axis=0), np.nanmax(xy, axis=0)
     return (np.asarray(xy, np.float64) - (low + high) / 2) / max(float((high - low).max()), 1e-12)
-
-
-def _motion_wanted() -> bool:
-    hints = QApplication.styleHints()
-    # Qt 6.10 and later know the desktop's wish for less motion; before, animations run.
-    accessibility = getattr(hints, "accessibility", None)
-    preference = getattr(accessibility() if accessibility else None, "motionPreference", None)
-    return preference is None or "Reduced" not in str(preference())

@@ -1,4 +1,4 @@
-"""From points to a picture: what to draw is a frozen request, drawing is a pure function of it.
+"""Render points to an image with a pure function of a frozen request.
 
 Few visible points are stamped one by one, crisp at sub-pixel places; many are summed per pixel and toned, so that
 the cost is bounded by pixels and no class hides another. Past a budget of points the first levels of the grid's
@@ -56,7 +56,7 @@ _STEPS: Final = np.linspace(0, 1, 2048) ** 2
 
 @dataclass(frozen=True)
 class PointStyle:
-    """How points look, in the order in which they came.
+    """Colors and shapes of points, in their original order.
 
     Attributes:
         color: Row of `palette`.
@@ -71,7 +71,7 @@ class PointStyle:
 
 @dataclass(frozen=True)
 class States:
-    """Which points are in color (`lit`) and which are drawn at all (`shown`); None: all."""
+    """The points in color (`lit`) and the points drawn (`shown`); None: all."""
 
     lit: Bool[np.ndarray, " n"] | None = None
     shown: Bool[np.ndarray, " n"] | None = None
@@ -99,7 +99,7 @@ class GridPoints:
 
 @dataclass(frozen=True)
 class Viewport:
-    """The rectangle of the layout that is looked at, and the picture's size in device pixels."""
+    """The visible rectangle of the layout, and the image's size in device pixels."""
 
     left: float
     bottom: float
@@ -110,13 +110,13 @@ class Viewport:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Device pixels per unit, across and down."""
+        """Device pixels per unit, horizontally and vertically."""
         return self.width / (self.right - self.left), self.height / (self.top - self.bottom)
 
 
 @dataclass(frozen=True)
 class RasterRequest:
-    """All that a picture depends on; nothing in it is changed after it was made.
+    """All inputs of an image; nothing in it is modified after creation.
 
     Attributes:
         halo: Red, green, blue of the rim around marks.
@@ -142,7 +142,7 @@ class RasterRequest:
 
 @dataclass(frozen=True)
 class RasterImage:
-    """What was drawn.
+    """The rendered image.
 
     Attributes:
         pixels: Premultiplied blue, green, red, alpha.
@@ -160,7 +160,7 @@ class RasterImage:
 
 
 def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleType | None) -> GridPoints:
-    """Brings looks and states into the order of the grid's cells; places are not touched."""
+    """Put styles and states in the order of the grid's cells; positions stay."""
     pack = kernels.pack if kernels else _pack
     count, nothing = np.zeros(4, np.int64), np.empty(0, bool)
     lit = nothing if states.lit is None else states.lit
@@ -174,17 +174,17 @@ def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleTy
 
 
 def draw(request: RasterRequest) -> RasterImage:
-    """The picture of a request, by the kernels if they are there."""
+    """Render a request, with the compiled kernels if they are loaded."""
     return render(request, loaded_kernels())
 
 
 def radius(visible: int, pixels: int) -> float:
-    """Radius of a mark in pixels: small where many points share the picture, never below 1.6 or above 4.2."""
+    """Return the radius of a mark in pixels: small if many points are visible, between 1.6 and 4.2."""
     return float(np.clip(0.32 * np.sqrt(pixels / max(visible, 1)), 1.6, 4.2))
 
 
 def render(request: RasterRequest, kernels: ModuleType | None) -> RasterImage:
-    """The picture of a request, by these kernels or, without, by numpy."""
+    """Render a request with these kernels, or with numpy if None."""
     sight, grid = request.sight, request.grid
     pixels = np.zeros((sight.height, sight.width, 4), np.uint8)
     if request.ground is not None:
@@ -207,7 +207,7 @@ def render(request: RasterRequest, kernels: ModuleType | None) -> RasterImage:
 
 
 class _Task:
-    """A request in the plain tuples that kernels take."""
+    """A request as the plain tuples that kernels take."""
 
     def __init__(self, request: RasterRequest, window: tuple[int, int, int, int], visible: int, depth: int) -> None:
         grid, sight = request.grid, request.sight
@@ -218,19 +218,19 @@ class _Task:
 
     @property
     def layers(self) -> list[int]:
-        """The states that are there, those below first."""
+        """The existing states, back to front."""
         points = self.request.points
         return [state for state, there in ((DIMMED, points.dimmed), (PLAIN, points.plain)) if there]
 
     @property
     def marked(self) -> bool:
-        """Whether the points in color are so few that they are marks, though the dimmed ones are a density."""
+        """Whether the points in color are few enough for marks although the dimmed ones are a density."""
         some = self.request.points.some
         return some is not None and len(some) <= MOST_PLAIN_STAMPS
 
     @property
     def brush_of_few(self) -> tuple[float, ...]:
-        """How these are drawn: as large as so few points are, with a rim, so that they stand out from the crowd."""
+        """The brush for these: sized for few points and with a rim, so that they stand out."""
         request, ratio = self.request, self.request.pixel_ratio
         pixels = int(request.sight.width * request.sight.height / ratio**2)
         size = min(radius(len(request.points.some), pixels), 3.0)
@@ -245,7 +245,7 @@ class _Task:
 
 
 def _depth(per_level: Int[np.ndarray, " levels"], budget: int | None) -> int:
-    """How many levels are read: all, or as many as the budget allows, but one."""
+    """Return how many levels are read: all, or as many as the budget allows, at least one."""
     if budget is None:
         return len(per_level)
     return max(1, int(np.searchsorted(per_level.cumsum(), budget, side="right")))
@@ -258,7 +258,7 @@ def _stamp(pixels: np.ndarray, task: _Task, kernels: ModuleType) -> None:
 
 
 def _with_gray(task: _Task) -> UInt8[np.ndarray, "k 3"]:
-    """The palette, and the gray of dimmed points as its last row."""
+    """Return the palette with the gray of dimmed points as its last row."""
     return np.vstack([task.request.points.palette, np.array([task.request.gray], np.uint8)])
 
 
@@ -266,7 +266,7 @@ _OWN: Final = threading.local()
 
 
 def _sums(height: int, width: int, *, faint: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """This thread's empty sums: of colors, of dimmed points, and three rows. `tone` leaves them empty."""
+    """Return this thread's empty sums: of colors, of dimmed points, and three rows. `tone` clears them."""
     kept = getattr(_OWN, "sums", {})
     _OWN.sums = {}
     bright, gray = kept.get((height, width)), kept.get((height, width, "faint"))
@@ -317,7 +317,7 @@ def _density(task: _Task, kernels: ModuleType) -> np.ndarray:
 
 
 def _keep(task: _Task, bright: np.ndarray, faint: np.ndarray) -> None:
-    """Keeps empty sums for the next picture of this size; other sizes are let go of."""
+    """Keep cleared sums for the next image of this size and drop other sizes."""
     size = (task.request.sight.height, task.request.sight.width)
     _OWN.sums = {size: bright}
     if task.request.points.dimmed:
@@ -325,12 +325,12 @@ def _keep(task: _Task, bright: np.ndarray, faint: np.ndarray) -> None:
 
 
 def _curve(peak: float) -> Float32[np.ndarray, " steps"]:
-    """Opacity by the root of the share of the peak: the logarithm of the number of points."""
+    """Return opacities, logarithmic in the count, indexed by the root of the count's share of the peak."""
     return (np.log1p(_STEPS * peak) / np.log1p(peak)).astype(np.float32)
 
 
 def _peak(total: float, pixels: float) -> float:
-    """The count that is drawn at full opacity: ten times what a pixel with points holds on average."""
+    """Return the count drawn at full opacity: ten times the mean of pixels with points."""
     return max(10 * total / pixels, 4.0) if pixels else 4.0
 
 
@@ -351,7 +351,7 @@ def _pack(
 
 
 def _draw_plainly(pixels: np.ndarray, task: _Task, *, marks: bool) -> np.ndarray | None:
-    """The same marks, or a density that is spread as the kernels spread it."""
+    """Draw the same marks without compiled code, or a density spread like the kernels do."""
     grid, points, (height, width) = task.request.grid, task.request.points, pixels.shape[:2]
     chosen = np.concatenate(
         [np.arange(a, b) for a, b in grid.ranges(task.window, levels=task.depth)] or [np.empty(0, np.int64)]

@@ -1,4 +1,4 @@
-"""What an overlay of the map needs to know to draw in the right place."""
+"""The view information an overlay needs to draw in the right place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from explorer.widgets.point_map.raster import Viewport
 
 @dataclass(frozen=True)
 class MapScene:
-    """The present view.
+    """The current view.
 
     Attributes:
         sight: The rectangle of the layout, and its size in device pixels.
@@ -31,12 +31,12 @@ class MapScene:
 
     @property
     def pixels_per_unit(self) -> tuple[float, float]:
-        """Logical pixels per unit of the layout, across and down."""
+        """Logical pixels per layout unit, horizontally and vertically."""
         across, down = self.sight.scale
         return across / self.ratio, down / self.ratio
 
     def to_pixels(self, xy: Float[np.ndarray, "k 2"]) -> Float[np.ndarray, "k 2"]:
-        """Places of the layout in logical pixels of the widget."""
+        """Convert layout positions to logical widget pixels."""
         scale = np.array(self.pixels_per_unit)
         origin = np.array((self.sight.left, self.sight.top))
         return (np.asarray(xy, np.float64) - origin) * (scale * (1, -1)) + self.corner

@@ -1,4 +1,4 @@
-"""Pictures in place of the discs of a map, when few enough are in sight to be told apart."""
+"""Images in place of a map's discs when few enough points are visible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTLED_MS: Final = 120
 
 
 class Sprites(QObject):
-    """The pictures over one map.
+    """The images of one map.
 
     Args:
         layer: Whose points.
@@ -55,28 +55,28 @@ class Sprites(QObject):
         layer.add_overlay(self._paint)
 
     def set_points(self, wanted: Bool[np.ndarray, " n"]) -> None:
-        """Other points are shown; these may have pictures."""
+        """Handle new points; `wanted` ones may have images."""
         self._wanted, self._first = wanted, None
         self.points = np.empty(0, np.int64)
         self._soon.start()
 
     def set_first(self, mask: Bool[np.ndarray, " n"] | None) -> None:
-        """Selected points are given room before others."""
+        """Give selected points space before others."""
         self._first = mask
         self._soon.start()
 
     @property
     def shown(self) -> bool:
-        """Whether pictures are drawn where points are few."""
+        """Whether images are drawn when points are few."""
         return self._shown
 
     def set_shown(self, shown: bool) -> None:
-        """Draws pictures, or none."""
+        """Show or hide the images."""
         self._shown = shown
         self._choose()
 
     def refresh(self) -> None:
-        """A picture has been decoded."""
+        """Repaint, because an image has been decoded."""
         if len(self.points):
             self._layer.update()
 
@@ -121,7 +121,7 @@ class Sprites(QObject):
 def without_overlap(
     places: Float[np.ndarray, "n 2"], first: Bool[np.ndarray, " n"], side: float, *, most: int
 ) -> Int[np.ndarray, " k"]:
-    """Rows, ascending, of at most `most` places whose squares of this side do not overlap; `first` ones go before.
+    """Return at most `most` rows, ascending, whose squares of this side do not overlap; `first` ones have priority.
 
     Otherwise a lower row goes before a higher one, so that what is shown stays when the view moves a little.
     """

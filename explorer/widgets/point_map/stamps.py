@@ -1,4 +1,4 @@
-"""Marks drawn one over the other with numpy alone: what the compiled `kernels.stamp` draws, without compiling.
+"""Draw marks with numpy alone, like the compiled `kernels.stamp`.
 
 Every mark is one of a few stamps: a disc or a diamond, its center at one of 8 x 8 places inside a pixel. A stamp is
 a short list of pixels, each with the share the mark covers and the share its halo covers. All pixels of all marks
@@ -24,7 +24,7 @@ HIDES: Final = 0.98
 
 @dataclass(frozen=True)
 class Stamp:
-    """The pixels of one mark around the one its center is in.
+    """The pixels of one mark relative to the pixel of its center.
 
     Attributes:
         row, column: Where they are.
@@ -40,7 +40,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class StampList:
-    """What to draw, the frontmost last: centers in pixels, colors as bytes (blue, green, red), shapes."""
+    """Marks to draw, back to front: centers in pixels, colors as bytes (blue, green, red), shapes."""
 
     x: Float[np.ndarray, " n"]
     y: Float[np.ndarray, " n"]
@@ -50,7 +50,7 @@ class StampList:
 
 @dataclass(frozen=True)
 class Brush:
-    """Radius and width of the halo in pixels, opacity 0 to 1, color of the halo as blue, green, red."""
+    """Radius and halo width in pixels, opacity 0 to 1, and the halo's color as blue, green, red."""
 
     radius: float
     opacity: float
@@ -59,7 +59,7 @@ class Brush:
 
 
 def lay_over(picture: UInt8[np.ndarray, "height width 4"], marks: StampList, brush: Brush) -> None:
-    """Draws the marks over a premultiplied BGRA picture."""
+    """Draw the marks over a premultiplied BGRA image."""
     if not len(marks.x):
         return
     pixel, mark, inside, around = _pixels(picture.shape[:2], marks, brush)
@@ -86,7 +86,7 @@ def lay_over(picture: UInt8[np.ndarray, "height width 4"], marks: StampList, bru
 
 
 def _pixels(size: tuple[int, int], marks: StampList, brush: Brush) -> tuple[np.ndarray, ...]:
-    """Every pixel of every mark inside the picture, in drawing order: pixel, mark, opacity of mark and of halo."""
+    """Return every pixel of every mark in drawing order: pixel, mark, opacity of mark and of halo."""
     height, width = size
     row, column = np.floor(marks.y).astype(np.int32), np.floor(marks.x).astype(np.int32)
     across = ((marks.x - column) * PLACES).astype(np.int32)
@@ -109,7 +109,7 @@ def _pixels(size: tuple[int, int], marks: StampList, brush: Brush) -> tuple[np.n
 
 @lru_cache(maxsize=4 * PLACES * PLACES)
 def stamp_of(number: int, radius: float, halo: float, opacity: float) -> Stamp:
-    """The stamp of a shape at one of the places inside a pixel; see `_pixels` for the number."""
+    """Return the stamp of a shape at a subpixel position; see `_pixels` for the number."""
     diamond, place = divmod(number, PLACES * PLACES)
     down, across = ((part + 0.5) / PLACES for part in divmod(place, PLACES))
     reach = int(np.ceil((radius + halo) * 1.2533 + 1))
@@ -124,7 +124,7 @@ def stamp_of(number: int, radius: float, halo: float, opacity: float) -> Stamp:
 
 
 def covered(dx: np.ndarray, dy: np.ndarray, radius: float, diamond: bool | np.ndarray) -> np.ndarray:
-    """Share of the pixel at distance (dx, dy) that a disc, or a diamond of the same area, covers."""
+    """Return the share of the pixel at distance (dx, dy) covered by a disc, or by a diamond of the same area."""
     disc = radius - np.hypot(dx, dy)
     rhombus = (radius * 1.2533 - abs(dx) - abs(dy)) * 0.7071
     return np.clip(np.where(diamond, rhombus, disc) + 0.5, 0, 1)

@@ -1,4 +1,4 @@
-"""How the mouse moves a map, turns a cloud, and outlines points."""
+"""Mouse handling of a map: panning, rotating a cloud, and outlining points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BRUSH_STEP: Final = 1.25
 
 
 class MapBox(pg.ViewBox):
-    """Equal scales, wheel zooms; what a drag does depends on `tool` and `in_space`.
+    """A view box with equal scales and wheel zoom; dragging depends on `tool` and `in_space`.
 
     With `pan` a drag moves the map, or turns the cloud in space; with Shift or Alt it outlines a rectangle. The other
     tools outline points. Shift adds to what is selected, Alt takes away. The middle button always moves the map.
@@ -51,7 +51,7 @@ class MapBox(pg.ViewBox):
         self._under_way: Tool | None = None
 
     def resize_brush(self, steps: int) -> None:
-        """Makes the brush larger, or smaller for negative `steps`."""
+        """Make the brush larger, or smaller for negative `steps`."""
         self.brush_px = float(np.clip(self.brush_px * _BRUSH_STEP**steps, BRUSH_PX[0], BRUSH_PX[2]))
 
     def mouseDragEvent(self, ev: object, axis: int | None = None) -> None:
@@ -82,7 +82,7 @@ class MapBox(pg.ViewBox):
             self.clicked.emit((place.x(), place.y()), _mode(ev))
 
     def point_brush(self, place: QPointF | None) -> None:
-        """The pointer is at this place of the scene, or nowhere, while no button is pressed."""
+        """Handle the pointer's position in the scene, or None, while no button is pressed."""
         if place is None or self.tool != "brush":
             self.brush_at.emit(np.empty((0, 2)))
             return
@@ -117,7 +117,7 @@ class MapBox(pg.ViewBox):
 
 
 def _mode(ev: object) -> Mode:
-    """What the keys held say: Shift (or Ctrl) adds, Alt takes away."""
+    """Return the mode of the modifier keys: Shift (or Ctrl) adds, Alt removes."""
     if ev.modifiers() & Qt.KeyboardModifier.AltModifier:
         return "remove"
     adding = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier

@@ -1,4 +1,4 @@
-"""Runs every compiled kernel once on next to nothing, so that none compiles while a person looks on."""
+"""Run every compiled kernel once on minimal data, so that none compiles during use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from explorer.widgets.point_map.grid import PointGrid
 
 
 def run_each(kernels: ModuleType) -> None:
-    """Calls all kernels in the forms in which the map calls them: with places of 32 and of 64 bits."""
+    """Call all kernels with the argument types the map uses: float32 and float64 positions."""
     empty = np.empty(0, bool)
     for kind in (np.float32, np.float64):
         xy = np.array([[0.2, 0.2], [0.8, 0.8]], kind)

@@ -1,4 +1,4 @@
-"""A thread that draws for one layer. It holds data only: no object of Qt is ever let go of outside the GUI thread."""
+"""A render thread of one layer; it holds data only, because Qt objects must be released on the GUI thread."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from explorer.event_loop.mailbox import Courier, courier
 
 @dataclass(frozen=True)
 class _Share:
-    """How much of a piece of work is done, 0 to 1."""
+    """The completed share of some work, 0 to 1."""
 
     done: float
 
 
 class Newest:
-    """Holds the newest of what is asked, for a thread that takes it when it is ready: it never works on what is old."""
+    """A slot with only the newest request, so that a thread never works on outdated ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._newest: object | None = None
 
     def put(self, asked: object) -> bool:
-        """Replaces what is held. Whether it was empty, so that somebody has to be sent for it."""
+        """Replace the request; return whether the slot was empty, so that the worker must be notified."""
         with self._lock:
             empty, self._newest = self._newest is None, asked
         return empty
 
     def take(self) -> object | None:
-        """The newest of what was asked; the slot is empty then."""
+        """Return the newest request and clear the slot."""
         with self._lock:
             asked, self._newest = self._newest, None
         return asked
 
     @property
     def full(self) -> bool:
-        """Whether something is asked that nobody took yet."""
+        """Whether a request is waiting."""
         return self._newest is not None
 
     def work_with(self, function: Callable[..., object]) -> Callable[..., object]:
-        """Work that takes what is newest when it begins; None if nothing is asked any more."""
+        """Wrap `function` to run on the newest request when it starts; None if there is none."""
 
         def work(*tell: Callable[[float], object]) -> object:
             asked = self.take()
@@ -58,7 +58,7 @@ class Newest:
 
 
 class Worker:
-    """One thread that does one thing after the other. A daemon: closing the window never waits for a picture.
+    """A daemon thread that runs tasks in order; closing the window never waits for it.
 
     It ends with its owner, which is told nothing once Qt has deleted it.
     """
@@ -77,7 +77,7 @@ class Worker:
         *,
         told: Callable[[float], object] | None = None,
     ) -> None:
-        """Calls `work`, which must hold no object of Qt, after everything asked before; `done` gets its answer.
+        """Call `work`, which must hold no Qt objects, after all earlier tasks; `done` receives its result.
 
         With `told`, work is given a function that takes the share that is done and calls `told` with it on the GUI
         thread. An error is raised on the GUI thread.
@@ -90,7 +90,7 @@ class Worker:
         self._work.put((number, work, told is not None))
 
     def take(self, number: int, news: object) -> None:
-        """Hands on an answer, or how far it is; an error is raised on the GUI thread, where the hooks show it."""
+        """Deliver a result or progress; an error is raised on the GUI thread, where the hooks report it."""
         owner = self._owner()
         if owner is None or not shiboken6.isValid(owner):
             self.end()
@@ -108,7 +108,7 @@ class Worker:
             done(news)
 
     def end(self) -> None:
-        """The thread ends when it has done what was asked; nobody is told of it any more."""
+        """Stop the thread after its current tasks and drop their results."""
         for number in self._done:
             courier().forget(number)
         self._done.clear()

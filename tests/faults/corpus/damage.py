@@ -1,4 +1,4 @@
-"""Pictures damaged from a seed, as broken disks, half downloads and people of ill will damage them."""
+"""Images damaged from a seed, like those from broken disks, partial downloads and attackers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("png", "jpg", "webp", "gif", "tif", "bmp")
 
 @cache
 def sound() -> tuple[tuple[str, bytes], ...]:
-    """(ending, content) of whole pictures in many forms."""
+    """Return (suffix, content) of valid images in many formats."""
     rng = np.random.default_rng(0)
     ramp = np.linspace(0, 255, 96 * 64).reshape(64, 96)
     colour = Image.fromarray(np.stack([ramp, ramp[::-1], rng.integers(0, 255, ramp.shape)], -1).astype(np.uint8))
@@ -58,7 +58,7 @@ def sound() -> tuple[tuple[str, bytes], ...]:
 
 
 def damaged(number: int, seed: int = 0) -> tuple[str, bytes]:
-    """Ending and content of one damaged picture."""
+    """Return suffix and content of one damaged image."""
     rng = random.Random(f"{seed} {number}")
     ending, content = rng.choice([one for one in sound() if one[0] == KINDS[number % len(KINDS)]])
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
@@ -83,7 +83,7 @@ def _overwritten(rng: random.Random, content: bytes) -> bytes:
 
 
 def _sized(rng: random.Random, content: bytes) -> bytes:
-    """A number near the beginning, where sizes stand, becomes a large one."""
+    """Replace a number near the beginning, where sizes are stored, by a large one."""
     at = rng.randrange(min(128, len(content) + 1))
     form = rng.choice(("<H", ">H", "<I", ">I"))
     most = 0xFFFF if form.endswith("H") else 0xFFFFFFFF
@@ -92,7 +92,7 @@ def _sized(rng: random.Random, content: bytes) -> bytes:
 
 
 def _swapped(rng: random.Random, content: bytes) -> bytes:
-    """Chunks of a PNG or RIFF, else any two parts, change places."""
+    """Swap chunks of a PNG or RIFF, else any two parts."""
     cuts = sorted(rng.randrange(len(content) + 1) for _ in range(4))
     if content.startswith(b"\x89PNG"):
         cuts = sorted(rng.choice(_chunks(content)) for _ in range(4))
@@ -124,7 +124,7 @@ def _longer(rng: random.Random, content: bytes) -> bytes:
 
 
 def _huge(rng: random.Random, content: bytes) -> bytes:
-    """The picture says that it is far larger than it is, or really unfolds to that."""
+    """Make the image claim, or really have, far larger dimensions."""
     if not content.startswith(b"\x89PNG"):
         return _sized(rng, _sized(rng, content))
     side = rng.choice((7_900, 8_100, 30_000, 2**31 - 1))

@@ -1,4 +1,4 @@
-"""The same ramp in every mode and format that people keep pictures in, and what a person sees in it."""
+"""The same ramp in every common image mode and format, and its expected appearance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def on_white(colour: np.ndarray, alpha: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Gradient:
-    """A picture.
+    """An image.
 
     Attributes:
         write: Puts it into a file.
@@ -50,7 +50,7 @@ def saved(image: Image.Image, **options: Any) -> Callable[[Path], None]:
 
 
 def png(samples: np.ndarray, kind: int, depth: int = 16, *chunks: tuple[bytes, bytes]) -> Callable[[Path], None]:
-    """A PNG of 16 bits, or of 1, 2 or 4 bits a pixel, which Pillow does not write."""
+    """Return a PNG writer with 16 bits, or 1, 2 or 4 bits per pixel, which Pillow does not write."""
 
     def write(path: Path) -> None:
         if depth == 16:
@@ -67,7 +67,7 @@ def png(samples: np.ndarray, kind: int, depth: int = 16, *chunks: tuple[bytes, b
 
 
 def tiff(samples: np.ndarray, form: int, photometric: int, order: str = "<") -> Callable[[Path], None]:
-    """An uncompressed TIFF of samples of any type: form 1 unsigned, 2 signed, 3 float."""
+    """Return an uncompressed TIFF writer for samples of any type: form 1 unsigned, 2 signed, 3 float."""
 
     def write(path: Path) -> None:
         planes = samples if samples.ndim == 3 else samples[..., None]
@@ -101,7 +101,7 @@ def tiff(samples: np.ndarray, form: int, photometric: int, order: str = "<") -> 
 
 
 def orientated(orientation: int) -> tuple[Image.Image, Image.Exif]:
-    """The colour ramp as a camera stores it that was turned, and the note that says so."""
+    """Return the color ramp as a rotated camera stores it, with its orientation tag."""
     back = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # of Image.Transpose
     image, exif = Image.fromarray(COLOUR), Image.Exif()
     exif[0x0112] = orientation

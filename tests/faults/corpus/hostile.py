@@ -1,4 +1,4 @@
-"""Files that somebody made to do harm when they are opened: made from a seed, each with the way a person opens it.
+"""Malicious files made from a seed, each with the way a user opens it.
 
 Nothing here is stored: every file is written when the test runs. Where code could run, it would touch the canary.
 """
@@ -29,27 +29,27 @@ Order = dict[str, Any]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a hostile file is made, and what its code would touch."""
+    """The folder of a malicious file, and the file its code would touch."""
 
     folder: Path
     canary: Path
 
     def file(self, name: str, content: bytes | str = b"") -> Path:
-        """A file in the folder."""
+        """Create a file in the folder."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
     def gap(self, name: str, size: int, head: bytes = b"") -> Path:
-        """A file of `size` zeros after its head that takes no room on the disk."""
+        """Create a sparse file of `size` zeros after its head."""
         path = self.file(name, head)
         os.truncate(path, size)
         return path
 
     @property
     def command(self) -> str:
-        """What a shell would run."""
+        """The command that a shell would run."""
         return f"touch {self.canary}"
 
 
@@ -58,7 +58,7 @@ CASES: dict[str, Make] = {}
 
 
 def case(name: str) -> Callable[[Make], Make]:
-    """Puts a maker into the corpus."""
+    """Add a factory to the corpus."""
 
     def put(make: Make) -> Make:
         assert name not in CASES
@@ -102,7 +102,7 @@ def pickled(place: Place, protocol: int = 4) -> bytes:
 
 
 def by_hand(place: Place) -> bytes:
-    """Protocol 0, as scanners of pickles have been fooled with."""
+    """Return a protocol 0 pickle of the kind that has evaded pickle scanners."""
     return b"cposix\nsystem\n(S'" + place.command.encode() + b"'\ntR."
 
 
@@ -459,7 +459,7 @@ def _(place: Place) -> Order:
 
 
 def repeated(place: Place, row: dict[str, Any], n: int) -> Path:
-    """A small Parquet file of `n` equal rows."""
+    """Return a small Parquet file of `n` equal rows."""
     words = {name: pa.DictionaryArray.from_arrays(pa.nulls(0, pa.int8()), pa.array([v])) for name, v in row.items()}
     codes = pa.array(np.zeros(n, np.int8))
     table = pa.table({name: pa.DictionaryArray.from_arrays(codes, kind.dictionary) for name, kind in words.items()})
@@ -567,7 +567,7 @@ def _(place: Place) -> Order:
 
 
 def picture(place: Place, content: bytes, name: str = "evil.png") -> Path:
-    """A folder with a picture and its caption, twice: one alone would leave nothing to train on, and not be opened."""
+    """Return a folder with an image and its caption, twice, since a single one would leave no training pair."""
     for copy in (name, f"again-{name}"):
         place.file(f"pictures/{copy}", content)
         place.file(f"pictures/{Path(copy).stem}.txt", "a caption")
@@ -618,7 +618,7 @@ def _(place: Place) -> Order:
 
 
 def tiff(changes: dict[int, int]) -> bytes:
-    """A grey TIFF of 8 x 8 with some of its fields changed."""
+    """Return a gray TIFF of 8 x 8 with some fields changed."""
     fields = {256: 8, 257: 8, 258: 8, 259: 1, 262: 1, 273: 200, 277: 1, 278: 8, 279: 64} | changes
     rows = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in sorted(fields.items()))
     body = struct.pack("<H", len(fields)) + rows + bytes(4)
@@ -924,7 +924,7 @@ def _(place: Place) -> Order:
 
 
 def _checkpoint(place: Place, training: bytes) -> Order:
-    """A checkpoint whose manifest agrees with its files: who sends a workspace writes the manifest, too."""
+    """Return a checkpoint whose manifest matches its files, since an attacker writes the manifest, too."""
     import hashlib
 
     import torch

@@ -1,4 +1,4 @@
-"""Data sets with one thing wrong, made from a seed: what of each is usable, and where its first bad row is."""
+"""Data sets with one fault each, made from a seed: what is usable, and the first bad row."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FAULTS: dict[str, Make] = {}
 
 
 def fault(name: str) -> Callable[[Make], Make]:
-    """Puts a maker into the corpus."""
+    """Add a factory to the corpus."""
 
     def put(make: Make) -> Make:
         assert name not in FAULTS
@@ -60,7 +60,7 @@ def picture(shade: int) -> bytes:
 
 
 def rows(folder: Path) -> list[list[str]]:
-    """Sound rows, their pictures in the folder."""
+    """Return valid rows, with their images in the folder."""
     for number in range(ROWS):
         (folder / f"{number}.png").write_bytes(picture(20 * number))
     return [[f"{number}.png", f"number {number}"] for number in range(ROWS)]
@@ -111,7 +111,7 @@ for name, spoil in {
 
 
 def _pictureless(name: str) -> Make:
-    """A row whose picture cannot be read: the row is named by what it says its picture is."""
+    """Make a row whose image is unreadable: the report names the row by its image."""
 
     def make(folder: Path, rng: random.Random) -> Faulty:
         good, at = rows(folder), rng.randrange(ROWS)
@@ -372,7 +372,7 @@ def _(folder: Path, rng: random.Random) -> Faulty:
 
 
 def _document(spoil: Callable[[list], None], used: int, reported: int, first: str = "", coco: bool = False) -> Make:
-    """A record or a caption of COCO is spoiled, the others are used."""
+    """Damage a record or a COCO caption; the others are used."""
 
     def make(folder: Path, rng: random.Random) -> Faulty:
         good = rows(folder)

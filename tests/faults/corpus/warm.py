@@ -1,4 +1,4 @@
-"""A process that has loaded what opening needs, and forks a child with limits for each thing that is opened.
+"""A process with preloaded modules that forks a child with limits for each file to open.
 
 Run as a script: the names of hostile files come in on standard input, one JSON line a result goes out. An order is
 `trainer` with the arguments of the command, or `call` with the name of a function in `ways` and its arguments. So the
@@ -32,7 +32,7 @@ PATIENCE_S = 15.0
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of an order.
+    """The outcome of an attempt.
 
     Attributes:
         code: Exit status; 2 is a refusal in words, negative a signal.
@@ -51,7 +51,7 @@ class Trial:
 
 
 def trials(names: Sequence[str], folder: Path, canary: Path) -> list[Trial]:
-    """Makes hostile files and opens each in a child of its own, one after the other.
+    """Create malicious files and open each in its own child, one after the other.
 
     Args:
         names: Of the cases of `hostile`.
@@ -87,7 +87,7 @@ def _main() -> None:
 
 
 def _warm() -> None:
-    """Loads what opening loads; makes no thread, for a fork would lose it."""
+    """Preload the modules for opening without creating threads, which a fork would lose."""
     import alembic.command
     import corpus.hostile
     import numpy as np

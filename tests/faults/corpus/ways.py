@@ -1,4 +1,4 @@
-"""Ways of opening that are no command: what the window does with a file that is dropped or shown."""
+"""Ways of opening other than commands: what the window does with a dropped or shown file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from trainer.errors import UserError
 
 
 class Refused(UserError):
-    """The sentence of a way that refuses without raising."""
+    """The message of a way that refuses without raising."""
 
 
 def drop(address: str) -> None:
-    """Drops an address or a path on the window."""
+    """Drop a URL or a path on the window."""
     from PySide6.QtCore import QMimeData, QUrl
 
     from explorer.import_sheet.dropped_files import dropped
@@ -28,7 +28,7 @@ def drop(address: str) -> None:
 
 
 def thumbnail(path: str) -> None:
-    """Shows a picture in a list."""
+    """Show an image in a list."""
     from explorer.thumbnails import thumbnail as small
 
     small(path, 64)
@@ -36,35 +36,35 @@ def thumbnail(path: str) -> None:
 
 
 def coordinates(path: str) -> None:
-    """Takes the places of points from a file."""
+    """Read point positions from a file."""
     from trainer.projection.coordinates import read_coordinates
 
     print("read", read_coordinates(Path(path)).shape)
 
 
 def vectors(path: str) -> None:
-    """Takes vectors of new images from a file."""
+    """Read vectors of new images from a file."""
     from trainer.projection.coordinates import read_vectors
 
     print("read", read_vectors(Path(path)).shape)
 
 
 def checkpoint(path: str) -> None:
-    """Opens a checkpoint that came with a workspace."""
+    """Open a checkpoint that came with a workspace."""
     from trainer.checkpoints.checkpoint import load
 
     print("read", load(Path(path)).step)
 
 
 def snapshot(path: str) -> None:
-    """Opens embeddings that came with a workspace."""
+    """Open embeddings that came with a workspace."""
     from trainer.store import read_snapshot
 
     print("read", read_snapshot(Path(path)).items.caption[0])
 
 
 def tokenizer(path: str) -> None:
-    """Takes a tokenizer from a file."""
+    """Read a tokenizer from a file."""
     from trainer.pretrained.tokenizers import tokenizer_by_name
 
     print("read", tokenizer_by_name(path, cache=Path("cache"), progress=lambda share, note: None).size)

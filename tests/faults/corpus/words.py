@@ -1,4 +1,4 @@
-"""Runs whose captions, labels, columns and names would come alive in a spreadsheet or as HTML."""
+"""Runs whose captions, labels, columns and names contain spreadsheet formulas or HTML."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ D = 16
 
 
 def fill(workspace: Workspace, pictures: Path, names: tuple[str, str] = ("=1+1|a", "<b>b<b>")) -> tuple[int, int]:
-    """Two finished runs with snapshots of the same 96 pairs at two steps."""
+    """Create two finished runs with snapshots of the same 96 pairs at two steps."""
     pictures.mkdir(parents=True, exist_ok=True)
     files = []
     for number in range(8):

@@ -1,4 +1,4 @@
-"""Unit rows that the analysis tests share."""
+"""Unit rows shared by the analysis tests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def _unit(n: int, d: int, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def unit() -> Callable[..., np.ndarray]:
-    """`unit(n, d, seed)`: n random unit rows of width d, in float64."""
+    """Return a function `unit(n, d, seed)`: n random unit rows of width d, in float64."""
     return _unit
 
 
 @pytest.fixture(scope="session")
 def pairs() -> tuple[np.ndarray, np.ndarray]:
-    """60 noisy pairs in 8 dimensions: some right, some wrong."""
+    """Return 60 noisy pairs in 8 dimensions: some right, some wrong."""
     text = _unit(60, 8, 1)
     image = text + 1.1 * _unit(60, 8, 2)
     return image / np.linalg.norm(image, axis=1, keepdims=True), text
@@ -29,7 +29,7 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of a few rows, so that every block boundary is crossed."""
+    """Limit blocks to a few rows, so that every block boundary is crossed."""
     from trainer.analysis import tiles, unmatched
 
     monkeypatch.setattr(tiles.row_blocks, "__kwdefaults__", {"cells": 150})

@@ -1,4 +1,4 @@
-"""The batch under the glass: naive weights, the identity of CLOOB's paper, torch's gradients, false negatives."""
+"""Batch analysis: naive weights, the identity of CLOOB's paper, torch's gradients, false negatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turning a cloud keeps its distances, and the signs are those that the docstring says."""
+"""Rotating a cloud keeps its distances, and the signs match the docstring."""
 
 from __future__ import annotations
 
@@ -41,3 +41,13 @@ def test_components_are_those_of_unit_rows_whatever_is_missing():
     unit = exact / np.linalg.norm(exact, axis=1, keepdims=True)
     assert components((rows[:20], rows[20:])) == pytest.approx(pca(unit, 3), abs=1e-5)
     assert components((None, rows)) == pytest.approx(pca(unit, 3), abs=1e-5)
+
+
+def test_axes_of_a_part_place_every_row():
+    rows = np.random.default_rng(2).normal(size=(60, 5)) * [5, 4, 3, 2, 1]
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    some = np.concatenate([unit[:40][::3], unit[40:][::3]])
+    axes = np.linalg.svd(some - some.mean(0))[2][:3].T
+    expected = (unit - some.mean(0)) @ axes
+    found = components((rows[:40], rows[40:]), every=3)
+    assert np.abs(found) == pytest.approx(np.abs(expected), abs=1e-5)

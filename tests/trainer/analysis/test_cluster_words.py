@@ -1,4 +1,4 @@
-"""Groups are found where they are; their words against the formula written out."""
+"""Clusters are found, and their words match the formula written out."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_centers_by_plain_loops_and_odd_rows():
 
 
 def test_centers_do_not_move_any_more():
-    """What Lloyd's algorithm ends with: every center is the mean of the rows nearest to it."""
+    """At the fixed point of Lloyd's algorithm, every center is the mean of the rows nearest to it."""
     rows, _ = clouds(noise=0.05)
     centers = kmeans(rows, 3, np.random.default_rng(0))
     group = nearest_center(rows, centers)

@@ -1,4 +1,4 @@
-"""Rankings over distinct captions and distinct pictures against float64 double loops over sets of items."""
+"""Rankings over distinct captions and images against float64 double loops over sets of items."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL = st.tuples(st.integers(1, 24), st.integers(1, 9), st.integers(1, 9), st.i
 
 
 def drawn(n: int, captions: int, images: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Numbers of captions and pictures of n pairs, and embeddings in which equal items are equal, many of them tied."""
+    """Return caption and image numbers of n pairs, and embeddings equal for equal items, with many ties."""
     rng = np.random.default_rng(seed)
     caption, image = rng.integers(captions, size=n), rng.integers(images, size=n)
     # Whole numbers: sums are exact in any order, so ties are ties everywhere.
@@ -26,12 +26,12 @@ def drawn(n: int, captions: int, images: int, seed: int) -> tuple[np.ndarray, ..
 
 
 def items(numbers: np.ndarray, vectors: np.ndarray) -> dict[int, np.ndarray]:
-    """Distinct item -> its vector."""
+    """Return distinct item -> its vector."""
     return dict(zip(numbers.tolist(), vectors, strict=True))
 
 
 def naive(query: np.ndarray, stored: np.ndarray, asking: np.ndarray, answering: np.ndarray):
-    """Rank, margin and average precision of every query, by loops over sets of distinct items."""
+    """Return rank, margin and average precision of every query, by loops over sets of distinct items."""
     gallery, found = items(answering, stored), []
     for i in range(len(query)):
         right = {answering[j] for j in range(len(query)) if asking[j] == asking[i]}
@@ -123,7 +123,7 @@ def test_without_duplicates_nothing_changes(n: int, seed: int):
 
 
 def test_a_class_folder_is_ranked_by_classes_and_not_by_how_many_pictures_share_one():
-    """Four pictures of a cat and one each of ten animals: a wrong caption that four share is one wrong answer."""
+    """With four images of a cat and one each of ten animals, a wrong caption that four share is one wrong answer."""
     caption = np.array([0, 0, 0, 0, *range(1, 11)])
     text = np.eye(11)[caption]
     image = text.copy()

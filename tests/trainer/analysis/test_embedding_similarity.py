@@ -1,4 +1,4 @@
-"""What changed between two embeddings, against double loops in float64."""
+"""Changes between two embeddings, against double loops in float64."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def unit(rng: np.random.Generator, n: int, d: int, dtype=np.float32) -> np.ndarr
 
 
 def naive_standing(query, stored, groups):
-    """Rows of one group are one item."""
+    """Return naive ranks and margins; rows of one group are one item."""
     rank, margin = [], []
     for i in range(len(query)):
         cosines = [float(np.dot(query[i].astype(np.float64), s.astype(np.float64))) for s in stored]
@@ -121,7 +121,7 @@ def test_the_margin_does_not_see_how_an_objective_stretches_cosines():
     before = rank_margins.standing(query, stored).margin
     # One more entry on both sides: cosines become 0.3 c + 0.7 without changing anything else.
     wide = [np.hstack([m * np.sqrt(0.3), np.full((30, 1), np.sqrt(0.7))]) for m in (query, stored)]
-    np.testing.assert_allclose(rank_margins.standing(*wide).margin, before, rtol=1e-9)
+    np.testing.assert_allclose(rank_margins.standing(*wide).margin, before, rtol=1e-9, atol=1e-9)
 
 
 def test_progress_may_cancel():
@@ -214,7 +214,7 @@ def test_a_moved_item_has_the_largest_residual():
     assert np.isnan(embedding_similarity.procrustes_residuals(first, np.ones_like(first))).all()
 
 
-def test_cka_is_that_of_centerd_gram_matrices():
+def test_cka_is_that_of_centered_gram_matrices():
     rng = np.random.default_rng(6)
     first, second = rng.standard_normal((25, 4)), rng.standard_normal((25, 7))
     n = len(first)
@@ -290,7 +290,7 @@ def test_search_is_sorting_everything(n: int, k: int, seed: int, dtype):
     rng = np.random.default_rng(seed)
     stored = unit(rng, 6, 4, dtype)[rng.integers(0, 6, n)]
     query = unit(rng, 1, 4)[0]
-    rows, scores = search.nearest_rows(stored, query, k)
+    rows, scores = search.best_of(search.products(stored, query), k)
     every = [float(np.dot(s.astype(np.float32), query)) for s in stored]
     np.testing.assert_allclose(scores, [every[i] for i in rows], atol=1e-6)
     assert np.allclose(scores, sorted(every, reverse=True)[:k], atol=1e-6)

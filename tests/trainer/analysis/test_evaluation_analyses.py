@@ -36,7 +36,7 @@ def test_equal_models_do_not_differ_and_empty_samples_have_no_interval():
 
 
 def test_newcombes_interval_is_that_of_his_paper():
-    """Two of the examples of Newcombe 1998, method 10: both right, only the first, only the second, none."""
+    """Two examples of Newcombe 1998, method 10: both right, only the first, only the second, none."""
     for (both, only_a, only_b, none), (low, high) in {
         (36, 12, 2, 0): (0.0569, 0.3404),
         (54, 0, 0, 0): (-0.0664, 0.0664),
@@ -51,7 +51,7 @@ def test_newcombes_interval_is_that_of_his_paper():
 
 @pytest.mark.parametrize(("n", "shares"), [(30, (0.97, 0.99)), (50, (0.90, 0.93)), (200, (0.6, 0.7))])
 def test_the_paired_interval_holds_the_truth_also_near_the_ceiling(n: int, shares: tuple[float, float]):
-    """The percentile bootstrap held it in 45 and 88 of 100 samples of the first two."""
+    """The percentile bootstrap contained it in 45 and 88 of 100 samples of the first two."""
     rng, held = np.random.default_rng(n), 0
     for _ in range(400):
         luck = rng.random(n)

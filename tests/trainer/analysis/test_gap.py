@@ -1,4 +1,4 @@
-"""Closing the gap: what stays, what goes, and that a sample moves as the whole does."""
+"""Closing the gap: invariants, changes, and a sample that moves like the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retrieval over real patterns: naive loops, an energy that falls, kinds of fixed points, and LOSSES.md's weights."""
+"""Hopfield retrieval over real patterns: naive loops, a falling energy, fixed points, and LOSSES.md's weights."""
 
 from __future__ import annotations
 

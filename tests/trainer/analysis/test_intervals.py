@@ -23,7 +23,7 @@ def test_it_holds_the_truth_95_times_in_100():
 
 
 def test_captions_that_repeat_ask_once():
-    """Simulated: 60 captions of 8 pictures each, of which a model finds a picture with probability .8."""
+    """Simulation: 60 captions of 8 images each, where a model finds an image with probability .8."""
     rng, held = np.random.default_rng(0), {"captions": [], "pairs": []}
     question = Question("retrieval", 480, gallery=60, protocol="480 distinct pictures")
     assert [question.asked(name) for name in ("text_to_image_R@1", "image_to_text_R@1")] == [60, 480]

@@ -63,7 +63,7 @@ def test_temperature_of_two_classes(temperature: float, first: list[float]):
 
 
 def anchored(matched: float, unmatched: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """A batch whose first anchor has these cosines; all other anchors are 0, so that they pull on nothing."""
+    """Return a batch whose first anchor has these cosines; other anchors are 0 and have no effect."""
     cosines = np.append(matched, unmatched)
     samples = torch.tensor(np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1), requires_grad=True)
     anchors = torch.zeros(len(cosines), 2, dtype=torch.float64)
@@ -150,7 +150,7 @@ def test_factor_is_one_minus_p(matched: float, n: int, inv_tau: float):
 
 
 def pair(distance: float) -> torch.Tensor:
-    """Two unit rows this far apart."""
+    """Return two unit rows at this distance."""
     angle = 2 * math.asin(distance / 2)
     return torch.tensor([[1.0, 0.0], [math.cos(angle), math.sin(angle)]], dtype=torch.float64)
 

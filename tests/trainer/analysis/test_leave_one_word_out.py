@@ -1,4 +1,4 @@
-"""What a word is worth, and axes that words define."""
+"""The importance of words, and text-defined axes."""
 
 from __future__ import annotations
 

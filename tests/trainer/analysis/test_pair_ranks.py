@@ -18,7 +18,7 @@ def unit(rng: np.random.Generator, n: int, d: int = 5) -> np.ndarray:
 
 
 def naive(image: np.ndarray, text: np.ndarray, sample: np.ndarray, groups: np.ndarray) -> list[int]:
-    """Rows of one group are one text."""
+    """Return naive ranks; rows of one group are one text."""
     image, text = image.astype(np.float64), text.astype(np.float64)
     found = []
     for i in range(len(image)):

@@ -1,4 +1,4 @@
-"""Linear probes: the gradient, the optimum, and what they can and cannot read."""
+"""Linear probes: the gradient, the optimum, and what they can and cannot predict."""
 
 from __future__ import annotations
 

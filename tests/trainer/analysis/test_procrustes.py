@@ -1,4 +1,4 @@
-"""Turning onto each other: what was turned comes back; and the weights of new points against UMAP's own."""
+"""Procrustes alignment inverts rotations; weights of new points match UMAP's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Principal components against numpy's singular values, with signs that do not depend on chance."""
+"""Principal components against numpy's singular values, with deterministic signs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks against a naive double loop, and what must hold for any embeddings."""
+"""Ranks against a naive double loop, and properties of any embeddings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainer.analysis.tiles import row_blocks
 
 
 def naive_ranks(query: np.ndarray, stored: np.ndarray, groups: np.ndarray) -> list[int]:
-    """Rows of one group are one item."""
+    """Return naive ranks; rows of one group are one item."""
     places = []
     for i in range(len(query)):
         similarity = [float(np.dot(query[i], stored[j])) for j in range(len(stored))]
@@ -93,7 +93,7 @@ def test_recall_and_median_of_known_places():
 
 
 def test_all_similarities_are_never_in_memory_at_once():
-    """12,000 pairs have 576 MB of similarities; what is held is a block of them, whatever the number of pairs."""
+    """12,000 pairs have 576 MB of similarities; only a block of them is held, for any number of pairs."""
     rows = np.random.default_rng(0).standard_normal((12_000, 4)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     tracemalloc.start()

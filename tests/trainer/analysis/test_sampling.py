@@ -1,4 +1,4 @@
-"""Rows that stand for all: ascending, each once, the same each time."""
+"""Samples of rows: ascending, unique, reproducible."""
 
 from __future__ import annotations
 

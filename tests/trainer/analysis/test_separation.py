@@ -1,4 +1,4 @@
-"""Counts, separation, intervals and densities against naive loops, and against the functions on the values."""
+"""Counts, separation, intervals and densities against naive loops, and against unbinned functions."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_overlap_of_counts_is_near_that_of_values():
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_and_shrink():
-    """Two normal distributions 1.5 standard deviations apart: AUC = Phi(1.5 / sqrt 2) = .8556."""
+    """For two normal distributions 1.5 standard deviations apart, AUC = Phi(1.5 / sqrt 2) = .8556."""
     rng, widths, held = np.random.default_rng(1), [], 0
     for n in (60, 60, 60, 60, 60, 60, 960):
         matched, unmatched = rng.normal(0.15, 0.1, n), rng.normal(0, 0.1, (n, 4))
@@ -134,7 +134,7 @@ def test_intervals_hold_the_truth_and_shrink():
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 200, 1000])
 def test_intervals_hold_the_truth_in_simulated_samples(n: int):
-    """AUC and d' of two normal distributions 1.5 deviations apart; the benchmark `coverage` does it at length."""
+    """AUC and d' of two normal distributions 1.5 deviations apart; the benchmark `coverage` has more samples."""
     rng, held, group_of = np.random.default_rng(n), {"auc": 0, "d_prime": 0}, anchor_groups(n)
     samples = 60
     for seed in range(samples):
@@ -148,7 +148,7 @@ def test_intervals_hold_the_truth_in_simulated_samples(n: int):
 
 @pytest.mark.parametrize("deviation", [2e-4, 5e-5])
 def test_a_narrow_cone_has_as_many_bins_as_a_wide_one(deviation: float):
-    """At bins of 0.0005 AUC was .845 and .509 instead of .928 here: the interval belonged to another number."""
+    """With bins of 0.0005, AUC was .845 and .509 instead of .928 here: the interval was of another number."""
     rng = np.random.default_rng(0)
     matched, unmatched = 0.98 + deviation * rng.normal(2.07, 1, 400), 0.98 + deviation * rng.normal(0, 1, (400, 10))
     group_of, bins = anchor_groups(400), spanning(matched, unmatched)
@@ -169,7 +169,7 @@ def test_bins_of_nothing_and_of_equal_values():
 
 
 def test_shuffled_pairs_show_what_no_relation_shows():
-    """Independent images and texts: the level is what they measure, and it falls with n against the hardest ones."""
+    """Measures of independent images and texts, which decrease with n against the hardest ones."""
     found = {}
     for n in (100, 400):
         image, text = np.random.default_rng(n).normal(size=(2, n, 32))

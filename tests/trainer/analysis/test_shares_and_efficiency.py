@@ -1,4 +1,4 @@
-"""Labels by share, words for classes, and the price of an answer in pairs seen."""
+"""Labels by share, words for classes, and the pairs seen per score."""
 
 from __future__ import annotations
 

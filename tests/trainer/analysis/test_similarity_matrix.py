@@ -1,4 +1,4 @@
-"""Block means are means of cosines, and orders put similar rows together."""
+"""Block means are means of cosines, and orders place similar rows together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_spans_hold_every_item_once(n: int, most: int, first: int, last: int):
 
 
 def test_a_circle_is_walked_around():
-    """Points on a half circle, shuffled: the order must be that of their angles, one way or the other."""
+    """The order of shuffled points on a half circle must be that of their angles, in either direction."""
     rng = np.random.default_rng(0)
     angles = rng.permutation(np.linspace(0, 2.5, 40))
     order = leaf_order(np.stack([np.cos(angles), np.sin(angles)], axis=1))

@@ -1,4 +1,4 @@
-"""Spectra of covariances: golden values of LOSSES.md, numpy's own, and what collapse is."""
+"""Covariance spectra: golden values of LOSSES.md, numpy's own, and collapse."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from trainer.analysis.spectra import (
     effective_directions,
     effective_rank,
     is_collapsed,
+    share_along_first,
     share_in_first,
     shares_of,
 )
@@ -24,6 +25,13 @@ def test_spectrum_is_numpys(unit):
     assert np.allclose(covariance_spectrum(rows), np.linalg.eigvalsh(np.cov(rows.T, bias=True))[::-1])
     half = rows.astype(np.float16)
     assert np.allclose(covariance_spectrum(half), covariance_spectrum(half.astype(np.float64)), atol=1e-6)
+
+
+def test_share_along_the_first_directions():
+    points = np.diag([3.0, 2.0, 1.0, 0.5]) @ np.tile(np.eye(4), 1)
+    points = np.concatenate([points, -points])
+    assert share_along_first(np.array([[1.0, 0, 0, 0], [0, 1, 0, 1]]), points, 2) == pytest.approx(2 / 3)
+    assert np.isnan(share_along_first(np.zeros((2, 4)), points, 2))
 
 
 @pytest.mark.slow

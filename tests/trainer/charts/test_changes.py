@@ -1,4 +1,4 @@
-"""What changed, mispairs, likeness, hubs and search, from snapshots, against plain numpy."""
+"""Changes, mispairs, representation similarity, hubs and search, from snapshots, against plain numpy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from trainer.__main__ import main
 from trainer.analysis.embedding_similarity import jaccard, linear_cka, neighbor_rows, procrustes_residuals, rsa
 from trainer.analysis.hubness import csls_offsets, skewness
 from trainer.charts import ChartError
-from trainer.charts import changes as charts_changes
-from trainer.charts.changes import MEASURES, changes, map_values
+from trainer.charts import pair_changes as charts_changes
 from trainer.charts.class_task import ClassTexts
 from trainer.charts.hubness import Hubness, HubSettings, hubness
-from trainer.charts.likeness import likeness
 from trainer.charts.mispairs import mispairs
+from trainer.charts.pair_changes import MEASURES, changes, map_values
+from trainer.charts.representation_similarity import (
+    RepresentationSettings,
+    RepresentationSimilarity,
+    representation_similarity,
+)
 from trainer.charts.search import search
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
@@ -147,9 +151,14 @@ def test_mispairs_are_the_worst_of_both_or_of_one(charted: Workspace):
         mispairs(found, share=1.0)
 
 
+def similar(workspace: Workspace, *targets: Target, **settings: int) -> RepresentationSimilarity:
+    chosen = RepresentationSettings(**settings)
+    return representation_similarity(workspace, Request(targets), chosen, lambda share, note: None)
+
+
 @pytest.mark.slow
-def test_likeness_is_pairwise(charted: Workspace):
-    found = likeness(charted, [1, 2], steps=2, k=4)
+def test_representation_similarity_is_pairwise(charted: Workspace):
+    found = similar(charted, Target(1), Target(2), steps=2, k=4)
     assert [(s.run, s.step, s.modality) for s in found.spaces] == [
         (r, s, m) for m in ("image", "text") for r in (1, 2) for s in (0, 240)
     ]
@@ -162,7 +171,9 @@ def test_likeness_is_pairwise(charted: Workspace):
     for matrix in found.matrices.values():
         np.testing.assert_allclose(matrix, matrix.T)
         np.testing.assert_allclose(np.diag(matrix), 1, atol=1e-5)
-    assert likeness(charted, [1], steps=1).spaces[0].step == 240
+    assert similar(charted, Target(1), steps=1).spaces[0].step == 240
+    named = similar(charted, Target(1, 240), Target(2, 0)).spaces
+    assert [(s.run, s.step, s.modality) for s in named[:2]] == [(1, 240, "image"), (2, 0, "image")]
 
 
 def hubs_of(workspace: Workspace, run: int, k: int = 10) -> Hubness:
@@ -217,16 +228,22 @@ def test_search_is_sorting(charted: Workspace, target: str):
 def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, capsys):
     space = ["--workspace", str(charted.folder)]
     out = tmp_path / "c.csv"
-    assert main(["export", "changes", "--runs", "1", "2", "--k", "5", "--out", str(out), *space]) == 0
+    assert main(["export", "changes", "--runs", "1", "2", "--k", "5", "--records", "--out", str(out), *space]) == 0
     rows = list(csv.DictReader(out.open()))
     found = changes(charted, (1, None), (2, None), k=5)
     assert [int(row["image_rank_b"]) for row in rows] == found.values["image_rank_b"].tolist()
     assert sum(row["mispair"] == "both" for row in rows) == len(mispairs(found).both)
-    for kind, extra in (("changes", []), ("likeness", ["--steps", "2"]), ("hubness", [])):
+    for kind, extra in (("changes", []), ("representation-similarity", ["--steps", "2"]), ("hubness", [])):
         file = tmp_path / f"{kind}.svg"
         assert main(["export", kind, "--runs", "1", "2", *extra, "--out", str(file), *space]) == 0
         assert "clip-scenes" in file.read_text()
-    assert main(["export", "changes", "--runs", "1", "2", "1", "--out", str(out), *space]) == 2
+    assert (
+        main(["export", "changes", "--runs", "1", "2", "2", "--step", "80", "80", "240", "--out", str(out), *space])
+        == 0
+    )
+    assert {row["part"] for row in csv.DictReader(out.open())} >= {"pairs-1", "overlap-1", "pairs-2", "overlap-2"}
+    assert main(["export", "changes", "--runs", "1", "--out", str(out), *space]) == 2
+    assert "Choose two runs, or one run at two steps" in capsys.readouterr().err
     capsys.readouterr()
 
 
@@ -234,7 +251,7 @@ def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, 
 def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.CaptureFixture[str]):
     space = ["--workspace", str(charted.folder), "--json"]
     assert main(["analyze", "changes", "1", "2", "--k", "5", *space]) == 0
-    found, told = changes(charted, (1, None), (2, None), k=5), json.loads(capsys.readouterr().out)["changes"]
+    found, told = changes(charted, (1, None), (2, None), k=5), json.loads(capsys.readouterr().out)["runs"][0]
     assert (told["n"], told["pairs"], told["step_b"]) == (N, N, 240)
     assert told["overlap_mean"] == pytest.approx(found.values["overlap"].mean())
     assert told["image_rank_b_median"] == np.median(found.values["image_rank_b"])
@@ -243,20 +260,13 @@ def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.C
     told = json.loads(capsys.readouterr().out)["runs"]
     assert [run["skewness"] for run in told] == [hubs_of(charted, run).skewness for run in (1, 2)]
     assert told[1]["recall_at_5_csls"] == hubs_of(charted, 2).recall_csls[5]
-    assert main(["analyze", "likeness", "1", "2", "--steps", "2", *space]) == 0
-    told, chart = json.loads(capsys.readouterr().out), likeness(charted, [1, 2], steps=2)
-    assert [(s["run"], s["step"]) for s in told["spaces"]] == [(s.run, s.step) for s in chart.spaces]
-    np.testing.assert_allclose(told["rsa"], chart.matrices["rsa"])
-    for words in (["changes", "1", "2"], ["hubness", "1"], ["likeness", "1", "--steps", "1"]):
+    assert main(["analyze", "representation-similarity", "1", "2", "--steps", "2", *space]) == 0
+    told, chart = json.loads(capsys.readouterr().out)["runs"], similar(charted, Target(1), Target(2), steps=2)
+    assert [(s["run"], s["step"]) for s in told] == [(s.run, s.step) for s in chart.spaces]
+    np.testing.assert_allclose([space["rsa"] for space in told], chart.matrices["rsa"])
+    for words in (["changes", "1", "2"], ["hubness", "1"], ["representation-similarity", "1", "--steps", "1"]):
         assert main(["analyze", *words, *space[:2]]) == 0
         assert "clip-scenes" in capsys.readouterr().out
-
-
-def test_the_kinds_that_a_command_names_are_those_of_the_charts():
-    from trainer.charts.likeness import LIKENESSES
-    from trainer.cli.export.likeness import MEASURES as NAMED
-
-    assert tuple(LIKENESSES) == NAMED
 
 
 def test_a_slow_command_tells_its_progress_in_lines_beside_the_json(
@@ -264,7 +274,8 @@ def test_a_slow_command_tells_its_progress_in_lines_beside_the_json(
 ):
     monkeypatch.setattr(export, "EVERY_S", 0.0)
     out = str(tmp_path / "l.csv")
-    assert main(["export", "likeness", "--runs", "1", "--json", "--out", out, "--workspace", str(charted.folder)]) == 0
+    words = ["export", "representation-similarity", "--runs", "1", "--json", "--out", out]
+    assert main([*words, "--workspace", str(charted.folder)]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["files"] == [out]
     assert "1 of 8 spaces" in told.err

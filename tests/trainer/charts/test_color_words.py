@@ -14,7 +14,8 @@ def test_the_colors_of_scenes_have_their_own_and_all_differ(dark: bool):
     for name, (red, green, blue) in COLORS.items():
         if name not in ("white", "black"):
             drawn = [int(own_colors([name], dark=dark)[0][k : k + 2], 16) for k in (1, 3, 5)]
-            assert max(abs(a - b) for a, b in zip(drawn, (red, green, blue), strict=True)) < 60
+            # On white the light ones are darker, or they could not be seen.
+            assert max(abs(a - b) for a, b in zip(drawn, (red, green, blue), strict=True)) < (60 if dark else 100)
 
 
 def test_other_classes_have_none():

@@ -1,17 +1,23 @@
-"""The comparison takes each split's newest evaluation and marks the best."""
+"""The comparison uses each split's newest evaluation and marks the best."""
 
 from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from trainer import config
+from trainer.__main__ import main
 from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
-from trainer.charts.comparison import comparison
+from trainer.charts.comparison import CERTAIN_NOTE, comparison
+from trainer.charts.evaluation import evaluation
+from trainer.charts.evaluation_scores import draw as draw_scores
+from trainer.charts.groups import GroupSettings, draw, group_table
 from trainer.metrics import metric
 from trainer.store import Question, RunLog, Workspace
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +31,7 @@ def test_newest_evaluations_side_by_side(charted):
     assert row.n == (240, 240)
     assert row.intervals[0] == wilson(row.values[0], 240)
     assert row.best == (max((0, 1), key=lambda i: row.values[i]),)
+    assert (row.certain, row.label) == (False, "Image to text R@1, renderings, n = 240")
     gap = next(r for r in table.rows if r.name == "modality_gap")
     assert gap.best == (), "no gap is better than another"
     assert gap.intervals == (None, None)
@@ -56,10 +63,84 @@ def test_ties_missing_values_and_nothing(tmp_path):
     table = comparison(workspace, ["a", "b", "c"])
     recall = table.rows[0]
     assert recall.values == (0.5, 0.5, None)
-    assert recall.best == (0, 1)
+    assert recall.best == (), "two equal values: neither is better"
     assert recall.n == (40, 40, 40)
     assert table.rows[1].best == ()
     assert (table.rows[1].name, table.rows[1].metric.label) == ("auc", metric("val/auc").label), "an older row"
     assert "older" in table.rows[1].metric.label
     with pytest.raises(ChartError, match="none of c has been evaluated"):
         comparison(workspace, ["c"])
+
+
+RETRIEVAL = Question("retrieval", 40, gallery=4, protocol="7 distinct pictures")
+ZERO_SHOT = Question("zero_shot", 40, classes=4)
+
+
+def compared(tmp_path, *values: dict[str, float]) -> Workspace:
+    workspace = Workspace(tmp_path)
+    for place, found in enumerate(values):
+        number = workspace.runs.create(dataclasses.replace(config.Run(), name=f"run {place}"))
+        with RunLog.claim(workspace, number) as log:
+            log.evaluation(5, "folder", "heldout", found, {"retrieval": RETRIEVAL, "zero_shot": ZERO_SHOT})
+            log.status("stopped")
+    return workspace
+
+
+def test_what_cannot_differ_is_never_the_best(tmp_path, capsys):
+    """R@5 among 4 texts and top-5 of 4 classes are 1 for any model; a tiny difference is one of rounding."""
+    names = "image_to_text_R@1", "image_to_text_R@5", "text_to_image_R@5", "text_to_image_R@10", "zero_shot_acc5"
+    low, high = ({f"val/{name}": value for name in names} for value in (0.9, 1.0))
+    workspace = compared(tmp_path, low, high)
+    rows = {row.name: row for row in comparison(workspace, [1, 2]).rows}
+    assert {name for name, row in rows.items() if row.best} == {"image_to_text_R@1", "text_to_image_R@5"}
+    assert {name: row.label for name, row in rows.items() if row.certain} == {
+        "image_to_text_R@5": "Image to text R@5, heldout, n = 40 (k ≥ 4 answers)",
+        "text_to_image_R@10": "Text to image R@10, heldout, n = 40 (k ≥ 7 answers)",
+        "zero_shot_acc5": "Zero-shot top-5 accuracy (k ≥ 4 answers)",
+    }
+    assert main(["compare", "1", "2", "--workspace", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert CERTAIN_NOTE in " ".join(said.split())
+    starred = [line for line in said.splitlines() if "*" in line and "Bold" not in line]
+    assert [line.partition(",")[0].strip() for line in starred] == ["Image to text R@1", "Text to image R@5"]
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [((0.50, 0.60), (1,)), ((0.60001, 0.60004), ()), ((0.6, 0.5, 0.6004), ()), ((0.6, 0.5, 0.602), (2,))],
+)
+def test_values_equal_as_printed_have_no_best(tmp_path, values, best):
+    found = [{"val/image_to_text_R@1": value} for value in values]
+    workspace = compared(tmp_path, *found)
+    (row,) = comparison(workspace, range(1, len(values) + 1)).rows
+    assert row.best == best
+
+
+def test_groups_do_not_test_what_cannot_differ(tmp_path):
+    values = [{"val/image_to_text_R@1": 0.5 + i / 100, "val/image_to_text_R@5": 1 - i / 100} for i in range(4)]
+    workspace = compared(tmp_path, *values)
+    table = group_table(workspace, ["run [01]", "run [23]"])
+    assert CERTAIN_NOTE in draw(table, GroupSettings()).notes
+    lines = {line.name: line for line in table.lines}
+    assert lines["image_to_text_R@5"].tests == (None,)
+    assert not lines["image_to_text_R@5"].better
+    assert lines["image_to_text_R@1"].p == pytest.approx([lines["image_to_text_R@1"].tests[0].welch])
+
+
+def test_scores_test_no_difference_that_cannot_be(tmp_path):
+    """Top-5 of 4 classes is 1 for both; its p of 1 must not widen the p of the others."""
+    workspace = Workspace(tmp_path)
+    for place in range(2):
+        run = workspace.runs.create(config.Run(name=f"run {place}"))
+        rank = np.where(np.arange(40) % 4 < 2 + place, 1, 4)
+        arrays = {"path": np.array([f"{n}.png" for n in range(40)]), "right": rank == 1, "rank": rank}
+        metrics = {"zero_shot_acc1": float((rank == 1).mean()), "zero_shot_acc5": 1.0}
+        folder = evaluation_folder(workspace.runs.get(run).folder, "folder", "heldout", 5)
+        write_task(folder, TaskRecord("zero_shot", metrics, 40, 40, {"classes": list("abcd")}, arrays, ZERO_SHOT))
+        workspace.results.add_evaluation(run, 5, "folder", "heldout", metrics, {"zero_shot": ZERO_SHOT})
+    chart = evaluation(workspace, [1, 2], dataset="folder", split="heldout")
+    lines = {line.name: line for line in chart.lines}
+    assert lines["zero_shot_acc5"].difference is None
+    tested = lines["zero_shot_acc1"].difference
+    assert tested.p == tested.mcnemar.p == pytest.approx(2 * 0.5**10)
+    assert CERTAIN_NOTE in draw_scores(chart, None).notes

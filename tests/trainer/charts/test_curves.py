@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from trainer.analysis.curves import smooth
 from trainer.charts import ChartError
-from trainer.charts.curves import curves
+from trainer.charts.curves import CurveSettings, curves, draw, records
 
 
 def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
     chart = curves(charted, [1, 2], ["val/image_to_text_R@1", "train/loss"])
-    assert [panel.metric for panel in chart.panels] == ["val/image_to_text_R@1", "train/loss", "train/loss"]
-    recall, clip, cloob = chart.panels
+    assert [panel.metric for panel in chart] == ["val/image_to_text_R@1", "train/loss", "train/loss"]
+    recall, clip, cloob = chart
     assert [series.name for series in recall.series] == ["clip-scenes", "cloob-scenes"]
     assert (recall.percent, recall.unit, recall.n) == (True, "%", 240)
     assert clip.label == "Training loss, CLIP"
@@ -24,13 +26,13 @@ def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
 
 
 def test_values_are_those_of_the_store(charted):
-    (panel,) = curves(charted, ["cloob-scenes"], ["train/loss"], smoothing=0.9).panels
+    (panel,) = curves(charted, ["cloob-scenes"], ["train/loss"], smoothing=0.9)
     steps, values, seconds = charted.results.series(2, "train/loss")
     (series,) = panel.series
     assert series.x.tolist() == steps.tolist()
     assert series.raw.tolist() == values.tolist()
     assert np.allclose(series.smooth, smooth(values, 0.9))
-    (timed,) = curves(charted, [2], ["train/loss"], axis="time").panels[0].series
+    (timed,) = curves(charted, [2], ["train/loss"], axis="time")[0].series
     assert timed.x.tolist() == seconds.tolist()
     assert timed.smooth.tolist() == timed.raw.tolist()
 
@@ -38,6 +40,34 @@ def test_values_are_those_of_the_store(charted):
 def test_what_is_missing_is_named(charted):
     with pytest.raises(ChartError, match=r"No run has logged nothing; choose among .*train/loss"):
         curves(charted, [1], ["nothing"])
-    assert len(curves(charted, [1], ["nothing", "train/loss"]).panels) == 1
+    assert len(curves(charted, [1], ["nothing", "train/loss"])) == 1
     with pytest.raises(ChartError, match="Smoothing 1 is out of range"):
         curves(charted, [1], ["train/loss"], smoothing=1.0)
+
+
+def test_raw_and_smooth_are_drawn_in_the_runs_colors(charted):
+    data = curves(charted, [1, 2], ["val/image_to_text_R@1", "train/loss"], smoothing=0.6)
+    panel = draw(data, CurveSettings(smoothing=0.6))
+    recall, clip, cloob = panel.pieces
+    assert [line.tone for line in recall.curves] == ["run_a", "run_a", "run_b", "run_b"]
+    raw, smoothed = recall.curves[:2]
+    assert (raw.faint, smoothed.faint, smoothed.name) == (True, False, "clip-scenes")
+    assert np.allclose(raw.y, 100 * data[0].series[0].raw)
+    assert np.allclose(smoothed.y, 100 * data[0].series[0].smooth)
+    assert recall.title == "Image to text R@1, held-out, n = 240 (%)"
+    assert (recall.note, cloob.title) == ("", "Training loss, CLOOB")
+    assert {line.tone for line in cloob.curves} == {"run_b"}
+    assert len(clip.curves) == 2
+    assert "weight 0.6" in panel.notes[0]
+
+
+def test_curves_that_diverge_have_gaps_and_every_value_is_a_record(charted):
+    (panel,) = curves(charted, [1], ["train/loss"])
+    raw = panel.series[0].raw.copy()
+    raw[100:], raw[50] = np.nan, np.inf
+    broken = dataclasses.replace(panel, series=(dataclasses.replace(panel.series[0], raw=raw, smooth=raw),))
+    line = draw((broken,), CurveSettings()).pieces[0].curves[0]
+    assert np.isnan(line.y[100:]).all()
+    assert np.isnan(line.y[50])
+    header, rows = records(curves(charted, [1, 2], ["train/loss"]), CurveSettings())
+    assert (len(rows), {len(row) for row in rows}) == (2 * 240, {len(header)})

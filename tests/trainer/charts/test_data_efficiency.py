@@ -1,4 +1,4 @@
-"""Data efficiency of groups: pairs seen are updates times the batch; the level, the budget and the files."""
+"""Data efficiency of groups: pairs seen are updates times batch size; the level, the budget and the files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ASKED = {"zero_shot": Question("zero_shot", 500, 10)}
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Three seeds of each; the bag of words learns in batches of 64, CLIP in batches of 32."""
+    """Return three seeds of each; the bag of words learns in batches of 64, CLIP in batches of 32."""
     workspace = Workspace(tmp_path_factory.mktemp("efficiency"))
     for name, objective, scores, batch in (("clip", config.Clip(), CLIP, 32), ("bag", config.Multiclass(), BAG, 64)):
         for seed, curve in enumerate(scores.tolist()):

@@ -1,4 +1,4 @@
-"""Charts of explaining away: spectra, saturation, batches and probes of real snapshots."""
+"""Charts of Explaining away: spectra, saturation, batches and probes of real snapshots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trainer.charts.spec import Request, Target, targets_of
 from trainer.data.pairs import BATCH as KEPT_BATCH
 from trainer.store import read_snapshot
 
-CHARTS = registry.BUILT_IN["explaining"]
+CHARTS = tuple(name for name in registry.BUILT_IN["explaining"] if name != "replayed-step")
 
 
 def computed(workspace, name: str, runs=(1, 2), steps=(), progress=lambda *_: None, **settings):

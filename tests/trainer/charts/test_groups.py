@@ -1,4 +1,4 @@
-"""Groups of runs over seeds, and the published numbers beside them."""
+"""Groups of runs over seeds, and published numbers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from trainer.__main__ import main
 from trainer.analysis.significance import holm
 from trainer.catalog import assets_dir
 from trainer.charts import ChartError
-from trainer.charts.groups import group_table
+from trainer.charts.groups import GroupSettings, cell, draw, group_table, records
+from trainer.charts.panel_tables import as_latex, as_markdown
 from trainer.charts.reference import references
-from trainer.render_mpl import groups as figure
 from trainer.store import Question, Workspace
 
 pytestmark = pytest.mark.slow
@@ -45,11 +45,12 @@ def test_only_a_real_difference_is_bold(seeds: Workspace):
     assert [line.p[0] for line in lines.values()] == pytest.approx(list(holm(np.array(p))))
     assert lines["zero_shot_acc1"].better == {1}
     assert lines["knn_acc1"].better == set()
-    assert figure.cell(lines["zero_shot_acc1"], 0) == "50.5 ± 1.3 %"
-    assert "**60.5 ± 1.3 %**" in figure.as_markdown(table)
-    assert r"\textbf{60.5 $\pm$ 1.3 \%}" in figure.as_latex(table)
-    assert r"clip-*" in figure.as_latex(table)
-    assert all(len(row) == len(figure.as_rows(table).header) for row in figure.as_rows(table).rows)
+    assert cell(lines["zero_shot_acc1"], 0) == "50.5 ± 1.3 %"
+    assert "**60.5 ± 1.3 %**" in as_markdown(draw(table, GroupSettings()))
+    assert r"\textbf{60.5 $\pm$ 1.3 \%}" in as_latex(draw(table, GroupSettings()))
+    assert r"clip-*" in as_latex(draw(table, GroupSettings()))
+    header, rows = records(table, GroupSettings())
+    assert all(len(row) == len(header) for row in rows)
 
 
 def test_every_later_group_is_tested_against_the_first(seeds: Workspace, capsys):
@@ -72,7 +73,8 @@ def test_every_later_group_is_tested_against_the_first(seeds: Workspace, capsys)
     said = capsys.readouterr().out
     assert "p (Welch, Holm) *-[01]" in said
     assert "adjusted for the groups of a line" in said
-    assert {len(row) for row in figure.as_rows(whole).rows} == {len(figure.as_rows(whole).header)}
+    header, rows = records(whole, GroupSettings())
+    assert {len(row) for row in rows} == {len(header)}
 
 
 def test_compare_writes_groups_and_refuses_half_a_question(seeds: Workspace, tmp_path: Path, capsys):

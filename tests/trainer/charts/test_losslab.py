@@ -25,7 +25,7 @@ CHARTS = BUILT_IN["losslab"]
 
 
 def panel(name: str, settings: Any = None) -> Panel:
-    """The chart's panel; it reads no workspace."""
+    """Return the chart's panel, which needs no workspace."""
     chart = load(name)
     settings = chart.settings() if settings is None else settings
     data = chart.result(None, Request(), settings, lambda share, note: None)
@@ -61,7 +61,7 @@ def test_bad_settings_are_a_sentence(name: str, text: str, says: str):
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_numbers_are_finite_at_every_end_of_every_setting(name: str):
-    """Where it is not a number on purpose (the merge), nothing is drawn."""
+    """Where a value is intentionally NaN (the merge), nothing is drawn."""
     kind = load(name).settings
     for one in settings_of(kind):
         for value in (one.low, one.high) if one.kind in ("number", "whole") else ():

@@ -13,8 +13,8 @@ from trainer.analysis.projection import pca
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
 from trainer.charts import pair_colors as module
-from trainer.charts.changes import changes, map_values
-from trainer.charts.map import Placed, color_columns, embedding_map, embedding_maps, seen_pairs
+from trainer.charts.map import MapChart, Placed, color_columns, embedding_maps, seen_pairs
+from trainer.charts.pair_changes import changes, map_values
 from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.cli.analyze import pairs as analyze_pairs
@@ -27,6 +27,11 @@ from trainer.store import read_snapshot
 @pytest.fixture
 def folder(charted):
     return choose_snapshot(charted, charted.runs.get(1)).folder
+
+
+def embedding_map(workspace, folder, layout, *, method="pca", color="modality") -> MapChart:
+    """Return the map of one snapshot."""
+    return embedding_maps(workspace, [Placed(folder, layout, method)], color=color)[0]
 
 
 def test_images_come_first_then_texts(charted, folder):
@@ -89,7 +94,7 @@ def test_wrong_layouts_and_columns_are_refused(charted, folder):
 
 
 def naive_numbers(snapshot):
-    """Cosines and ranks written out: a wrong caption that ties goes before, equal captions are one."""
+    """Return naive cosines and ranks: a wrong caption that ties counts as better, equal captions are one."""
     cosines = np.asarray(snapshot.image, np.float64) @ np.asarray(snapshot.text, np.float64).T
     captions, ranks = np.array(snapshot.items.caption), []
     for i, row in enumerate(cosines):

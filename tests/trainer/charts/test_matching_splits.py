@@ -29,7 +29,7 @@ PATHS = {OWN: "/data/val/0.tar::{}", VAL: "/data/val/0.tar::{}", STYLE: "/data/t
 
 
 def trained(workspace: Workspace, name: str, values: list[float], *, paths: str = PATHS[VAL], content: str = "") -> int:
-    """A run measured while it trained on its own held-out split, whose pairs lie at `paths`."""
+    """Return a run evaluated during training on its own held-out split, whose pairs are at `paths`."""
     run = workspace.runs.create(config.Run(name=name))
     folder = workspace.runs.get(run).folder
     for step, value in enumerate(values):
@@ -47,7 +47,7 @@ def trained(workspace: Workspace, name: str, values: list[float], *, paths: str 
 def evaluated(
     workspace: Workspace, run: int, key: tuple[str, str], step: int, value: float, *, captions: int = N, **details: str
 ) -> None:
-    """What `trainer evaluate --task retrieval` stores; older versions left no hash of the content."""
+    """Store what `trainer evaluate --task retrieval` does; older versions stored no content hash."""
     paths = np.array([PATHS[key].format(row) for row in range(N)])
     found = {"image_to_text_R@1": value}
     details = {"captions": captions, **details}
@@ -58,7 +58,7 @@ def evaluated(
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """Three seeds of each, measured on their own split thrice, and again at the end under the data set's names."""
+    """Return three seeds of each, measured on their own split thrice, and at the end under the data set's names."""
     made = Workspace(tmp_path / "workspace")
     for name, end in (("clip", 0.5), ("cloob", 0.3)):
         for seed in range(3):
@@ -126,11 +126,11 @@ def test_without_a_step_the_evaluated_one_is_shown_and_another_is_refused_by_nam
     out = tmp_path / "table.md"
     where = ["--runs", str(run), "--out", str(out), "--workspace", str(made.folder)]
     for words in ([], ["--step", "last"]):
-        assert main(["export", "evaluation", *words, *where]) == 0
+        assert main(["export", "evaluation-scores", *words, *where]) == 0
         text = out.read_text(encoding="utf-8")
         assert "(step 20)" in text
-        assert "| Image to text R@1 | 6 | 40.0 % |" in text
+        assert "| Image to text R@1, heldout, n = 6 | 6 | 40.0 % |" in text
         out.unlink()
-    assert main(["export", "evaluation", "--step", "30", *where]) == 2
+    assert main(["export", "evaluation-scores", "--step", "30", *where]) == 2
     assert "on train heldout at step 30: there is clip-0 at step 20. Choose one" in capsys.readouterr().err
     assert not out.exists()

@@ -1,4 +1,4 @@
-"""Every chart of the registry is complete, and another one comes from a single file."""
+"""Every chart of the registry is complete, and another one needs a single file."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_request_is_written_so_that_it_is_read_back(runs, steps):
 
 @pytest.mark.slow
 def test_another_chart_is_one_file(tmp_path: Path):
-    """Its export, its numbers and its help come from a plug-in file that no other file knows of."""
+    """Export, numbers and help come from a plug-in file that no other file refers to."""
     (tmp_path / "run_product.py").write_text(PLUGIN)
     env = os.environ | {registry.FILE: str(tmp_path / "run_product.py")}
     out = tmp_path / "product.csv"

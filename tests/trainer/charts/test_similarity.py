@@ -5,19 +5,31 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
 from trainer.charts import similarity as module
-from trainer.charts.similarity import similarity
+from trainer.charts.facets import facet_columns
+from trainer.charts.settings import checked
+from trainer.charts.similarity import CHART, SimilaritySettings
 from trainer.charts.snapshots import choose_snapshot
-from trainer.render_mpl.similarity import numbers
-from trainer.store import read_snapshot
+from trainer.charts.spec import PerRun, Request, targets_of
+from trainer.store import Workspace, read_snapshot
 
 pytestmark = pytest.mark.slow
 
 
+def similarity(workspace: Workspace, *runs: int, steps=(), progress=lambda share, note: None, **settings) -> PerRun:
+    return CHART.result(workspace, Request(targets_of(runs, steps)), SimilaritySettings(**settings), progress)
+
+
+def snapshot_of(workspace: Workspace, run: int):
+    return read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
+
+
 def test_numbers_equal_naive_loops(charted):
-    chart = similarity(charted, [1, 2], k=3, bins=20)
-    snapshot = read_snapshot(choose_snapshot(charted, charted.runs.get(2)).folder)
+    settings = SimilaritySettings(k=3, bins=20)
+    data = similarity(charted, 1, 2, k=3, bins=20)
+    snapshot = snapshot_of(charted, 2)
     image, text, captions = snapshot.image, snapshot.text, snapshot.items.caption
     cosine = [[float(image[i] @ text[j]) for j in range(snapshot.n)] for i in range(snapshot.n)]
     first = {caption: place for place, caption in reversed(list(enumerate(captions)))}
@@ -25,52 +37,125 @@ def test_numbers_equal_naive_loops(charted):
         sorted((cosine[i][j] for j in first.values() if captions[j] != captions[i]), reverse=True)[:3]
         for i in range(snapshot.n)
     ]
-    run = chart.runs[1]
-    assert (run.n, run.pairs, run.sampled) == (240, 240, False)
-    assert run.mean_matched == pytest.approx(np.mean([cosine[i][i] for i in range(snapshot.n)]), abs=1e-5)
+    run = data.found[1]
+    assert (run.n, run.pairs, run.n_unmatched) == (240, 240, 720)
+    matched = [cosine[i][i] for i in range(snapshot.n)]
+    assert run.mean_matched == pytest.approx(np.mean(matched), abs=1e-5)
     assert run.mean_unmatched == pytest.approx(np.mean(hard), abs=1e-5)
     assert run.recall1 == np.mean([cosine[i][i] > hard[i][0] for i in range(snapshot.n)])
-    assert run.matched_counts.sum() == 240
     assert set(run.intervals) == {"auc", "d_prime"}
     assert run.shuffled["auc"] < 0.2 < run.auc, "what knows nothing is far below .5 against the most similar texts"
-    told = numbers(run, chart.against)
+    told = CHART.numbers(data, settings)[1]
     assert told["auc_hard3_shuffled"] == run.shuffled["auc"]
     assert "overlap_hard3_low" not in told
-    assert run.unmatched_counts.sum() == 720
-    assert len(chart.edges) == 21
     assert 0.5 < run.auc <= 1
     recall = charted.results.last_values(2)["val/image_to_text_R@1"]
     assert run.recall1 == pytest.approx(recall), "the chart and the training log tell the same recall"
+    header, rows = CHART.records(data, settings)
+    of = dict(zip(header, rows[240 + 7], strict=True))
+    assert (of["run"], of["row"]) == (2, 7)
+    assert (of["matched"], of["hardest"]) == (pytest.approx(matched[7], abs=1e-5), pytest.approx(hard[7][0], abs=1e-5))
 
 
-def test_the_note_warns_only_when_runs_are_compared(charted):
-    assert "not on one scale" in similarity(charted, [1, 2]).note
-    assert similarity(charted, [1]).note == ""
+def test_each_run_has_its_own_axis_until_one_is_asked_for(charted):
+    data = similarity(charted, 1, 2)
+    panel = CHART.draw(data, SimilaritySettings(bins=20))
+    for place, run in enumerate(data.found):
+        plot = panel.piece(f"cosines-{place}")
+        every = np.concatenate([run.matched, run.unmatched])
+        assert (plot.x.low, plot.x.high) == (every.min(), every.max())
+        matched, unmatched = (curve for curve in plot.curves if curve.stepped)
+        edges = np.linspace(every.min(), every.max(), 21)
+        assert matched.y == pytest.approx(100 * np.histogram(run.matched, edges)[0] / 240)
+        assert unmatched.y == pytest.approx(100 * np.histogram(run.unmatched, edges)[0] / 2400)
+        assert [curve.x[0] for curve in plot.curves if curve.dashed] == [run.mean_matched, run.mean_unmatched]
+    same = CHART.draw(data, SimilaritySettings(same_axis=True, density=True))
+    first, second = (same.piece(f"cosines-{place}") for place in (0, 1))
+    assert (first.x, first.y) == (second.x, second.y)
+    smooth = next(curve for curve in first.curves if curve.name == "matched, density")
+    width = (first.x.high - first.x.low) / 60
+    assert np.trapezoid(smooth.y, smooth.x) == pytest.approx(100 * width, rel=0.1)
+    assert "not on one scale" in panel.notes[0]
+    assert panel.piece("differences").lines[0].values == (data.found[1].auc - data.found[0].auc,)
+    assert len(CHART.draw(similarity(charted, 1), SimilaritySettings()).rows[1]) == 1, "one run differs from none"
+
+
+def test_one_run_at_two_steps(charted):
+    data = similarity(charted, 1, steps=(80, 240))
+    assert [run.step for run in data.found] == [80, 240]
+    assert [column.split(", ")[1] for column in CHART.draw(data, SimilaritySettings()).piece("numbers").columns] == [
+        "step 80",
+        "step 240",
+    ]
 
 
 def test_large_snapshots_are_sampled_and_say_so(charted, monkeypatch):
-    whole = similarity(charted, [1]).runs[0]
+    (whole,) = similarity(charted, 1).found
     monkeypatch.setattr(module, "MOST_IMAGES", 100)
-    chart = similarity(charted, [1])
-    (run,) = chart.runs
-    assert (run.n, run.pairs, run.sampled) == (100, 240, True)
-    assert "drawn at random" in chart.note
+    data = similarity(charted, 1)
+    (run,) = data.found
+    assert (run.n, run.pairs) == (100, 240)
+    assert any("drawn at random" in note for note in CHART.draw(data, SimilaritySettings()).notes)
     assert np.isin(run.matched, whole.matched).all()
     assert run.unmatched.max() <= whole.unmatched.max()
 
 
 def test_senseless_questions_are_refused(charted):
-    with pytest.raises(ChartError, match="at least 1"):
-        similarity(charted, [1], k=0)
+    with pytest.raises(ChartError, match="k must be from 1"):
+        checked(SimilaritySettings(k=0))
+    with pytest.raises(ChartError, match="--facet COLUMN"):
+        similarity(charted, 1, only="ring")
 
 
-def test_facets_are_drawn(charted):
-    from trainer.render_mpl import similarity as figure
+def test_the_work_can_be_cancelled(charted):
+    class Stop(Exception):
+        pass
 
-    chart = similarity(charted, [1, 2], facet="label", compared="all")
-    drawn = figure.draw(chart)
-    axes = drawn.axes[-1]
-    values = [facet.value for facet in chart.runs[0].facets]
-    assert [tick.get_text().partition(",")[0] for tick in axes.get_yticklabels()] == values
-    for run, line in zip(chart.runs, axes.lines, strict=True):
-        assert sorted(line.get_xdata()) == pytest.approx(sorted(facet.auc for facet in run.facets))
+    def cancel(share: float, note: str) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        similarity(charted, 1, compared="all", progress=cancel)
+
+
+def test_all_unmatched_and_sampled(charted, monkeypatch):
+    snapshot = snapshot_of(charted, 1)
+    dense = (snapshot.image @ snapshot.text.T).astype(np.float64)
+    caption = list(snapshot.items.caption)
+    first = [caption.index(one) for one in dict.fromkeys(caption)]
+    others = np.array([dense[i, j] for i in range(len(caption)) for j in first if caption[i] != caption[j]])
+    (run,) = similarity(charted, 1, compared="all").found
+    assert run.n_unmatched == len(others)
+    assert run.auc == pytest.approx(auc(np.diag(dense), others), abs=1e-3)
+    assert run.mean_unmatched == pytest.approx(others.mean(), abs=1e-3)
+    low, high = run.intervals["auc"]
+    assert low <= run.auc + 1e-3
+    assert run.auc <= high + 1e-3
+    monkeypatch.setattr(module.counting, "SAMPLE", 24_000)
+    data = similarity(charted, 1, compared="sampled")
+    (run,) = data.found
+    assert run.mean_unmatched == pytest.approx(others.mean(), abs=0.02)
+    assert any("drawn at random" in note for note in CHART.draw(data, SimilaritySettings(compared="sampled")).notes)
+    for values in run.densities:
+        assert np.trapezoid(values, run.grid) == pytest.approx(1, abs=0.1)
+
+
+def test_facets(charted):
+    snapshot = snapshot_of(charted, 1)
+    assert facet_columns(snapshot.items)[0] == "label"
+    whole = similarity(charted, 1, 2, facet="label")
+    assert sum(facet.n for facet in whole.found[0].facets) == 240
+    first = whole.found[0].facets[0]
+    part = similarity(charted, 1, facet="label", only=first.value)
+    assert part.found[0].n == first.n
+    assert part.found[0].auc == pytest.approx(first.auc)
+    assert part.found[0].facets == whole.found[0].facets
+    drawn = CHART.draw(whole, SimilaritySettings(facet="label")).piece("facets")
+    assert drawn.rows[0] == f"{first.value}, n = {first.n}"
+    assert drawn.values[0].tolist() == [
+        next(one.auc for one in run.facets if one.value == first.value) for run in whole.found
+    ]
+    with pytest.raises(ChartError, match="its columns are"):
+        similarity(charted, 1, facet="color")
+    with pytest.raises(ChartError, match="Choose another value"):
+        similarity(charted, 1, facet="label", only="whale")

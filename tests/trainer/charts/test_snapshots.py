@@ -1,4 +1,4 @@
-"""The snapshot a chart takes where nothing, or something wrong, is asked for."""
+"""The snapshot chosen by a chart for a missing or invalid request."""
 
 from __future__ import annotations
 

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from trainer.charts import ChartError
-from trainer.charts.calibration import at, calibration
+from trainer.charts.calibration import CHART as CALIBRATION
+from trainer.charts.calibration import CalibrationSettings, at, calibration
 from trainer.charts.class_task import ClassTexts, class_task, class_words, read_class_texts, write_class_texts
-from trainer.charts.prompts import mixture, prompts
+from trainer.charts.prompts import CHART as PROMPTS
+from trainer.charts.prompts import PromptSettings, mixture, prompts
 from trainer.charts.saliency import SaliencyChart, SaliencyRun
 from trainer.charts.snapshots import choose_snapshot
-from trainer.render_mpl import calibration as calibration_figure
-from trainer.render_mpl import prompts as prompts_figure
+from trainer.charts.spec import PerRun
+from trainer.render_mpl import panel as panel_figure
 from trainer.render_mpl import saliency as saliency_figure
-from trainer.render_mpl.files import write_figure
+from trainer.render_mpl.files import NumberRows, write_figure
 from trainer.store import Snapshot, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -60,39 +62,46 @@ def test_calibration_of_two_runs(charted: Workspace, tmp_path: Path) -> None:
     again = read_class_texts(tmp_path / "t.npy")
     np.testing.assert_allclose(again.vectors, texts[0].vectors, atol=1e-6)
     assert again.labels == LABELS
-    chart = calibration(charted, texts, inv_taus=[None, 5.0])
-    assert [one.inv_tau for one in chart.chosen] == [14.0, 5.0]
-    for run in chart.runs:
+    runs = [calibration(charted, one, index=place) for place, one in enumerate(texts)]
+    data, settings = PerRun(tuple(runs), (0, 1)), CalibrationSettings(tau=(1 / 14.0, 0.2))
+    told = CALIBRATION.numbers(data, settings)
+    assert [1 / one["tau_shown"] for one in told] == pytest.approx([14.0, 5.0])
+    for run in runs:
         assert run.fitted.nll <= min(run.own.nll, float(run.curve.min())) + 1e-9
         assert at(run, 1e-6).confidence == pytest.approx(1 / len(LABELS), abs=1e-4)
         assert run.own.reliability.counts.sum() == run.n
-    table = list(calibration_figure.rows(chart).rows)
-    assert any(row[8] == "ece_shown" and row[-1] == chart.chosen[1].ece for row in table)
+    assert told[1]["ece_shown"] == at(runs[1], 5.0).ece
+    header, bins = CALIBRATION.records(data, settings)
+    assert sum(row[header.index("count")] for row in bins) == sum(run.n for run in runs)
     files = [tmp_path / "c.svg", tmp_path / "c.parquet"]
     write_figure(
         files,
-        figure=lambda: calibration_figure.draw(chart),
-        rows=lambda: calibration_figure.rows(chart),
+        figure=lambda: panel_figure.draw(CALIBRATION.panel(data, settings)),
+        rows=lambda: NumberRows(header, bins),
         command="trainer export calibration",
     )
     assert "mathdefault" not in files[0].read_text(encoding="utf-8"), "powers of ten are written out"
 
 
 def test_templates_of_two_runs(charted: Workspace) -> None:
-    chart = prompts(charted, [class_texts(charted, run) for run in (1, 2)], weights=[0, 0, 1])
-    for run, weighted in zip(chart.runs, chart.weighted, strict=True):
+    runs = [prompts(charted, class_texts(charted, run), index=run - 1) for run in (1, 2)]
+    data, settings = PerRun(tuple(runs), (0, 1)), PromptSettings(weights=(0.0, 0.0, 1.0))
+    for run, weighted in ((run, mixture(run, settings.weights)) for run in runs):
         assert weighted.accuracy == pytest.approx(run.overall[2])
         assert weighted.confusion.sum() == run.n
         assert np.trace(run.mean.confusion) == pytest.approx(run.mean.accuracy * run.n)
         np.testing.assert_allclose(run.difference + run.mean.by_class, run.accuracy)
         assert run.mean.accuracy >= run.overall[2]
     with pytest.raises(ChartError, match="weights"):
-        mixture(chart.runs[0], [0, 0, 0])
+        mixture(runs[0], [0, 0, 0])
     with pytest.raises(ChartError, match="3 templates and 2 weights"):
-        prompts(charted, [class_texts(charted, 1)], weights=[1, 2])
-    table = list(prompts_figure.rows(chart).rows)
-    assert sum(row[8] == "confusion" for row in table) == 2 * len(LABELS) ** 2
-    assert len(prompts_figure.draw(chart).axes) == 2
+        mixture(runs[0], [1, 2])
+    panel = PROMPTS.panel(data, settings)
+    assert panel.piece("confusion-1").values.shape == (len(LABELS),) * 2
+    np.testing.assert_allclose(panel.piece("templates-0").values[:, 1:], 100 * runs[0].difference)
+    header, rows = PROMPTS.records(data, settings)
+    alone = [row[-2] for row in rows if row[8] == "template" and row[header.index("class")] is None]
+    assert alone == pytest.approx([*runs[0].overall, *runs[1].overall])
 
 
 def test_maps_are_compared_by_shape_and_not_by_size() -> None:

@@ -1,4 +1,4 @@
-"""Data sets as folders per class: what their folders are called, and films of which a frame is taken."""
+"""Class folder data sets: their names, and videos from which a frame is extracted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(data: config.Data, tmp_path: Path) -> DataSplits:
 
 
 def labels(splits: DataSplits) -> dict[int, str]:
-    """Shade of the picture -> label."""
+    """Return shade of the image -> label."""
     every = [splits.train, *splits.heldout.values()]
     return {int(part.images[row, 0, 0, 0]): label for part in every for row, label in enumerate(part.labels)}
 

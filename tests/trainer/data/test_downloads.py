@@ -1,4 +1,4 @@
-"""Downloads of data sets: progress, cancelling, silence, and sentences where there is no network."""
+"""Downloads of data sets: progress, cancel, stalls, and messages without a network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTENT = bytes(range(256)) * 2048
 
 
 class Cancelled(Exception):
-    """As the trainer raises it where a run is to stop."""
+    """The exception that the trainer raises on a stop request."""
 
 
 class Server(http.server.BaseHTTPRequestHandler):
@@ -52,7 +52,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Server]]:
-    """Where torchvision looks for CIFAR-10."""
+    """Return the server that replaces torchvision's source of CIFAR-10."""
 
     class Fresh(Server):
         pass
@@ -118,7 +118,7 @@ def test_no_network_is_a_sentence(server: type[Server], tmp_path: Path, monkeypa
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.HubDataset:
-    """What stands for a data set of the hub: the library's own reader of Parquet files, its caches in a new folder."""
+    """Return a fake hub data set: the library's own Parquet reader, with caches in a new folder."""
     datasets = pytest.importorskip("datasets")
     picture = io.BytesIO()
     Image.new("RGB", (8, 8), "red").save(picture, "PNG")

@@ -359,7 +359,7 @@ def test_work_of_a_pool_that_died_is_done_here(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_the_room_is_entered_without_torch() -> None:
-    """Else every process that draws or decodes would take seconds and half a gigabyte to start."""
+    """Otherwise every drawing or decoding process would need seconds and half a gigabyte to start."""
     code = "import sys, trainer.data, trainer.data.prepared; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -442,6 +442,37 @@ def work(number):
     open(f"{os.environ['TOLD']}/{os.getpid()}", "w").close()
     time.sleep(60 if number else 0.1)
 """
+UNGUARDED = """
+from pathlib import Path
+with Path("begun").open("a") as file:
+    file.write("once ")
+import patient
+from trainer.data.workers import spread
+print(sorted(spread(patient.work, range(12), count=2)))
+"""
+
+QUICK = """
+from multiprocessing import parent_process
+def work(job):
+    assert parent_process() is not None, "no process helped"
+    return job
+"""
+
+
+def test_a_script_without_a_main_guard_is_run_once(tmp_path: Path):
+    """The processes that help it are spawned, and those run the file of the main module by themselves."""
+    (tmp_path / "patient.py").write_text(QUICK)
+    (tmp_path / "script.py").write_text(UNGUARDED)
+    environment = os.environ | {"PYTHONPATH": f"{os.getcwd()}:{tmp_path}"}
+    ended = subprocess.run(
+        [sys.executable, "script.py"], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=90
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert not ended.stderr
+    assert ended.stdout.split() == str(list(range(12))).split()
+    assert (tmp_path / "begun").read_text() == "once "
+
+
 KILLED = """
 import patient
 from trainer.data.workers import spread

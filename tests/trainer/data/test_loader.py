@@ -1,4 +1,4 @@
-"""Images that are decoded again in every epoch: the same pixels, batches and losses as from the prepared cache."""
+"""Images decoded again in every epoch: the same pixels, batches and losses as from the prepared cache."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_a_drive_that_is_gone_ends_the_training_with_a_sentence(root: Path, tmp_
 
 
 def workers_of() -> list[psutil.Process]:
-    """Processes below this one that decode: those that have a helper."""
+    """Return child processes that decode: those that have a helper."""
     below = psutil.Process().children(recursive=True)
     return [one.parent() for one in below if "trainer.images.helper" in one.cmdline() and one.parent() is not None]
 

@@ -1,4 +1,4 @@
-"""Every way in which people keep pairs: what is used, what is reported, and that nothing else is done."""
+"""All common layouts of pairs: what is used, what is reported, and nothing else."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(data: config.Data, tmp_path: Path) -> DataSplits:
 
 
 def shades(splits: DataSplits) -> dict[str, int]:
-    """Caption -> first channel of the picture, over all splits."""
+    """Return caption -> first channel of the image, over all splits."""
     every = [splits.train, *splits.heldout.values()]
     return {caption: int(part.images[i, 0, 0, 0]) for part in every for i, caption in enumerate(part.captions)}
 
@@ -355,7 +355,7 @@ def test_without_a_network_there_is_a_sentence(tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[str]:
-    """Address of a server of this machine that serves the test's folder."""
+    """Return the URL of a local server of the test's folder."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *args: object) -> None:

@@ -1,4 +1,4 @@
-"""What a folder, table or tar holds: every item used or named, by the command and by the window's question."""
+"""The contents of a folder, table or tar: every item used or reported, by the command and the window."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _png(place: Path, number: int = 0) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """24 good pairs; one damaged, one without caption, one with alpha; and a file of a phone that nobody reads."""
+    """Return 24 valid pairs; one damaged, one without caption, one with alpha; and an unsupported phone file."""
     root = tmp_path / "pictures"
     for number in range(24):
         _png(root / f"{number:02}.png", number).with_suffix(".txt").write_text(f"gray {number}")

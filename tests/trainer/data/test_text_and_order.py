@@ -1,4 +1,4 @@
-"""Tokens, order and crops: what a batch is made of, given (seed, epoch, index)."""
+"""Tokens, order and crops: the contents of a batch for (seed, epoch, index)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_scale_one_keeps_the_whole_image() -> None:
 
 @pytest.mark.slow
 def test_a_crop_keeps_at_least_the_scale_and_stays_inside() -> None:
-    """Seen on images whose red is their column and green their row, so a crop's corners tell where it lies."""
+    """Images with their column in red and their row in green show where a crop's corners are."""
     size, n = 64, 2000
     ramp = torch.arange(size, dtype=torch.uint8)
     image = torch.stack([ramp.expand(size, size), ramp[:, None].expand(size, size), ramp.expand(size, size)], dim=-1)

@@ -1,4 +1,4 @@
-"""Runs of a few steps that keep features, and one that learns captions as bags of words."""
+"""Runs of a few steps with stored features, and one trained on captions as bags of words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.training.fit import fit
 
 @pytest.fixture(scope="session")
 def keeping(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Runs 1 (CLIP, with features beside its snapshots) and 2 (bag of words), both measured twice."""
+    """Return runs 1 (CLIP, with features in its snapshots) and 2 (bag of words), both evaluated twice."""
     workspace = Workspace(tmp_path_factory.mktemp("keeping") / "workspace")
     for name, objective in (("clip", config.Clip()), ("bag", config.Multiclass(drop_frequent=3))):
         fit(workspace, workspace.runs.create(short(name, objective)))
@@ -19,7 +19,7 @@ def keeping(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def short(name: str, objective: config.Objective, *, seed: int = 0) -> config.Run:
-    """A run of eight steps."""
+    """Return a run of eight steps."""
     return config.Run(
         name=name,
         seed=seed,

@@ -1,4 +1,4 @@
-"""Features kept with snapshots, probes on them, and bags of words asked for classes: from training to the table."""
+"""Features in snapshots, probes on them, and class prediction by bags of words: from training to the table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from trainer.analysis.linear_probe import linear_probe
 from trainer.analysis.word_scores import class_scores, class_words
 from trainer.charts.data_efficiency import efficiency
 from trainer.charts.evaluation import evaluation
+from trainer.charts.evaluation_scores import asked, draw
+from trainer.charts.panel_tables import as_markdown
 from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import snapshot_data
 from trainer.images import read_image
 from trainer.inference.batches import embed_features
 from trainer.inference.model_cache import OpenModels
-from trainer.render_mpl.evaluation_table import as_markdown, asked, table
 from trainer.store import StoreError, Workspace, read_snapshot, write_snapshot
 from trainer.store.snapshot_files import snapshot_bytes
 
@@ -32,7 +33,7 @@ def silent(_share: float, _note: str) -> None:
 
 @pytest.fixture(scope="module")
 def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A copy that may be written to."""
+    """Return a writable copy."""
     folder = tmp_path_factory.mktemp("features") / "workspace"
     shutil.copytree(keeping.folder, folder)
     workspace = Workspace(folder)
@@ -99,12 +100,12 @@ def test_probes_read_features_of_images_when_asked_and_the_table_says_so(own: Wo
     evaluate_runs(OpenModels(own), [1], EvaluationRequest(**about, features=True), silent)
     evaluate_runs(OpenModels(own), [2], EvaluationRequest(**about), silent)
     chart = evaluation(own, [1, 2], dataset="scenes", split="combinations")
-    headings = [row[0] for row in table(chart).rows if len(row) == 1]
+    headings = [line.words for line in draw(chart, None).piece("numbers").lines if not line.values]
     of_embeddings = "Linear probe, combinations, n = 24, 10 classes, learned from 64 training pairs"
     assert headings == [of_embeddings, f"{of_embeddings}, on features"], "two questions, each with a row of its own"
     assert "split combinations" in asked(chart)
     assert "suite scenes: 10 classes" in asked(chart).lower()
-    assert "| Linear probe |" in as_markdown(chart)
+    assert "| Linear probe |" in as_markdown(draw(chart, None))
 
 
 def test_a_bag_of_words_is_asked_for_classes_while_it_trains_and_afterwards(own: Workspace):

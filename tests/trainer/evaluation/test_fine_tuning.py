@@ -1,4 +1,4 @@
-"""Fine-tuning on few labels: over chance, the same for the same seed, of every class, and nothing else is touched."""
+"""Fine-tuning on few labels: above chance, reproducible, with every class, and without side effects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLASSES = 3
 
 
 def stripes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Noisy images of 16 px whose class is the direction of their stripes, which a random tower hardly separates."""
+    """Return noisy 16 px images classified by stripe direction, which a random tower hardly separates."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:16, 0:16]
     waves = np.stack([np.sin(1.6 * x), np.sin(1.6 * y), np.sin(1.1 * (x + y))])
@@ -97,7 +97,7 @@ def test_frozen_towers_learn_here_too(towers: TwoTowers):
 
 
 def test_the_task_takes_a_share_of_the_whole_split_of_every_class():
-    """The rows that are there are a fifth of the split: 1 % of the split is 5 % of them; 10 % of it is half of them."""
+    """The rows are a fifth of the split: 1 % of the split is 5 % of them; 10 % of it is half of them."""
     rng = np.random.default_rng(0)
     targets = rng.permutation(np.repeat([0, 1, 2], [100, 60, 40]))
     label = np.array([0, 1, 2, 0])

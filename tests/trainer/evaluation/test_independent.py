@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def workspace(asked: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """A copy of two short runs; independent Scenes are few."""
+    """Return a copy of two short runs, with few independent Scenes."""
     shutil.copytree(asked.folder, tmp_path / "copy")
     monkeypatch.setattr(independent, "INDEPENDENT_SCENES", config.Scenes(seed=77, train_pairs=80, heldout_pairs=40))
     workspace = Workspace(tmp_path / "copy")

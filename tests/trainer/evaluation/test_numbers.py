@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from trainer import config
+from trainer.analysis import losses
 from trainer.analysis.distinct import matching
 from trainer.catalog import PromptSuite
 from trainer.charts.matching import matching_of
@@ -22,9 +23,10 @@ LABELS = ["ring", "star", "ring", ""]
 SUITE = PromptSuite("toy", ("moon", "ring", "star"), ("a {}", "one {}"), "", "")
 
 
-def heldout(suite: PromptSuite | None = SUITE) -> HeldOut:
-    images = np.zeros((4, 8, 8, 3), np.uint8) + np.uint8([0, 1, 2, 3])[:, None, None, None]
-    pairs = Pairs("toy", "held", images, CAPTIONS, LABELS, CAPTIONS, {}, "f")
+def heldout(suite: PromptSuite | None = SUITE, times: int = 1) -> HeldOut:
+    images = np.zeros((4 * times, 8, 8, 3), np.uint8) + np.arange(4 * times, dtype=np.uint8)[:, None, None, None]
+    captions, labels = CAPTIONS * times, LABELS * times
+    pairs = Pairs("toy", "held", images, captions, labels, captions, {}, "f")
     return HeldOut(pairs, prefix="val", suite=suite, tokenizer=train_tokenizer(CAPTIONS, 300), context_length=8)
 
 
@@ -65,8 +67,48 @@ def test_pictures_of_equal_pixels_and_equal_captions_are_one_and_the_snapshot_ke
     assert matching_of(read_snapshot(tmp_path / "t")).images.place.tolist() == [0, 0, 1, 2]
 
 
+@pytest.mark.parametrize("objective", [config.Clip(), config.Cloob(), config.Cloob(retrieval_share=0.5)])
+def test_why_a_run_is_slow_equals_a_naive_computation(objective):
+    """Ranks by singular values, weights by a double loop, the gradient by finite differences of numpy losses."""
+    generator = np.random.default_rng(0)
+    image, text = (rows / np.linalg.norm(rows, axis=1)[:, None] for rows in generator.standard_normal((2, 8, 5)) + 0.5)
+    image, text = image.astype(np.float32), text.astype(np.float32)
+    held = heldout(None, times=2)
+    found = measure(held, Embedded(image, text, None), build(objective), batch_size=4)
+
+    for side, rows in (("image", image), ("text", text)):
+        variance = np.linalg.svd(np.float64(rows) - rows.mean(0), compute_uv=False) ** 2
+        shares = variance / variance.sum()
+        assert found[f"effective_rank_{side}"] == pytest.approx(np.exp(-(shares * np.log(shares)).sum()), rel=1e-5)
+
+    weights = []
+    for start in (0, 4):
+        for i in range(start, start + 4):
+            raw = [math.exp(8 * float(np.float64(text[i]) @ image[j])) for j in range(start, start + 4)]
+            weights.append(raw[i - start] / sum(raw))
+    assert found["own_image_weight"] == pytest.approx(np.mean(weights), rel=1e-6)
+
+    def loss(x, y):
+        if objective.kind == "clip":
+            return losses.info_nce(x, y, 1 / 0.07)
+        return losses.cloob(x, y, 30.0, 8.0, retrieval_share=objective.retrieval_share)
+
+    expected = []
+    for start in (0, 4):
+        x, y = np.float64(image[start : start + 4]), np.float64(text[start : start + 4])
+        gradient = np.zeros_like(y)
+        for at in np.ndindex(y.shape):
+            step = np.zeros_like(y)
+            step[at] = 1e-6
+            gradient[at] = (loss(x, y + step) - loss(x, y - step)) / 2e-6
+        gradient -= (gradient * y).sum(1)[:, None] * y
+        main = np.linalg.svd(x - x.mean(0))[2][:3]
+        expected.append(((gradient @ main.T) ** 2).sum() / (gradient**2).sum())
+    assert found["text_gradient_main3"] == pytest.approx(np.mean(expected), rel=1e-4)
+
+
 def test_a_class_folder_is_measured_by_retrieval_over_its_classes():
-    """12 pictures of 3 classes, whose captions are made of the class: what is ranked are 3 captions."""
+    """With 12 images of 3 classes and captions made of class names, 3 captions are ranked."""
     caption = np.repeat([0, 1, 2], 4)
     text = np.eye(3)[caption]
     image = np.roll(text, 1, axis=0)  # the first picture of every class is taken for another class

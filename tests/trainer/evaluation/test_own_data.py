@@ -1,4 +1,4 @@
-"""`trainer evaluate` on a run's own data: what is tried was held out, and what was trained on is said to be."""
+"""`trainer evaluate` on a run's own data: test data were held out, and trained data are identified."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.charts.comparison import comparison
 from trainer.charts.evaluation import evaluation
+from trainer.charts.evaluation_scores import about
 from trainer.data import DataError, load
 from trainer.data.dataset_index import listing
 from trainer.evaluation.learned_pairs import learned_pairs
 from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 from trainer.inference.model_cache import OpenModels
-from trainer.render_mpl.evaluation_table import about
 from trainer.store import Workspace, read_snapshot
 from trainer.training.fit import fit
 
@@ -44,7 +44,7 @@ def quiet(_share: float, _note: str) -> None:
 
 @pytest.fixture(scope="module")
 def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder a class; the last class has two pictures, none of which is held out."""
+    """Return a class folder whose last class has two images, none of them held out."""
     root = tmp_path_factory.mktemp("data") / "birds"
     rng = np.random.default_rng(3)
     for name, color in CLASSES.items():
@@ -58,7 +58,7 @@ def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Run 1, trained on the birds for a few steps."""
+    """Return run 1, trained on the birds for a few steps."""
     workspace = Workspace(tmp_path_factory.mktemp("own") / "workspace")
     run = config.Run(
         name="birds",
@@ -76,7 +76,7 @@ def trained(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture
 def bare(trained: Workspace, tmp_path: Path) -> Workspace:
-    """A copy that may be written to, with nothing evaluated but by training."""
+    """Return a writable copy, evaluated only by training."""
     shutil.copytree(trained.folder, tmp_path / "workspace")
     workspace = Workspace(tmp_path / "workspace")
     workspace.adopt()
@@ -84,7 +84,7 @@ def bare(trained: Workspace, tmp_path: Path) -> Workspace:
 
 
 def parts(workspace: Workspace) -> tuple[set[str], set[str]]:
-    """Places of the pictures that the run learned from, and of those it held out, as training loads them."""
+    """Return the locations of the run's training and held-out images, as training loads them."""
     found = load(workspace.runs.config_of(1).data, image_size=32, workspace_folder=workspace.folder, progress=quiet)
     return set(found.train.paths), set(found.heldout["heldout"].paths)
 
@@ -135,6 +135,10 @@ def test_training_pairs_are_tried_only_where_they_are_asked_for_by_name(bare: Wo
     assert f"birds, split heldout, n = {len(held)} pairs, zero-shot of 4 classes × 2 templates" in told
     assert f"split train, n = {len(learned)}, 4 classes × 2 templates\n" in told
     assert f"trained on: {len(learned)} of these pairs" in told
+    assert main(["evaluate", "1", "--split", "train", "--workspace", str(bare.folder)]) == 0
+    told = capsys.readouterr().out
+    assert "split heldout" not in told, "the split was asked for by name, if no task was"
+    assert "of these pairs, so that this says little about new ones" in told
     argv = ["evaluate", "1", "--task", "knn", "--split", "train", "--json", "--workspace", str(bare.folder)]
     assert main(argv) == 0
     (entry,) = json.loads(capsys.readouterr().out)
@@ -158,7 +162,7 @@ def test_a_folder_of_training_pictures_is_no_test_of_them(bare: Workspace, birds
 
 
 def packed(where: str, pictures: list[str], folder: Path) -> str:
-    """Other data with these pictures: copied, linked, in a tar, in a Parquet table, or saved again."""
+    """Return other data with these images: copied, linked, in a tar, in a Parquet table, or saved again."""
     folder.mkdir()
     for number, path in enumerate(pictures):
         name = folder / f"{number:02}.png"
@@ -198,7 +202,7 @@ def test_training_pictures_in_other_data_are_recognized(bare: Workspace, tmp_pat
 
 
 def numbers(path: str) -> str:
-    """The number that `packed` gave a picture, from its place."""
+    """Return the number that `packed` gave an image, from its location."""
     return re.findall(r"\d+", path.rpartition("other")[2].removeprefix(".tar").removeprefix(".parquet"))[-1]
 
 
@@ -222,7 +226,7 @@ def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
 
 
 def test_the_logged_the_evaluated_and_the_snapshot_number_are_one(bare: Workspace, capsys):
-    """One question, one row, one value, whichever way it is asked."""
+    """One question, one row, one value, however it is requested."""
     answers = bare.results.answers(1)
     logged = {row.question.task: row for row in answers if row.step == answers[-1].step}
     for wanted in (EvaluationRequest(tasks=("zero_shot",)), EvaluationRequest(tasks=("zero_shot",), snapshot=True)):

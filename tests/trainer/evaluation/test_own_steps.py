@@ -1,4 +1,4 @@
-"""Runs that are evaluated at a step each: every group of equal steps once, all that was measured told together."""
+"""Runs evaluated at one step each: every group of equal steps once, with all results reported together."""
 
 from __future__ import annotations
 

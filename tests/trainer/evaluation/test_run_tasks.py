@@ -1,4 +1,4 @@
-"""`trainer evaluate` end to end: tasks, what they store, and their shape; on drawn scenes and on real data."""
+"""`trainer evaluate` end to end: tasks, stored results, and their shape; on drawn scenes and on real data."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from trainer.__main__ import main
 from trainer.analysis import corruptions
 from trainer.charts.evaluation import answers, confusion_of, evaluation, images_of_cell
+from trainer.charts.evaluation_scores import records
 from trainer.config import Scenes
 from trainer.data import scenes_folder
 from trainer.evaluation.clip_benchmark_json import clip_benchmark
 from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import load_task_data
 from trainer.inference.model_cache import OpenModels
-from trainer.render_mpl import evaluation as figure
 from trainer.store import Workspace, read_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks, write_task
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def bare(asked: Workspace, tmp_path: Path) -> Workspace:
-    """A copy that may be written to, with nothing evaluated."""
+    """Return a writable copy, with nothing evaluated."""
     shutil.copytree(asked.folder, tmp_path / "workspace")
     workspace = Workspace(tmp_path / "workspace")
     workspace.adopt()
@@ -37,7 +37,7 @@ def bare(asked: Workspace, tmp_path: Path) -> Workspace:
 
 @pytest.fixture(scope="module")
 def own(asked: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A copy that may be written to, with both runs evaluated on their own data."""
+    """Return a writable copy, with both runs evaluated on their own data."""
     folder = tmp_path_factory.mktemp("evaluated") / "workspace"
     shutil.copytree(asked.folder, folder)
     workspace = Workspace(folder)
@@ -54,7 +54,10 @@ def test_what_is_measured_is_what_was_logged(own: Workspace):
     assert {"zero_shot_acc1", "image_to_text_R@5", "linear_probe_acc1"} <= set(lines)
     # The row keeps what training wrote there and gains the rest.
     assert {"matched_cosine", "linear_probe_acc1"} <= set(logged)
-    assert {row.question.n for row in own.results.answers(1)} == {24}
+    asked = {row.question.task: row.question.n for row in own.results.answers(1)}
+    # Whole batches of 16 only.
+    assert {asked.pop("own_weight"), asked.pop("gradient")} == {16}
+    assert set(asked.values()) == {24}
     for name in ("zero_shot_acc1", "text_to_image_R@1"):
         again = main(["evaluate", "1", "--workspace", str(own.folder)])
         assert again == 0
@@ -148,7 +151,7 @@ def test_what_cannot_be_measured_is_said(own: Workspace):
 
 
 def test_what_is_possible_is_done_and_the_rest_is_said_at_the_end(own: Workspace, capsys: pytest.CaptureFixture[str]):
-    """One task that no snapshot allows, and one run that has no snapshot, keep nothing else from being measured."""
+    """An unavailable task, and a run without snapshots, do not prevent other measurements."""
     argv = ["evaluate", "1", "3", "2", "--snapshot", "--workspace", str(own.folder), "--split", "renderings"]
     assert main([*argv, "--task", "zero_shot", "robustness", "--json-lines"]) == 1
     out, err = capsys.readouterr()
@@ -172,7 +175,7 @@ def test_what_is_possible_is_done_and_the_rest_is_said_at_the_end(own: Workspace
 
 
 def test_rows_come_as_they_are_measured(own: Workspace):
-    """Each is stored by the time it is told, and told before the next is measured."""
+    """Each is stored before it is reported, and reported before the next is measured."""
     told: list[str] = []
 
     def measured(one: Evaluated) -> None:
@@ -224,18 +227,18 @@ def test_a_sample_is_a_split_of_its_own_and_writes_over_nothing(own: Workspace):
 
 def test_the_figure_and_its_rows_say_what_the_chart_says(own: Workspace, tmp_path: Path):
     chart = evaluation(own, [1, 2], dataset="scenes")
-    rows = list(figure.rows(chart).rows)
-    assert all(len(row) == len(figure.rows(chart).header) for row in rows)
+    header, rows = records(chart, None)
+    assert all(len(row) == len(header) for row in rows)
     assert {row[2] for row in rows} >= {"metric", "reliability"}
     files = [str(tmp_path / name) for name in ("e.svg", "e.csv")]
-    argv = ["export", "evaluation", "--runs", "1", "2", "--dataset", "scenes", "--workspace", str(own.folder), "--out"]
-    assert main([*argv, *files]) == 0
-    assert main([*argv, str(tmp_path / "c.png"), "--panel", "confusion"]) == 0
+    argv = ["--runs", "1", "2", "--dataset", "scenes", "--workspace", str(own.folder), "--out"]
+    assert main(["export", "evaluation-scores", *argv, *files]) == 0
+    assert main(["export", "confusion", *argv, str(tmp_path / "c.png")]) == 0
     assert all(Path(file).stat().st_size > 1000 for file in files)
     tables = [str(tmp_path / name) for name in ("t.md", "t.tex", "t.csv")]
     assert main(["compare", "1", "2", "--workspace", str(own.folder), "--out", *tables]) == 0
     assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
-    assert r"R@1 & " in (tmp_path / "t.tex").read_text()
+    assert r"R@1, renderings, n = " in (tmp_path / "t.tex").read_text()
 
 
 def test_a_damaged_task_is_left_out(tmp_path: Path):
@@ -268,7 +271,7 @@ def test_clothing_end_to_end(bare: Workspace, shared_data: Path):
 
 @pytest.mark.shared
 def test_emoji_in_an_unseen_style_are_a_shift(bare: Workspace, shared_data: Path):
-    """Captions that begin with their class are still captions; the second data set is asked the same question."""
+    """Captions that begin with their class are still captions; the second data set has the same question."""
     data, shift = (str(shared_data / "emoji-pairs" / split) for split in ("val", "test_style"))
     wanted = EvaluationRequest(data=data, shift=shift, tasks=("retrieval", "robustness"), most=30)
     done, _ = evaluate_runs(OpenModels(bare), [1], wanted, lambda _share, _note: None)

@@ -1,4 +1,4 @@
-"""`trainer evaluate` on real data, end to end, against loops that a reader can follow and against scikit-learn."""
+"""`trainer evaluate` on real data, end to end, against readable loops and scikit-learn."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_the_command_prints_and_stores_what_it_measured_on_clothing(own: Workspa
 
 
 def test_robustness_has_five_severities_of_each_corruption_and_an_unseen_style(own: Workspace, shared_data: Path):
-    """Recall of emoji falls under corruption as a loop over the corrupted images says, and in a style nobody saw."""
+    """Recall of emoji decreases under corruption as in a loop over corrupted images, and in an unseen style."""
     emoji = shared_data / "emoji-pairs"
     wanted = {"shift": str(emoji / "test_style"), "most": 40}
     record = measured(own, emoji / "val", tasks=("robustness",), **wanted)["robustness"].record

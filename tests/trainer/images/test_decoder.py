@@ -1,4 +1,4 @@
-"""The helper that decodes: the same pixels, and a hostile picture costs itself and nothing else."""
+"""The decoding helper: the same pixels, and a malicious image affects only itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def picture(folder: Path, number: int, side: int = 40) -> Path:
 
 
 def scans(count: int, side: int = 3000) -> bytes:
-    """A progressive JPEG whose one scan is told again and again: a small file, hours of work."""
+    """Return a progressive JPEG with one scan repeated: a small file, hours of work."""
     import io
 
     buffer = io.BytesIO()

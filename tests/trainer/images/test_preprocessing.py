@@ -18,7 +18,7 @@ MEAN, STD = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 
 
 def upright(path: Path) -> Image.Image:
-    """As Pillow reads it for open_clip, but upright, and on white where transparent."""
+    """Return the image as Pillow reads it for open_clip, but upright, and on white where transparent."""
     image = Image.open(path)
     return open_image(str(path)) if image.mode == "RGBA" else ImageOps.exif_transpose(image)
 
@@ -60,7 +60,7 @@ def test_a_helper_reads_the_same(odd_pictures: list[Path]) -> None:
 
 
 def test_a_thread_of_a_picture_takes_little_memory(tmp_path: Path) -> None:
-    """Its shorter side at 64 pixels would make it 1.6 million long: 300 MB a copy."""
+    """Resizing its shorter side to 64 pixels would make it 1.6 million long: 300 MB a copy."""
     path, ramp = tmp_path / "thread.png", np.arange(25_000) // 10 % 256
     Image.fromarray(np.repeat(ramp[None, :, None], 3, axis=2).astype(np.uint8)).save(path)
     (found,), (told,) = read_pictures([str(path)], 64, Preprocessing(64, "shortest", "bicubic", MEAN, STD))

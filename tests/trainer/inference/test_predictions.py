@@ -1,4 +1,4 @@
-"""Predictions against the formula written out, with models that are open."""
+"""Predictions against the formula written out, with open models."""
 
 from __future__ import annotations
 
@@ -141,9 +141,9 @@ def test_the_command_asks_each_run_at_its_own_step_and_one_run_at_two(
 ) -> None:
     place, out = ["--workspace", str(asked.folder)], tmp_path / "two.svg"
     asking = ["classify", str(images[0]), "--labels", *LABELS]
-    assert main([*asking, "--runs", "1", "2", "--step", "4", "--step-b", "last", "--json", *place]) == 0
+    assert main([*asking, "--runs", "1", "2", "--step", "4", "last", "--json", *place]) == 0
     assert [run["step"] for run in json.loads(capsys.readouterr().out)["runs"]] == [4, 8]
-    twice = ["--runs", "1", "--step", "8", "--step-b", "4"]
+    twice = ["--runs", "1", "--step", "8", "4"]
     assert main([*asking, *twice, *place, "--out", str(out)]) == 0
     told = capsys.readouterr().out
     assert "clip, step 8 " in told
@@ -193,7 +193,7 @@ def test_runs_are_named_alike_in_every_command(
         assert main([*words, *where]) == 0
         told.append([one["run"] for one in json.loads(capsys.readouterr().out)["runs"]])
     assert told == [[1, 2], [1, 2], [1, 2]]
-    assert main(["analyze", "likeness", "--runs", "1", "2", *where]) == 0
+    assert main(["analyze", "representation-similarity", "--runs", "1", "2", *where]) == 0
     capsys.readouterr()
     assert main(["classify", "2", "3", str(images[0]), "--labels", "a", "b", *where]) == 2
-    assert "--runs 1 2" in capsys.readouterr().err
+    assert "Run 'empty' has no checkpoint yet" in capsys.readouterr().err

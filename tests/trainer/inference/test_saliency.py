@@ -1,4 +1,4 @@
-"""Saliency of two runs, each at its own step, through the code that answers the window."""
+"""Saliency of two runs, each at its own step, through the code that serves the window."""
 
 from __future__ import annotations
 

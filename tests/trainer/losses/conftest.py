@@ -1,4 +1,4 @@
-"""Unit rows to feed the losses, in float64."""
+"""Unit rows for the losses, in float64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unit_rows():
 
 @pytest.fixture
 def toy():
-    """The 3 x 3 example of the source documents, raw (rows not unit)."""
+    """Return the 3 x 3 example of the source documents, raw (rows not unit)."""
     image = torch.tensor([[0.8, 0.2, 0.1], [0.1, 0.9, 0.2], [0.3, 0.1, 0.9]], dtype=torch.float64)
     text = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.1, 0.2, 0.9]], dtype=torch.float64)
     return image, text
@@ -29,10 +29,10 @@ def toy():
 
 @pytest.fixture
 def over_views():
-    """The double loop that SimCLR's three objectives share: their pairs are the same."""
+    """Return the double loop over pairs that SimCLR's three objectives share."""
 
     def naive(view_a: Tensor, view_b: Tensor, per_anchor: Callable[[float, list[float]], float]) -> float:
-        """Mean over the 2n views of `per_anchor(cosine with the partner, cosines with all views of other images)`."""
+        """Return the mean over 2n views of `per_anchor(cosine with the partner, cosines with other images' views)`."""
         views = view_a.tolist() + view_b.tolist()
         n, total = len(view_a), 0.0
         for i, u in enumerate(views):
@@ -46,6 +46,6 @@ def over_views():
 
 @pytest.fixture
 def four():
-    """Predictions of two views, then what they predict; rows of any length."""
+    """Return predictions of two views, then their targets; rows of any length."""
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(5, 4, generator=generator, dtype=torch.float64) for _ in range(4)]

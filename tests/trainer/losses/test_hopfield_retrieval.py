@@ -10,7 +10,7 @@ from trainer.losses import hopfield_retrieval
 
 
 def naive(state, stored, beta) -> torch.Tensor:
-    """Each retrieval as an explicit weighted sum of the stored patterns."""
+    """Compute each retrieval as an explicit weighted sum of the stored patterns."""
     rows = []
     for query in state:
         weights = [math.exp(beta * float(query @ pattern)) for pattern in stored]
@@ -40,7 +40,7 @@ def test_beta_goes_from_the_mean_to_the_nearest_pattern(unit_rows):
 
 @pytest.mark.parametrize(("n", "share"), [(64, 0.979), (128, 0.959), (512, 0.854), (1024, 0.745)])
 def test_weight_of_the_state_itself_among_orthogonal_patterns(n, share):
-    """LOSSES.md 1.6: exp(beta) / (exp(beta) + n - 1) at beta 8, read off the retrieval's own coordinate."""
+    """LOSSES.md 1.6: exp(beta) / (exp(beta) + n - 1) at beta 8, from the retrieval's own coordinate."""
     rows = torch.eye(n, dtype=torch.float64)
     retrieved = hopfield_retrieval(rows[:1], rows, 8.0)[0]
     assert (retrieved[0] / retrieved.sum()).item() == pytest.approx(share, abs=5e-4)

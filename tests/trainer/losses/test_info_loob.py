@@ -12,7 +12,7 @@ from trainer.losses import info_loob
 
 
 def naive(anchors, samples, inv_tau) -> float:
-    """One anchor at a time, the match left out of the sum."""
+    """Loop over anchors, with the match left out of the sum."""
     n, total = len(anchors), 0.0
     for i in range(n):
         others = sum(math.exp(inv_tau * float(anchors[i] @ samples[j])) for j in range(n) if j != i)

@@ -13,7 +13,7 @@ from trainer.losses import info_nce, info_nce_one_way
 
 
 def naive(image, text, inv_tau) -> float:
-    """Both cross-entropies, one exponential at a time."""
+    """Compute both cross-entropies, one exponential at a time."""
     n, total = len(image), 0.0
     for i in range(n):
         forward = sum(math.exp(inv_tau * float(image[i] @ text[j])) for j in range(n))

@@ -9,7 +9,7 @@ from trainer.losses import margin
 
 
 def naive(rows, labels, beta, alpha) -> float:
-    """Hardest negatives, in loops; the mean over the terms that are not zero."""
+    """Loop over hardest negatives; the mean over nonzero terms."""
     rows, terms = rows.tolist(), []
     for a in range(len(rows)):
         for p in range(len(rows)):

@@ -7,7 +7,7 @@ from trainer.losses import margin_triplet
 
 
 def per_anchor(partner: float, others: list[float]) -> float:
-    """At margin 2."""
+    """Compute the loss of one anchor at margin 2."""
     return sum(max(c - partner + 2.0, 0.0) for c in others)
 
 

@@ -13,7 +13,7 @@ def log_sigmoid(x: float) -> float:
 
 
 def per_anchor(partner: float, others: list[float]) -> float:
-    """At 1/tau = 2."""
+    """Compute the loss of one anchor at 1/tau = 2."""
     return -log_sigmoid(2 * partner) - sum(log_sigmoid(-2 * c) for c in others)
 
 

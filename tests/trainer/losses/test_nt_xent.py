@@ -9,7 +9,7 @@ from trainer.losses import nt_xent
 
 
 def per_anchor(partner: float, others: list[float]) -> float:
-    """At 1/tau = 2."""
+    """Compute the loss of one anchor at 1/tau = 2."""
     return math.log(math.exp(2 * partner) + sum(math.exp(2 * c) for c in others)) - 2 * partner
 
 

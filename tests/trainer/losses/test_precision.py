@@ -1,4 +1,4 @@
-"""Where float32 is exact enough for the gradient of CLOOB, and where it ends, as `full_precision` tells."""
+"""The limits of float32 for the gradient of CLOOB, as `full_precision` documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAIRS, WIDTH = 128, 64
 
 
 def cones(cosine: float) -> tuple[Tensor, Tensor]:
-    """Matched unit rows of two modalities, each with this mean cosine within itself."""
+    """Return matched unit rows of two modalities, each with this mean cosine within itself."""
     generator = torch.Generator().manual_seed(0)
 
     def draw(*shape: int) -> Tensor:
@@ -37,7 +37,7 @@ def tangential(loss: Callable[..., Tensor], image: Tensor, text: Tensor) -> Tens
 
 
 def error(loss: Callable[..., Tensor], cosine: float) -> float:
-    """Of the float32 gradient, relative to that of the same rows in float64."""
+    """Return the error of the float32 gradient, relative to float64."""
     rows = cones(cosine)
     exact = tangential(loss, *(part.double() for part in rows))
     return ((tangential(loss, *rows) - exact).norm() / exact.norm()).item()

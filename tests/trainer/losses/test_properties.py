@@ -1,4 +1,4 @@
-"""What is true of the losses whatever they are fed, on examples that hypothesis draws."""
+"""Properties of the losses for any input, on examples drawn by hypothesis."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ PAIRS = {
     "dhn_nce": lambda a, b: losses.dhn_nce(a, b, 8.0, 0.15, 0.4),
     "nt_xent": lambda a, b: losses.nt_xent(a, b, 8.0),
     "nt_logistic": lambda a, b: losses.nt_logistic(a, b, 8.0),
+    "dcl": lambda a, b: losses.dcl(a, b, 8.0),
+    "dclw": lambda a, b: losses.dcl(a, b, 8.0, sigma=0.5),
     "margin_triplet": lambda a, b: losses.margin_triplet(a, b, 0.5),
 }
 LABELED = {
@@ -29,18 +31,18 @@ LABELED = {
     "margin": lambda rows, labels: losses.margin(rows, labels, sampler="hard"),
 }
 SYMMETRIC = {"info_nce", "info_loob_pair", "cloob", "hopfield_info_nce", "sigmoid", "nt_xent", "nt_logistic",
-             "margin_triplet"}  # fmt: skip
+             "dcl", "dclw", "margin_triplet"}  # fmt: skip
 EXAMPLES = settings(max_examples=15, deadline=None)
 
 
 def drawn(n: int, d: int, seed: int, count: int = 2) -> tuple[list[torch.Tensor], torch.Generator]:
-    """Unit rows, and a generator that goes on from there."""
+    """Return unit rows, and the generator in its state after them."""
     generator = torch.Generator().manual_seed(seed)
     return list(F.normalize(torch.randn(count, n, d, generator=generator, dtype=torch.float64), dim=2)), generator
 
 
 def turn(d: int, generator: torch.Generator) -> torch.Tensor:
-    """A rotation or reflection."""
+    """Return a rotation or reflection."""
     return torch.linalg.qr(torch.randn(d, d, generator=generator, dtype=torch.float64)).Q
 
 
@@ -61,7 +63,7 @@ def test_order_and_rotation_of_pairs_change_nothing(name, n, d, seed):
 @EXAMPLES
 @given(n=st.integers(2, 10), seed=st.integers(0, 10_000), share=st.floats(0.05, 0.9))
 def test_turning_a_match_towards_its_partner_lowers_the_loss_of_far_pairs(name, n, seed, share):
-    """Rows 2k and 2k + 1 of the identity are a pair at right angles to all others."""
+    """Rows 2k and 2k + 1 of the identity are a pair orthogonal to all others."""
     rows = torch.eye(2 * n, dtype=torch.float64)
     a, b = rows[0::2], rows[1::2]
     nearer = F.normalize(b + share * a, dim=1)

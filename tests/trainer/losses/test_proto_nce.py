@@ -68,7 +68,7 @@ def test_concentration_has_the_mean_that_is_asked_and_no_nan_for_empty_clusters(
 
 
 def official(distance: list[float], assignment: list[int], clusters: int, tau: float) -> np.ndarray:
-    """As `run_kmeans` of https://github.com/salesforce/PCL goes about it; it is given squared distances."""
+    """Compute like `run_kmeans` of https://github.com/salesforce/PCL, which takes squared distances."""
     members = [[d**2 for d, c in zip(distance, assignment, strict=True) if c == k] for k in range(clusters)]
     density = np.zeros(clusters)
     for k, squared in enumerate(members):

@@ -29,7 +29,7 @@ def choose(embeddings, labels, anchors, positives, sampler, *, seed=0):
 
 
 def often(embeddings, labels, *, times):
-    """How often each row was drawn against row 0 and its positive, row 1."""
+    """Return how often each row was drawn against row 0 and its positive, row 1."""
     anchors, positives = torch.zeros(times, dtype=torch.long), torch.ones(times, dtype=torch.long)
     return Counter(choose(embeddings, labels, anchors, positives, "distance-weighted").tolist())
 

@@ -1,4 +1,4 @@
-"""How the losses are called: parameters in a fixed order, allowed by position; those with a default by name only."""
+"""Signatures of the losses: parameters in a fixed order, positional; those with a default keyword-only."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ CALLS = {
     "dhn_nce": "image text inv_tau beta_image beta_text",
     "nt_xent": "view_a view_b inv_tau",
     "nt_logistic": "view_a view_b inv_tau",
+    "dcl": "view_a view_b inv_tau",
+    "moco": "query key queue inv_tau",
+    "swav": "view_a view_b prototypes inv_tau",
     "margin_triplet": "view_a view_b margin",
     "contrastive_margin": "embeddings labels",
     "triplet": "embeddings labels",
@@ -31,7 +34,12 @@ CALLS = {
     "simsiam": "prediction_a prediction_b projection_a projection_b",
     "byol": "prediction_a prediction_b target_a target_b",
 }
-BY_NAME = {"dhn_nce": {"detach_weights": False}, "margin": {"sampler": "distance-weighted"}}
+BY_NAME = {
+    "cloob": {"retrieval_share": 1.0, "residual": False},
+    "dcl": {"sigma": None},
+    "dhn_nce": {"detach_weights": False},
+    "margin": {"sampler": "distance-weighted"},
+}
 
 
 @pytest.mark.parametrize("name", CALLS)

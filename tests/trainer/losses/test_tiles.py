@@ -1,4 +1,4 @@
-"""The tiled form of every loss is the dense one, in value and gradient, and never holds the n x n table."""
+"""The tiled form of every loss equals the dense one, in value and gradient, without an n x n table."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ LOSSES = {
     "hopfield_retrieval": (hopfield_retrieval, (8.0,), {}),
     "hopfield_info_nce": (hopfield_info_nce, (30.0, 8.0), {}),
     "cloob": (cloob, (30.0, 8.0), {}),
+    "cloob half": (cloob, (30.0, 8.0), {"retrieval_share": 0.5}),
+    "cloob residual": (cloob, (30.0, 8.0), {"retrieval_share": 0.25, "residual": True}),
     "sigmoid": (sigmoid, (10.0, -3.0), {}),
     "dhn_nce": (dhn_nce, (2.0, 0.15, 0.4), {}),
     "dhn_nce detached": (dhn_nce, (2.0, 0.15, 0.4), {"detach_weights": True}),
@@ -40,7 +42,7 @@ LOSSES = {
 
 
 def value_and_gradients(loss, rows, scalars, options):
-    """Loss and its gradients to both sides and to its first scalar, 1/tau, beta or the scale."""
+    """Return the loss and its gradients by both sides and by its first scalar: 1/tau, beta or the scale."""
     image, text = (r.clone().requires_grad_() for r in rows)
     scale = torch.tensor(scalars[0], dtype=torch.float64, requires_grad=True)
     value = loss(image, text, scale, *scalars[1:], **options)
@@ -71,7 +73,7 @@ def test_tiled_equals_dense_with_duplicates(unit_rows, name):
 
 @pytest.mark.slow
 def test_tiled_gradients_are_right_for_every_scalar(unit_rows):
-    """Against finite differences, bias and temperature included."""
+    """Compare to finite differences, including bias and temperature."""
     image, text = unit_rows(5, 3, 0), unit_rows(5, 3, 1)
     scalars = [torch.tensor(v, dtype=torch.float64) for v in (4.0, -2.0)]
     arguments = [a.requires_grad_() for a in (image, text, *scalars)]
@@ -83,7 +85,7 @@ def test_tiled_gradients_are_right_for_every_scalar(unit_rows):
 
 @pytest.mark.parametrize("name", ["info_nce", "cloob", "sigmoid", "dhn_nce", "info_loob"])
 def test_rounded_operands_cost_little(unit_rows, name):
-    """Of spread-out rows: summed and kept in float32, what is rounded to bfloat16 moves the gradient by a percent."""
+    """For spread-out rows, rounding operands to bfloat16, with float32 sums, changes the gradient by 1 %."""
     loss, scalars, options = LOSSES[name]
     image = unit_rows(64, 32, 0)
     rows = image.float(), F.normalize(image + unit_rows(64, 32, 1), dim=1).float()
@@ -102,7 +104,7 @@ def test_rounded_operands_cost_little(unit_rows, name):
 
 
 class LargestTensor(TorchDispatchMode):
-    """Watches every operation, and remembers the most elements that any result had."""
+    """Records the largest number of elements in the result of any operation."""
 
     def __init__(self) -> None:
         super().__init__()

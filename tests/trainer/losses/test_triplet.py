@@ -9,7 +9,7 @@ from trainer.losses import triplet
 
 
 def naive(rows, labels, margin, squared) -> float:
-    """Hardest negatives, in loops."""
+    """Loop over hardest negatives."""
     rows, terms = rows.tolist(), []
     power = 2 if squared else 1
     for a in range(len(rows)):

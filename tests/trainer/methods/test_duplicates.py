@@ -1,4 +1,4 @@
-"""Pairs that are the same are no negatives of each other."""
+"""Identical pairs are not negatives of each other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_same_captions_and_same_images_are_found():
 
 
 def masked_row(a, b, scale, *, own: bool) -> torch.Tensor:
-    """Log-sum-exp over the rows of other groups, and the match if `own`, one anchor at a time."""
+    """Return logsumexp over the rows of other groups, and the match if `own`, one anchor at a time."""
     rows = []
     for i in range(len(a)):
         kept = [j for j in range(len(b)) if GROUPS[j] != GROUPS[i] or (own and j == i)]
@@ -74,6 +74,7 @@ LOSSES = {
     "info_nce": lambda a, b, **k: losses.info_nce(a, b, 5.0, **k),
     "info_loob": lambda a, b, **k: losses.info_loob(a, b, 5.0, **k),
     "cloob": lambda a, b, **k: losses.cloob(a, b, 5.0, 4.0, **k),
+    "cloob half": lambda a, b, **k: losses.cloob(a, b, 5.0, 4.0, retrieval_share=0.5, **k),
     "hopfield_info_nce": lambda a, b, **k: losses.hopfield_info_nce(a, b, 5.0, 4.0, **k),
     "dhn_nce": lambda a, b, **k: losses.dhn_nce(a, b, 5.0, 0.3, 0.2, **k),
     "sigmoid": lambda a, b, **k: losses.sigmoid(a, b, 5.0, -2.0, **k),
@@ -92,7 +93,7 @@ def test_masks_are_the_same_tiled_and_change_nothing_where_all_differ(pairs, nam
     assert whole.item() != pytest.approx(loss(*pairs).item(), abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["info_loob", "cloob", "dhn_nce"])
+@pytest.mark.parametrize("name", ["info_loob", "cloob", "cloob half", "dhn_nce"])
 def test_without_any_negative_there_is_nothing_to_learn(pairs, name):
     loss = LOSSES[name](*pairs, groups=torch.zeros(6, dtype=torch.long))
     assert loss.item() == 0

@@ -17,7 +17,7 @@ MODEL = config.TinyTowers(
 
 
 def gradients(objective: config.Objective, micro_batch: int, *, dropout: float = 0.0) -> dict[str, torch.Tensor]:
-    """Loss, gradients, and what torch's generator draws next."""
+    """Return loss, gradients, and what torch's generator draws next."""
     torch.manual_seed(0)
     towers = models.build(MODEL, vocabulary=300).double().train()
     if dropout:
@@ -49,7 +49,7 @@ def test_gradients_are_those_of_the_whole_batch(objective, micro_batch):
 
 
 def test_a_step_with_dropout_repeats_from_the_same_generator():
-    """And the generator goes on as after the first pass."""
+    """The generator then continues as after the first pass."""
     torch.manual_seed(1)
     first = gradients(config.Clip(), 6, dropout=0.5)
     after = torch.rand(3)
@@ -60,7 +60,7 @@ def test_a_step_with_dropout_repeats_from_the_same_generator():
 
 
 def test_dropout_masks_agree_between_the_passes():
-    """A linear map under dropout: its gradient is right only if the second pass drops what the first dropped."""
+    """The gradient of a linear map with dropout is right only if both passes drop the same entries."""
 
     class Dropped(nn.Module):
         def __init__(self) -> None:

@@ -52,3 +52,9 @@ def test_cloob_has_nothing_to_learn(pairs):
     assert list(method.parameters()) == []
     assert method.inv_tau == 20.0
     assert torch.equal(method.loss(*pairs), cloob(*pairs, 20.0, 6.0))
+
+
+def test_cloob_takes_its_share_of_retrieval_from_the_configuration(pairs):
+    method = build(config.Cloob(retrieval_share=0.25, residual=True))
+    expected = cloob(*pairs, 30.0, 8.0, retrieval_share=0.25, residual=True)
+    assert torch.equal(method.loss(*pairs), expected)

@@ -1,4 +1,4 @@
-"""The pieces that methods are made of: slow copies, clusters, class batches, words, views, sentences."""
+"""Parts of methods: moving averages, clusters, class batches, words, views, sentences."""
 
 from __future__ import annotations
 
@@ -102,9 +102,44 @@ def test_pcl_clusters_after_its_warm_up():
     assert torch.equal(method.prototypes_2, first)
 
 
+def test_mocos_queue_and_slow_copy_are_pcls():
+    made = material(choice := config.Moco(queue=6, projection_dim=4, inv_tau=3.0))
+    method = build(choice, made)
+    keys = [nn.functional.normalize(torch.randn(3, 4), dim=1) for _ in range(3)]
+    for key in keys:
+        queue = method.queue.clone()
+        loss = method.compare((key, key), Batch(None, None, torch.arange(3)))
+        assert torch.equal(loss, losses.moco(key, key, queue, 3.0))
+        method.follow(made.towers, 0.0)
+    assert torch.equal(method.queue, torch.cat([keys[2], keys[1]]))
+    assert not any(p.requires_grad for p in method.slow_tower.parameters())
+
+
+def test_swavs_prototypes_rest_first_and_keep_unit_length():
+    method = build(choice := config.Swav(prototypes=5, projection_dim=4, frozen_steps=2), material(choice))
+    rows = tuple(nn.functional.normalize(torch.randn(6, 4), dim=1).requires_grad_() for _ in range(2))
+    method.compare(rows, Batch(None, None, step=1)).backward()
+    assert method.prototypes.grad is None
+    loss = method.compare(rows, Batch(None, None, step=2))
+    assert torch.equal(loss, losses.swav(*rows, method.prototypes, 10.0))
+    loss.backward()
+    assert method.prototypes.grad.norm() > 0
+    with torch.no_grad():
+        method.prototypes.mul_(3)
+    method.after_step()
+    assert method.prototypes.detach().norm(dim=1) == pytest.approx(torch.ones(5), abs=1e-6)
+
+
+def test_dcl_weighs_when_asked():
+    rows = tuple(nn.functional.normalize(torch.randn(6, 4), dim=1) for _ in range(2))
+    for weighted, sigma in ((False, None), (True, 0.5)):
+        method = build(choice := config.Dcl(weighted=weighted), material(choice))
+        assert torch.equal(method.compare(rows, Batch(None, None)), losses.dcl(*rows, 10.0, sigma=sigma))
+
+
 @pytest.mark.slow
 def test_pcls_keys_pass_batch_norms_in_shuffled_groups():
-    """Every key is what its group alone gives, the groups change with the step, and a tower without norms has one."""
+    """Every key depends on its group alone, groups change with the step, and a tower without norms has one."""
     made = material(choice := config.Pcl(queue=8, clusters=2, clusterings=2, key_groups=4))
     method = build(choice, made)
     seen: list[torch.Tensor] = []

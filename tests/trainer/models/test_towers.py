@@ -46,7 +46,7 @@ def test_an_embedding_does_not_depend_on_its_batch(tokenizer):
 
 
 def test_what_stands_behind_the_end_of_a_text_changes_nothing(tokenizer):
-    """The text tower is causal and is read at the end token."""
+    """The text tower is causal and read at the end token."""
     model = towers(tokenizer).eval()
     tokens = tokenizer.encode(CAPTIONS, 24)
     other = tokens.clone()
@@ -55,7 +55,7 @@ def test_what_stands_behind_the_end_of_a_text_changes_nothing(tokenizer):
 
 
 def test_two_different_captions_cut_at_the_end_differ(tokenizer):
-    """CLOOB's own tokenizer drops the end token of long captions and gives them all one embedding."""
+    """CLOOB's own tokenizer drops the end token of long captions, which gives all the same embedding."""
     model = towers(tokenizer, context_length=6).eval()
     tokens = tokenizer.encode(["a red ring above a blue star", "a green moon on water and grass"], 6)
     left, right = model.encode_text(tokens)

@@ -1,4 +1,4 @@
-"""Tiny models in the layouts of those who publish large ones."""
+"""Tiny models in the formats of large published ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever asks the hub must say where it is; the caches of this computer do not count."""
+    """Make hub access fail unless the test sets an address, and ignore this computer's caches."""
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(downloads, "_in_hub_cache", lambda repository, name: None)
 
@@ -34,7 +34,7 @@ def _impolite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def clip() -> open_clip.CLIP:
-    """An open_clip model that a hub folder could hold; its scale is not the initial one."""
+    """Return an open_clip model for a hub folder, with a scale other than the initial one."""
     torch.manual_seed(0)
     model = open_clip.CLIP(**SIZES)
     torch.nn.init.normal_(model.text_projection, std=0.5)
@@ -44,7 +44,7 @@ def clip() -> open_clip.CLIP:
 
 @pytest.fixture(scope="session")
 def hub_folder(clip, tmp_path_factory) -> Path:
-    """The model in the hub's layout, with colors of its own."""
+    """Return the model in the hub's layout, with its own color normalization."""
     folder = tmp_path_factory.mktemp("hub") / "tiny-clip"
     folder.mkdir()
     save_file({k: v.contiguous() for k, v in clip.state_dict().items()}, folder / "open_clip_model.safetensors")

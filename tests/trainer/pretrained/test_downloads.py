@@ -1,4 +1,4 @@
-"""Downloads against a server on this computer: progress, cancelling, going on, and what can go wrong."""
+"""Downloads from a local server: progress, cancel, resume, and errors."""
 
 from __future__ import annotations
 

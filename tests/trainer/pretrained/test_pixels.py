@@ -1,4 +1,4 @@
-"""Pictures of every odd kind through the application, against what the library of a published model makes of them."""
+"""Unusual images through the application, against the libraries of published models."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CLIPA = {
 
 @torch.no_grad()
 def hub_folder(folder: Path, sizes: dict[str, Any], preprocess: dict[str, Any]) -> Path:
-    """A model of random weights that its pictures move: what comes of other pixels shows."""
+    """Return a model of random weights whose output reveals different pixels."""
     torch.manual_seed(0)
     model = open_clip.CLIP(**sizes)
     if hasattr(model.visual, "attnpool"):
@@ -70,7 +70,7 @@ def hub_folder(folder: Path, sizes: dict[str, Any], preprocess: dict[str, Any]) 
 
 
 def upright(path: Path) -> Image.Image:
-    """As Pillow reads it for open_clip, but upright, and on white where transparent."""
+    """Return the image as Pillow reads it for open_clip, but upright, and on white where transparent."""
     image = Image.open(path)
     return open_image(str(path)) if image.mode == "RGBA" else ImageOps.exif_transpose(image)
 
@@ -92,17 +92,19 @@ def opened(path: Path, folder: Path, *more: str) -> OpenModel:
 def test_embeddings_are_those_of_open_clip(
     tmp_path: Path, odd_pictures: list[Path], sizes: dict[str, Any], preprocess: dict[str, Any]
 ) -> None:
+    # A whole ResNet-50 takes half a second an image; that every kind of image is read alike, the small ones tell.
+    pictures = odd_pictures[::4] if sizes is RN50 else odd_pictures
     folder = hub_folder(tmp_path / "model", sizes, preprocess)
-    ours = embed_files(opened(folder, tmp_path / "workspace"), list(map(str, odd_pictures)))
+    ours = embed_files(opened(folder, tmp_path / "workspace"), list(map(str, pictures)))
     model, transform = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
     wanted, kept = [], []
-    for place, path in enumerate(odd_pictures):
+    for place, path in enumerate(pictures):
         decoded = upright(path)
         if min(decoded.size) / max(decoded.size) < 1 / 64:  # a side of no pixels, of which open_clip makes nothing
             continue
         wanted.append(model.eval().encode_image(transform(decoded)[None], normalize=True)[0].numpy())
         kept.append(place)
-    assert len(kept) >= 40
+    assert len(kept) >= len(pictures) - 2
     wanted = np.stack(wanted)
     assert np.abs(ours.vectors[kept] - wanted).max() < 1e-5
     assert (wanted @ wanted.T).min() < 0.9, "the model sees its pictures"
@@ -141,7 +143,7 @@ def test_snapshots_and_streamed_images_are_those_of_open_clip(tmp_path: Path) ->
 
 
 def test_the_official_cloob_sees_what_its_own_code_gives_it(odd_pictures: list[Path]) -> None:
-    """`_transform` of src/clip/clip.py, built from torchvision's parts."""
+    """Compare to `_transform` of src/clip/clip.py, built from torchvision's parts."""
     theirs = transforms.Compose(
         [
             transforms.Resize(64, interpolation=transforms.InterpolationMode.BICUBIC),

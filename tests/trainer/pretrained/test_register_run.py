@@ -1,4 +1,4 @@
-"""A published model becomes a run, is looked at, fine-tuned and resumed like any other."""
+"""A published model becomes a run that can be inspected, fine-tuned and resumed like any other."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_labels_are_answered(workspace, opened):
 
 
 def test_a_run_needs_the_folder_only_once(workspace, hub_folder, tmp_path, monkeypatch):
-    """Stopped, and resumed after the model's folder is gone, a fine-tuning ends with the same bits."""
+    """Fine-tuning stopped, and resumed after the model's folder is gone, ends with the same bits."""
     moved = tmp_path / "model"
     shutil.copytree(hub_folder, moved)
     made = config.Run(
@@ -247,7 +247,7 @@ def test_cloob_comes_as_cloob_at_its_own_temperature(tmp_path, quiet):
 
 
 def test_tiny_towers_take_other_tokenizers(workspace, tmp_path):
-    """CLIP's, and a tokenizer.json; the end of a text that is too long is kept."""
+    """CLIP's, and a tokenizer.json; long texts keep their end token."""
     file = tmp_path / "tokenizer.json"
     file.write_text(train_tokenizer(["a red ring", "two red stars"], 300).to_json())
     for name in ("clip", str(file)):
@@ -269,7 +269,7 @@ def test_tiny_towers_take_other_tokenizers(workspace, tmp_path):
 
 
 def test_old_configurations_are_read():
-    """Runs from before there were other models have none of their fields."""
+    """Runs from before other models were supported have none of their fields."""
     text = config.to_toml(config.Run())
     lines = [line for line in text.splitlines() if line.split(" = ")[0] not in ("tokenizer", "layer_decay", "cycles")]
     assert config.from_toml("\n".join(lines)) == config.Run()
@@ -277,11 +277,13 @@ def test_old_configurations_are_read():
 
 
 def test_what_takes_long_is_said(workspace, hub_folder, capsys, monkeypatch):
-    monkeypatch.setattr("trainer.training.fit.SAY_S", 0.0)
+    for module in ("fit", "recorder"):
+        monkeypatch.setattr(f"trainer.training.{module}.SAY_S", 0.0)
     seeded = ["--set", "data.seed=3"]
     arguments = ["open", str(hub_folder), "--name", "told", *FEW, *seeded, "--workspace", str(workspace.folder)]
     assert main(arguments) == 0
     said = capsys.readouterr().out
-    for doing in ("Reading open_clip_model.safetensors", "Drawing", "Preparing images"):
+    embedding = "embedding 96 training pairs to find neighbors among", "embedding and measuring 24 renderings"
+    for doing in ("Reading open_clip_model.safetensors", "Drawing", "Preparing images", *embedding):
         assert doing in said, said
     assert "% of the preparation)" in said

@@ -1,4 +1,4 @@
-"""JSON beside a file of weights is its settings only if it fits."""
+"""JSON next to a weights file contains its settings only if it fits."""
 
 from __future__ import annotations
 

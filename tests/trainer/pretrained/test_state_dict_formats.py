@@ -1,4 +1,4 @@
-"""The published layouts, against small forward passes of their own, written from their public definitions."""
+"""The published formats, against small separate forward passes written from their public definitions."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ VIT = {
 
 
 def shaken(model: nn.Module, seed: int = 1) -> nn.Module:
-    """Every parameter and statistic away from its initial value, so that a tensor in a wrong place shows."""
+    """Change every parameter and statistic, so that a misplaced tensor is detected."""
     torch.manual_seed(seed)
     for name, value in model.state_dict().items():
         if value.is_floating_point() and name != "logit_inv_tau":
@@ -248,7 +248,7 @@ def crowsonkb_state(sizes) -> dict[str, torch.Tensor]:
 
 
 def crowsonkb_forward(state, name, x, heads, layers, padding=None):
-    """Row by row and head by head, as the definition reads."""
+    """Compute row by row and head by head, following the definition."""
     for layer in range(layers):
         part = {k.removeprefix(f"{name}.layers.{layer}."): v for k, v in state.items()}
         lin = lambda y, n, part=part: y @ part[f"{n}.weight"].T + part[f"{n}.bias"]  # noqa: E731

@@ -1,4 +1,4 @@
-"""Models whose text tower is one of Hugging Face, and tokenizers that lie in a folder."""
+"""Models with a Hugging Face text tower, and tokenizers in folders."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture
 def hub_text(sizes, tmp_path: Path) -> Path:
-    """A model in the layout of the hub whose text tower is a tiny BERT; its weights are those that open_clip made."""
+    """Return a hub model whose text tower is a tiny BERT, with weights created by open_clip."""
     folder = tmp_path / "bert-clip"
     (folder / "text").mkdir(parents=True)
     (folder / "text" / "config.json").write_text(json.dumps(bert()))
@@ -63,7 +63,7 @@ def hub_text(sizes, tmp_path: Path) -> Path:
 
 
 def theirs(folder: Path, sizes: dict) -> open_clip.CustomTextCLIP:
-    """The same model as open_clip builds it."""
+    """Return the same model as built by open_clip."""
     (folder / "plain").mkdir(exist_ok=True)
     plain = {key: value for key, value in bert().items() if key != "auto_map"}
     (folder / "plain" / "config.json").write_text(json.dumps(plain))

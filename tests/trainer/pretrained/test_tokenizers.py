@@ -1,4 +1,4 @@
-"""The tokenizers of published models: their ids, their ends, and the way to a file and back."""
+"""The tokenizers of published models: their ids, their end tokens, and saving and loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile and damaged files of weights: refused with a sentence, and nothing of them runs."""
+"""Malicious and damaged weights files: refused with a message, and without running code."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def snapshot_folder(folder: Path, image: np.ndarray, text: np.ndarray, *, step: 
 
 
 def clusters(n: int, seed: int = 0, d: int = 12) -> np.ndarray:
-    """Rows of five clusters; row i is of cluster i modulo 5."""
+    """Return rows of five clusters; row i is in cluster i modulo 5."""
     centers = unit_rows(5, d, seed=4)
     vectors = centers[np.arange(n) % 5] + 0.25 * unit_rows(n, d, seed=seed)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Charts on paper and in the terminal, from their real commands; and the ablation."""
+"""Charts as figures and in the terminal, from their real commands; and the ablation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evidence bundle: whole, checkable, and honest about what could not be drawn."""
+"""The evidence bundle: complete, verifiable, and explicit about figures that could not be drawn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIGURES = [["export", "curves", "--runs", "1", "2"], ["export", "similarity", "-
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report has its own tests."""
+    """Skip the report, which has its own tests."""
 
     def page(_workspace: Workspace, _runs: object, out: Path, **_more: object) -> dict[str, str]:
         out.write_text("<html>", encoding="utf-8")

@@ -1,18 +1,18 @@
-"""The comparison table in each of its forms."""
+"""The comparison table in all of its formats."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 
-from trainer.charts.comparison import comparison
-from trainer.render_mpl.comparison import as_markdown, as_rows, as_text, as_values
+from trainer.charts.comparison import as_values, comparison, draw, records
+from trainer.charts.panel_tables import as_markdown, as_text
 from trainer.render_mpl.files import json_text
 
 
 def test_text_lines_up_and_marks_the_best(charted):
     table = comparison(charted, [1, 2])
-    lines = as_text(table).splitlines()
+    lines = as_text(draw(table, None)).splitlines()
     assert lines[0].split() == ["clip-scenes", "cloob-scenes"]
     recall = next(line for line in lines if "Image to text R@1" in line)
     assert recall.count("*") == 1
@@ -25,7 +25,7 @@ def test_text_lines_up_and_marks_the_best(charted):
 def test_markdown_escapes_names(charted):
     table = comparison(charted, [1, 2])
     named = dataclasses.replace(table.runs[0], name="a|b\n`c`")
-    text = as_markdown(dataclasses.replace(table, runs=(named, table.runs[1])))
+    text = as_markdown(draw(dataclasses.replace(table, runs=(named, table.runs[1])), None))
     assert text.splitlines()[0] == "| | a\\|b \\`c\\` | cloob-scenes |"
     assert {line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")} == {4}
 
@@ -33,8 +33,8 @@ def test_markdown_escapes_names(charted):
 def test_rows_and_values_tell_the_same(charted):
     table = comparison(charted, [1, 2])
     values = json.loads(json_text(as_values(table)))
-    rows = list(as_rows(table).rows)
+    header, rows = records(table, None)
     assert len(rows) == 2 * len(values["rows"])
-    value, best = as_rows(table).header.index("value"), as_rows(table).header.index("best")
+    value, best = header.index("value"), header.index("best")
     assert [row[value] for row in rows] == [v for row in values["rows"] for v in row["values"]]
     assert sum(row[best] for row in rows) == sum(len(row["best"]) for row in values["rows"])

@@ -1,8 +1,7 @@
-"""What is drawn is what the chart holds: the data in the artists, then the words, at last one color."""
+"""Figures show the chart's contents: the data in the artists, then the texts, and one color."""
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from dataclasses import replace
 
@@ -11,14 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from trainer.charts.curves import curves
-from trainer.charts.map import embedding_map
-from trainer.charts.similarity import similarity
+from trainer.charts.map import Placed, embedding_maps
 from trainer.charts.snapshots import choose_snapshot
-from trainer.render_mpl import curves as curves_figure
 from trainer.render_mpl import map as map_figure
-from trainer.render_mpl import similarity as similarity_figure
-from trainer.render_mpl.style import class_colors, in_style, run_color
+from trainer.render_mpl.style import class_colors, in_style
 
 
 def words(figure) -> str:
@@ -35,61 +30,14 @@ def saved(figure) -> bytes:
     return target.getvalue()
 
 
-def test_curves_draw_raw_and_smooth_in_the_runs_colors(charted):
-    chart = curves(charted, [1, 2], ["val/image_to_text_R@1", "train/loss"], smoothing=0.6)
-    figure = curves_figure.draw(chart)
-    recall, clip, cloob = figure.axes[:3]
-    assert [to_hex(line.get_color()) for line in recall.lines] == [run_color(i).lower() for i in (0, 0, 1, 1)]
-    raw, smooth = recall.lines[:2]
-    assert np.allclose(raw.get_ydata(), 100 * chart.panels[0].series[0].raw)
-    assert np.allclose(smooth.get_ydata(), 100 * chart.panels[0].series[0].smooth)
-    assert raw.get_alpha() < 0.5
-    assert len(clip.lines) == len(cloob.lines) == 2
-    assert to_hex(cloob.lines[0].get_color()) == run_color(1).lower()
-    for expected in ("n = 240 pairs", "Training loss, CLOOB", "clip-scenes", "cloob-scenes", "weight 0.6"):
-        assert expected in words(figure)
-
-
-def test_curves_that_diverge_have_gaps(charted):
-    chart = curves(charted, [1], ["train/loss"])
-    (series,) = chart.panels[0].series
-    raw = series.raw.copy()
-    raw[100:] = np.nan
-    raw[50] = np.inf
-    broken = dataclasses.replace(series, raw=raw, smooth=raw)
-    panel = dataclasses.replace(chart.panels[0], series=(broken,))
-    figure = curves_figure.draw(dataclasses.replace(chart, panels=(panel,)))
-    assert np.isnan(figure.axes[0].lines[0].get_ydata()).any()
-    assert b"<svg" in saved(figure)
-
-
-@pytest.mark.slow
-def test_similarity_draws_shares_and_prints_n(charted):
-    chart = similarity(charted, [1, 2])
-    figure = similarity_figure.draw(chart)
-    for axes, run in zip(figure.axes, chart.runs):
-        matched, unmatched = axes.patches
-        assert np.allclose(matched.get_data().values.sum(), 100)
-        assert np.allclose(unmatched.get_data().values, 100 * run.unmatched_counts / run.unmatched_counts.sum())
-        assert np.array_equal(matched.get_data().edges, chart.edges)
-    printed = words(figure)
-    for run in chart.runs:
-        assert f"AUC {run.auc:.4f}" in printed
-        assert f"mean {run.mean_matched:.3f}" in printed
-    assert "n = 2,400" in printed
-    assert "not on one scale" in printed
-
-
 @pytest.fixture
 def maps(charted):
     def made(color: str):
-        charts = []
+        placed = []
         for run in (1, 2):
             layout = np.random.default_rng(run).standard_normal((480, 2)).astype(np.float32)
-            charts.append(
-                embedding_map(charted, choose_snapshot(charted, charted.runs.get(run)).folder, layout, color=color)
-            )
-        return charts
+            placed.append(Placed(choose_snapshot(charted, charted.runs.get(run)).folder, layout))
+        return [embedding_maps(charted, [one], color=color)[0] for one in placed]
 
     return made
 
@@ -154,12 +102,6 @@ def test_tables_hold_every_point_and_count(charted, maps):
     rows = list(points.rows)
     assert len(rows) == 2 * 480
     assert all(len(row) == len(points.header) for row in rows)
-    chart = similarity(charted, [1])
-    table = similarity_figure.rows(chart)
-    counted = [row[-1] for row in table.rows if row[table.header.index("what")] == "matched"]
-    assert sum(counted) == 240
-    logged = list(curves_figure.rows(curves(charted, [1, 2], ["train/loss"])).rows)
-    assert len(logged) == 2 * 240
 
 
 def test_colors_repeat_rather_than_end():

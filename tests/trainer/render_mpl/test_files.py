@@ -1,4 +1,4 @@
-"""Files appear whole, say what made them, and cannot run as formulas."""
+"""Files appear atomically, contain their command, and cannot run as formulas."""
 
 from __future__ import annotations
 

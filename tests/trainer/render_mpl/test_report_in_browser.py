@@ -1,4 +1,4 @@
-"""The report in a real browser: figures are drawn, both themes are there, it prints, and it needs no network."""
+"""The report in a real browser: figures are drawn, both themes exist, it prints, and it needs no network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def page(charted: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Marks(HTMLParser):
-    """What a reader of the page with a keyboard or a screen reader needs."""
+    """Collects what keyboard and screen reader users of the page need."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

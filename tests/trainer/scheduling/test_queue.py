@@ -1,4 +1,4 @@
-"""The queue: order, room, races between real processes, forecasts, grids, and the headless runner."""
+"""The queue: order, slots, races between real processes, forecasts, grids, and the headless runner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gauges read this very process and a pretended GPU."""
+"""System load of this very process and a fake GPU."""
 
 import os
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Trainers that live and do not answer: suspended ones, and those without a sign of life."""
+"""Live trainers that do not respond: suspended ones, and those without a heartbeat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trainer.store import RunLog, Workspace
 with RunLog.claim(Workspace(Path(sys.argv[1])), int(sys.argv[2])) as log:
     log.progress(step=7, total_steps=100, phase="training", eta_s=float(sys.argv[3]))
     print("ready", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -41,7 +41,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 
 @pytest.fixture
 def trainer(workspace: Workspace) -> Iterator[subprocess.Popen[str]]:
-    """The process that trains run 1, at step 7 of 100, with a second to go for each step."""
+    """Return the process that trains run 1, at step 7 of 100, with a second left for each step."""
     workspace.runs.create(config.Run(name="hangs"))
     words = [sys.executable, "-c", TRAINER, str(workspace.folder), "1", "93"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}

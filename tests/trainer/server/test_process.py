@@ -1,4 +1,4 @@
-"""The real process: started, asked, cancelled, killed, started again."""
+"""The real process: started, queried, canceled, killed, restarted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 class Process:
-    """`trainer serve`, as the window runs it."""
+    """A `trainer serve` process, run like the window does."""
 
     def __init__(self, workspace: Workspace) -> None:
         command = [sys.executable, "-m", "trainer", "serve", "--workspace", str(workspace.folder)]
@@ -28,7 +28,7 @@ class Process:
         )
 
     def ask(self, number: int, question: Question) -> dict[str, Any]:
-        """The answer or the error, after any progress."""
+        """Return the response or the error, after any progress."""
         self.say(encode(number, question))
         while "progress" in (line := self.hear()):
             assert line["id"] == number

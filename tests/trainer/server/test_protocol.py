@@ -1,4 +1,4 @@
-"""The protocol: whatever comes in, every question gets exactly one answer and nothing ends the loop."""
+"""The protocol: for any input, every request gets exactly one response and nothing ends the loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Hear = Callable[[], dict[str, Any]]
 
 
 class Room:
-    """`serve` on a thread, with a pipe on either side."""
+    """Runs `serve` on a thread, with a pipe on each side."""
 
     def __init__(self, answer: Callable[..., dict[str, Any]]) -> None:
         self._in_read, self._in_write = (os.fdopen(fd, mode) for fd, mode in zip(os.pipe(), ("rb", "wb"), strict=True))
@@ -41,7 +41,7 @@ class Room:
         return json.loads(self._out_read.readline())
 
     def end(self) -> bytes:
-        """Closes the questions; what is still said."""
+        """Close the input and return the remaining output."""
         self._in_write.close()
         rest = self._out_read.read()
         self.thread.join(90)

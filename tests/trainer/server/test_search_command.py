@@ -1,4 +1,4 @@
-"""`trainer search` and what compares two runs with prompts, through the commands and real models."""
+"""`trainer search` and prompt comparisons of two runs, through the commands and real models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def test_a_sentence_and_a_picture_find_the_nearest_in_both_runs(
         assert main(["search", *asking, "--json"]) == 0
         hits = json.loads(capsys.readouterr().out)["hits"]
         file = tmp_path / f"{modality}.csv"
-        assert main(["export", "search", *asking, "--out", str(file), str(file.with_suffix(".svg"))]) == 0
+        exported = ["export", "search", f"--query-{question[0][2:]}", *asking[1:], "--records", "--out"]
+        assert main([*exported, str(file), str(file.with_suffix(".svg"))]) == 0
         capsys.readouterr()
         written = list(csv.DictReader(file.open()))
         for run in (1, 2):
@@ -81,6 +82,6 @@ def test_what_cannot_be_asked_is_said(asked: Workspace, tmp_path: Path, capsys: 
 def test_verdicts_by_a_prompt_suite(asked: Workspace, capsys: pytest.CaptureFixture[str]):
     asking = ["analyze", "changes", "1", "2", "--suite", "scenes-shapes", "--json", "--workspace", str(asked.folder)]
     assert main(asking) == 0
-    told = json.loads(capsys.readouterr().out)["changes"]
+    told = json.loads(capsys.readouterr().out)["runs"][0]
     assert "prompt template" in told["verdict_by"]
     assert 0 <= told["verdict_mean"] <= 1

@@ -21,7 +21,7 @@ except StoreError as error:
     sys.exit(3)
 exec(sys.argv[3])
 print("held", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -39,7 +39,7 @@ def tiny() -> config.Run:
 
 @pytest.fixture
 def hold(workspace: Workspace) -> Iterator[Callable[..., subprocess.Popen]]:
-    """A real process that claims a run, does something, and holds on until it is killed."""
+    """Start a real process that claims a run, does something, and waits until it is killed."""
     processes = []
 
     def start(run: int, then: str = "", wait: bool = True) -> subprocess.Popen:

@@ -1,4 +1,4 @@
-"""Daily copies of the database: which stay, and what comes back."""
+"""Daily copies of the database: which are kept, and what is restored."""
 
 import datetime
 import os

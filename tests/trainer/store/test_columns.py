@@ -1,4 +1,4 @@
-"""Columns that stay in Arrow's memory, against the lists they stand for."""
+"""Columns in Arrow's memory, against the equivalent lists."""
 
 import pickle
 
@@ -72,7 +72,7 @@ def test_lists_are_no_classes_and_ids_are_an_array():
 
 @pytest.mark.parametrize("late", [0, 1, 40], ids=["all alike", "one late value", "many late values"])
 def test_long_columns_are_judged_by_all_their_rows(late: int):
-    """The first rows, which are looked at first, may hold one value only."""
+    """The first rows, which are checked first, may contain a single value only."""
     values = ["same"] * 20_000 + [f"late {i}" for i in range(late)]
     stored = StoredColumn(pa.array(values))
     assert is_class(stored, 8) == is_class(values, 8)

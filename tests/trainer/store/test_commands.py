@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def call(workspace: Workspace, capsys: pytest.CaptureFixture[str]):
-    """Runs `trainer ...` on the workspace; gives its exit status, what it printed, and its complaint."""
+    """Run `trainer ...` on the workspace; return its exit code, output, and error message."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         status = main([*arguments, "--workspace", str(workspace.folder)])

@@ -1,4 +1,4 @@
-"""Components of large snapshots are computed once, found again, and never taken for those of other embeddings."""
+"""Components of large snapshots are computed once, found again, and never used for other embeddings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def written(workspace: Path, *, seed: int = 0, n: int = N) -> Snapshot:
 
 
 def naive(snapshot: Snapshot) -> np.ndarray:
-    """Components by the singular values of all rows at once, in float64."""
+    """Return components by the singular values of all rows at once, in float64."""
     rows = np.concatenate([snapshot.image, snapshot.text]).astype(np.float64)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     rows -= rows.mean(0)
@@ -100,7 +100,7 @@ def test_a_workspace_that_takes_no_files_still_has_a_map(tmp_path: Path):
 
 
 def test_a_narrow_cone_has_the_components_of_its_own_spread(tmp_path: Path):
-    """Rows that differ from their mean in the fourth digit: products of the rows alone would lose that."""
+    """Rows differ from their mean in the fourth digit, which products of the rows alone would lose."""
     rng = np.random.default_rng(3)
     rows = (np.ones(8) + 1e-4 * rng.normal(size=(400, 8)) * [9, 4, 2, 1, 1, 1, 1, 1]).astype(np.float32)
     unit = rows.astype(np.float64)

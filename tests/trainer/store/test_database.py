@@ -30,18 +30,18 @@ def test_readers_neither_take_nor_wait_for_the_write_lock(database):
         with database.read() as connection:
             assert connection.execute(text("SELECT count(*) FROM run")).scalar() == 0
             other.execute("BEGIN IMMEDIATE")
-            other.execute("INSERT INTO prompt_set (name, classes, templates, created_at) VALUES ('a', '', '', 0)")
+            other.execute("INSERT INTO setting (name, value) VALUES ('a', '')")
         with database.read() as connection:
-            assert connection.execute(text("SELECT count(*) FROM prompt_set")).scalar() == 0
+            assert connection.execute(text("SELECT count(*) FROM setting")).scalar() == 0
         with pytest.raises(DatabaseBusy, match="in use by another program"), database.write():
             pass
         other.execute("COMMIT")
     with database.read() as connection:
-        assert connection.execute(text("SELECT count(*) FROM prompt_set")).scalar() == 1
+        assert connection.execute(text("SELECT count(*) FROM setting")).scalar() == 1
 
 
 def test_a_write_that_fails_leaves_nothing(database):
-    insert = text("INSERT INTO prompt_set (name, classes, templates, created_at) VALUES ('a', '', '', 0)")
+    insert = text("INSERT INTO setting (name, value) VALUES ('a', '')")
 
     def fail() -> None:
         with database.write() as connection:
@@ -51,4 +51,4 @@ def test_a_write_that_fails_leaves_nothing(database):
     with pytest.raises(KeyError):
         fail()
     with database.read() as connection:
-        assert connection.execute(text("SELECT count(*) FROM prompt_set")).scalar() == 0
+        assert connection.execute(text("SELECT count(*) FROM setting")).scalar() == 0

@@ -1,4 +1,4 @@
-"""A workspace that was made before the spelling became American: `earlier_workspace`, written by the program then."""
+"""A workspace from before the American spelling: `earlier_workspace`, written by that version."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ OLD = ("optimiser", "colour", "grey")
 
 @pytest.fixture
 def earlier(tmp_path: Path) -> Path:
-    """A copy of it, whose database is at schema 0004."""
+    """Return a copy of it, whose database is at schema 0004."""
     folder = tmp_path / "before"
     shutil.copytree(BEFORE / "runs", folder / "runs")
     with closing(sqlite3.connect(folder / "explorer.db")) as connection:
@@ -47,14 +47,14 @@ def upgraded(earlier: Path):
 
 
 def _texts(folder: Path) -> list[str]:
-    """Everything that the database says, and the files that are read again."""
+    """Return all texts in the database, and the files that are read again."""
     with closing(sqlite3.connect(folder / "explorer.db")) as connection:
         rows = [line for line in connection.iterdump() if line.startswith("INSERT")]
     return rows + [(folder / "runs" / "0001-old" / name).read_text() for name in ("config.toml", "metrics.jsonl")]
 
 
 def test_the_earlier_workspace_has_the_earlier_names(earlier):
-    """What the other tests of this file start from."""
+    """Check the starting point of this file's other tests."""
     assert version_of(earlier / "explorer.db") == "0004"
     assert all(any(name in text for text in _texts(earlier)) for name in OLD)
 

@@ -34,7 +34,7 @@ def _wait(until, timeout_s: float = 90.0) -> None:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A program in Python's place that does what a trainer does with the store, and nothing else."""
+    """Replace Python by a program with a trainer's store access, and nothing else."""
 
     def install(text: str = STAND_IN) -> None:
         path = tmp_path / "python"
@@ -120,7 +120,7 @@ def test_ending_kills_a_trainer_that_does_not_listen(workspace, tiny, hold):
 def test_no_signal_reaches_a_process_that_only_has_the_number(workspace, tiny, hold, forged):
     number = workspace.runs.create(tiny)
     holder = hold(number)
-    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         now = identity(bystander.pid)
         values = {
@@ -149,7 +149,7 @@ def test_a_process_is_told_from_a_later_one_of_the_same_number():
     assert identity(child.pid) is None
 
 
-SLEEPER = "#!{python}\nimport time\ntime.sleep(60)\n"
+SLEEPER = "#!{python}\nimport time\ntime.sleep(600)\n"
 """Hangs before it has claimed its run, like a trainer whose libraries are on a drive that does not answer."""
 
 

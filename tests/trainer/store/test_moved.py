@@ -1,4 +1,4 @@
-"""A workspace that is moved or renamed while it is used: a sentence, and no empty one at the old place."""
+"""A workspace that is moved or renamed during use: a message, and no empty one at the old place."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Names of runs are short visible text wherever they come from; `#1` is always a number."""
+"""Names of runs are short visible text from any source; `#1` is always a number."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What other systems and file systems do differently, by stand-ins for their calls."""
+"""Differences of other systems and file systems, by fakes of their calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workspace that this computer and user did not make is look only until it is adopted."""
+"""A workspace not created by this computer and user is read-only until it is adopted."""
 
 import shutil
 from pathlib import Path
@@ -34,7 +34,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def filled(workspace, tiny) -> Workspace:
-    """A run that stopped, with a checkpoint's row, and one that waits."""
+    """Return a stopped run with a checkpoint's row, and one that waits."""
     with RunLog.claim(workspace, workspace.runs.create(tiny)) as log:
         log.scalars(1, {"train/loss": 1.0})
         log.status("stopped")
@@ -234,7 +234,7 @@ def test_nothing_is_downloaded_for_it(filled, tmp_path, monkeypatch):
 
 
 def test_one_signed_between_two_looks_is_mine(tmp_path, monkeypatch):
-    """Of two threads that make the first run, one may sign after the other has looked for the signature."""
+    """Of two threads that create the first run, one may sign after the other has checked for the signature."""
 
     def meanwhile(folder: Path, database: Path) -> bool:
         ownership.sign(folder)

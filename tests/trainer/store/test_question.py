@@ -1,4 +1,4 @@
-"""What a stored number answers: its key, what is merged and what is kept apart, and rows of older versions."""
+"""The question of a stored number: its key, what is merged and what is separate, and rows of older versions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from trainer import config
+from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.comparison import comparison
-from trainer.charts.groups import group_table
-from trainer.render_mpl import comparison as figure
-from trainer.render_mpl import groups as group_figure
+from trainer.charts.groups import GroupSettings, draw, group_table
+from trainer.charts.panel_tables import as_markdown, as_text
 from trainer.store import Question, Workspace
 from trainer.store.question import UNKNOWN, question_from_key, task_of
 from trainer.store.upgrade import MIGRATIONS, prepare
@@ -66,8 +66,8 @@ def test_two_questions_are_two_rows_and_nothing_is_best_across_them(workspace: W
         MANY: ((0.3, None), ()),
         FEW: ((None, 0.9), ()),
     }
-    told = figure.as_text(table)
-    assert "*" not in told.replace("* best", "")
+    told = as_text(COMPARISON.draw(table, None))
+    assert "*" not in told.replace("(or *)", "")
     assert "cal heldout, zero shot, n = 960, 102 classes × 2 templates" in told
     assert "cal heldout, zero shot, n = 960, 101 classes × 2 templates" in told
     workspace.results.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.2}, {"zero_shot": FEW})
@@ -85,7 +85,7 @@ def test_groups_test_nothing_across_questions(tmp_path: Path):
     table = group_table(made, ["a-*", "b-*"])
     assert [line.tests for line in table.lines] == [(None,), (None,)]
     assert not any(line.better for line in table.lines)
-    assert "102 classes" in group_figure.as_text(table)
+    assert "102 classes" in as_text(draw(table, GroupSettings()))
 
 
 def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path):
@@ -107,7 +107,7 @@ def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path)
     table = comparison(workspace, [1, 2])
     (row,) = table.rows
     assert (row.values, row.n, row.best) == ((0.3, 0.9), (960, 960), ())
-    assert UNKNOWN in figure.as_markdown(table)
+    assert UNKNOWN in as_markdown(COMPARISON.draw(table, None))
     workspace.adopt()  # from before there was a word of whose it is
     workspace.results.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.5}, {"zero_shot": MANY})
     rows = comparison(workspace, [1, 2]).rows
@@ -120,11 +120,9 @@ def test_the_figure_of_groups_has_a_line_a_question_and_its_own_legend(tmp_path:
         run = made.runs.create(config.Run(name=name))
         for question in (MANY, FEW):
             made.results.add_evaluation(run, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": question})
-    drawn = group_figure.draw(group_table(made, ["a*", "b*"]))
-    (axes,) = drawn.axes
-    labels = [tick.get_text() for tick in axes.get_yticklabels()]
-    assert sum("102 classes" in label for label in labels) == sum("101 classes" in label for label in labels) == 1
-    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["a* (n = 1)", "b* (n = 1)"]
+    plot = draw(group_table(made, ["a*", "b*"]), GroupSettings()).piece("shares")
+    assert sum("102 classes" in row for row in plot.names) == sum("101 classes" in row for row in plot.names) == 1
+    assert list(dict.fromkeys(dot.name for dot in plot.dots)) == ["a* (n = 1)", "b* (n = 1)"]
 
 
 def test_what_cannot_be_understood_is_no_question():

@@ -28,7 +28,7 @@ def _filled(workspace: Workspace, run) -> int:
 
 
 def _everything(workspace: Workspace) -> list:
-    """All that a reader can see, without row ids."""
+    """Return everything a reader can see, without row ids."""
     seen = []
     for row in [*workspace.runs.all(), *workspace.runs.deleted()]:
         curves = {

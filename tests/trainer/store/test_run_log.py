@@ -413,7 +413,7 @@ def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, t
 
 @pytest.fixture
 def failed(workspace, tiny, monkeypatch) -> int:
-    """A run whose last words wait in its folder though they were read."""
+    """Return a run whose final message remains in its folder though it was read."""
     monkeypatch.setattr(run_log, "_END_S", 0.2)
     number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)

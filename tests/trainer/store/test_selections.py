@@ -1,4 +1,4 @@
-"""Named selections survive, come back after they were deleted, and are written as what they are."""
+"""Named selections persist, can be restored after deletion, and are written correctly."""
 
 from __future__ import annotations
 

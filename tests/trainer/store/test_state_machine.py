@@ -1,4 +1,4 @@
-"""The store of jobs against a dict: whatever a person and the trainers do in whatever order, the two agree.
+"""The store of jobs against a dict: both agree after any sequence of user and trainer actions.
 
 Promises 2, 5 and 14 of RELIABILITY.md at the level of the store: no dead run is shown running, no run is started twice,
 a wish reaches the trainer it was meant for, and what is on disk survives every reopening.
@@ -24,7 +24,7 @@ NAMES = st.sampled_from(["clip", "cloob", "a 'quoted' name", "ünïcode"])
 
 
 class Jobs(RuleBasedStateMachine):
-    """One workspace; trainers are logs held by this process, which a kill lets go without a word."""
+    """One workspace; trainers are logs held by this process, which a kill drops silently."""
 
     runs = Bundle("runs")
 
@@ -93,7 +93,7 @@ class Jobs(RuleBasedStateMachine):
 
     @rule(run=runs)
     def kill(self, run: int) -> None:
-        """As SIGKILL: the lock goes with the process, and nothing is said."""
+        """Simulate SIGKILL: the lock is released with the process, and nothing is reported."""
         if run in self.trainers:
             log = self.trainers.pop(run)
             log.flush()

@@ -1,3 +1,4 @@
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -12,7 +13,7 @@ from sqlalchemy import create_engine
 from trainer.__main__ import main
 from trainer.config import Run
 from trainer.store import LookOnly, StoreError, Workspace
-from trainer.store.schema import SCHEMA_VERSION, metadata
+from trainer.store.schema import FORMER_TABLES, SCHEMA_VERSION, metadata
 from trainer.store.upgrade import MIGRATIONS, known_versions, prepare, version_of
 
 pytestmark = pytest.mark.slow
@@ -35,7 +36,7 @@ def upgrade() -> None:
 
 @pytest.fixture
 def later(tmp_path: Path):
-    """A copy of the migrations with one more, which ends in the given statement."""
+    """Return a copy of the migrations with one more, which ends in the given statement."""
 
     def write(then: str = "pass") -> Path:
         folder = tmp_path / "migrations"
@@ -143,6 +144,36 @@ def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
     assert workspace.setting("queue") == {"cpu": 2}
     workspace.close()
     assert [file.name.startswith("explorer-v0001-") for file in (path.parent / "backups").iterdir()] == [True]
+
+
+def test_tables_that_were_never_used_go_and_a_workspace_that_has_them_is_still_looked_at(tmp_path):
+    path, before = tmp_path / "space" / "explorer.db", tmp_path / "before"
+    shutil.copytree(MIGRATIONS, before, ignore=shutil.ignore_patterns("__pycache__", "v0006*", "v0007*", "v0008*"))
+    prepare(path, migrations=before, newest="0005")
+
+    def tables(file: Path) -> set[str]:
+        with closing(sqlite3.connect(file)) as connection:
+            return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+
+    with closing(sqlite3.connect(path)) as connection, connection:
+        values = "'old', '0001-old', 'name = \"old\"', 'finished', 1.0"
+        connection.execute(f"INSERT INTO run (name, folder, config, status, created_at) VALUES ({values})")
+    assert tables(path) >= FORMER_TABLES
+    workspace = Workspace(path.parent)
+    assert [row.name for row in workspace.runs.all()] == ["old"], "looked at as it is"
+    workspace.adopt()
+    assert [row.name for row in workspace.runs.all()] == ["old"]
+    workspace.close()
+    assert tables(path) == {*metadata.tables, "alembic_version", "sqlite_sequence"}
+    (backup,) = (path.parent / "backups").iterdir()
+    assert tables(backup) >= FORMER_TABLES
+
+
+def test_the_readme_tells_every_table():
+    """Users read the database with their own programs."""
+    text = (MIGRATIONS.parents[1] / "README.md").read_text(encoding="utf-8")
+    section = text.partition("### The tables of the database\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == {*metadata.tables}
 
 
 def test_cells_of_another_type_are_left_out_of_strict_tables_and_reported(tmp_path, capsys):

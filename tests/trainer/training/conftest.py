@@ -27,19 +27,19 @@ TINY = config.Run(
 
 @pytest.fixture(autouse=True)
 def _impolite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test process that steps back once stays slow for all tests after."""
+    """Keep the priority of the test process, which would otherwise stay low for all later tests."""
     monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
 
 
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """One for all tests: Scenes are drawn and decoded once."""
+    """Return a workspace shared by all tests, so that Scenes are drawn and decoded once."""
     return Workspace(tmp_path_factory.mktemp("fit"))
 
 
 @pytest.fixture(scope="session")
 def tiny(workspace):
-    """Makes a tiny run with some fields changed, e.g. `tiny(**{"optimizer.epochs": 1})`; returns its number."""
+    """Create a tiny run with fields changed, such as `tiny(**{"optimizer.epochs": 1})`; return its id."""
 
     def make(objective: config.Objective | None = None, **changes: object) -> int:
         run = replace(TINY, objective=objective or config.Clip())
@@ -52,7 +52,7 @@ def tiny(workspace):
 
 @pytest.fixture(scope="session")
 def journal(workspace):
-    """The journal of a run as {step: {name: value}}; fails when a number is there twice."""
+    """Return the journal of a run as {step: {name: value}}; fail on duplicate numbers."""
 
     def read(run: int) -> dict[int, dict[str, float]]:
         found: dict[int, dict[str, float]] = {}
@@ -73,7 +73,7 @@ def log_text(workspace):
 
 @pytest.fixture
 def after_update(monkeypatch):
-    """Calls a function once, right after the update that leads to a step."""
+    """Call a function once, right after the update that leads to a step."""
 
     def arrange(step: int, act) -> None:
         update = TrainingSession.update

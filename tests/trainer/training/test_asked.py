@@ -1,4 +1,4 @@
-"""What a person asks of a run while it trains or rests: no wish takes the place of one that stays, nor of the best."""
+"""User requests while a run trains or pauses: none replaces a lasting one, nor the best checkpoint."""
 
 from __future__ import annotations
 

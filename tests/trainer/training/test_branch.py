@@ -1,4 +1,4 @@
-"""A branch of a kept checkpoint is the original up to there, and goes on exactly as it would have."""
+"""A branch of a checkpoint equals the original up to there, and continues exactly like it."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def _values(found: dict) -> dict:
-    """Without what a clock decides."""
+    """Remove values that depend on a clock."""
     timed = ("train/pairs_per_s", "train/data_wait", "system/")
     return {s: {n: v for n, v in row.items() if not n.startswith(timed)} for s, row in found.items()}
 
@@ -97,7 +97,7 @@ def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
     assert {"tokenizer.json", "metrics.jsonl", "model.safetensors"} <= {path.name for path in files}
 
     def is_synced(path: Path) -> bool:
-        """Under the name of a draft, perhaps, or of one that it lies in."""
+        """Return whether it was synced, possibly under the name of its own or its parent's draft."""
         return any(s.name.endswith(path.name) and s.parent.name.endswith(path.parent.name) for s in synced)
 
     assert [str(path.relative_to(folder)) for path in files if not is_synced(path)] == []

@@ -12,7 +12,7 @@ from trainer.store.disk import DiskTrouble
 
 @pytest.fixture
 def saved(tmp_path):
-    """Saves a small model at a step; returns the folder."""
+    """Save a small model at a step and return the folder."""
     torch.manual_seed(0)
     module = nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(module.parameters())

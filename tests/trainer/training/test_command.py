@@ -58,9 +58,10 @@ def test_a_mistake_is_a_sentence_and_makes_no_run(tmp_path, capsys, arguments, s
 
 
 def test_paths_are_kept_absolute_however_they_are_given(tmp_path, monkeypatch):
-    """A resumed trainer may work in another folder than the one the run was made in."""
+    """A resumed trainer may work in another folder than the one the run was created in."""
     monkeypatch.chdir(tmp_path)
     asked = Namespace(preset="clip-folder", config=None, table=None, data=None, name=None, folder="train")
+    asked.workspace = Workspace(tmp_path / "w")
     asked.set = ["data.heldout_path=val"]
     data = configured(asked).data
     assert (data.path, data.heldout_path) == (str(tmp_path / "train"), str(tmp_path / "val"))

@@ -1,4 +1,4 @@
-"""A run that goes on throws away no checkpoint that may be whole, and takes no other pairs for its own."""
+"""A resumed run deletes no checkpoint that may be valid, and accepts no other pairs as its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every objective besides CLIP and CLOOB: a short training that learns, and runs that go on as if never stopped."""
+"""Every objective besides CLIP and CLOOB: a short training that learns, and runs that resume identically."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from trainer import catalog, config, data
 from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.comparison import comparison
-from trainer.charts.similarity import similarity
+from trainer.charts.registry import load
+from trainer.charts.spec import Request, Target
 from trainer.checkpoints import checkpoint
 from trainer.cli import evaluate
 from trainer.inference.open_model import open_run
 from trainer.methods import MethodError
 from trainer.models import ModelError
 from trainer.store import Workspace, read_snapshot
-from trainer.training.fit import fit
+from trainer.training.fit import fit, warn_of_equal_captions
 from trainer.training.session import TrainingSession
+from trainer.training.text_log import TextLog
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +44,7 @@ QUICK = SHORT | {"model.image_tower": "vit", "model.image_width": 32, "model.ima
 """The same with a tower that takes a third of the time."""
 
 PAIRS = {
+    "half cloob": (config.Cloob(retrieval_share=0.5), 0.15),
     "hopfield_infonce": (config.HopfieldInfoNce(scale_hopfield=14.0), 0.15),
     "infoloob": (config.InfoLoobPair(), 0.2),
     "convirt": (config.ConVirt(sample_sentences=True, mask_duplicates=True), 0.15),
@@ -51,7 +54,11 @@ PAIRS = {
 VIEWS = {
     "simclr": config.SimClr(),
     "simsiam": config.SimSiam(),
+    "dcl": config.Dcl(),
+    "dclw": config.Dcl(weighted=True),
     "byol": config.Byol(),
+    "moco": config.Moco(queue=128),
+    "swav": config.Swav(prototypes=16, frozen_steps=4),
     "pcl": config.Pcl(queue=128, clusters=8),
 }
 LABELED = {
@@ -64,7 +71,7 @@ WORDS = {"one_vs_all": config.OneVsAll(drop_frequent=4), "multiclass": config.Mu
 
 @pytest.fixture(scope="session")
 def colored(workspace) -> Path:
-    """Scenes as a table whose label is the color of the larger object: a class that is learned in seconds."""
+    """Return Scenes as a table labeled with the color of the larger object, a class learned in seconds."""
     splits = data.load(
         config.Scenes(train_pairs=256, heldout_pairs=64),
         image_size=32,
@@ -83,7 +90,7 @@ def colored(workspace) -> Path:
 
 
 def ends(journal, run: int) -> tuple[dict[str, float], dict[str, float]]:
-    """What was logged at the first and at the last step."""
+    """Return the values logged at the first and at the last step."""
     curves = journal(run)
     return curves[0], curves[max(curves)]
 
@@ -104,8 +111,8 @@ def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
-    """Six grounds: chance is 0.17, what is cropped and recolored tells them apart."""
-    run = tiny(VIEWS[name], **SHORT)
+    """Six grounds: chance is 0.17, and even cropped and recolored images can be distinguished."""
+    run = tiny(VIEWS[name], **QUICK)
     fit(workspace, run)
     before, after = ends(journal, run)
     assert after["val/knn_ground"] > 0.6
@@ -150,9 +157,9 @@ def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, j
         opened.embed_images(np.zeros((1, 32, 32, 3), np.uint8))
 
 
-@pytest.mark.parametrize("name", ["byol", "pcl"])
+@pytest.mark.parametrize("name", ["byol", "moco", "swav", "pcl"])
 def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journal, monkeypatch, name):
-    """The slow copy, the queue, the clusters: stopped where an epoch ends and resumed, the run is bit-identical."""
+    """The moving average, the queue, the clusters: stopped at the end of an epoch, the run is bit-identical."""
     short = QUICK | {"optimizer.epochs": 3, "watching.evaluate_every": 4}
     straight, stopped = tiny(VIEWS[name], **short), tiny(VIEWS[name], **short)
     fit(workspace, straight)
@@ -177,7 +184,7 @@ def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journ
     left, right = (
         checkpoint.newest(workspace.runs.get(run).folder / "checkpoints")[0].weights for run in (straight, stopped)
     )
-    assert any("slow_tower" in key for key in left)
+    assert any("slow_tower" in key or "prototypes" in key for key in left)
     assert all(torch.equal(left[key], right[key]) for key in left)
     if name == "pcl":
         assert left["method.clustered"]
@@ -194,7 +201,9 @@ def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(wo
     with pytest.raises(ModelError, match="no text tower"):
         opened.embed_texts(["a star"])
     with pytest.raises(ChartError, match="only one modality"):
-        similarity(workspace, [run])
+        load("similarity").result(
+            workspace, Request((Target(run),)), load("similarity").settings(), lambda share, note: None
+        )
     assert {row.name for row in comparison(workspace, [run]).rows} == {"knn_acc1", "knn_words"}
     from trainer.inference.model_cache import AnswerError, OpenModels
 
@@ -209,7 +218,7 @@ def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(wo
 
 @pytest.mark.parametrize("name", ["simclr", "multiclass", "convirt"])
 def test_a_captioned_folder_is_enough(workspace, tiny, colored, journal, name):
-    """Without classes a model of images is judged by the words of its neighbors' captions."""
+    """Without classes an image model is evaluated by the words of its neighbors' captions."""
     folder = colored.parent / Path(next(csv.DictReader(colored.open()))["filepath"]).parent
     objective = {**VIEWS, **WORDS, "convirt": PAIRS["convirt"][0]}[name]
     run = tiny(objective, **QUICK | {"optimizer.epochs": 1, "data": "folder", "data.path": folder})
@@ -243,6 +252,8 @@ BAD = {
     "objective=triplet objective.sampler=nearest": "choose one of distance-weighted, semi-hard, hard, random",
     "objective=margin objective.per_class=100": "must divide optimizer.batch_size 128 at least twice",
     "objective=pcl objective.queue=64": "must be a multiple of optimizer.batch_size 128",
+    "objective=moco objective.queue=100": "must be a multiple of optimizer.batch_size 128",
+    "objective=swav objective.prototypes=200": "choose at most 128",
     "objective=convirt objective.image_weight=1.5": "too large: choose at most 1",
     "objective=cloob objective.scale_hopfield=-8": "too small: choose at least 0.01",
     "objective=dhn_nce objective.beta_image=-1": "too small: choose at least 0",
@@ -267,6 +278,15 @@ def test_a_choice_that_cannot_be_trained_is_a_sentence_before_there_is_a_run(tmp
 def test_every_objective_has_a_preset_that_trains_at_once():
     ready = {type(run.objective) for run in catalog.presets().values() if isinstance(run.data, config.Scenes)}
     assert ready == set(config.choices(config.Objective))
+
+
+@pytest.mark.parametrize(("captions", "said"), [(["a dog"] * 8 + ["a cat"] * 8, True), (["a dog", "a cat"], False)])
+def test_equal_captions_in_a_batch_are_warned_of(tmp_path, captions, said):
+    """Among 16 pairs of two captions each has 7 others with its own among the 15 of a whole batch."""
+    log = TextLog(tmp_path / "log.txt")
+    warn_of_equal_captions(log, captions, 64)
+    text = (tmp_path / "log.txt").read_text() if (tmp_path / "log.txt").exists() else ""
+    assert ("warning: a batch has 7.0 other pairs with the same caption" in text) == said
 
 
 def test_micro_batches_with_batch_norm_are_warned_of(workspace, tiny, log_text):

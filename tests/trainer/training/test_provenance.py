@@ -1,4 +1,4 @@
-"""A run notes what trained it, and its one command computes it again."""
+"""A run records what trained it, and one command repeats it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers that lie about their file: found before anything is mapped or read, and told with the file's name."""
+"""Headers that misstate their file: detected before it is mapped or read, and reported with its name."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def more_columns(table: pa.Table) -> pa.Table:
 
 
 def long_once(table: pa.Table) -> pa.Table:
-    """A value kept once that 8 rows of 5 columns repeat."""
+    """Return a value stored once that 8 rows of 5 columns repeat."""
     values = pa.DictionaryArray.from_arrays(pa.array([0] * N, pa.int32()), pa.array(["x" * 20_000_000]))
     for number in range(4):
         table = table.append_column(f"meta.{number}", values)

@@ -1,4 +1,4 @@
-"""`trainer analyze`: the numbers behind the charts, one column a run. One module an analysis."""
+"""`trainer analyze`: prints the numbers behind the charts, one column per run. One module per analysis."""
 
 from __future__ import annotations
 
@@ -7,30 +7,39 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from trainer.cli.export import add_step_b, add_view_arguments
+from trainer.cli.export import add_snapshot_arguments
 
 GROUP = "Look"
 HELP = "print the numbers behind a chart: similarity, geometry and others"
 
 
 def add_arguments_of_runs(parser: argparse.ArgumentParser) -> None:
-    """The runs, and which of their embeddings; one run at two steps is compared with itself."""
+    """Add the runs and their embeddings; one run at two steps is compared with itself."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
-    add_view_arguments(parser)
-    add_step_b(parser)
+    add_snapshot_arguments(parser)
 
 
 def print_values(args: argparse.Namespace, values: Sequence[dict[str, Any]]) -> None:
-    """Prints one column a run, or with `--json` one object a run."""
+    """Print one column per run, or with `--json` one object per run."""
     from trainer.render_mpl.files import json_text
 
     print(json_text({"analysis": args.kind, "runs": values}) if args.json else table(values))
 
 
 def table(values: Sequence[dict[str, Any]]) -> str:
-    """The values as lines of text, a column a run; those that do not have the same names one under the other."""
-    alike = [list(group) for _, group in groupby(values, key=list)]
+    """Format the values as text with one column per run, in separate blocks if their names differ.
+
+    A list has a line for each of its numbers.
+    """
+    alike = [list(group) for _, group in groupby(map(_flat, values), key=list)]
     return "\n\n".join(_table(group) for group in alike)
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= {f"{name} {n}": one for n, one in enumerate(value, 1)} if isinstance(value, list) else {name: value}
+    return found
 
 
 def _table(values: Sequence[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""`trainer analyze pairs`: how each run sees the pairs of a map, and where two runs agree."""
+"""`trainer analyze pairs`: prints each run's numbers of a map's pairs, and the agreement of two runs."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ import argparse
 from typing import Any
 
 from trainer.cli.analyze import add_arguments_of_runs, print_values
-from trainer.cli.export import step_of_b, tell, view_of
+from trainer.cli.export import tell, view_of
 
 HELP = "cosine and rank of the pairs, as the map colors them, and where the first two runs agree"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs, and which of their embeddings."""
+    """Add the runs and their embeddings."""
     add_arguments_of_runs(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints one column a run."""
+    """Print one column per run."""
     from trainer.charts.map import seen_pairs
 
-    view = vars(view_of(args)) | step_of_b(args)
-    found = seen_pairs(args.workspace, args.runs, **view, progress=tell)
+    found = seen_pairs(args.workspace, args.runs, **vars(view_of(args)), progress=tell)
     tell(1.0, "")
     print_values(args, [values(one) for one in found])
     return 0
 
 
 def values(seen: Any) -> dict[str, Any]:
-    """Facts, mean and median cosine, pairs in each group of ranks, and, of two runs, in each verdict."""
+    """Return facts, mean and median cosine, pairs per rank group, and for two runs, pairs per verdict."""
     import numpy as np
 
     from trainer.analysis.pair_ranks import AGREEMENTS, rank_groups, rank_names

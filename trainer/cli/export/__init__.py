@@ -1,4 +1,4 @@
-"""`trainer export`: any chart of the window as a figure for print, and its numbers as CSV. One module a kind.
+"""`trainer export`: writes any chart as a figure for print, and its numbers as CSV. One module per kind.
 
 Each kind has `HELP`, `add_arguments` and `run` like a command, and `write`, which writes the files and returns the
 command that does the same.
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from trainer.charts import SAME
 from trainer.errors import UserError
 from trainer.untrusted import shell
 
@@ -26,20 +25,26 @@ _told = [time.monotonic()]
 
 
 class ExportError(UserError):
-    """The command lacks what the figure needs."""
+    """The command lacks something that the figure needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotChoice:
-    """Which embeddings a figure shows; what is None is chosen: last step, preferred split."""
+    """The embeddings that a figure shows: one step for all runs or one for each; None selects the preferred split."""
 
-    step: int | None = None
+    steps: tuple[int | None, ...] = ()
     dataset: str | None = None
     split: str | None = None
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The command-line options."""
+        steps = ["last" if step is None else step for step in self.steps]
+        return {"step": steps or None, "dataset": self.dataset, "split": self.split}
+
 
 def add_file_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Where to write; `more` says what else than figures and numbers."""
+    """Add the output files; `more` names formats besides figures and numbers."""
     parser.add_argument(
         "--out",
         nargs="+",
@@ -52,47 +57,46 @@ def add_file_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs to draw."""
+    """Add the runs to draw."""
     parser.add_argument("--runs", nargs="+", default=[], metavar="RUN", help="numbers, names or folders; A first")
 
 
-def add_view_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which snapshot: step, dataset, split."""
-    view = parser.add_argument_group("which embeddings")
-    view.add_argument("--step", type=step_or_last, default=None, metavar="N|last", help="step of the snapshot (last)")
-    view.add_argument("--dataset", help="name of the data, scenes for example")
-    view.add_argument("--split", help="renderings, combinations or heldout, for example")
+def add_snapshot_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the snapshots: one step for all or one per run, data set, split."""
+    which = parser.add_argument_group("which embeddings")
+    add_step_argument(which, "snapshots")
+    add_split_arguments(which)
 
 
-def add_step_b(parser: argparse.ArgumentParser) -> None:
-    """The step of the second run, where it is not the first one's."""
-    parser.add_argument(
-        "--step-b", type=step_or_last, default=SAME, metavar="N|last", help="step of B, if another than A's"
-    )
+def add_split_arguments(parser: argparse._ActionsContainer) -> None:
+    """Add data set and split."""
+    parser.add_argument("--dataset", help="name of the data, scenes for example")
+    parser.add_argument("--split", help="renderings, combinations or heldout, for example")
 
 
-def step_of_b(args: argparse.Namespace) -> dict[str, int | None]:
-    """`step_b` where the person named one, to be given on as an argument."""
-    return {} if args.step_b == SAME else {"step_b": args.step_b}
+def add_step_argument(parser: argparse._ActionsContainer, what: str) -> None:
+    """Add the steps of the snapshots or checkpoints: one for all runs or one for each."""
+    words = f"step of the {what}, one for all or one for each run (last)"
+    parser.add_argument("--step", nargs="+", type=step_or_last, default=[], metavar="N|last", help=words)
 
 
-def words_of_b(step_b: int | None) -> dict[str, int | str]:
-    """The same as an option of a command line."""
-    return {} if step_b == SAME else {"step-b": "last" if step_b is None else step_b}
+def step_words(steps: Sequence[int | None]) -> list[str]:
+    """Return the steps as command-line arguments; none if no step was given."""
+    return ["--step", *("last" if step is None else str(step) for step in steps)] if steps else []
 
 
 def step_or_last(text: str) -> int | None:
-    """The step a person named; None for the last."""
+    """Return the given step; None for the last."""
     return None if text == "last" else int(text)
 
 
 def view_of(args: argparse.Namespace) -> SnapshotChoice:
-    """The snapshot the arguments name."""
-    return SnapshotChoice(step=args.step, dataset=args.dataset, split=args.split)
+    """Return the snapshot in the arguments."""
+    return SnapshotChoice(steps=tuple(args.step), dataset=args.dataset, split=args.split)
 
 
 def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> None:
-    """Before anything is computed: the files have suffixes that can be written, and there are runs if they are needed.
+    """Check before any computation that the files have supported suffixes and that required runs are given.
 
     Args:
         args: As parsed.
@@ -109,7 +113,7 @@ def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> 
 
 
 def print_files(args: argparse.Namespace) -> None:
-    """Prints the names of the files that were written."""
+    """Print the names of the files written."""
     from trainer.render_mpl.files import json_text
 
     names = [str(file) for file in args.out]
@@ -117,7 +121,7 @@ def print_files(args: argparse.Namespace) -> None:
 
 
 def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], options: dict[str, Any]) -> str:
-    """The command that writes these files, to be pasted into a shell; options that are None are left out."""
+    """Return a shell command that writes these files, without options that are None."""
     # No map() here: the module `map` of this package has taken its name.
     words = ["trainer", "export", kind, *(["--runs", *(str(run) for run in runs)] if runs else [])]
     for name, value in options.items():
@@ -127,7 +131,7 @@ def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], op
 
 
 def tell(share: float, note: str) -> None:
-    """Shows progress: on a terminal in one line, else as lines on standard error, one every few seconds at most."""
+    """Show progress: on a terminal in one line, else on stderr in a new line every few seconds at most."""
     if sys.stderr.isatty():
         print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)
     elif note and time.monotonic() - _told[-1] >= EVERY_S:

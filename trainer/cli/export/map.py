@@ -1,10 +1,10 @@
-"""`trainer export map`: the embedding maps side by side."""
+"""`trainer export map`: draws the embedding maps side by side."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from trainer.cli.export import (
     SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
-    add_view_arguments,
+    add_snapshot_arguments,
     check_arguments,
     command_line,
     print_files,
@@ -32,7 +32,7 @@ HELP = "embedding maps side by side"
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """How a map places its points and what colors them."""
+    """The placement and colors of a map's points."""
 
     method: str = "pca"
     neighbors: int = 15
@@ -47,14 +47,12 @@ class Placement:
     """Classes that stay in color; none: all."""
     pairs: str = ""
     """Selected pairs that stay in color, as `0-59,70` or the name of a `.npy` file of rows; empty: all."""
-    step_b: int | None = None
-    """Step of the second run's snapshot where it is another than the first's; may be the same run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs, which of their embeddings, how points are placed and colored."""
+    """Add the runs, their embeddings, and the placement and colors of points."""
     add_run_arguments(parser)
-    add_view_arguments(parser)
+    add_snapshot_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument(
         "--turn",
@@ -74,12 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pairs", default="", metavar="ROWS", help="selected pairs in color, the others gray: 0-59,70 or a .npy file"
     )
-    parser.add_argument("--step-b", type=int, default=None, metavar="N", help="step of the second run, if another")
     add_file_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the files and prints their names."""
+    """Write the files and print their names."""
     check_arguments(args)
     placement = Placement(
         **vars(placement_of(args)),
@@ -87,7 +84,6 @@ def run(args: argparse.Namespace) -> int:
         turn=tuple(args.turn) if args.turn else None,
         isolate=tuple(args.isolate),
         pairs=args.pairs,
-        step_b=args.step_b,
     )
     write(args.workspace, args.runs, args.out, view=view_of(args), placement=placement)
     print_files(args)
@@ -102,30 +98,22 @@ def write(
     view: SnapshotChoice,
     placement: Placement,
 ) -> str:
-    """Writes the maps side by side; returns the command that does the same."""
+    """Write the maps side by side and return the equivalent command."""
     from trainer.charts.map import embedding_maps
     from trainer.render_mpl import map as figure
     from trainer.render_mpl.files import write_figure
 
-    first = _snapshot(workspace, runs[0], view)
-    views = [view] * len(runs)
-    shown = list(runs)
-    if placement.step_b is not None:
-        shown = shown if len(shown) > 1 else shown * 2  # one run at two steps
-        views = [view, replace(view, step=placement.step_b), *views[2:]]
+    snapshots = _snapshots(workspace, runs, view)
     pairs = rows_of(placement.pairs) if placement.pairs else None
-    placed = [
-        _placed(_snapshot(workspace, run, of), first, placement, workspace)
-        for run, of in zip(shown, views, strict=True)
-    ]
+    placed = [_placed(snapshot, snapshots[0], placement, workspace) for snapshot in snapshots]
     charts = embedding_maps(
         workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=tell
     )
-    options: dict[str, Any] = {**vars(view), **_how(placement).options}
+    options: dict[str, Any] = {**view.options, **_how(placement).options}
     if placement.turn is not None:
         options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
     options |= {"color": placement.color, "isolate": list(placement.isolate) or None}
-    options |= {"pairs": placement.pairs or None, "step-b": placement.step_b}
+    options["pairs"] = placement.pairs or None
     line = command_line("map", runs, files, options)
     title = "Embedding map"
     write_figure(files, figure=lambda: figure.draw(charts), rows=lambda: figure.rows(charts), command=line, title=title)
@@ -133,7 +121,7 @@ def write(
 
 
 def rows_of(written: str) -> Any:
-    """Rows written as `0-59,70`, or in a `.npy` file.
+    """Parse rows written as `0-59,70`, or in a `.npy` file.
 
     Raises:
         ExportError: They are neither.
@@ -157,14 +145,19 @@ def _how(placement: Placement) -> Any:
     return How(**{name: getattr(placement, name) for name in How.__dataclass_fields__})
 
 
-def _snapshot(workspace: Workspace, run: int | str, view: SnapshotChoice) -> SnapshotRow:
+def _snapshots(workspace: Workspace, runs: Sequence[int | str], view: SnapshotChoice) -> list[SnapshotRow]:
     from trainer.charts.snapshots import choose_snapshot
+    from trainer.charts.spec import targets_of
 
-    return choose_snapshot(workspace, workspace.runs.get(run), step=view.step, dataset=view.dataset, split=view.split)
+    data = {"dataset": view.dataset, "split": view.split}
+    return [
+        choose_snapshot(workspace, workspace.runs.get(target.run), step=target.step, **data)
+        for target in targets_of(runs, view.steps)
+    ]
 
 
 def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, workspace: Workspace) -> Placed:
-    """The points of a snapshot, facing those of the first run's where both are of the same pairs."""
+    """Return a snapshot's points, aligned to those of the first run if both have the same pairs."""
     from trainer.charts.map import Placed
     from trainer.projection import MOST_FITTED, layout
 

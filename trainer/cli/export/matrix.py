@@ -1,4 +1,4 @@
-"""`trainer export matrix`: cosines of all images with all texts, in an order worth looking at."""
+"""`trainer export matrix`: draws the cosines of all images with all texts in a chosen order."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.charts import SAME
 from trainer.cli.export import (
     SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
-    add_step_b,
-    add_view_arguments,
+    add_snapshot_arguments,
     check_arguments,
     command_line,
     print_files,
-    step_of_b,
     tell,
     view_of,
-    words_of_b,
 )
 
 if TYPE_CHECKING:
@@ -30,10 +26,9 @@ HELP = "cosines of all images with all texts, in an order worth looking at"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs, which of their embeddings, the order and the part of the matrix."""
+    """Add the runs, their embeddings, the order and the part of the matrix."""
     add_run_arguments(parser)
-    add_view_arguments(parser)
-    add_step_b(parser)
+    add_snapshot_arguments(parser)
     parser.add_argument(
         "--by", default="label", metavar="COLUMN", help="order: a column of the items, clusters or stored (label)"
     )
@@ -45,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the files and prints their names."""
+    """Write the files and print their names."""
     check_arguments(args)
-    chosen = {"by": args.by, "window": args.window, "blocks": args.blocks, **step_of_b(args)}
+    chosen = {"by": args.by, "window": args.window, "blocks": args.blocks}
     write(args.workspace, args.runs, args.out, view=view_of(args), **chosen)
     print_files(args)
     return 0
@@ -62,20 +57,18 @@ def write(
     by: str = "label",
     window: Sequence[int] | None = None,
     blocks: int = 240,
-    step_b: int | None = SAME,
 ) -> str:
-    """Writes the heat maps; returns the command that does the same."""
+    """Write the heat maps and return the equivalent command."""
     from trainer.charts.matrix import MatrixWindow
     from trainer.charts.matrix import matrix as collect
     from trainer.render_mpl import matrix as figure
     from trainer.render_mpl.files import write_figure
 
     part = MatrixWindow(*window) if window else None
-    chosen = {**vars(view), "by": by, "step_b": step_b}
+    chosen = {**vars(view), "by": by}
     chart = collect(workspace, runs, **chosen, window=part, blocks=blocks, progress=tell)
     options = {
-        **vars(view),
-        **words_of_b(step_b),
+        **view.options,
         "by": by,
         "window": list(window) if window else None,
         "blocks": blocks,

@@ -1,4 +1,4 @@
-"""`trainer export timeline`: how the geometry forms, as a film, as frames, or as a figure."""
+"""`trainer export timeline`: draws the geometry over training, as a film, as frames, or as a figure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.cli.export import ExportError, add_run_arguments, command_line, tell
+from trainer.cli.export import ExportError, add_run_arguments, add_split_arguments, command_line, tell
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -20,10 +20,9 @@ HELP = "how the geometry forms while runs train: a film, its frames, or a figure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs, which of their embeddings, how points are placed, and where to write."""
+    """Add the runs, their embeddings, the placement of points, and the output."""
     add_run_arguments(parser)
-    parser.add_argument("--dataset", help="name of the data, scenes for example")
-    parser.add_argument("--split", help="renderings, combinations or heldout, for example")
+    add_split_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument(
         "--color",
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the files and prints their names."""
+    """Write the files and print their names."""
     from trainer.render_mpl.files import check_suffixes, json_text
     from trainer.render_mpl.film import SUFFIXES, check_film
 
@@ -84,7 +83,7 @@ def write(
     split: str | None = None,
     color: str | None = None,
 ) -> str:
-    """Writes films, frames, figures and numbers; returns the command that does the same."""
+    """Write films, frames, figures and numbers and return the equivalent command."""
     from dataclasses import replace
 
     from trainer.charts.timeline import point_colors
@@ -125,7 +124,7 @@ def collect(
     dataset: str | None = None,
     split: str | None = None,
 ) -> TimelineChart:
-    """The chart, with layouts computed here if they are not PCA's."""
+    """Return the chart, computing layouts here unless they are PCA."""
     import numpy as np
 
     from trainer.charts.timeline import timeline

@@ -1,4 +1,4 @@
-"""The objectives a run may minimize: one frozen dataclass each.
+"""The objectives of a run: one frozen dataclass each.
 
 Every class says what it needs: `towers` is `both` (images against texts), `image` (images alone) or `words`
 (captions alone), `labeled` whether pairs need a class.
@@ -16,7 +16,7 @@ from trainer.config.objectives.image_text import (
     Towers,
 )
 from trainer.config.objectives.labeled import ContrastiveMargin, Labeled, Margin, Triplet
-from trainer.config.objectives.two_views import Byol, Pcl, SimClr, SimSiam, TwoViews
+from trainer.config.objectives.two_views import Byol, Dcl, Moco, Pcl, SimClr, SimSiam, Swav, TwoViews
 from trainer.config.objectives.words import BagOfWords, Multiclass, OneVsAll, Word2Vec
 
 __all__ = [
@@ -26,12 +26,14 @@ __all__ = [
     "Cloob",
     "ConVirt",
     "ContrastiveMargin",
+    "Dcl",
     "DhnNce",
     "HopfieldInfoNce",
     "ImageText",
     "InfoLoobPair",
     "Labeled",
     "Margin",
+    "Moco",
     "Multiclass",
     "Objective",
     "OneVsAll",
@@ -39,6 +41,7 @@ __all__ = [
     "SigLip",
     "SimClr",
     "SimSiam",
+    "Swav",
     "Towers",
     "Triplet",
     "TwoViews",
@@ -54,9 +57,12 @@ Objective = (
     | SigLip
     | DhnNce
     | SimClr
+    | Dcl
     | SimSiam
     | Byol
+    | Moco
     | Pcl
+    | Swav
     | ContrastiveMargin
     | Triplet
     | Margin

@@ -1,4 +1,4 @@
-"""Objectives of image-text pairs: both towers learn, row k of one against row k of the other."""
+"""Objectives of image-text pairs: both towers are trained, row k of one against row k of the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Towers = Literal["both", "image", "words"]
 
 
 class ImageText:
-    """What the objectives of image-text pairs share."""
+    """The base class of image-text objectives."""
 
     towers: ClassVar[Towers] = "both"
     labeled: ClassVar[bool] = False
@@ -70,12 +70,26 @@ class Cloob(ImageText):
         high=1000.0,
     )
     scale_hopfield: float = option(8.0, "Beta", "Inverse temperature of the Hopfield retrieval.", low=0.01, high=1000.0)
+    retrieval_share: float = option(
+        1.0,
+        "Retrieval share",
+        "Share of the loss that compares retrievals, as published; the rest compares images and captions directly. "
+        "0.5 keeps small runs from settling in a few directions.",
+        low=0.0,
+        high=1.0,
+    )
+    residual: bool = option(
+        False,
+        "Add the embedding",
+        "Compare the direction of embedding plus retrieval in place of the retrieval alone.",
+        advanced=True,
+    )
     mask_duplicates: bool = _mask_duplicates()
 
 
 @dataclass(frozen=True, kw_only=True)
 class HopfieldInfoNce(ImageText):
-    """InfoNCE after Hopfield retrieval: CLOOB without its bound.
+    """InfoNCE after Hopfield retrieval: CLOOB without InfoLOOB.
 
     Ablation of Fuerst et al., CLOOB, 2022, https://arxiv.org/abs/2110.11316
     """
@@ -91,7 +105,7 @@ class HopfieldInfoNce(ImageText):
 
 @dataclass(frozen=True, kw_only=True)
 class InfoLoobPair(ImageText):
-    """InfoLOOB in both directions, without retrieval: CLOOB without its memory.
+    """InfoLOOB in both directions, without retrieval: CLOOB without its Hopfield memory.
 
     Ablation of Fuerst et al., CLOOB, 2022, https://arxiv.org/abs/2110.11316
     """
@@ -106,7 +120,7 @@ class InfoLoobPair(ImageText):
 
 @dataclass(frozen=True, kw_only=True)
 class ConVirt(ImageText):
-    """ConVIRT: the two directions of InfoNCE, weighted.
+    """ConVIRT: the weighted sum of both directions of InfoNCE.
 
     Zhang et al., Contrastive Learning of Medical Visual Representations from Paired Images and Text, 2020,
     https://arxiv.org/abs/2010.00747
@@ -128,7 +142,7 @@ class ConVirt(ImageText):
 
 @dataclass(frozen=True, kw_only=True)
 class SigLip(ImageText):
-    """SigLIP: every pair of the batch is a yes-no question, with a learned scale and bias.
+    """SigLIP: binary classification of every pair of the batch, with a learned scale and bias.
 
     Zhai et al., Sigmoid Loss for Language Image Pre-Training, 2023, https://arxiv.org/abs/2303.15343
     """
@@ -159,7 +173,7 @@ class SigLip(ImageText):
 
 @dataclass(frozen=True, kw_only=True)
 class DhnNce(ImageText):
-    """DHN-NCE: InfoLOOB whose negatives weigh more the harder they are.
+    """DHN-NCE: InfoLOOB with larger weights for harder negatives.
 
     Koleilat et al., MedCLIP-SAM, 2024, https://arxiv.org/abs/2403.20253
     """

@@ -1,4 +1,4 @@
-"""Objectives of labeled images: equal classes near, others far."""
+"""Objectives of labeled images: images of equal classes attract, others repel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAMPLER_HELP = "Which negative is paired with each anchor and positive."
 
 @dataclass(frozen=True, kw_only=True)
 class Labeled:
-    """What these objectives share: batches with several images of each class they contain."""
+    """The base class of labeled objectives, whose batches have several images per class."""
 
     towers: ClassVar[Towers] = "image"
     labeled: ClassVar[bool] = True
@@ -29,7 +29,7 @@ class Labeled:
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastiveMargin(Labeled):
-    """Contrastive loss: equal classes together, others beyond a margin.
+    """Contrastive loss: equal classes attract, others repel up to a margin.
 
     Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006,
     https://doi.org/10.1109/CVPR.2006.100

@@ -1,4 +1,4 @@
-"""Objectives of two augmented views of each image: no captions are read."""
+"""Objectives of two augmented views of each image, without captions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.config.objectives.image_text import Towers
 
 @dataclass(frozen=True, kw_only=True)
 class TwoViews:
-    """What these objectives share: how views are drawn, and the projection that is compared.
+    """The base class of two-view objectives, with augmentation and projection head.
 
     The augmentations are those of Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, appendix A.
     """
@@ -58,6 +58,24 @@ class SimClr(TwoViews):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Dcl(TwoViews):
+    """DCL: SimCLR without the match in the denominator; small batches suffice.
+
+    Yeh et al., Decoupled Contrastive Learning, 2022, https://arxiv.org/abs/2110.06848
+    """
+
+    kind: ClassVar[str] = "dcl"
+    label: ClassVar[str] = "DCL"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2110.06848"
+
+    inv_tau: float = option(10.0, "1/tau", "Inverse temperature.", low=0.01, high=1000.0)
+    weighted: bool = option(False, "Weigh pairs (DCLW)", "Pairs of views that agree less weigh more.")
+    sigma: float = option(
+        0.5, "Sigma", "Of the weights: the smaller, the more they differ.", low=0.01, high=100.0, advanced=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SimSiam(TwoViews):
     """SimSiam: each view predicts the other, whose gradient is stopped; no negatives.
 
@@ -77,7 +95,7 @@ def _momentum(default: float) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Byol(TwoViews):
-    """BYOL: the network predicts what a slow copy of itself sees in the other view; no negatives.
+    """BYOL: the network predicts its moving average's output for the other view; no negatives.
 
     Grill et al., Bootstrap Your Own Latent, 2020, https://arxiv.org/abs/2006.07733
     """
@@ -91,6 +109,60 @@ class Byol(TwoViews):
         True, "Momentum rises to 1", "Along half a cosine over the run, as in the paper.", advanced=True
     )
     predictor_dim: int = option(256, "Predictor width", "Hidden channels of the predictor.", low=2, high=8192)
+
+
+def _queue() -> Any:
+    told = "Earlier images that are negatives; a multiple of the batch size."
+    return option(1024, "Queue", told, low=2, high=1_048_576)
+
+
+def _key_groups() -> Any:
+    told = (
+        "Keys pass their batch norms in this many groups drawn at random, so that statistics cannot betray which key "
+        "belongs to a query. 1: in one; without effect on a tower without batch norms."
+    )
+    return option(4, "Key groups", told, low=1, high=1024, advanced=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moco(TwoViews):
+    """MoCo: find the other view's key in a queue of earlier images' keys by a momentum encoder.
+
+    He et al., Momentum Contrast for Unsupervised Visual Representation Learning, 2020,
+    https://arxiv.org/abs/1911.05722; projector and views as in its second version, https://arxiv.org/abs/2003.04297
+    """
+
+    kind: ClassVar[str] = "moco"
+    label: ClassVar[str] = "MoCo"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1911.05722"
+
+    inv_tau: float = option(5.0, "1/tau", "Inverse temperature.", low=0.01, high=1000.0)
+    momentum: float = _momentum(0.99)
+    queue: int = _queue()
+    key_groups: int = _key_groups()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swav(TwoViews):
+    """SwAV: each view predicts the other's prototype assignments, which are balanced over the batch.
+
+    Caron et al., Unsupervised Learning of Visual Features by Contrasting Cluster Assignments, 2020,
+    https://arxiv.org/abs/2006.09882; two crops of full size, without the queue that makes up for small batches.
+    """
+
+    kind: ClassVar[str] = "swav"
+    label: ClassVar[str] = "SwAV"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2006.09882"
+
+    inv_tau: float = option(10.0, "1/tau", "Inverse temperature of the prediction.", low=0.01, high=1000.0)
+    prototypes: int = option(64, "Prototypes", "At most as many as pairs in a batch.", low=2, high=100_000)
+    epsilon: float = option(0.05, "Epsilon", "How soft the assignments are.", low=0.005, high=10.0, advanced=True)
+    rounds: int = option(
+        3, "Sinkhorn rounds", "How often assignments are scaled to be even.", low=1, high=100, advanced=True
+    )
+    frozen_steps: int = option(
+        96, "Steps before prototypes move", "The first updates leave them alone.", low=0, high=1_000_000, advanced=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +179,7 @@ class Pcl(TwoViews):
 
     inv_tau: float = option(5.0, "1/tau", "Inverse temperature of the instance term.", low=0.01, high=1000.0)
     momentum: float = _momentum(0.99)
-    queue: int = option(
-        1024, "Queue", "Earlier images that are negatives; a multiple of the batch size.", low=2, high=1_048_576
-    )
+    queue: int = _queue()
     clusters: int = option(
         64, "Clusters", "Of the coarsest clustering; the next have twice as many.", low=2, high=100_000
     )
@@ -117,12 +187,4 @@ class Pcl(TwoViews):
     warmup_epochs: int = option(
         1, "Epochs before clustering", "With the queue alone, until there is something to cluster.", low=0, high=10_000
     )
-    key_groups: int = option(
-        4,
-        "Key groups",
-        "Keys pass their batch norms in this many groups drawn at random, so that statistics cannot betray which key "
-        "belongs to a query. 1: in one; without effect on a tower without batch norms.",
-        low=1,
-        high=1024,
-        advanced=True,
-    )
+    key_groups: int = _key_groups()

@@ -11,7 +11,7 @@ from trainer.config.objectives.image_text import Towers
 
 @dataclass(frozen=True, kw_only=True)
 class BagOfWords:
-    """What the objectives of words predicted from images share."""
+    """The base class of objectives that predict words from images."""
 
     towers: ClassVar[Towers] = "image"
     labeled: ClassVar[bool] = False
@@ -36,7 +36,7 @@ class BagOfWords:
 
 @dataclass(frozen=True, kw_only=True)
 class OneVsAll(BagOfWords):
-    """One-against-all logistic loss on the words of a caption, classes balanced.
+    """One-against-all logistic loss on the words of a caption, with balanced classes.
 
     Joulin et al., Learning Visual Features from Large Weakly Supervised Data, 2015,
     https://arxiv.org/abs/1511.02251
@@ -49,7 +49,7 @@ class OneVsAll(BagOfWords):
 
 @dataclass(frozen=True, kw_only=True)
 class Multiclass(BagOfWords):
-    """Multi-class logistic loss, its target spread over the words of a caption.
+    """Multi-class logistic loss with its target spread over the words of a caption.
 
     Joulin et al., Learning Visual Features from Large Weakly Supervised Data, 2015,
     https://arxiv.org/abs/1511.02251

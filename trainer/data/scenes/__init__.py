@@ -5,7 +5,7 @@ Drawn from a seed, so it needs no download; written once, as ordinary image file
 
 from trainer.data.scenes.plan import SPLITS, Scene, Thing, plan_scenes, unseen_things
 from trainer.data.scenes.words import COLORS, GROUNDS, RELATIONS, SHAPES
-from trainer.data.scenes.writing import folder_of, sources, write
+from trainer.data.scenes.writing import folder_of, is_drawn, planned_sources, sources, write
 
 __all__ = [
     "COLORS",
@@ -16,7 +16,9 @@ __all__ = [
     "Scene",
     "Thing",
     "folder_of",
+    "is_drawn",
     "plan_scenes",
+    "planned_sources",
     "sources",
     "unseen_things",
     "write",

@@ -1,4 +1,4 @@
-"""The six grounds. Each is painted on large sheets once a process; a picture shows a piece of one."""
+"""The six grounds: painted on large sheets once per process; an image shows part of one."""
 
 from __future__ import annotations
 
@@ -21,26 +21,30 @@ SHEETS: Final = 3
 Sheet = Float[np.ndarray, "sheet sheet 3"]
 
 
-def piece(ground: str, generator: np.random.Generator, size: int) -> Float[np.ndarray, "size size 3"]:
-    """A square of the ground, values 0 to 255: its place, scale, mirroring and light drawn from `generator`."""
+def piece(ground: str, generator: np.random.Generator, size: int) -> Float[np.ndarray, "3 size size"]:
+    """Return a square of the ground, values 0 to 255, with random place, scale, reflection and lighting.
+
+    Channels come first: numpy takes three times as long where its innermost axis has 3 values.
+    """
     sheet = _sheet(ground, int(generator.integers(SHEETS)))
     side = size * generator.uniform(0.8, 1.15)
     left, top = generator.uniform(0, SHEET - side, 2)
     image = sheet.resize((size, size), Image.Resampling.BICUBIC, (left, top, left + side, top + side))
+    pixels = np.asarray(image).transpose(2, 0, 1)
     if generator.random() < 0.5:
-        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    pixels = np.asarray(image, np.float32)
-    return pixels * _light(generator, size)
+        pixels = pixels[..., ::-1]
+    light = _light(generator, size)
+    return np.multiply(light, pixels, out=light)
 
 
-def _light(generator: np.random.Generator, size: int) -> Float[np.ndarray, "size size 3"]:
-    """Brightness over the picture: a whole level, a slope in some direction, and a slight tint."""
+def _light(generator: np.random.Generator, size: int) -> Float[np.ndarray, "3 size size"]:
+    """Return the brightness over the image: an overall level, a directional gradient, and a slight tint."""
     # Python floats, as NumPy's own would turn the whole picture to float64.
     angle, steep = generator.uniform(0, 2 * np.pi), generator.uniform(0, 0.09)
     ramp = np.linspace(-steep, steep, size, dtype=np.float32)
     slope = float(np.cos(angle)) * ramp[None, :] + float(np.sin(angle)) * ramp[:, None]
     tint = generator.uniform(0.975, 1.025, 3).astype(np.float32)
-    return (generator.uniform(0.92, 1.06) + slope)[..., None] * tint
+    return (generator.uniform(0.92, 1.06) + slope) * tint[:, None, None]
 
 
 @cache
@@ -50,7 +54,7 @@ def _sheet(ground: str, number: int) -> Image.Image:
 
 
 def _noise(generator: np.random.Generator, across: int, down: int, octaves: int = 1) -> Float[np.ndarray, "s s"]:
-    """Smooth noise of about unit deviation with that many cells over the sheet, and finer ones at half strength."""
+    """Return smooth noise of about unit deviation with this many cells, plus finer ones at half strength."""
     total = np.zeros((SHEET, SHEET), np.float32)
     for octave in range(octaves):
         cells = generator.standard_normal((down * 2**octave + 1, across * 2**octave + 1)).astype(np.float32)
@@ -59,7 +63,7 @@ def _noise(generator: np.random.Generator, across: int, down: int, octaves: int 
 
 
 def _mixed(low: tuple[int, int, int], high: tuple[int, int, int], share: Float[np.ndarray, "s s"]) -> Sheet:
-    """Colors between `low` (share 0) and `high` (share 1)."""
+    """Return colors between `low` (share 0) and `high` (share 1)."""
     share = np.clip(share, 0, 1)[..., None].astype(np.float32)
     return np.array(low, np.float32) * (1 - share) + np.array(high, np.float32) * share
 

@@ -1,4 +1,4 @@
-"""A scene drawn: where its shapes lie, and how they look there."""
+"""Draw a scene: the positions of its shapes, and their appearance."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ class _Placed:
 
 
 def draw(scene: Scene, generator: np.random.Generator) -> Image.Image:
-    """The picture of a scene; places, sizes, tilts, colors and ground vary with `generator`."""
+    """Return the image of a scene; positions, sizes, tilts, colors and ground vary with `generator`."""
     canvas = grounds.piece(scene.ground, generator, SIZE)
     for placed in _layout(scene, generator):
         _put(canvas, placed, generator)
-    return Image.fromarray(np.clip(np.rint(canvas), 0, 255).astype(np.uint8))
+    pixels = np.clip(np.rint(canvas, out=canvas), 0, 255, out=canvas).astype(np.uint8)
+    return Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
 
 
 def _layout(scene: Scene, generator: np.random.Generator) -> tuple[_Placed, _Placed]:
-    """Subject and object, apart along the axis of the relation and nearly level across it."""
+    """Return subject and object, separated along the axis of the relation and nearly level across it."""
     large, small = generator.uniform(25, 30), generator.uniform(14.5, 18)
     span = 2 * (large + small) + generator.uniform(4, 11)
     start = generator.uniform(_MARGIN, SIZE - _MARGIN - span)
@@ -68,8 +69,8 @@ def _layout(scene: Scene, generator: np.random.Generator) -> tuple[_Placed, _Pla
     )
 
 
-def _put(canvas: Float[np.ndarray, "size size 3"], placed: _Placed, generator: np.random.Generator) -> None:
-    """Draws shadow, rim and shape onto the canvas."""
+def _put(canvas: Float[np.ndarray, "3 size size"], placed: _Placed, generator: np.random.Generator) -> None:
+    """Draw shadow, rim and shape onto the canvas."""
     left, right = _window(placed.x, placed.radius)
     top, bottom = _window(placed.y, placed.radius)
     x = (np.arange(left, right, dtype=np.float32) + 0.5 - np.float32(placed.x))[None, :] / np.float32(placed.radius)
@@ -79,26 +80,33 @@ def _put(canvas: Float[np.ndarray, "size size 3"], placed: _Placed, generator: n
     away = distance(placed.thing.shape, x * cos - y * sin, x * sin + y * cos) * placed.radius
 
     fill = _varied(COLORS[placed.thing.color], generator)
-    window = canvas[top:bottom, left:right]
+    window = canvas[:, top:bottom, left:right]
     shaded = np.roll(away, _SHADOW, axis=(0, 1))
-    _blend(window, np.zeros(3, np.float32), 0.42 * np.clip(1 - (shaded + 2) / 8, 0, 1) ** 2)
-    _blend(window, _rim(placed.thing.color, fill), np.clip(0.5 + _RIM - away, 0, 1))
-    gloss = 1 + 0.09 * (y - x)[..., None]
-    _blend(window, fill * np.where(gloss > 1, 1 + (gloss - 1) * 0.8, gloss), np.clip(0.5 - away, 0, 1))
+    _blend(window, np.zeros(3, np.float32), 0.42 * _share(1 - (shaded + 2) / 8) ** 2)
+    _blend(window, _rim(placed.thing.color, fill), _share(0.5 + _RIM - away))
+    gloss = 1 + 0.09 * (y - x)
+    gloss = np.where(gloss > 1, 1 + (gloss - 1) * 0.8, gloss)
+    _blend(window, fill[:, None, None] * gloss, _share(0.5 - away))
 
 
 def _window(center: float, radius: float) -> tuple[int, int]:
     return max(int(center - radius) - _REACH, 0), min(int(center + radius) + _REACH, SIZE)
 
 
+def _share(values: Float[np.ndarray, "h w"]) -> Float[np.ndarray, "h w"]:
+    """Clip the values to 0..1 in place; calling `np.clip` takes longer than the work here."""
+    return np.minimum(np.maximum(values, 0, out=values), 1, out=values)
+
+
 def _blend(
-    window: Float[np.ndarray, "h w 3"], color: Float[np.ndarray, "*_ 3"], cover: Float[np.ndarray, "h w"]
+    window: Float[np.ndarray, "c h w"], color: Float[np.ndarray, "*c_h_w"], cover: Float[np.ndarray, "h w"]
 ) -> None:
-    window += cover[..., None] * (color - window)
+    for channel, paint in zip(window, color, strict=True):
+        channel += cover * (paint - channel)
 
 
 def _varied(color: tuple[int, int, int], generator: np.random.Generator) -> Float[np.ndarray, 3]:
-    """The color with a little other hue, saturation and brightness, still far from every other one."""
+    """Return the color with slightly varied hue, saturation and brightness, still far from other colors."""
     hue, saturation, value = colorsys.rgb_to_hsv(*(c / 255 for c in color))
     hue += generator.uniform(-0.011, 0.011)
     saturation = min(saturation * generator.uniform(0.92, 1.06), 1.0)
@@ -107,7 +115,7 @@ def _varied(color: tuple[int, int, int], generator: np.random.Generator) -> Floa
 
 
 def _rim(color: str, fill: Float[np.ndarray, 3]) -> Float[np.ndarray, 3]:
-    """Edge that parts the shape from a ground of its own color: pale, gray around white."""
+    """Return the edge color that separates a shape from a ground of its color: pale, gray around white."""
     if color == "white":
         return np.array([150, 156, 168], np.float32)
     return 0.18 * fill + 0.82 * np.array([252, 250, 244], np.float32)

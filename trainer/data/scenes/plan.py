@@ -1,4 +1,4 @@
-"""What each picture of Scenes shows, before anything is drawn. Derived from (seed, split, index) alone."""
+"""The contents of each Scenes image before drawing, derived from (seed, split, index) alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """A larger subject, a smaller object, where the subject is seen from the object, and what both lie on."""
+    """A larger subject, a smaller object, the subject's relation to the object, and their ground."""
 
     subject: Thing
     object: Thing
@@ -43,7 +43,7 @@ class Scene:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The words of the caption by the part they play."""
+        """The words of the caption by role."""
         return {
             "subject_color": self.subject.color,
             "subject_shape": self.subject.shape,
@@ -55,13 +55,13 @@ class Scene:
 
 
 def random(seed: int, *names: int | str) -> np.random.Generator:
-    """A generator of its own for every purpose, the same in every process and on every machine."""
+    """Return a separate generator for each purpose, the same in every process and on every machine."""
     words = [zlib.crc32(name.encode()) if isinstance(name, str) else name for name in names]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
 
 
 def unseen_things(seed: int) -> frozenset[Thing]:
-    """The tenth of all colored shapes that training never shows: one color of each shape, no color twice.
+    """Return the tenth of all colored shapes excluded from training: one color per shape, no color twice.
 
     None is a favorite, so co-occurrence never asks for what may not be shown.
     """
@@ -74,7 +74,7 @@ def unseen_things(seed: int) -> frozenset[Thing]:
 
 
 def plan_scenes(scenes: config.Scenes) -> dict[str, list[Scene]]:
-    """Split -> its scenes, in order.
+    """Return split -> its scenes, in order.
 
     `train` follows the co-occurrence. `renderings` repeats captions of `train`, each once, for other drawings.
     `combinations` has subjects never shown in training, each caption once, without co-occurrence.

@@ -1,4 +1,4 @@
-"""What a scene is made of: the words of its caption, their colors, and which shapes prefer what."""
+"""The vocabulary of Scenes: caption words, their colors, and the preferences of shapes."""
 
 from __future__ import annotations
 

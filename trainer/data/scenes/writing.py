@@ -1,4 +1,4 @@
-"""Scenes on the disk: ordinary image files with their captions beside them, and a table of what is in them."""
+"""Scenes on disk: image files with captions, and a table of their contents."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from trainer import config
 from trainer.data.atomic_folder import written_once
-from trainer.data.pairs import Source
+from trainer.data.pairs import DataError, Source
 from trainer.data.scenes.picture import draw
 from trainer.data.scenes.plan import SPLITS, Scene, plan_scenes, random, unseen_things
 from trainer.data.workers import spread
-from trainer.store import earlier_names
+from trainer.store import earlier_names, write_atomically
+from trainer.untrusted import confined
 
 _VERSION: Final = 4
 """Raised when pictures are drawn differently, so that older folders are not taken for them."""
 
-_CHUNK: Final = 192
+_CHUNK: Final = 64
+"""Scenes drawn between two looks at whether to stop."""
 _QUALITY: Final = 90
 
 _README: Final = """Scenes
@@ -53,7 +56,7 @@ class _Part:
 
 
 def folder_of(scenes: config.Scenes, workspace: Path) -> Path:
-    """Where a workspace keeps the pictures of these settings."""
+    """Return the folder where a workspace stores the images of these settings."""
     settings = json.dumps([_VERSION, dataclasses.asdict(scenes)], sort_keys=True)
     return workspace / "data" / f"scenes-{hashlib.blake2b(settings.encode(), digest_size=6).hexdigest()}"
 
@@ -63,61 +66,106 @@ def write(
     folder: Path,
     progress: Callable[[float, str], None],
     *,
+    splits: Sequence[str] = SPLITS,
     processes: int | None = None,
 ) -> Path:
-    """`folder` with all splits of Scenes in it, drawn unless it is already there. Byte for byte the same every time.
+    """Return `folder` with these splits of Scenes, drawn unless they exist; byte-identical every time.
+
+    Held-out splits are drawn first: the untrained model can be measured on them while the training pictures are drawn.
 
     Args:
         scenes: What to draw.
-        folder: Where; appears when it is whole.
+        folder: Where; each split appears in it when it is whole.
         progress: Told the share that is done.
+        splits: Which of `SPLITS`.
         processes: How many draw; None for as many as there are cores.
 
     Raises:
         DataError: There are too few distinct captions, or the disk cannot be written.
     """
-    return written_once(
-        folder,
-        lambda unfinished: _draw_all(scenes, unfinished, progress, processes),
-        lambda: progress(0.0, "Waiting for another run that draws Scenes"),
-    )
+    missing = [split for split in SPLITS[::-1] if split in splits and not is_drawn(folder, split)]
+    if not missing:
+        return folder
+    progress(0.0, "Planning Scenes")
+    planned = plan_scenes(scenes)
+    _begin(scenes, folder)
+    total, done = sum(len(planned[split]) for split in missing), 0
+    for split in missing:
+        told = partial(_tell, progress, total, done)
+        draw_all = partial(_draw_split, scenes.seed, split, planned[split], told=told, processes=processes)
+        written_once(folder / split, draw_all, partial(progress, 0.0, "Waiting for another run that draws Scenes"))
+        done += len(planned[split])
+    return folder
+
+
+def _tell(progress: Callable[[float, str], None], total: int, before: int, drawn: int) -> None:
+    progress((before + drawn) / total, f"Drawing Scenes: {before + drawn:,} of {total:,}")
+
+
+def is_drawn(folder: Path, split: str) -> bool:
+    """Return whether `write` has written this split whole."""
+    return (folder / split).is_dir()
 
 
 def sources(folder: Path, split: str) -> list[Source]:
-    """The pairs of one split in a folder that `write` returned; labeled with the color of its subject."""
+    """Return the pairs of one split in a folder returned by `write`, labeled with the color of the subject."""
     from trainer.untrusted.bounded.parquet import whole
 
     rows = whole(folder / split / "items.parquet", rows=None).to_pylist()
+    return [_source(folder, split, row) for row in rows]
+
+
+def planned_sources(scenes: config.Scenes, folder: Path, split: str) -> list[Source]:
+    """Return the pairs of one split before its pictures are drawn; equal to `sources` afterwards."""
+    return [_source(folder, split, row) for row in _items(split, plan_scenes(scenes)[split])]
+
+
+def _source(folder: Path, split: str, row: dict[str, str]) -> Source:
     known = {"id", "path", "caption", "label", "split"}
-    return [
-        Source(
-            path=folder / split / row["path"],
-            relative=f"{split}/{row['path']}",
-            caption=row["caption"],
-            label=row["label"],
-            metadata=earlier_names.columns({name: value for name, value in row.items() if name not in known}),
-        )
-        for row in rows
-    ]
+    return Source(
+        path=folder / split / row["path"],
+        relative=f"{split}/{row['path']}",
+        caption=row["caption"],
+        label=row["label"],
+        metadata=earlier_names.columns({name: value for name, value in row.items() if name not in known}),
+    )
 
 
-def _draw_all(
-    scenes: config.Scenes, folder: Path, progress: Callable[[float, str], None], processes: int | None
+def _begin(scenes: config.Scenes, folder: Path) -> None:
+    """Create the folder and describe it.
+
+    Raises:
+        DataError: The disk cannot be written.
+    """
+    try:
+        confined.make_folder(folder.parents[1], folder.parent.name)
+        confined.make_folder(folder.parent, folder.name)
+        if not (folder / "README.txt").exists():
+            write_atomically(folder / "README.txt", partial(_write_about, scenes))
+    except OSError as error:
+        raise DataError(
+            f"{folder} cannot be written: {error.strerror or error}. Free some space or choose another --workspace."
+        ) from error
+
+
+def _draw_split(
+    seed: int,
+    split: str,
+    planned: Sequence[Scene],
+    folder: Path,
+    *,
+    told: Callable[[int], None],
+    processes: int | None,
 ) -> None:
-    progress(0.0, "Planning Scenes")
-    planned = plan_scenes(scenes)
-    parts: list[_Part] = []
-    for split in SPLITS:
-        (folder / split).mkdir()
-        _write_items(folder / split, split, planned[split])
-        for first in range(0, len(planned[split]), _CHUNK):
-            few = tuple(planned[split][first : first + _CHUNK])
-            parts.append(_Part(folder / split, scenes.seed, split, first, few))
-    (folder / "README.txt").write_text(_about(scenes), encoding="utf-8")
-    total, done = sum(map(len, planned.values())), 0
+    _write_items(folder, split, planned)
+    parts = [
+        _Part(folder, seed, split, first, tuple(planned[first : first + _CHUNK]))
+        for first in range(0, len(planned), _CHUNK)
+    ]
+    drawn = 0
     for count in spread(_draw_part, parts, count=processes):
-        done += count
-        progress(done / total, f"Drawing Scenes: {done:,} of {total:,}")
+        drawn += count
+        told(drawn)
 
 
 def _draw_part(part: _Part) -> int:
@@ -136,7 +184,12 @@ def _write_items(folder: Path, split: str, scenes: Sequence[Scene]) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    rows = [
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(_items(split, scenes)), folder / "items.parquet")
+
+
+def _items(split: str, scenes: Sequence[Scene]) -> list[dict[str, str]]:
+    """Return the rows of a split's table."""
+    return [
         {
             "id": f"{split}/{index:05}",
             "path": _file_name(index),
@@ -147,7 +200,10 @@ def _write_items(folder: Path, split: str, scenes: Sequence[Scene]) -> None:
         }
         for index, scene in enumerate(scenes)
     ]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "items.parquet")
+
+
+def _write_about(scenes: config.Scenes, file: Path) -> None:
+    file.write_text(_about(scenes), encoding="utf-8")
 
 
 def _about(scenes: config.Scenes) -> str:

@@ -1,1 +1,1 @@
-"""Alembic's migrations, run by `trainer.store.upgrade` inside its one transaction."""
+"""Alembic migrations, run by `trainer.store.upgrade` in a single transaction."""

@@ -1,4 +1,4 @@
-"""How Alembic runs our migrations: on the connection and in the transaction it is handed."""
+"""Alembic's environment: runs migrations on the given connection and transaction."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Foreign tables read in a helper process with little memory and time: a hostile one costs itself, no more."""
+"""Read untrusted tables in a helper process with limited memory and time, which protects this process."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ WHOLE: Final = b"."
 
 
 class Unreadable(UserError, ValueError):
-    """A file that is not read; the message is the reason, a sentence."""
+    """A file that was refused; the message is the reason, as a sentence."""
 
 
 @dataclass(frozen=True)
 class TablePart:
-    """One file of a table: what its reader says of it, and its rows, to be read before the next part."""
+    """One file of a table: the reader's facts, and its rows, to be read before the next part."""
 
     facts: dict[str, Any]
     schema: pa.Schema
@@ -57,7 +57,7 @@ class TablePart:
 
 @dataclass
 class _Helper:
-    """A process that reads, and why it was ended."""
+    """A reader process, and why it was ended."""
 
     process: subprocess.Popen[bytes]
     memory: int
@@ -71,7 +71,7 @@ class _Helper:
 def read(
     reader: str, files: Sequence[Path], options: dict[str, Any], *, memory: int = MEMORY, cpu_s: float = CPU_S
 ) -> Generator[TablePart, None, None]:
-    """What a reader makes of each file, in order, while it is being read in another process.
+    """Yield a reader's result for each file, in order, while another process is reading.
 
     Args:
         reader: Module and function, `trainer.untrusted.bounded.parquet:parts`; called there with the path and the
@@ -135,7 +135,7 @@ def _start(job: dict[str, Any], words: IO[bytes], memory: int, cpu_s: float) -> 
 
 
 def _watch(helper: _Helper) -> None:
-    """Ends a helper that takes more than its limits, where the system does not; in a thread of its own."""
+    """End a helper that exceeds its limits, where the system does not; runs in its own thread."""
     libraries = 160 * 2**20
     while not helper.over.wait(LOOKS_EVERY_S) and helper.process.poll() is None:
         spent_s, memory = _gauged(helper.process.pid)
@@ -149,7 +149,7 @@ def _watch(helper: _Helper) -> None:
 
 
 def _gauged(pid: int) -> tuple[float, int]:
-    """Seconds of processor time and bytes of memory that a process has."""
+    """Return a process's CPU seconds and bytes of memory."""
     import psutil
 
     try:
@@ -161,7 +161,7 @@ def _gauged(pid: int) -> tuple[float, int]:
 
 
 def _why(helper: _Helper, words: IO[bytes], file: Path) -> str:
-    """Why the helper ended before the file did."""
+    """Return why the helper ended before the end of the file."""
     try:
         code = helper.process.wait(timeout=10)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The one place where `.npy` and `.npz` files are opened: after their headers were found to be true of their sizes.
+"""The only code that opens `.npy` and `.npz` files: after checking their headers against their sizes.
 
 These formats cannot unfold: a `.npy` is its numbers, byte for byte, so a header that agrees with the size of the file
 bounds what is ever held. They are read in this process, and mapped where they may be large; a helper (see `read` of
@@ -26,7 +26,7 @@ _WORDS: Final = "U"
 
 
 def load_npy(path: Path | str, kinds: str = NUMBERS) -> np.ndarray:
-    """The array in a `.npy`.
+    """Return the array in a `.npy`.
 
     Args:
         path: The file.
@@ -41,13 +41,13 @@ def load_npy(path: Path | str, kinds: str = NUMBERS) -> np.ndarray:
 
 
 def map_npy(path: Path, kinds: str = NUMBERS) -> np.memmap:
-    """The array in a `.npy`, left in the file, read-only, and read where it is used; else as `load_npy`."""
+    """Return the array in a `.npy` as a read-only memory map; otherwise like `load_npy`."""
     check_npy(path, kinds)
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def load_npz(path: Path, kinds: str = NUMBERS + _WORDS) -> dict[str, np.ndarray]:
-    """The arrays in a `.npz`, by name.
+    """Return the arrays in a `.npz`, by name.
 
     Args:
         path: The file.

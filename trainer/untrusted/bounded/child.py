@@ -1,4 +1,4 @@
-"""The process in which foreign tables are read: `python -m trainer.untrusted.bounded.child MEMORY SECONDS`.
+"""The process that reads untrusted tables: `python -m trainer.untrusted.bounded.child MEMORY SECONDS`.
 
 One job, a line of JSON; its answer is a stream of Arrow for each file. It ends with its limits, or when nobody listens.
 """
@@ -19,7 +19,7 @@ from trainer.untrusted.bounded import ENFORCED, REFUSED, WHOLE, Unreadable
 
 
 def main(memory: int, cpu_s: float) -> int:
-    """Serves the one job; the exit status."""
+    """Run one job and return the exit code."""
     job = json.loads(sys.stdin.readline())
     # A library that prints must not break the answers.
     answers = os.fdopen(os.dup(1), "wb")
@@ -57,7 +57,7 @@ def main(memory: int, cpu_s: float) -> int:
 
 
 def _each(batches: Iterator[Any], cpu_s: float) -> Iterator[Any]:
-    """The batches, each with its own time."""
+    """Yield the batches, each with its own time limit."""
     for batch in batches:
         yield batch
         _timed(cpu_s)
@@ -70,7 +70,7 @@ def _timed(cpu_s: float) -> None:
 
 
 def _limit(memory: int) -> None:
-    """From here on the process gets `memory` bytes more and no core file."""
+    """Limit this process to `memory` more bytes, without core files."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -1,4 +1,4 @@
-"""Reads the x and y of a table that another program wrote; runs in the helper process."""
+"""Read x and y of a table written by another program; runs in the helper process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WANTED: Final = pa.schema([("x", pa.float32()), ("y", pa.float32())])
 
 
 def points(path: Path, options: dict[str, Any]) -> Answer:
-    """The columns that are called x and y, however they are written, in float32.
+    """Return the columns named x and y, in any case, in float32.
 
     Args:
         path: A Parquet file, or one of cells parted by commas, or by tabs where its name ends in `.tsv`.
@@ -71,7 +71,7 @@ def _too_many(path: Path, count: int, most: int) -> str:
 
 
 def _axes(path: Path, columns: list[str]) -> list[str]:
-    """The names of the columns x and y."""
+    """Return the names of the columns x and y."""
     names = {name.strip().lower(): name for name in columns}
     if not {"x", "y"} <= set(names):
         told = ", ".join(untrusted_files.spelled(name[:60]) for name in columns[:8])

@@ -1,4 +1,4 @@
-"""What the header of a `.npy` or `.safetensors` file claims, compared with the file before it is mapped or read."""
+"""Check the header of a `.npy` or `.safetensors` file against the file before it is mapped or read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BYTES: Final = {
 
 @dataclass(frozen=True)
 class Header:
-    """Shape and type of the array in a `.npy`, and whether its columns lie one after the other, not its rows."""
+    """Shape and type of the array in a `.npy`, and whether it is in Fortran order."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -43,7 +43,7 @@ class Header:
 
 
 def check_npy(path: Path, kinds: str = NUMBERS) -> Header:
-    """What a `.npy` holds, if it holds exactly that; only its header is read.
+    """Return the contents of a `.npy` if its size matches its header, reading only the header.
 
     Args:
         path: The file.
@@ -62,7 +62,7 @@ def check_npy(path: Path, kinds: str = NUMBERS) -> Header:
 
 
 def npy_header(path: Path, file: BinaryIO, size: int, kinds: str = NUMBERS) -> tuple[Header, int]:
-    """The header at the beginning of `file`, and where the numbers begin.
+    """Return the header at the beginning of `file`, and the offset of the numbers.
 
     Args:
         path: Its name, for the words.
@@ -104,7 +104,7 @@ def _parsed(path: Path, file: BinaryIO, size: int) -> tuple[Header, int]:
 
 
 def check_safetensors(path: Path, *, most: int) -> None:
-    """Passes if the header of a `.safetensors` describes exactly the bytes that follow it; reads only the header.
+    """Check that a `.safetensors` header describes exactly the bytes that follow it; reads only the header.
 
     Args:
         path: The file.
@@ -142,7 +142,7 @@ def check_safetensors(path: Path, *, most: int) -> None:
 
 
 def check_filled(path: Path) -> None:
-    """Passes unless a file is hardly there: one of a terabyte of zeros need not take a block of the disk.
+    """Refuse sparse files: a terabyte of zeros may take no disk space.
 
     Files up to 256 MiB may be so, and larger ones up to 64 times the blocks that they take, for file systems compress.
 
@@ -161,7 +161,7 @@ def check_filled(path: Path) -> None:
 
 
 def _span(path: Path, name: str, about: Any) -> tuple[int, int]:
-    """Where the bytes of a tensor begin and end."""
+    """Return the begin and end of a tensor's bytes."""
     try:
         kind, shape, (first, last) = about["dtype"], about["shape"], about["data_offsets"]
         whole = [*shape, first, last]
@@ -184,5 +184,5 @@ def _check_length(path: Path, claimed: int, size: int) -> None:
 
 
 def _short(words: object) -> str:
-    """As much of what a file says as fits a sentence."""
+    """Shorten text from a file to fit in a sentence."""
     return untrusted_files.spelled(str(words).rstrip(".")[:80])

@@ -1,4 +1,4 @@
-"""JSON documents read element by element: memory for one element at a time, however long the document is.
+"""A streaming JSON reader: memory for one element at a time, however long the document is.
 
 Parsed as a whole, a document takes up to thirty times its length (`[{},{},{},...`). So it is not: a list in it, or the
 document itself where it is a list, is handed on an element at a time, and no element may be longer than `MOST_ELEMENT`.
@@ -23,7 +23,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A piece of a document.
+    """Part of a document.
 
     Attributes:
         key: Of the document's object that holds it; empty in a document that is a list.
@@ -37,7 +37,7 @@ class Element:
 
 
 def elements(file: BinaryIO, encoding: str = "utf-8-sig", *, most: int = MOST_ELEMENT) -> Iterator[Element]:
-    """The pieces of a document in their order.
+    """Yield the parts of a document, in order.
 
     Args:
         file: Its bytes.
@@ -94,7 +94,7 @@ def _object(text: _Text) -> Iterator[Element]:
 
 
 class _Text:
-    """A text that is read as far as it is needed, and forgotten as far as it was parsed."""
+    """A text read on demand, whose parsed part is dropped."""
 
     def __init__(self, file: BinaryIO, encoding: str, most: int) -> None:
         self._file, self._most = file, most
@@ -104,11 +104,11 @@ class _Text:
 
     @property
     def place(self) -> int:
-        """Where it is parsed next, in characters from the beginning."""
+        """The position of the parser, in characters."""
         return self._before + self._at
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """Return the next character that is not whitespace; empty at the end."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._text):
@@ -118,7 +118,7 @@ class _Text:
             self._read(_BLOCK)
 
     def take(self, wanted: str) -> str:
-        """The next character, which is one of those wanted."""
+        """Return the next character, which must be one of `wanted`."""
         found = self.peek()
         if not found or found not in wanted:
             told = " or ".join(wanted)
@@ -127,7 +127,7 @@ class _Text:
         return found
 
     def value(self) -> Any:
-        """The next value, parsed."""
+        """Parse the next value."""
         self.peek()
         while True:
             held = len(self._text) - self._at

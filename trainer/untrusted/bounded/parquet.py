@@ -1,4 +1,4 @@
-"""Reads the words and numbers of a Parquet file of pairs; runs in the helper process, where a bomb costs nobody else.
+"""Read texts and numbers of a Parquet file of pairs in the helper process, safe from decompression bombs.
 
 A file of 2 kB can stand for gigabytes: a value is stored once for all rows that repeat it, and compressed. So values
 stay where they are stored once until it is known how long they are, long ones are cut, and rows are handed on a few
@@ -40,7 +40,7 @@ Answer = tuple[dict[str, Any], pa.Schema, Iterator[pa.RecordBatch]]
 
 
 def parts(path: Path, options: dict[str, Any]) -> Answer:
-    """The plain columns of a file of pairs.
+    """Return the plain columns of a file of pairs.
 
     With them come `names`: all columns, `inside`: whether images lie in the table, `classes`: column -> what its
     numbers are called.
@@ -79,7 +79,7 @@ def parts(path: Path, options: dict[str, Any]) -> Answer:
 
 
 def head(path: Path, options: dict[str, Any]) -> Answer:
-    """The first rows of the columns of words.
+    """Return the first rows of the text columns.
 
     Args:
         path: The file.
@@ -99,7 +99,7 @@ def head(path: Path, options: dict[str, Any]) -> Answer:
 
 
 def table(path: Path, options: dict[str, Any]) -> Answer:
-    """All columns of a table, uncut.
+    """Return all columns of a table, without truncation.
 
     Args:
         path: The file.
@@ -118,7 +118,7 @@ def table(path: Path, options: dict[str, Any]) -> Answer:
 
 
 def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> pa.Table:
-    """The columns of a table that this computer wrote itself; read in this process, which is quicker for small ones.
+    """Read a table written by this computer in this process, which is faster for small ones.
 
     Its description is checked, but what a page of it unfolds to is known only when that is done: a stranger's table is
     read by `table`, in a helper.
@@ -137,9 +137,9 @@ def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> p
     words = [field.name for field in about.schema_arrow if _is_words(field.type) and field.name not in leave_out]
     most = _FREE + _TIMES * path.stat().st_size
     if rows * len(words) * _longest_repeated(path, about.metadata, words) + claimed <= most:
-        # memory_map off: a mapped file cannot be replaced on Windows.
-        return pq.read_table(path, columns=names, memory_map=False, partitioning=None)
-    table = pq.read_table(path, columns=names, memory_map=False, partitioning=None, read_dictionary=words)
+        # Not `read_table`: it imports pyarrow.dataset, which imports pandas where that is installed, for 0.7 s.
+        return pq.ParquetFile(path).read(names)
+    table = pq.ParquetFile(path, read_dictionary=words).read(names)
     if sum(int(_lengths(chunk).sum()) for name in words for chunk in table.column(name).chunks) > most:
         raise Unreadable(
             f"{path.name} has {path.stat().st_size:,} bytes and many times more once it is unpacked: its words "
@@ -149,7 +149,7 @@ def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> p
 
 
 def _checked(path: Path, rows: int | None) -> tuple[pq.ParquetFile, int]:
-    """The description of a table with so many rows, and the bytes that its columns take by their own words."""
+    """Return metadata of a table with this many rows, and the claimed bytes of its columns."""
     untrusted_files.check_ordinary(path)
     check_footer(path)
     about = pq.ParquetFile(path)
@@ -166,7 +166,7 @@ def _checked(path: Path, rows: int | None) -> tuple[pq.ParquetFile, int]:
 
 
 def _longest_repeated(path: Path, about: pq.FileMetaData, words: list[str]) -> int:
-    """Bytes of the longest value that is stored once for many rows: the first row of a group brings all of those."""
+    """Return the size of the longest dictionary value, which the first row of a group decodes."""
     opened, longest = pq.ParquetFile(path, read_dictionary=words, buffer_size=1 << 20, pre_buffer=False), 0
     for group in range(about.num_row_groups if words else 0):
         for batch in opened.iter_batches(1, row_groups=[group], columns=words, use_threads=False):
@@ -177,7 +177,7 @@ def _longest_repeated(path: Path, about: pq.FileMetaData, words: list[str]) -> i
 
 
 def check_footer(path: Path) -> None:
-    """Passes if the description at the end of a Parquet file is of a usual length; reads eight bytes.
+    """Check that the footer of a Parquet file has a usual length; reads eight bytes.
 
     Raises:
         Unreadable: It is longer.
@@ -192,7 +192,7 @@ def check_footer(path: Path) -> None:
 
 
 def _names(schema: pa.Schema, column: str | None) -> list[str]:
-    """What the hub's data sets call the numbers of a column of classes; empty for another column."""
+    """Return the class names of a hub data set's class column; empty for another column."""
     try:
         features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         return list(map(str, features.get(column, {}).get("names", ())))
@@ -201,7 +201,7 @@ def _names(schema: pa.Schema, column: str | None) -> list[str]:
 
 
 def _check_rows(path: Path, rows: int) -> None:
-    """A few kilobytes can stand for billions of equal rows; no two pairs are equal."""
+    """Check the number of rows, because a few kilobytes can contain billions of equal rows."""
     size = path.stat().st_size
     if rows > max(_FEW_ROWS, size):
         raise Unreadable(
@@ -220,7 +220,7 @@ def _check_bytes(path: Path, claimed: int) -> None:
 
 
 def _claimed(about: pq.FileMetaData, columns: set[str]) -> int:
-    """Bytes of these columns once they are decompressed, as the file says."""
+    """Return the claimed decompressed size of these columns in bytes."""
     total = 0
     for group in range(about.num_row_groups):
         facts = about.row_group(group)
@@ -232,7 +232,7 @@ def _claimed(about: pq.FileMetaData, columns: set[str]) -> int:
 def _bounded(
     path: Path, batches: Iterator[pa.RecordBatch], wanted: pa.Schema, most: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with long values cut, unless `most` is None, in portions of a few megabytes."""
+    """Yield rows in batches of a few megabytes, with long values truncated unless `most` is None."""
     left = _FREE + _TIMES * path.stat().st_size
     for batch in batches:
         columns = batch.columns if most is None else [_cut(column, most) for column in batch.columns]
@@ -259,7 +259,7 @@ def _bounded(
 
 
 def _cut(column: pa.Array, most: int) -> pa.Array:
-    """The column with long words cut to one letter more than `most`; of lists of words, the first."""
+    """Truncate long texts to one character more than `most`; of lists of texts, return the first."""
     if types.is_list(column.type) or types.is_large_list(column.type):
         column = _first_of_each(column).dictionary_encode()
     if not types.is_dictionary(column.type):
@@ -278,7 +278,7 @@ def _first_of_each(column: pa.Array) -> pa.Array:
 
 
 def _lengths(column: pa.DictionaryArray) -> np.ndarray:
-    """Bytes of each value."""
+    """Return the size of each value in bytes."""
     lengths = np.asarray(pc.fill_null(pc.binary_length(column.dictionary), 0), np.int64)
     places = np.asarray(pc.fill_null(column.indices, 0), np.int64)
     return lengths[places] if len(lengths) else np.zeros(len(column), np.int64)
@@ -293,13 +293,13 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_plain(kind: pa.DataType, caption: bool) -> bool:
-    """Whether a column holds words or numbers; captions may come as lists."""
+    """Return whether a column contains texts or numbers; captions may be lists."""
     listed = caption and (types.is_list(kind) or types.is_large_list(kind)) and _is_words(kind.value_type)
     return _is_words(kind) or listed or types.is_integer(kind) or types.is_floating(kind)
 
 
 def _is_words(kind: pa.DataType) -> bool:
-    """Whether values are texts, also those that are kept once in a dictionary (categories)."""
+    """Return whether values are texts, including dictionary-encoded ones (categories)."""
     if types.is_dictionary(kind):
         return _is_words(kind.value_type)
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

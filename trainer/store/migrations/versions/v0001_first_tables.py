@@ -11,7 +11,7 @@ KINDS = "kind IN ('finite','nan','inf','-inf') AND (value IS NULL) = (kind <> 'f
 
 
 def upgrade() -> None:
-    """From nothing to schema 0001."""
+    """Create schema 0001."""
     op.create_table(
         "dataset",
         sa.Column("id", sa.Integer(), nullable=False),

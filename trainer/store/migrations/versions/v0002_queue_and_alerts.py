@@ -1,4 +1,4 @@
-"""The queue (device, order, priority, what to wait for), alerts, memory at the last sign of life, and settings."""
+"""The queue (device, order, priority, predecessor), alerts, memory at the last heartbeat, and settings."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """From schema 0001: columns are added, so no row is rewritten."""
+    """Upgrade from schema 0001 by adding columns, without rewriting rows."""
     for name in ("device", "slot"):
         op.add_column("run", sa.Column(name, sa.Text(), server_default=sa.text("''"), nullable=False))
     op.add_column("run", sa.Column("priority", sa.Integer(), server_default=sa.text("0"), nullable=False))

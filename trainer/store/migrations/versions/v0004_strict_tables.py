@@ -1,4 +1,4 @@
-"""STRICT tables: no cell takes a value of another type. What does not fit is left out and told, no reason to fail.
+"""STRICT tables, whose cells accept a single type; invalid values are skipped and reported.
 
 A cell of the wrong type becomes nothing, 0 or no words; a row goes without which it is not known what it is about. The
 report lies in the settings, the database as it was in the backup.
@@ -194,7 +194,7 @@ _OF_A_RUN: Final = {
 
 
 def upgrade() -> None:
-    """From schema 0003: every table is written anew, the run first, for the others point to it."""
+    """Upgrade from schema 0003 by rewriting all tables, the run first because others refer to it."""
     connection = op.get_bind()
     names = list(_metadata.tables)
     counts = connection.exec_driver_sql(f"SELECT {', '.join(f'(SELECT count(*) FROM {n})' for n in names)}").one()  # noqa: S608
@@ -235,7 +235,7 @@ def _copy(connection: sa.Connection, table: sa.Table) -> None:
 
 
 def _faults(connection: sa.Connection, table: sa.Table) -> list[str]:
-    """What does not fit, a sentence a row."""
+    """Return a message per invalid row."""
     bad = {column.name: f"NOT ({_fits(column)})" for column in table.c}
     if "run" in table.c and not table.c.run.nullable:
         bad["run"] = f"({bad['run']} OR run NOT IN (SELECT id FROM run))"  # noqa: S608
@@ -254,7 +254,7 @@ def _faults(connection: sa.Connection, table: sa.Table) -> list[str]:
 
 
 def _decides(table: str, column: sa.Column) -> bool:
-    """Whether a row without this value is no use."""
+    """Return whether a row is useless without this value."""
     return table != "run" and not column.nullable and column.server_default is None and column.name not in _TIMES
 
 

@@ -1,4 +1,4 @@
-"""American spelling of the names that are stored: sections and fields of configurations, numbers of Scenes.
+"""American spelling of stored names: sections and fields of configurations, metrics of Scenes.
 
 The files of the run folders that are read again get the same names; of a run that trains they stay as they are. Files
 cannot be rolled back, but to name them anew twice is to name them anew once.
@@ -21,7 +21,7 @@ _SCENES = "run IN (SELECT id FROM run WHERE lower(data) = 'scenes')"
 
 
 def upgrade() -> None:
-    """From schema 0004: the tables stay as they are."""
+    """Upgrade from schema 0004 without changing tables."""
     connection = op.get_bind()
     runs = connection.exec_driver_sql("SELECT id, folder, config, data FROM run").all()
     for number, _, text, _ in runs:

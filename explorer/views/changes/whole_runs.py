@@ -1,0 +1,39 @@
+"""The similarity of whole snapshots: a chart whose cells select two snapshots as A and B."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+
+from explorer import theme
+from explorer.models.thumbnails import Pictures
+from explorer.views.chart_tab import ChartTab
+from explorer.views.view import Context
+from explorer.widgets.elided_label import ElidedLabel
+from trainer.charts.spec import Request, Target
+
+
+class WholeRuns(ChartTab):
+    """Every snapshot of the selected runs against every other.
+
+    Signals:
+        chosen: Two snapshots, as (run, step) each, that the person wants to see as A and B.
+    """
+
+    chosen = Signal(object, object)
+
+    def __init__(self, context: Context, pictures: Pictures) -> None:
+        super().__init__(context, "representation-similarity", pictures)
+        hint = ElidedLabel("Click a cell, or press Enter on it, to see its two snapshots as A and B")
+        theme.set_role(hint, "small")
+        self.column.insertWidget(1, hint)
+        self.pane.panel.cell_chosen.connect(lambda _key, row, column: self._choose(row, column))
+
+    def request_now(self) -> Request:
+        # All steps, whichever is looked at: choosing a cell leaves the matrix as it is.
+        request = super().request_now()
+        runs = dict.fromkeys(target.run for target in request.targets)
+        return Request(tuple(Target(run) for run in runs), request.dataset, request.split)
+
+    def _choose(self, row: int, column: int) -> None:
+        spaces = [self.data.spaces[place] for place in sorted((column, row))]
+        self.chosen.emit(*((space.run, space.step) for space in spaces))

@@ -1,0 +1,164 @@
+"""The Experiments view: ask one question of many runs, and see the verdict first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton
+
+from explorer import theme
+from explorer.views.chart_view import ChartView
+from explorer.views.view import reason_of
+from explorer.widgets.combo_boxes import Choice, Picker
+from trainer.config import ConfigError
+from trainer.store import Workspace
+
+METHOD = """\
+An experiment asks one question of many runs: arms, which differ in declared fields alone, over the same seeds. What \
+decides is fixed before the first run. Seeds are added until the arms are told apart, shown to be equal within a \
+margin, or the budget is used up; the verdict lists every run."""
+
+
+@dataclass(frozen=True)
+class ExperimentEntry:
+    """An experiment as the view lists it; `told` says how far it is, and `words` are its verdict."""
+
+    name: str
+    state: str
+    told: str
+    words: str = ""
+
+
+def listed(workspace: Workspace) -> tuple[ExperimentEntry, ...]:
+    """Return all experiments, newest first. Pure, for a thread."""
+    from trainer.experiments.verdict import judge
+    from trainer.scheduling.experiments import progress
+
+    found = []
+    for row in reversed(workspace.experiments.all()):
+        words = ""
+        try:
+            verdict = judge(workspace, row.name)
+            told, words = progress(row, verdict.experiment, verdict), verdict.words
+        except ConfigError as error:
+            told = str(error)
+        found.append(ExperimentEntry(row.name, row.state, told, words))
+    return tuple(found)
+
+
+class ExperimentsView(ChartView):
+    """One experiment at a time: its verdict, its runs, its curves."""
+
+    title = "Experiments"
+    question = "Which arm is better, by how much, and over which seeds?"
+    icon = "scale"
+    name = "experiments"
+    method = METHOD
+
+    def build(self) -> Iterator[None]:
+        yield from super().build()
+        self._shown: tuple[ExperimentEntry, ...] | None = None
+        self._changes: int | None = None
+        self._wanted = ""
+        self.first = QPushButton("CLIP + CLOOB, 3 seeds, on this data", objectName="experiments-first")
+        self.first.setToolTip("Trains both on the data and with the settings of run A, or on Scenes; 3 to 5 seeds")
+        theme.set_role(self.first, "primary")
+        self.picker = Picker(name="experiments-picker", words="Experiment", width=260)
+        self.go = QPushButton("Run", objectName="experiments-go")
+        self.stop = QPushButton("Stop", objectName="experiments-stop")
+        self.progress = QLabel(objectName="experiments-progress", wordWrap=True)
+        theme.set_role(self.progress, "secondary")
+        self.verdict = QLabel(objectName="experiments-verdict", wordWrap=True)
+        self.verdict.setTextFormat(Qt.TextFormat.PlainText)
+        self.progress.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.verdict, "heading")
+        self.above.addLayout(self._choices())
+        self.above.addWidget(self.verdict)
+        self.above.addWidget(self.progress)
+        self.demo = QAction(self.first.text(), self, objectName="experiments-demo")
+        self.demo.triggered.connect(self.start_first)
+        self.first.clicked.connect(self.start_first)
+        self.picker.picked.connect(self.choose)
+        self.go.clicked.connect(lambda: self._change_state(self.context.jobs.start_experiment))
+        self.stop.clicked.connect(lambda: self._change_state(self.context.jobs.stop_experiment))
+        self.context.jobs.runs_changed.connect(self._runs_changed)
+
+    def _choices(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(theme.BETWEEN)
+        row.addWidget(self.picker, 1)
+        for widget in (self.go, self.stop, self.first):
+            row.addWidget(widget)
+        return row
+
+    @property
+    def chosen(self) -> ExperimentEntry | None:
+        """The experiment that is shown."""
+        return next((one for one in self._shown or () if one.name == self.picker.key), None)
+
+    def choose(self, name: str) -> None:
+        """Show this experiment."""
+        self._wanted = name
+        self._show_list(self._shown or ())
+
+    def start_first(self) -> None:
+        """Make and start the experiment of the first button: on the data of run A, or on Scenes."""
+        runs = self.context.selection.runs
+        self.context.jobs.start_clip_and_cloob(runs[0] if runs else None, done=self._started)
+
+    def settings_now(self) -> Any:
+        return replace(super().settings_now(), experiment=self.picker.key or "")
+
+    def refresh(self) -> None:
+        self._read_list()
+        if self._shown:
+            super().refresh()
+
+    def _read_list(self) -> None:
+        self.context.background.run(
+            self, listed, self.context.workspace, done=self._show_list, failed=self._list_failed, key="experiments"
+        )
+
+    def _list_failed(self, failure: Any) -> None:
+        self.area.failed("Could not read the experiments", reason_of(failure), retry=self.refresh)
+
+    def _show_list(self, found: tuple[ExperimentEntry, ...]) -> None:
+        changed, self._shown = found != self._shown, found
+        if not found:
+            self.show_empty(
+                self.icon,
+                "No experiment yet",
+                "Two runs say little, because seeds differ. An experiment trains every arm on the same seeds until it "
+                "is decided.",
+                self.demo,
+            )
+            return
+        key = self._wanted if any(one.name == self._wanted for one in found) else found[0].name
+        self.picker.show_choices(tuple(Choice(one.name, one.name) for one in found), key)
+        one = self.chosen
+        if one is not None:
+            self.verdict.setText(one.words)
+            self.verdict.setVisible(bool(one.words))
+            self.progress.setText(f"{one.told[:1].upper()}{one.told[1:].removesuffix('.')}.")
+            self.go.setEnabled(one.state in ("new", "stopped"))
+            self.stop.setEnabled(one.state == "going")
+        if changed:
+            self.pane.forget()
+        if self.isVisible():
+            super().refresh()
+
+    def _change_state(self, change: Any) -> None:
+        if self.chosen is not None:
+            change(self.chosen.name)
+
+    def _started(self, name: str) -> None:
+        self._wanted = name
+        self.refresh_if_seen()
+
+    def _runs_changed(self, _runs: Any = None) -> None:
+        if self.isVisible():
+            self._read_list()

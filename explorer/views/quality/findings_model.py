@@ -1,0 +1,124 @@
+"""A table model of findings of one kind: picture, evidence, the better match, and what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from explorer.models.thumbnails import Pictures
+from trainer.store.quality_files import QualityFinding, QualityReport
+
+Index = QModelIndex | QPersistentModelIndex
+FINDING_ROLE: Final = Qt.ItemDataRole.UserRole
+STATES: Final = {"": "New", "flagged": "Flagged", "ignored": "Ignored", "reviewed": "Reviewed"}
+"""State of a pair -> what it is called; a pair without a review is new."""
+
+
+class FindingsModel(QAbstractTableModel):
+    """Findings with one of some states, worst first."""
+
+    def __init__(self, kind: str, pictures: Pictures, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.kind, self._pictures = kind, pictures
+        self._all: list[QualityFinding] = []
+        self._states: Mapping[str, str] = {}
+        self._shown: str | None = None
+        self.findings: list[QualityFinding] = []
+        self._columns: tuple[str, ...] = ()
+        pictures.arrived.connect(self._on_arrived)
+
+    def show(self, report: QualityReport | None, states: Mapping[str, str], shown: str | None) -> None:
+        """Show the report's findings whose state is `shown` (None: all)."""
+        self.beginResetModel()
+        self._all = report.of_kind(self.kind) if report else []
+        self._states, self._shown = states, shown
+        self.findings = [one for one in self._all if shown is None or self.state_of(one) == shown]
+        self._columns = _columns(self.kind, len(report.runs) if report else 1)
+        self.endResetModel()
+
+    def state_of(self, finding: QualityFinding) -> str:
+        """Return what was decided about the finding's first pair; empty if nothing was."""
+        return self._states.get(finding.keys[0], "")
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self.findings)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self._columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if orientation == Qt.Orientation.Vertical or not 0 <= section < len(self._columns):
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._columns[section]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return _hint(self._columns[section])
+        return _alignment(self._columns[section]) if role == Qt.ItemDataRole.TextAlignmentRole else None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid() or index.row() >= len(self.findings):
+            return None
+        one, column = self.findings[index.row()], self._columns[index.column()]
+        if role == FINDING_ROLE:
+            return one
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._text(one, column)
+        if role == Qt.ItemDataRole.DecorationRole and column in ("Pair", "Picture", "Same as", "Nearest"):
+            return self._pictures.get(one.path if index.column() == 0 else one.other_path)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"{self._text(one, column)}\n{one.path if index.column() == 0 else one.other_path}".strip()
+        return _alignment(column) if role == Qt.ItemDataRole.TextAlignmentRole else None
+
+    def _text(self, one: QualityFinding, column: str) -> str:
+        if column in ("Pair", "Picture"):
+            return one.caption
+        if column == "State":
+            return STATES[self.state_of(one)]
+        if column.startswith(("Margin", "Ranks")):
+            place = 1 if column.endswith("B") else 0
+            if column.startswith("Margin"):
+                return f"{one.margins[place]:.2f}".replace("-", "−")
+            return " / ".join(f"{rank:,}" for rank in one.ranks[place])
+        texts = {
+            "Split": one.split,
+            "Better caption": one.other_caption,
+            "Same as": f"{one.other_caption} ({one.other_split})",
+            "Nearest": one.other_path.rpartition("/")[2],
+            "Found by": one.by,
+        }
+        return texts.get(column, f"{one.distance:.4f}")
+
+    def _on_arrived(self, path: str) -> None:
+        for line, one in enumerate(self.findings):
+            if path in (one.path, one.other_path):
+                last = self.index(line, len(self._columns) - 1)
+                self.dataChanged.emit(self.index(line, 0), last, [Qt.ItemDataRole.DecorationRole])
+
+
+def _columns(kind: str, runs: int) -> tuple[str, ...]:
+    if kind == "mispair":
+        evidence: Sequence[str] = [f"{name} {side}" for side in "AB"[:runs] for name in ("Margin", "Ranks")]
+        return ("Pair", "Better caption", *evidence, "Split", "State")
+    if kind == "outlier":
+        return ("Picture", "Nearest", "Distance", "Split", "State")
+    return ("Picture", "Same as", "Found by", "Distance", "Split", "State")
+
+
+def _alignment(column: str) -> Qt.AlignmentFlag:
+    if column in ("Split", "State"):
+        return Qt.AlignmentFlag.AlignCenter
+    right = column.startswith(("Margin", "Ranks", "Distance"))
+    return (Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft) | Qt.AlignmentFlag.AlignVCenter
+
+
+def _hint(column: str) -> str:
+    hints = {
+        "Margin": "Cosine minus the mean unmatched cosine, in deviations of the run's unmatched cosines",
+        "Ranks": "Rank of the caption for the image / rank of the image for the caption",
+        "Better caption": "The caption of another image that fits this image best in run A",
+        "Distance": "1 − cosine in run A; of an outlier the mean to its 10 nearest pictures",
+        "Found by": "Perceptual hash of the pixels, or embedding of run A",
+    }
+    return next((words for name, words in hints.items() if column.startswith(name)), column)

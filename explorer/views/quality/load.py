@@ -1,0 +1,71 @@
+"""Read what the view shows, and write what was decided: functions for background threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trainer.charts.retrained import retrained, retrained_lines
+from trainer.charts.snapshots import choose_snapshot
+from trainer.errors import UserError
+from trainer.store import SplitKey, Workspace
+from trainer.store.quality_files import QualityReport, read_quality
+from trainer.store.reviews import Review
+
+
+@dataclass(frozen=True)
+class LoadedQuality:
+    """What is known about the data of run A.
+
+    Attributes:
+        report: The newest of the chosen runs; None if the data were not checked with them.
+        states: Key of a pair -> what was decided about it.
+        split: Split whose pairs are selected in the window.
+        helped: Sentences on a run and its retrained copy; empty without one.
+    """
+
+    report: QualityReport | None
+    states: dict[str, str] = field(default_factory=dict)
+    split: str = ""
+    helped: tuple[str, ...] = ()
+
+
+def load_quality(
+    workspace: Workspace, runs: Sequence[tuple[int, int | None]], dataset: SplitKey | None
+) -> LoadedQuality:
+    """Return the report of these runs at these steps, else that of the first alone, and the reviews."""
+    folder = workspace.runs.get(runs[0][0]).folder
+    report = read_quality(folder, [*runs]) or read_quality(folder, [*runs[:1]])
+    states = {one.pair: one.state for one in workspace.reviews.all(report.dataset)} if report else {}
+    return LoadedQuality(
+        report, states, _split(workspace, runs[0][0], dataset), _helped(workspace, [run for run, _ in runs])
+    )
+
+
+def write_states(workspace: Workspace, dataset: str, states: Sequence[tuple[Review, str]]) -> None:
+    """Store the state of each pair, or take its review back where it is empty."""
+    workspace.reviews.put(
+        Review(dataset, one.pair, state, path=one.path, caption=one.caption) for one, state in states if state
+    )
+    workspace.reviews.take_back(dataset, [one.pair for one, state in states if not state])
+
+
+def _split(workspace: Workspace, run: int, dataset: SplitKey | None) -> str:
+    if dataset is not None:
+        return dataset.split
+    try:
+        return choose_snapshot(workspace, workspace.runs.get(run)).split
+    except UserError:
+        return ""
+
+
+def _helped(workspace: Workspace, runs: Sequence[int]) -> tuple[str, ...]:
+    for run in runs:
+        row = workspace.runs.get(run)
+        if row.parent is None or row.facts.get("branched_from") is not None:
+            continue
+        try:
+            return tuple(retrained_lines(retrained(workspace, row.parent, run)))
+        except UserError as problem:
+            return (str(problem),)
+    return ()

@@ -1,0 +1,426 @@
+"""The Data quality view: findings with evidence, decisions, and the way to a cleaned list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence, QUndoCommand
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFileDialog,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTableView,
+    QTabWidget,
+)
+
+from explorer import theme
+from explorer.models.thumbnails import Pictures
+from explorer.views.quality.findings_model import FINDING_ROLE, STATES, FindingsModel
+from explorer.views.quality.load import LoadedQuality, load_quality, write_states
+from explorer.views.quality.method import METHOD, NO_RUN, NOT_CHECKED
+from explorer.views.view import View
+from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.progress_row import Working
+from trainer import config
+from trainer.messages import CheckData, Failure, WriteCleanedList
+from trainer.store.quality_files import FALSE_ALARMS, QualityFinding
+from trainer.store.reviews import Review
+
+TABS: Final = {"mispair": "Mispairs", "duplicate": "Near-duplicates", "leak": "Leaks", "outlier": "Outliers"}
+ALL: Final = "all"
+PICTURE_PX: Final = 40
+LINE_PX: Final = 48
+LEAST_PX: Final = 88
+RANKS_PX: Final = 120
+FILTER: Final = "Parquet (*.parquet);;CSV (*.csv)"
+DEEDS: Final = (
+    ("flagged", "Flag", "F", "Leave these pairs out of cleaned lists"),
+    ("ignored", "Ignore", "I", "These pairs are fine as they are"),
+    ("reviewed", "Reviewed", "R", "Seen, nothing decided"),
+    ("", "Clear state", "Backspace", "Make these pairs new again"),
+)
+"""State, words, key and hint of each decision."""
+
+
+class QualityView(View):
+    """What may be wrong with the data of run A, what was decided about it, and whether cleaning helped.
+
+    Signals:
+        train_asked: The run to copy, and the data that take the place of its own.
+    """
+
+    train_asked = Signal(int, object)
+
+    title = "Data quality"
+    question = "Which pairs may be wrong, twice, or in both splits, and does training without them help?"
+    icon = "database"
+    method = METHOD
+    exports = (("csv", "Findings as CSV"), ("parquet", "Findings as Parquet"))
+
+    def build(self) -> Iterator[None]:
+        context = self.context
+        self.loaded = LoadedQuality(None)
+        self.states: dict[str, str] = {}
+        self._writes: list[tuple[str, tuple[tuple[Review, str], ...]]] = []
+        self._asked: int | None = None
+        self.pictures = Pictures(context.background, self, edge=PICTURE_PX)
+        self.working = Working("quality-working", asks=True)
+        self.shown = Picker(name="quality-shown", words="State of the pairs shown", width=150)
+        self.shown.show_choices(
+            [Choice(ALL, "All states"), *(Choice(key, words) for key, words in STATES.items())], ALL
+        )
+        self.check = QPushButton("Check the data", objectName="quality-check")
+        self.export_list = QPushButton("Export cleaned list…", objectName="quality-export-list")
+        self.train = QPushButton("Train on these pairs", objectName="quality-train")
+        theme.set_role(self.train, "primary")
+        yield
+        self.tabs = QTabWidget(objectName="quality-tabs", accessibleName="Kinds of findings")
+        self.tables = {kind: _FindingsTable(kind, words, self.pictures) for kind, words in TABS.items()}
+        self.note, self.helped = (QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText) for _ in range(2))
+        for label in (self.note, self.helped):
+            theme.set_role(label, "small")
+        yield
+        self._deeds = [self._deed(*deed) for deed in DEEDS]
+        self._check_action = QAction("Check the data", self, objectName="quality-action-check")
+        self._check_action.triggered.connect(self.check_data)
+        yield
+        self._lay_out()
+        self._connect()
+
+    # -- what the window asks ----------------------------------------------------------------------------------
+
+    def command(self) -> list[str] | None:
+        runs = self._runs()
+        if not runs or self.loaded.report is None:
+            return None
+        made = self.loaded.report.runs
+        return ["data", "quality", *(str(one.run) for one in made), "--step", *(str(one.step) for one in made)]
+
+    def actions_for_palette(self) -> list[QAction]:
+        return [self._check_action, *self._deeds]
+
+    def refresh(self) -> None:
+        runs = self._runs()
+        if not runs:
+            self.loaded = LoadedQuality(None)
+            self.show_no_run(self.icon, NO_RUN)
+            return
+        if self.area.kind == "unknown":
+            self.area.loading()
+        arguments = (self.context.workspace, runs, self.context.selection.dataset)
+        background = self.context.background
+        background.run(self, load_quality, *arguments, done=self._show, failed=self._refused, key="quality")
+
+    # -- checking ----------------------------------------------------------------------------------------------
+
+    def check_data(self) -> None:
+        """Check the data with the chosen runs, in a process of its own."""
+        runs = self._runs()
+        if not runs or self._asked is not None:
+            return
+        numbers, steps = zip(*runs, strict=True)
+        self._ask(CheckData(runs=numbers, steps=steps), lambda _answer: self.refresh())
+
+    def _ask(self, question: CheckData | WriteCleanedList, done: Any) -> None:
+        ticket = self.working.start()
+
+        def ended(answer: dict[str, Any]) -> None:
+            self._asked = None
+            self.working.end()
+            done(answer)
+
+        self._asked = self.context.asker.ask(
+            question,
+            done=ended,
+            failed=self._not_answered,
+            progress=lambda share, note: None if ticket.cancelled else ticket(share, note),
+            owner=self,
+        )
+
+    def _not_answered(self, failure: Failure) -> None:
+        self._asked = None
+        self.working.end()
+        if failure.kind != "cancelled":
+            self.failed.emit(failure.message, failure.next)
+
+    def _cancel(self) -> None:
+        if self._asked is not None:
+            self.context.asker.cancel(self._asked)
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    def _runs(self) -> list[tuple[int, int | None]]:
+        found: dict[int, int | None] = {}
+        for side in self.context.selection.sides:
+            found.setdefault(side.run, side.step)
+        return [*found.items()]
+
+    def _show(self, loaded: LoadedQuality) -> None:
+        self.loaded = loaded
+        if loaded.report is None:
+            self.show_empty("database", "Not checked yet", NOT_CHECKED, self._check_action)
+            return
+        self.states = dict(loaded.states)
+        for change in self._writes:
+            self.states |= {one.pair: state for one, state in change[1]}
+        self.helped.setText("\n".join(("Did it help?", *loaded.helped)) if loaded.helped else "")
+        self.helped.setVisible(bool(loaded.helped))
+        self._show_findings()
+        self.show_content()
+
+    def _show_findings(self) -> None:
+        report = self.loaded.report
+        shown = None if self.shown.key == ALL else self.shown.key
+        for place, (kind, table) in enumerate(self.tables.items()):
+            table.findings.show(report, self.states, shown)
+            self.tabs.setTabText(place, f"{TABS[kind]} ({report.count(kind) if report else 0:,})")
+        self._tell()
+        self._mark()
+
+    def _tell(self) -> None:
+        """Say how many pairs of how many were found, and what was decided."""
+        report = self.loaded.report
+        if report is None:
+            return
+        kind = self._kind()
+        parts = []
+        for split, n in report.pairs.items():
+            drawn = f" (drawn at random of {report.whole[split]:,})" if report.whole.get(split, n) > n else ""
+            name = {"train": "training", "heldout": "held-out"}.get(split, split)
+            parts.append(f"{report.counts[kind].get(split, 0):,} of {n:,} {name} pairs{drawn}")
+        words = [", ".join(parts)]
+        words += [FALSE_ALARMS] if kind == "mispair" else []
+        states = [*self.states.values()]
+        told = ", ".join(f"{states.count(state):,} {state}" for state in STATES if state and states.count(state))
+        by = " and ".join(f"{one.name}, step {one.step:,}" for one in report.runs)
+        words += [f"checked with {by}", *([told] if told else [])]
+        self.note.setText(" · ".join(words))
+        flagged = "flagged" in states
+        self.train.setEnabled(flagged)
+        self.export_list.setEnabled(flagged)
+        hint = "" if flagged else "Flag pairs first"
+        for button in (self.train, self.export_list):
+            button.setToolTip(hint or "All training pairs of run A without flagged ones")
+
+    def _kind(self) -> str:
+        return [*TABS][max(0, self.tabs.currentIndex())]
+
+    def _refused(self, problem: Exception) -> None:
+        self.area.failed("Could not read the report on the data", problem, retry=self.refresh)
+
+    # -- deciding ----------------------------------------------------------------------------------------------
+
+    def decide(self, state: str) -> None:
+        """Give the selected findings this state (empty: none); undoable."""
+        report = self.loaded.report
+        chosen = self.tables[self._kind()].chosen()
+        pairs = {key: Review("", key, "", path=one.path, caption=one.caption) for one in chosen for key in one.keys}
+        after = tuple((one, state) for key, one in pairs.items() if self.states.get(key, "") != state)
+        if report is None or not after:
+            return
+        before = tuple((one, self.states.get(one.pair, "")) for one, _ in after)
+        words = next(deed[1] for deed in DEEDS if deed[0] == state)
+        n = f"{len(after):,} pair{'s' * (len(after) != 1)}"
+        self.context.selection.undo.push(_Decision(self, f"{words}: {n}", report.dataset, before, after))
+
+    def apply(self, dataset: str, states: tuple[tuple[Review, str], ...]) -> None:
+        """Show these states at once, and store them."""
+        table = self.tables[self._kind()]
+        line = max(0, table.currentIndex().row())
+        self.states |= {one.pair: state for one, state in states}
+        self._show_findings()
+        table.go_to(line)
+        self._writes.append((dataset, states))
+        if len(self._writes) == 1:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        dataset, states = self._writes[0]
+        arguments = (self.context.workspace, dataset, states)
+        self.context.background.run(
+            self, write_states, *arguments, done=self._written, failed=self._not_written, key="quality-write"
+        )
+
+    def _written(self, _nothing: None) -> None:
+        del self._writes[0]
+        if self._writes:
+            self._write_next()
+
+    def _not_written(self, problem: Exception) -> None:
+        self._writes.clear()
+        self.failed.emit(str(problem), "Nothing of it was kept.")
+        self.refresh()
+
+    # -- the cleaned list --------------------------------------------------------------------------------------
+
+    def ask_export(self) -> None:
+        """Ask where to write the cleaned list, and write it."""
+        start = f"{self.loaded.report.dataset if self.loaded.report else 'data'}-cleaned.parquet"
+        file, _ = QFileDialog.getSaveFileName(self, "Export cleaned list", start, FILTER)
+        if file:
+            self.write_list(file)
+
+    def write_list(self, file: str) -> None:
+        """Write the training pairs of run A without flagged ones, and the held-out pairs beside them."""
+        if (runs := self._runs()) and self._asked is None:
+            self._ask(WriteCleanedList(run=runs[0][0], file=file), self._exported)
+
+    def train_on_these(self) -> None:
+        """Write the cleaned list into the workspace, then open the New run form with it."""
+        if (runs := self._runs()) and self._asked is None:
+            self._ask(WriteCleanedList(run=runs[0][0]), partial(self._train, runs[0][0]))
+
+    def _exported(self, answer: Mapping[str, Any]) -> None:
+        self.note.setText(
+            f"{answer['kept']:,} pairs in {answer['file']}, {answer['left_out']:,} flagged ones left out; the held-out "
+            f"pairs lie next to it."
+        )
+
+    def _train(self, run: int, answer: Mapping[str, Any]) -> None:
+        self.train_asked.emit(run, config.Table(path=answer["file"], heldout_path=answer["heldout"]))
+
+    # -- the shared selection ----------------------------------------------------------------------------------
+
+    def _choose(self, findings: Sequence[QualityFinding]) -> None:
+        rows = [one.row for one in findings if one.split == self.loaded.split]
+        if rows:
+            self.context.selection.pairs = np.array(sorted({*rows}), np.int64)
+
+    def _mark(self) -> None:
+        pairs = {*self.context.selection.pairs.tolist()}
+        for table in self.tables.values():
+            table.mark(pairs, self.loaded.split)
+
+    # -- putting together --------------------------------------------------------------------------------------
+
+    def _deed(self, state: str, words: str, key: str, hint: str) -> QAction:
+        action = QAction(words, self, objectName=f"quality-{words.split()[0].lower()}", toolTip=f"{hint} ({key})")
+        action.setShortcut(QKeySequence(key))
+        action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        action.triggered.connect(lambda: self.decide(state))
+        self.tabs.addAction(action)
+        return action
+
+    def _lay_out(self) -> None:
+        bar = WrappingRow()
+        bar.add(self.shown)
+        for action in self._deeds:
+            button = QPushButton(action.text(), objectName=f"{action.objectName()}-button", toolTip=action.toolTip())
+            button.clicked.connect(action.trigger)
+            bar.add(button, gap=theme.INSIDE)
+        for button in (self.check, self.export_list, self.train):
+            bar.add(button, gap=theme.INSIDE)
+        for kind, words in TABS.items():
+            self.tabs.addTab(self.tables[kind], words)
+        self.tabs.setDocumentMode(True)
+        self.body.addWidget(bar)
+        self.body.addWidget(self.note)
+        self.body.addWidget(self.tabs, 1)
+        self.body.addWidget(self.helped)
+        self.body.addWidget(self.working)
+
+    def _connect(self) -> None:
+        selection = self.context.selection
+        for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
+            signal.connect(self._refresh_if_seen)
+        selection.pairs_changed.connect(self._mark)
+        self.shown.picked.connect(lambda _state: self._show_findings())
+        self.tabs.currentChanged.connect(lambda _place: self._tell())
+        self.check.clicked.connect(self.check_data)
+        self.export_list.clicked.connect(self.ask_export)
+        self.train.clicked.connect(self.train_on_these)
+        self.working.cancelled.connect(self._cancel)
+        for table in self.tables.values():
+            table.chose.connect(self._choose)
+
+    def _refresh_if_seen(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+
+class _Decision(QUndoCommand):
+    """States of some pairs, before and after."""
+
+    def __init__(self, view: QualityView, words: str, dataset: str, before: Any, after: Any) -> None:
+        super().__init__(words)
+        self._view, self._dataset, self._before, self._after = view, dataset, before, after
+
+    def redo(self) -> None:
+        self._view.apply(self._dataset, self._after)
+
+    def undo(self) -> None:
+        self._view.apply(self._dataset, self._before)
+
+
+class _FindingsTable(QTableView):
+    """The findings of one kind.
+
+    Signals:
+        chose: The person has selected these findings.
+    """
+
+    chose = Signal(object)
+
+    def __init__(self, kind: str, words: str, pictures: Pictures) -> None:
+        super().__init__()
+        self.setObjectName(f"quality-{kind}s")
+        self.setAccessibleName(words)
+        self.findings = FindingsModel(kind, pictures, self)
+        self.setModel(self.findings)
+        self.setIconSize(QSize(PICTURE_PX, PICTURE_PX))
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().setDefaultSectionSize(LINE_PX)
+        self.horizontalHeader().setHighlightSections(False)
+        self.selectionModel().selectionChanged.connect(lambda *_: self.chose.emit(self.chosen()))
+        self.findings.modelReset.connect(self._fit)
+
+    def chosen(self) -> list[QualityFinding]:
+        """Return the selected findings, in the order shown."""
+        lines = sorted(index.row() for index in self.selectionModel().selectedRows())
+        return [self.findings.index(line, 0).data(FINDING_ROLE) for line in lines]
+
+    def go_to(self, line: int) -> None:
+        """Make this line, or the last one, current and selected, without announcing it."""
+        if self.findings.rowCount():
+            with QSignalBlocker(self.selectionModel()):
+                self.selectRow(min(line, self.findings.rowCount() - 1))
+            self.viewport().update()
+
+    def mark(self, pairs: Iterable[int], split: str) -> None:
+        """Show these pairs of a split as selected, without announcing it; leave the selection if none is listed."""
+        lines = [line for line, one in enumerate(self.findings.findings) if one.split == split and one.row in pairs]
+        if not lines:
+            return
+        last, chosen = self.findings.columnCount() - 1, QItemSelection()
+        for line in lines:
+            chosen.select(self.findings.index(line, 0), self.findings.index(line, last))
+        with QSignalBlocker(self.selectionModel()):
+            self.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        self.viewport().update()
+
+    def _fit(self) -> None:
+        header = self.horizontalHeader()
+        for column in range(self.findings.columnCount()):
+            name = str(self.findings.headerData(column, Qt.Orientation.Horizontal))
+            wide = name in ("Pair", "Picture", "Better caption", "Same as", "Nearest")
+            header.setSectionResizeMode(
+                column, QHeaderView.ResizeMode.Stretch if wide else QHeaderView.ResizeMode.Interactive
+            )
+            if not wide:
+                width = self.fontMetrics().horizontalAdvance(name) + 4 * theme.INSIDE
+                self.setColumnWidth(column, max(RANKS_PX if name.startswith("Ranks") else LEAST_PX, width))

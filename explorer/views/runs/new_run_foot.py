@@ -1,0 +1,120 @@
+"""The footer of the New run form: a problem with its fix, the cost of the run, and the buttons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.quantities import duration
+
+
+class NewRunFoot(QFrame):
+    """A status line with buttons below it.
+
+    Signals:
+        copy_asked, cancelled, queue_asked, start_asked: A button was pressed.
+        repair_asked: The first fault is to be mended.
+        measure_asked: The person wants to know what the run takes.
+        stop_asked: What is being measured is to end.
+    """
+
+    copy_asked = Signal()
+    cancelled = Signal()
+    queue_asked = Signal()
+    start_asked = Signal()
+    repair_asked = Signal()
+    measure_asked = Signal()
+    stop_asked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._measures = False
+        self.told = QLabel(self, objectName="new-run-estimate", wordWrap=True)
+        self.repair = self._button("", "new-run-repair", self.repair_asked)
+        self.measure = self._button("Measure", "new-run-measure", self.measure_asked)
+        self.measure.setToolTip("Makes three real steps, then tells time, memory and disk; nothing is kept of them")
+        self.stop = self._button("Cancel measuring", "new-run-stop", self.stop_asked)
+        self.start = self._button("Start now", "new-run-start", self.start_asked)
+        theme.set_role(self.start, "primary")
+        self.queue = self._button("Add to queue", "new-run-queue", self.queue_asked)
+        self.queue.setToolTip("It starts when a slot is free, after what waits already")
+        copy = self._button("Copy as command", "new-run-copy", self.copy_asked)
+        cancel = self._button("Cancel", "new-run-cancel", self.cancelled)
+        self.start.setDefault(True)
+        above, below = QHBoxLayout(), QHBoxLayout()
+        for row in (above, below):
+            row.setSpacing(theme.INSIDE)
+        above.addWidget(self.told, 1)
+        for button in (self.repair, self.measure, self.stop):
+            above.addWidget(button)
+        below.addWidget(copy)
+        below.addStretch(1)
+        for button in (cancel, self.queue, self.start):
+            below.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(above)
+        column.addLayout(below)
+        # As high with a button as without: the buttons below must not move.
+        self.told.setMinimumHeight(theme.CONTROL_PX)
+        self.show_estimate("", can_measure=False)
+
+    def allow(self, may_run: bool) -> None:
+        """Set whether the run may be started or queued."""
+        self.start.setEnabled(may_run)
+        self.queue.setEnabled(may_run)
+
+    def show_fault(self, sentence: str, repair: str) -> None:
+        """Show a problem; `repair` is the label of the button that fixes it, empty if there is none."""
+        self._tell(sentence, "bad")
+        self.repair.setText(repair)
+        self.repair.setVisible(bool(repair))
+        self.measure.hide()
+
+    def show_estimate(self, words: str, *, can_measure: bool) -> None:
+        """Show what the run will take."""
+        self.repair.hide()
+        self.measure.setVisible(can_measure and not self._measures)
+        if not self._measures:
+            self._tell(words, "secondary")
+            self.stop.hide()
+
+    def show_measuring(self, words: str) -> None:
+        """Show the progress of the measurement, with a button that ends it."""
+        self._measures = True
+        self._tell(words, "secondary")
+        self.measure.hide()
+        self.stop.show()
+
+    def end_measuring(self) -> None:
+        """Hide the progress, because the measurement has ended."""
+        self._measures = False
+        self.stop.hide()
+
+    def _tell(self, words: str, role: str) -> None:
+        self.told.setText(words)
+        theme.set_role(self.told, role)
+
+    def _button(self, words: str, name: str, signal: Any) -> QPushButton:
+        button = QPushButton(words, self, objectName=name, autoDefault=False)
+        button.clicked.connect(lambda: signal.emit())
+        return button
+
+
+def cost_words(cost: dict[str, Any]) -> str:
+    """Return the measured cost: `90 steps in about 12 s on cpu, evaluations on top; 610 MiB memory, 34 MiB disk`."""
+    memory = f"{_size(cost['memory_mib'])} memory"
+    if cost.get("gpu_mib") is not None:
+        memory = f"{_size(cost['gpu_mib'])} GPU memory, {memory}"
+    return (
+        f"{cost['steps']:,} steps in about {duration(cost['train_s'])} on {cost['device']}, evaluations on top; "
+        f"{memory}, {_size(cost['disk_mib'])} disk"
+    )
+
+
+def _size(mib: float) -> str:
+    return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"

@@ -1,0 +1,153 @@
+"""Embed sentences with the models of the selected runs, in the trainer process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QObject
+
+from explorer.state.selection import Side
+from explorer.views.view import Context
+from trainer.charts.snapshots import step_that_embeds
+from trainer.charts.spec import Request, Rows
+from trainer.errors import UserError
+from trainer.messages import EmbedTexts, Failure
+from trainer.store import Workspace
+from trainer.untrusted import confined
+from trainer.untrusted.bounded.arrays import load_npy
+
+Taken = Callable[[Side, str], None]
+
+
+class Sentences(QObject):
+    """Requests the vectors of sentences from each run; a new request replaces the previous one.
+
+    The model that answers is that of the snapshot shown: by another one, words would not stand where its pairs do.
+    """
+
+    def __init__(self, context: Context, parent: QObject) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._open: dict[int, int] = {}
+        self._choosing: set[int] = set()
+        self._kept: tuple[object, tuple[Rows | str, ...]] | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether results are pending."""
+        return bool(self._open or self._choosing)
+
+    def embed(self, request: Request, texts: tuple[str, ...], done: Callable[[tuple[Rows | str, ...]], None]) -> None:
+        """Request vectors from every target's model; `done` receives each result or error. The last is cached."""
+        key, where = (request, texts), {"dataset": request.dataset, "split": request.split}
+        if self._kept is not None and self._kept[0] == key:
+            done(self._kept[1])
+            return
+        found: dict[int, Rows | str] = {}
+
+        def take(place: int, rows: Rows | str) -> None:
+            found[place] = rows
+            if len(found) == len(request.targets):
+                every = tuple(found[number] for number in range(len(found)))
+                self._kept = None if any(isinstance(one, str) for one in every) else (key, every)
+                done(every)
+
+        def read(place: int, file: str) -> None:
+            # Never skipped in favor of a newer one: reading takes the answer's file away.
+            self._context.background.run(
+                self,
+                lambda: tuple(tuple(row) for row in take_vectors(file).tolist()),
+                done=partial(take, place),
+                failed=lambda error: take(place, str(error)),
+                key=f"vectors {file}",
+            )
+
+        for place, target in enumerate(request.targets):
+            side = Side(place, int(target.run), target.step)
+            self.ask(side, where, texts, lambda own, file: read(own.place, file), partial(take, place))
+
+    def forget(self) -> None:
+        """Invalidate the cache, because there may be a new checkpoint."""
+        self._kept = None
+
+    def ask(
+        self,
+        side: Side,
+        where: Mapping[str, str | None],
+        texts: Sequence[str],
+        done: Taken,
+        failed: Callable[[str], None],
+    ) -> None:
+        """Request vectors for one side's snapshot of the dataset and split in `where`.
+
+        `done` gets the side at its snapshot's own step and the file of the vectors, `failed` a sentence.
+        """
+        self.cancel(side.place)
+        self._choosing.add(side.place)
+
+        def refuse(error: Exception) -> None:
+            self._choosing.discard(side.place)
+            if not isinstance(error, UserError):
+                self._context.background.failed.emit(error)
+            failed(str(error))
+
+        self._context.background.run(
+            self,
+            at_its_step,
+            self._context.workspace,
+            side,
+            where,
+            done=partial(self._ask, tuple(texts), done, failed),
+            failed=refuse,
+            key=f"step {side.place}",
+        )
+
+    def _ask(self, texts: tuple[str, ...], done: Taken, failed: Callable[[str], None], side: Side) -> None:
+        index = side.place
+        self._choosing.discard(index)
+
+        def take(answer: dict[str, Any]) -> None:
+            self._open.pop(index, None)
+            done(side, answer["array"])
+
+        def fail(failure: Failure) -> None:
+            if failure.kind != "cancelled":
+                self._open.pop(index, None)
+                failed(f"{failure.message} {failure.next}".strip())
+
+        question = EmbedTexts(run=side.run, texts=texts, step=side.step)
+        self._open[index] = self._context.asker.ask(question, done=take, failed=fail, owner=self)
+
+    def cancel_all(self) -> None:
+        """Drop all pending results."""
+        for place in {*self._open, *self._choosing}:
+            self.cancel(place)
+
+    def cancel(self, index: int) -> None:
+        """Drop this run's pending result."""
+        self._choosing.discard(index)
+        self._context.background.forget(self, f"step {index}")
+        number = self._open.pop(index, None)
+        if number is not None:
+            self._context.asker.cancel(number)
+
+
+def at_its_step(workspace: Workspace, side: Side, where: Mapping[str, str | None]) -> Side:
+    """Return the side at the step of its snapshot, whose checkpoint is kept. Pure, for a thread.
+
+    Raises:
+        ChartError: There is no such snapshot, or its checkpoint is gone.
+    """
+    return replace(side, step=step_that_embeds(workspace, side.run, step=side.step, **where))
+
+
+def take_vectors(file: str) -> np.ndarray:
+    """Read a result's vectors and delete its file. For a background thread."""
+    vectors, place = load_npy(file), Path(file)
+    confined.remove(place.parent, place.name)
+    return vectors

@@ -1,0 +1,139 @@
+"""The distributions of cosines: the chart, the facet column, and the brushed pairs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from explorer import theme
+from explorer.models.thumbnails import Pictures
+from explorer.views.chart_tab import ChartTab
+from explorer.views.similarity.strip import PairStrip, Zone
+from explorer.views.view import Context
+from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.flow_row import WrappingRow
+from trainer.charts.facets import facet_columns
+from trainer.charts.similarity import EMPTY, SimilarityRun
+from trainer.charts.snapshot_label import labels
+
+NOTHING, EVERYTHING = Choice("", "nothing"), Choice("", "all values")
+
+
+class CosinesTab(ChartTab):
+    """Histograms of each run; dragging across one selects its matched pairs in that range everywhere."""
+
+    def __init__(self, context: Context, pictures: Pictures) -> None:
+        super().__init__(context, "similarity", pictures)
+        # Another day's data may have other columns.
+        self.controls.show_settings(replace(self.controls.settings, facet="", only=""))
+        self._zone: Zone | None = None
+        self.facet = Picker(name="similarity-facet", words="Tell apart by", width=120)
+        self.only = Picker(name="similarity-only", words="Only the images of", width=120)
+        self.zone_button = QPushButton("Brush overlap", objectName="similarity-zone")
+        self.zone_button.setToolTip(
+            "Select the first run's matched pairs below the cosine that 95 % of the unmatched stay below"
+        )
+        self.strip = PairStrip(pictures)
+        self._show_columns()
+        self._lay_out()
+        self._connect()
+
+    @property
+    def runs(self) -> tuple[SimilarityRun, ...]:
+        """The data shown of each run; empty before the first result."""
+        return self.data.found if self.data is not None else ()
+
+    def brush_overlap(self) -> None:
+        """Brush, in the first run, the matched pairs that overlap the unmatched ones."""
+        if self.runs:
+            key = f"cosines-{self.data.places[0]}"
+            low, high = overlap_zone(self.runs[0])
+            brush = (low, high) if high > low else None
+            self.pane.panel.set_brush(key, brush)
+            self._brush(key, brush)
+
+    def _brush(self, key: str, brush: tuple[float, float] | None) -> None:
+        """Select the matched pairs in a range of one run everywhere, and clear the other brushes."""
+        self._clear_brushes(key)
+        places = [f"cosines-{place}" for place in self.data.places]
+        if brush is None or key not in places:
+            self._zone = None
+            self.context.selection.pairs = ()
+            return
+        run = self.runs[places.index(key)]
+        inside = (run.matched >= brush[0]) & (run.matched <= brush[1])
+        rows = tuple(run.rows[inside].tolist())
+        self._zone = Zone(labels(self.runs)[places.index(key)], *brush, rows)
+        self.context.selection.pairs = rows
+        self._show_pairs()
+
+    def _clear_brushes(self, but: str = "") -> None:
+        for key in self.pane.panel.cards:
+            if key.startswith("cosines-") and key != but:
+                self.pane.panel.set_brush(key, None)
+
+    def _on_pairs(self) -> None:
+        if self._zone is not None and tuple(self.context.selection.pairs.tolist()) != self._zone.rows:
+            self._zone = None
+            self._clear_brushes()
+        if self.isVisible():
+            self._show_pairs()
+
+    def _show_pairs(self) -> None:
+        rows = self.context.selection.pairs.tolist()
+        words = self._zone.words if self._zone is not None else f"{len(rows):,} pairs selected"
+        if rows:
+            words += " (matched cosine against that of the most similar unmatched text)"
+        self.strip.show_pairs(rows, self.runs, self.data.places if self.data is not None else (), words)
+
+    def _on_answer(self) -> None:
+        self._show_columns()
+        self._show_pairs()
+
+    def _show_columns(self) -> None:
+        settings = self.settings_now()
+        columns = facet_columns(self.runs[0].items) if self.runs else ()
+        self.facet.show_choices((NOTHING, *(Choice(one, one.replace("_", " ")) for one in columns)), settings.facet)
+        found = dict.fromkeys(part.value or EMPTY for run in self.runs for part in run.facets)
+        values = [Choice(value, value) for value in found]
+        self.only.show_choices((EVERYTHING, *values), settings.only)
+        self.only.setEnabled(bool(values))
+
+    def _on_data(self) -> None:
+        self.controls.show_settings(replace(self.controls.settings, facet="", only=""))
+
+    def _connect(self) -> None:
+        self.pane.answered.connect(self._on_answer)
+        self.pane.panel.plot_brushed.connect(self._brush)
+        self.facet.picked.connect(lambda column: self.change(facet=column, only=""))
+        self.only.picked.connect(lambda value: self.change(only=value))
+        self.zone_button.clicked.connect(self.brush_overlap)
+        self.context.selection.pairs_changed.connect(self._on_pairs)
+        self.context.selection.dataset_changed.connect(self._on_data)
+
+    def _lay_out(self) -> None:
+        row = WrappingRow()
+        for words, picker in (("Tell apart by", self.facet), ("Only", self.only)):
+            label = QLabel(words)
+            theme.set_role(label, "secondary")
+            label.setBuddy(picker)
+            picker.setMaximumWidth(180)
+            row.add(label, gap=theme.INSIDE + theme.SPACE)
+            row.add(picker, gap=theme.INSIDE, stretch=True)
+        row.add(self.zone_button, gap=theme.INSIDE + theme.SPACE)
+        self.column.insertWidget(1, row)
+        self.column.addWidget(self.strip)
+
+
+def overlap_zone(run: SimilarityRun) -> tuple[float, float]:
+    """Return the range from the lowest matched cosine to the 95th percentile of unmatched ones."""
+    matched = run.matched[np.isfinite(run.matched)]
+    if not len(matched) or not len(run.unmatched):
+        return 0.0, -math.inf
+    order = np.argsort(run.unmatched)
+    weights = np.ones(len(order)) if run.unmatched_weights is None else run.unmatched_weights[order]
+    reached = np.searchsorted(np.cumsum(weights), 0.95 * weights.sum())
+    return float(matched.min()), float(run.unmatched[order[min(int(reached), len(order) - 1)]])

@@ -1,0 +1,79 @@
+"""Strokes inside the marks of a map that tell classes apart without their colors, where points are few."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int
+from PySide6.QtCore import QLineF, QObject, QPointF, Qt
+from PySide6.QtGui import QPainter, QPen
+
+from explorer.theme import color
+from explorer.widgets.point_map.layer import PointLayer
+from explorer.widgets.point_map.raster import radius
+from explorer.widgets.point_map.scene import MapScene
+
+STROKES: Final[tuple[tuple[tuple[float, float, float, float], ...], ...]] = (
+    (),
+    ((-1, 0, 1, 0),),
+    ((0, -1, 0, 1),),
+    ((-0.7, 0.7, 0.7, -0.7),),
+    ((-0.7, -0.7, 0.7, 0.7),),
+    ((-1, 0, 1, 0), (0, -1, 0, 1)),
+    ((-0.7, 0.7, 0.7, -0.7), (-0.7, -0.7, 0.7, 0.7)),
+    ((-0.8, -0.4, 0.8, -0.4), (-0.8, 0.4, 0.8, 0.4)),
+)
+"""Lines of each glyph around the center of a mark of radius 1; the first class has none, the ninth begins again."""
+LEAST_RADIUS: Final = 3.0
+"""Marks that are smaller than this, in pixels, have no room for a glyph."""
+MOST: Final = 3_000
+"""More points in sight are not looked at one by one."""
+REACH: Final = 0.75
+
+
+def glyph_lines(place: int, x: float, y: float, size: float) -> list[QLineF]:
+    """Return the strokes of the class at this place, inside a mark of this radius around (x, y)."""
+    reach, strokes = REACH * size, STROKES[place % len(STROKES)]
+    return [QLineF(x + reach * a, y + reach * b, x + reach * c, y + reach * d) for a, b, c, d in strokes]
+
+
+def paint_glyph(painter: QPainter, place: int, center: QPointF, size: float) -> None:
+    """Draw the glyph of a class over a mark of this radius, in the color of the ground."""
+    painter.setPen(QPen(color("surface"), max(1.0, 0.3 * size), Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+    painter.drawLines(glyph_lines(place, center.x(), center.y(), size))
+
+
+class ClassGlyphs(QObject):
+    """The glyphs of one map's points."""
+
+    def __init__(self, layer: PointLayer, parent: QObject) -> None:
+        super().__init__(parent)
+        self._layer = layer
+        self._classes: Int[np.ndarray, " n"] | None = None
+        layer.add_overlay(self._paint)
+
+    def show_classes(self, classes: Int[np.ndarray, " n"] | None) -> None:
+        """Set the class of every point; None where colors mean no classes."""
+        self._classes = classes
+        self._layer.update()
+
+    def _paint(self, painter: QPainter, scene: MapScene) -> None:
+        classes, visible = self._classes, self._layer.visible_count()
+        size = radius(visible, int(scene.width * scene.height))
+        if classes is None or scene.moving or not 0 < visible <= MOST or size < LEAST_RADIUS:
+            return
+        box = self._layer.getViewBox().viewRect()
+        near = self._layer.points_in(box.left(), box.top(), box.right(), box.bottom())
+        near = near[near < len(classes)]
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(color("surface"), max(1.0, 0.3 * size), Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+        places = scene.to_pixels(self._layer.grid.xy[near]).tolist()
+        lines = [
+            line
+            for number, (x, y) in zip(classes[near].tolist(), places, strict=True)
+            for line in glyph_lines(number, x, y, size)
+        ]
+        painter.drawLines(lines)
+        painter.restore()

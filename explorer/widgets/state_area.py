@@ -1,0 +1,311 @@
+"""The state of a part of the window: unknown, empty, loading, partial, stale, failed, or ready.
+
+A view, a chart and a panel each lie in a `StateArea`. What is not known yet is a skeleton. What is empty teaches, and
+offers what fills it. While something is computed the old result stays, dimmed. What failed says so in words, with
+*Retry* and *Copy details*; the text of an exception that nobody wrote for a person is in the details only.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Literal
+
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QGuiApplication, QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.widgets.current_page_stack import OpenPage
+from trainer.errors import UserError
+
+Kind = Literal["unknown", "empty", "loading", "partial", "stale", "failed", "ready"]
+Act = tuple[str, Callable[[], object]]
+"""Words and function of a button."""
+
+TEXT_PX: Final = 440
+LEAST_PX: Final = 160
+"""How narrow its lines may become where there is no room."""
+DIMMED_AFTER_MS: Final = 120
+"""What is answered sooner would only flicker; later than 150 ms, a part would look dead."""
+_BUG: Final = "An unexpected error stopped this. Retry; if it fails again, copy the details into a report."
+
+
+class StatePage(QWidget):
+    """A centered icon, title, text, at most one primary button and at most two others."""
+
+    def __init__(self, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:
+        """Create an empty page; `width` is the width of its lines in pixels."""
+        super().__init__(parent)
+        self.setObjectName("statePage")
+        self._icon_name = "info"
+        self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
+        self.title = QLabel(alignment=Qt.AlignmentFlag.AlignCenter, wordWrap=True)
+        theme.set_role(self.title, "title")
+        self.text = QLabel(alignment=Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, wordWrap=True)
+        theme.set_role(self.text, "secondary")
+        for label in (self.title, self.text):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self._width = width
+        self.text.setFixedWidth(width)
+        self.button = QPushButton(objectName="stateButton")
+        theme.set_role(self.button, "primary")
+        self.other, self.third = (QPushButton(objectName=f"state{name}") for name in ("Other", "Third"))
+        self._actions: list[QAction | None] = [None, None, None]
+        for place, button in enumerate(self._buttons):
+            button.clicked.connect(partial(self._trigger, place))
+        self._lay_out()
+        theme.theme().follow(self._draw_icon)
+
+    @property
+    def _buttons(self) -> tuple[QPushButton, QPushButton, QPushButton]:
+        return self.button, self.other, self.third
+
+    def tell(self, icon: str, title: str, text: str, *actions: QAction | None) -> None:
+        """Show this; buttons are visible if they have actions, labeled with the actions' texts."""
+        self._icon_name = icon
+        self._actions = [*actions, None, None, None][:3]
+        self._draw_icon()
+        self.title.setText(title)
+        self.text.setText(text)
+        self.text.ensurePolished()
+        self._make_room()
+        for button, does in zip(self._buttons, self._actions, strict=True):
+            button.setVisible(does is not None)
+            if does is not None:
+                button.setText(does.text())
+                button.setAccessibleName(does.text())
+                button.setEnabled(does.isEnabled())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(self._width, LEAST_PX), super().minimumSizeHint().height())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._make_room()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        margins = self.layout().contentsMargins()
+        room = self.width() - margins.left() - margins.right() if self.isVisible() else self._width
+        width = max(min(self._width, room), min(self._width, LEAST_PX))
+        self.text.setFixedWidth(width)
+        # A layout asks an aligned label for its hint only, and that of wrapped words is one line too few; without a
+        # layout of its own yet, it is -1.
+        self.text.setMinimumHeight(max(0, self.text.heightForWidth(width)))
+
+    def _trigger(self, place: int, _checked: bool = False) -> None:
+        if (action := self._actions[place]) is not None:
+            action.trigger()
+
+    def _draw_icon(self) -> None:
+        self._icon.setPixmap(theme.icon(self._icon_name, 40, "outline").pixmap(40, 40))
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout()
+        row.addStretch()
+        for button in self._buttons:
+            row.addWidget(button)
+        row.addStretch()
+        column = QVBoxLayout(self)
+        column.setSpacing(theme.INSIDE)
+        column.addStretch(2)
+        column.addWidget(self._icon)
+        column.addSpacing(theme.INSIDE)
+        column.addWidget(self.title)
+        column.addWidget(self.text, alignment=Qt.AlignmentFlag.AlignHCenter)
+        column.addSpacing(theme.BETWEEN)
+        column.addLayout(row)
+        column.addStretch(3)
+
+
+class StateArea(OpenPage):
+    """Stacks a part of the window with the page for its state.
+
+    Attributes:
+        page: What empty and failed say.
+        note: What partial and stale say, above the content.
+    """
+
+    def __init__(self, content: QWidget, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:
+        """Create it in the unknown state; `width` is the width of its page's lines in pixels."""
+        super().__init__(parent)
+        self.kind: Kind = "unknown"
+        self.details = ""
+        self._has_result = False
+        self.note, self.page, self._skeleton = _Note(), StatePage(width=width), Skeleton()
+        self._content = _Dimmable(content, self.note)
+        self._soon = QTimer(self, singleShot=True, interval=DIMMED_AFTER_MS, timeout=self._show_loading)
+        for page in (self._skeleton, self._content, self.page):
+            self.addWidget(page)
+
+    def unknown(self) -> None:
+        """Show that the state is not known yet."""
+        self._become("unknown", self._skeleton, has_result=False)
+
+    def empty(self, icon: str, title: str, text: str, *actions: QAction | None) -> None:
+        """Show that there is nothing, and how to change that: at most a primary action and two others."""
+        self.page.tell(icon, title, text, *actions)
+        self._become("empty", self.page, has_result=False)
+
+    def failed(
+        self, what: str, why: Exception | str, *, retry: Callable[[], object] | None = None, repair: Act | None = None
+    ) -> None:
+        """Show that it failed.
+
+        Args:
+            what: In words, `Could not compare these snapshots`.
+            why: A sentence for a person as it is; of any other exception only the details tell.
+            retry: Tries it again.
+            repair: What mends the cause; it becomes the primary button.
+        """
+        words = str(why) if isinstance(why, UserError | str) else ""
+        self.details = f"{what}\n\n{words if isinstance(why, str) else ''.join(traceback.format_exception(why))}"
+        acts = [repair, ("Retry", retry) if retry else None, ("Copy details", self._copy)]
+        self.page.tell("triangle-alert", what, words or _BUG, *(_action(self.page, act) for act in acts if act))
+        self._become("failed", self.page, has_result=False)
+
+    def loading(self) -> None:
+        """Show that a computation is running: a previous result stays, dimmed, or a skeleton appears."""
+        self.kind = "loading"
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def ready(self) -> None:
+        """Show that the content is complete and current."""
+        self._show_result("ready", "", None)
+
+    def partial(self, words: str, act: Act | None = None) -> None:
+        """Show that the content lacks what `words` say."""
+        self._show_result("partial", words, act)
+
+    def stale(self, words: str, act: Act | None = None) -> None:
+        """Show that the content is older than the request; it stays dimmed."""
+        self._show_result("stale", words, act)
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the content shows a result, perhaps an older one."""
+        return self._has_result
+
+    def _show_result(self, kind: Kind, words: str, act: Act | None) -> None:
+        self.note.tell(words, act)
+        self._become(kind, self._content, has_result=True)
+
+    def _become(self, kind: Kind, page: QWidget, *, has_result: bool) -> None:
+        self._soon.stop()
+        self.kind, self._has_result = kind, has_result
+        self._content.dim(kind == "stale")
+        self.setCurrentWidget(page)
+
+    def _show_loading(self) -> None:
+        self._content.dim(self._has_result)
+        self.setCurrentWidget(self._content if self._has_result else self._skeleton)
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.details)
+
+
+class Skeleton(QWidget):
+    """Gray bars where a result will appear, without animation to avoid distraction."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, accessibleName="Loading")
+        self.setObjectName("skeleton")
+        theme.theme().changed.connect(self.update)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("sunken"))
+        width, top = self.width(), 0.0
+        for share, height in ((0.32, 14.0), (0.2, 10.0)):
+            painter.drawRoundedRect(QRectF(0, top, share * width, height), theme.SPACE, theme.SPACE)
+            top += height + theme.INSIDE
+        top += theme.INSIDE
+        column = (width - theme.BETWEEN) / 2
+        for left in (0.0, column + theme.BETWEEN):
+            box = QRectF(left, top, column, max(0.0, self.height() - top))
+            painter.drawRoundedRect(box, theme.RADIUS, theme.RADIUS)
+
+
+class _Dimmable(QWidget):
+    """The note and the content below it, which a veil can dim."""
+
+    def __init__(self, content: QWidget, note: QWidget) -> None:
+        super().__init__()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addWidget(note)
+        column.addWidget(content, 1)
+        self._content, self._veil = content, _Veil(self)
+
+    def dim(self, on: bool) -> None:
+        self._veil.setGeometry(self._content.geometry())
+        self._veil.setVisible(on)
+        if on:
+            self._veil.raise_()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._veil.setGeometry(self._content.geometry())
+
+
+class _Veil(QWidget):
+    """A translucent cover for outdated content; mouse events pass through."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("veil")
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        theme.theme().changed.connect(self.update)
+        self.hide()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        ground = theme.color("surface")
+        ground.setAlphaF(0.55)
+        QPainter(self).fillRect(self.rect(), ground)
+
+
+class _Note(QFrame):
+    """A line above the content that says what is missing or outdated, with a button."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("stateNote")
+        self._act: Callable[[], object] | None = None
+        self.words = QLabel(wordWrap=True)
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.words, "warn")
+        self.button = QPushButton(objectName="stateNoteButton")
+        self.button.clicked.connect(lambda: self._act() if self._act else None)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.BETWEEN)
+        row.addWidget(self.words, 1)
+        row.addWidget(self.button)
+        self.hide()
+
+    def tell(self, words: str, act: Act | None) -> None:
+        """Show this; an empty note takes no space."""
+        self.words.setText(words)
+        self.setVisible(bool(words))
+        self.button.setVisible(act is not None)
+        self._act = act[1] if act else None
+        if act:
+            self.button.setText(act[0])
+            self.button.setAccessibleName(act[0])
+
+
+def _action(parent: QWidget, act: Act) -> QAction:
+    for old in parent.findChildren(QAction, f"state-{act[0]}"):
+        old.deleteLater()
+    action = QAction(act[0], parent, objectName=f"state-{act[0]}")
+    action.triggered.connect(lambda: act[1]())
+    return action

@@ -1,0 +1,82 @@
+"""Jobs in the window: the count in the status bar, the panel, and messages when one ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication
+
+from explorer.window import job_hooks
+from explorer.window.desktop_notifications import Desktop
+from explorer.window.job_list import IMPORT, Job, JobList
+from trainer import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from PySide6.QtWidgets import QWidget
+
+    from explorer.widgets.banner import Banner
+    from explorer.window.job_panel import JobPanel
+    from explorer.window.pages import Pages
+    from explorer.window.services import Services
+    from explorer.window.status import Status
+
+
+class JobCenter(QObject):
+    """Listens to the list of jobs.
+
+    Attributes:
+        jobs: What is under way, and what has ended.
+        runner: What tells the outside when a job ends.
+    """
+
+    def __init__(
+        self, rooms: Services, panel: JobPanel, status: Status, banner: Banner, pages: Pages,
+        go_to: Callable[[str], object], window: QWidget, *, folder: Path, hooks: bool = True,
+    ) -> None:  # fmt: skip
+        """Connect the list; without `hooks` no command is run and nothing is posted."""
+        super().__init__(window)
+        self._window, self._panel, self._status = window, panel, status
+        self._banner, self._pages, self._go_to = banner, pages, go_to
+        self.jobs = JobList(rooms.jobs, rooms.asker, rooms.exporter, self)
+        mine = catalog.user_folder()
+        self.runner = job_hooks.JobHookRunner(Desktop(window), folder, mine, self, runs=hooks)
+        panel.show_jobs(self.jobs)
+        panel.show_asked.connect(self._show)
+        panel.hooks_asked.connect(self._ask_hooks)
+        self.jobs.changed.connect(self._count)
+        self.jobs.ended.connect(self._tell)
+        self.runner.failed.connect(lambda words: banner.tell(words, tone="warn"))
+        self._count()
+
+    def _count(self) -> None:
+        active = self.jobs.active
+        waiting = sum(job.state == "waiting" for job in active)
+        self._status.show_jobs(len(active) - waiting, waiting)
+
+    def _show(self, job: Job) -> None:
+        self._panel.hide()
+        self._go_to(job.view)
+        if job.run is not None and (show_run := getattr(self._pages.views.get(job.view), "show_run", None)):
+            show_run(job.run)
+
+    def _tell(self, job: Job) -> None:
+        """Notify outside the window, and inside it unless the job's view is open or another message appears."""
+        self.runner.tell(job)
+        elsewhere = job.view and self._pages.open_view is not self._pages.views.get(job.view)
+        tells_itself = job.kind in ("Training", "Export", "Bundle", "Chart")
+        if job.state == "cancelled" or tells_itself or not elsewhere or QApplication.activeWindow() is None:
+            return
+        if job.view == IMPORT and QApplication.activeModalWidget() is not None:
+            return  # the sheet itself shows it
+        title, text = job_hooks.ended_words(job)
+        show = ("Show", lambda: self._show(job))
+        self._banner.tell(title, text, tone="bad" if job.state == "failed" else "good", action=show)
+
+    def _ask_hooks(self) -> None:
+        sheet = job_hooks.JobHooksSheet(self.runner.hooks, self._window)
+        sheet.chosen.connect(self.runner.choose)
+        sheet.open()

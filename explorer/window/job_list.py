@@ -1,0 +1,326 @@
+"""All long jobs in progress, whoever requested them: training, the queue, requests, exports, charts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import shiboken6
+from PySide6.QtCore import QObject, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+
+from trainer.messages import (
+    CheckData,
+    Classify,
+    EmbedImages,
+    EmbedIndependent,
+    Evaluate,
+    Failure,
+    MeasureRun,
+    Project,
+    Question,
+    ReadData,
+    Saliency,
+    WriteCleanedList,
+)
+
+if TYPE_CHECKING:
+    from explorer.export import Export, Exporter
+    from explorer.model_client.client import Asker
+    from explorer.run_control.jobs import Jobs
+    from explorer.views.view import View
+    from explorer.widgets.progress_row import Ticket, Working
+    from trainer.store import RunRow
+
+State = Literal["waiting", "running", "finished", "failed", "cancelled"]
+
+IMPORT: Final = "import"
+"""In place of a view: the sheet that reads data."""
+LISTED_AFTER_MS: Final = 1_000
+"""A question or a chart that is answered sooner is no job: it would only flicker."""
+KEPT: Final = 50
+"""Ended jobs that are kept."""
+LEAST_SHARE: Final = 0.02
+"""Below this, the time left cannot be told from the time spent."""
+
+
+@dataclass
+class Job:
+    """One long job.
+
+    Attributes:
+        number: Of this window; later ones have larger ones.
+        kind: `Training`, `Export`, ...
+        title: What it works on.
+        view: Name of the view that shows its result; empty if none does.
+        share: Done, 0 to 1.
+        note: What it does just now, or why it failed.
+        left_s: Seconds until its end, or its start while it waits, where the job itself can tell.
+        run: Number of the run that it trains; None of any other job.
+        took_s: Seconds from its beginning to its end.
+        is_kept: Whether it is listed however short it is.
+    """
+
+    number: int
+    kind: str
+    title: str
+    view: str = ""
+    state: State = "running"
+    share: float = 0.0
+    note: str = ""
+    left_s: float | None = None
+    run: int | None = None
+    took_s: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+    cancel: Callable[[], object] | None = None
+    show: tuple[str, Callable[[], object]] | None = None
+    ticket: Ticket | None = None
+    is_kept: bool = False
+
+    @property
+    def active(self) -> bool:
+        """Whether the job has not ended."""
+        return self.state in ("waiting", "running")
+
+    @property
+    def expected_s(self) -> float | None:
+        """The seconds until the end, estimated from the progress if not reported; None if unknown."""
+        if self.left_s is not None or self.share <= LEAST_SHARE or self.state != "running":
+            return self.left_s
+        return (time.monotonic() - self.began) * (1 - self.share) / self.share
+
+
+class JobList(QObject):
+    """Lists running jobs, and those that have ended while the window was open.
+
+    Signals:
+        changed: A job began, ended, or is another; how far one is changes without it.
+        ended: A `Job` that has finished, failed or was cancelled.
+    """
+
+    changed = Signal()
+    ended = Signal(object)
+
+    def __init__(self, jobs: Jobs, asker: Asker, exporter: Exporter, parent: QObject) -> None:
+        super().__init__(parent)
+        self._numbers = itertools.count(1)
+        self._runs, self._asker, self._exporter = jobs, asker, exporter
+        self._jobs: dict[object, Job] = {}
+        self._ended: list[Job] = []
+        self._watch = QTimer(self, interval=500, timeout=self._look_at_tickets)
+        jobs.runs_changed.connect(self._take_runs)
+        asker.asked.connect(self._take_question)
+        asker.progressed.connect(self._take_progress)
+        asker.answered.connect(self._take_answer)
+        exporter.started.connect(self._take_export)
+        exporter.progressed.connect(self._take_line)
+        exporter.done.connect(lambda export: self._end(("export", id(export)), "finished"))
+        exporter.failed.connect(lambda export, why: self._end(("export", id(export)), "failed", why))
+        exporter.cancelled.connect(lambda export: self._end(("export", id(export)), "cancelled"))
+
+    @property
+    def active(self) -> list[Job]:
+        """Running jobs, then waiting ones."""
+        listed = [job for job in self._jobs.values() if is_listed(job)]
+        return sorted(listed, key=lambda job: (job.state == "waiting", job.number))
+
+    @property
+    def past(self) -> list[Job]:
+        """Ended jobs, newest first."""
+        return self._ended[::-1]
+
+    def clear(self) -> None:
+        """Clear the ended jobs."""
+        self._ended.clear()
+        self.changed.emit()
+
+    def watch(self, name: str, view: View) -> None:
+        """List this view's own computations."""
+        view.job_slot.began.connect(partial(self._take_working, name, view.title))
+
+    def keep_question(self, number: int) -> None:
+        """List this question even if it is answered at once, because the user continues elsewhere meanwhile."""
+        if (job := self._jobs.get(("question", number))) is not None:
+            job.is_kept = True
+            self.changed.emit()
+
+    # -- beginning and ending ----------------------------------------------------------------------------------
+
+    def _begin(self, key: object, kind: str, title: str, **more: Any) -> Job:
+        job = self._jobs[key] = Job(next(self._numbers), kind, title, **more)
+        self.changed.emit()
+        return job
+
+    def _end(self, key: object, state: State, why: str = "") -> None:
+        job = self._jobs.pop(key, None)
+        if job is None:
+            return
+        job.state, job.cancel, job.ticket = state, None, None
+        job.note, job.left_s, job.took_s = why, None, time.monotonic() - job.began
+        job.share = 1.0 if state == "finished" else job.share
+        self._ended = [*self._ended, job][-KEPT:]
+        self.changed.emit()
+        self.ended.emit(job)
+
+    # -- trainings and the queue -------------------------------------------------------------------------------
+
+    def _take_runs(self, runs: Sequence[RunRow]) -> None:
+        rows = {row.id: row for row in runs}
+        expected = self._runs.expected() if any(row.status == "queued" for row in runs) else {}
+        for row in runs:
+            key = ("run", row.id)
+            if not row.active:
+                continue
+            stop = partial(self._runs.stop, [row.id])
+            job = self._jobs.get(key) or self._begin(key, "Training", row.name, view="runs", cancel=stop, run=row.id)
+            waits, was = row.status == "queued", job.state
+            span = expected.get(row.id)
+            job.state, job.title = ("waiting" if waits else "running"), row.name
+            job.share = row.step / row.total_steps if row.total_steps else 0.0
+            job.left_s = (span.start_s if span else None) if waits else row.eta_s
+            job.note = _doing(row)
+            if was != job.state:
+                self.changed.emit()
+        for key in [key for key in self._jobs if isinstance(key, tuple) and key[0] == "run"]:
+            known = rows.get(key[1])
+            if known is None or not known.active:
+                self._end(key, *_how_ended(known))
+
+    # -- questions to processes --------------------------------------------------------------------------------
+
+    def _take_question(self, number: int, question: Question) -> None:
+        if (told := self._told(question)) is not None:
+            self._begin_later(("question", number), *told, cancel=partial(self._asker.cancel, number))
+
+    def _take_progress(self, number: int, share: float, note: str) -> None:
+        job = self._jobs.get(("question", number))
+        if job is not None:
+            job.share, job.note = share, note
+
+    def _take_answer(self, number: int, failure: Failure | None) -> None:
+        if failure is None:
+            self._end_question(number, "finished")
+        elif failure.kind == "cancelled":
+            self._end_question(number, "cancelled")
+        else:
+            self._end_question(number, "failed", failure.message)
+
+    def _end_question(self, number: int, state: State, why: str = "") -> None:
+        key = ("question", number)
+        if key in self._jobs and not is_listed(self._jobs[key]):
+            del self._jobs[key]
+        else:
+            self._end(key, state, why)
+
+    def _told(self, question: Question) -> tuple[str, str, str] | None:
+        """Return kind, title and view of a request that may take long; None for others."""
+        match question:
+            case Evaluate():
+                return "Evaluation", self._names(question.runs), "evaluate"
+            case Saliency():
+                return "Saliency", f"“{question.caption}”", "inspect"
+            case Project():
+                steps = f", {len(question.series) + 1} steps" if question.series else ""
+                return "Projection", f"{question.method.upper()}{steps}", "timeline" if question.series else "map"
+            case ReadData():
+                path = question.path or str(question.data.get("path") or question.data.get("root") or "")
+                return "Import", Path(path).name or "data", IMPORT
+            case MeasureRun():
+                return "Measurement", "A new run", "runs"
+            case CheckData():
+                return "Data check", self._names(question.runs), "quality"
+            case WriteCleanedList():
+                return "Cleaned list", self._names((question.run,)), "quality"
+            case EmbedIndependent():
+                return "Embedding", f"Independent Scenes, {self._names(question.runs)}", "explaining"
+            case Classify():
+                return "Classification", _pictures(len(question.images)), "classify"
+            case EmbedImages():
+                return "Embedding", _pictures(len(question.images)), ""
+        return None
+
+    def _names(self, runs: Sequence[int]) -> str:
+        rows = [self._runs.run(run) for run in runs]
+        return ", ".join(row.name if row is not None else f"run {run}" for run, row in zip(runs, rows, strict=True))
+
+    def _begin_later(self, key: object, kind: str, title: str, view: str, **more: Any) -> None:
+        """Add a hidden job to track its progress and end, and show it if it takes long."""
+        self._jobs[key] = Job(next(self._numbers), kind, title, view, **more)
+        QTimer.singleShot(LISTED_AFTER_MS, self, self.changed.emit)
+
+    # -- what views compute, and exports -----------------------------------------------------------------------
+
+    def _take_working(self, name: str, title: str, working: Working) -> None:
+        ticket = working.ticket
+        if ticket is None or working.asks:
+            return
+        cancel = partial(_cancel, working, ticket)
+        self._begin_later(("ticket", id(ticket)), "Chart", title, name, cancel=cancel, ticket=ticket)
+        self._watch.start()
+
+    def _look_at_tickets(self) -> None:
+        watched = {key: job for key, job in self._jobs.items() if job.ticket is not None}
+        for key, job in watched.items():
+            ticket = job.ticket
+            assert ticket is not None
+            job.share, job.note = ticket.share, ticket.note
+            if not ticket.cancelled:
+                continue
+            if ticket.answered and is_listed(job):
+                self._end(key, "finished")
+            else:
+                del self._jobs[key]
+                self.changed.emit()
+        if not watched:
+            self._watch.stop()
+
+    def _take_export(self, export: Export) -> None:
+        folder = QUrl.fromLocalFile(str(export.file.parent))
+        show = ("Open folder", partial(QDesktopServices.openUrl, folder))
+        kind = "Bundle" if export.command[:1] == ("bundle",) else "Export"
+        cancel = partial(self._exporter.cancel, export)
+        self._begin(("export", id(export)), kind, export.file.name, cancel=cancel, show=show)
+
+    def _take_line(self, export: Export, line: str) -> None:
+        if (job := self._jobs.get(("export", id(export)))) is not None:
+            job.note = line
+
+
+def is_listed(job: Job) -> bool:
+    """Return whether a job takes long enough to be shown, or is of a kind that always is."""
+    if not job.active or job.is_kept or job.kind in ("Training", "Export", "Bundle"):
+        return True
+    return time.monotonic() - job.began >= LISTED_AFTER_MS / 1000
+
+
+def _cancel(working: Working, ticket: Ticket) -> None:
+    if shiboken6.isValid(working) and working.ticket is ticket:
+        working.cancel()
+
+
+def _doing(row: RunRow) -> str:
+    if row.status == "queued":
+        return "Waits in the queue"
+    if row.step == 0 and row.phase:
+        return row.phase
+    steps = f"step {row.step:,} of {row.total_steps:,}" if row.total_steps else row.phase
+    return steps if row.status == "running" else f"{row.status}, {steps}"
+
+
+def _how_ended(row: RunRow | None) -> tuple[State, str]:
+    if row is None:
+        return "cancelled", "Deleted"
+    if row.status == "finished":
+        return "finished", ""
+    if row.status == "stopped":
+        return "cancelled", f"Stopped at step {row.step:,}"
+    return "failed", row.reason or f"Ended at step {row.step:,}"
+
+
+def _pictures(count: int) -> str:
+    return "1 picture" if count == 1 else f"{count:,} pictures"

@@ -1,0 +1,89 @@
+"""Which keys do what: the shortcuts of the window's commands, as people changed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction, QKeySequence
+
+from explorer.state.settings import Settings
+
+KEYS_KEY: Final = "window/keys"
+"""Name of an action -> its keys in Qt's portable words; only what differs from the first assignment."""
+
+
+class KeyBindings(QObject):
+    """Changes the shortcuts of actions and remembers the changes.
+
+    Signals:
+        changed: At least one shortcut is another.
+    """
+
+    changed = Signal()
+
+    def __init__(self, actions: Iterable[QAction], settings: Settings, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.actions = {action.objectName(): action for action in actions}
+        self._first = {name: list(action.shortcuts()) for name, action in self.actions.items()}
+        self._settings = settings
+        self._apply()
+
+    def keys_of(self, name: str) -> str:
+        """Return the first shortcut of an action in portable words; empty if it has none."""
+        return self.actions[name].shortcut().toString(QKeySequence.SequenceFormat.PortableText)
+
+    def is_own(self, name: str) -> bool:
+        """Return whether a person changed this action's shortcut."""
+        return name in self._changed()
+
+    def assign(self, name: str, keys: QKeySequence, others: Iterable[QAction] = ()) -> str:
+        """Give an action these keys (none: no shortcut); return why not, in words, or nothing.
+
+        The keys of `others`, such as the actions of the views, are taken too.
+        """
+        if refusal := self._refusal(name, keys, others):
+            return refusal
+        self._settings.set(KEYS_KEY, {**self._changed(), name: keys.toString()})
+        self._apply()
+        self.changed.emit()
+        return ""
+
+    def reset(self, name: str) -> str:
+        """Give an action its first shortcut; return why not, in words, or nothing."""
+        first = self._first[name]
+        for keys in first:
+            if refusal := self._refusal(name, keys, ()):
+                return refusal
+        self._settings.set(KEYS_KEY, {other: keys for other, keys in self._changed().items() if other != name})
+        self._apply()
+        self.changed.emit()
+        return ""
+
+    def reset_all(self) -> None:
+        """Give every action its first shortcut."""
+        self._settings.set(KEYS_KEY, {})
+        self._apply()
+        self.changed.emit()
+
+    def _refusal(self, name: str, keys: QKeySequence, others: Iterable[QAction]) -> str:
+        if keys.isEmpty():
+            return ""
+        if keys.count() > 1:
+            return "A shortcut is one key with modifiers, not several keys in a row."
+        for action in (*self.actions.values(), *others):
+            if action is not self.actions[name] and keys in action.shortcuts():
+                words = action.text().replace("&", "")
+                return f"{keys.toString()} already belongs to “{words}”. Choose other keys, or change that first."
+        return ""
+
+    def _changed(self) -> dict[str, str]:
+        kept = self._settings.value(KEYS_KEY, {})
+        return {name: keys for name, keys in kept.items() if name in self.actions and isinstance(keys, str)}
+
+    def _apply(self) -> None:
+        changed = self._changed()
+        for name, action in self.actions.items():
+            own = changed.get(name)
+            action.setShortcuts(self._first[name] if own is None else [QKeySequence(own)] if own else [])

@@ -1,0 +1,137 @@
+"""The panel in which people change shortcuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QKeySequenceEdit,
+    QLabel,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+    QToolButton,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.widgets.accessible import present
+from explorer.widgets.overlay import Overlay
+from explorer.window.key_bindings import KeyBindings
+
+ROWS_PX: Final = 360
+
+
+class KeySheet(Overlay):
+    """A table of commands and their keys; the chosen one gets what is pressed in the field below."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, name="keySheet", width=640)
+        present(self, "Dialog", "Change keys")
+        self._bindings: KeyBindings | None = None
+        self._others: Callable[[], Iterable[QAction]] = list
+        self._names: list[str] = []
+        self.table = QTableWidget(0, 2, objectName="keySheet-table", accessibleName="Commands and their keys")
+        self.field = QKeySequenceEdit(objectName="keySheet-field", accessibleName="New keys")
+        self.field.setMaximumSequenceLength(1)
+        self.field.setClearButtonEnabled(True)
+        for button in self.field.findChildren(QToolButton):
+            button.setAccessibleName("No keys")
+        self.message = QLabel(objectName="keySheet-message", wordWrap=True)
+        self.assign = QPushButton("Assign", objectName="keySheet-assign")
+        self.reset = QPushButton("Reset", objectName="keySheet-reset", toolTip="The first keys of this command")
+        self.reset_all = QPushButton("Reset all", objectName="keySheet-resetAll")
+        self.done = QPushButton("Done", objectName="keySheet-done")
+        self._lay_out()
+        self.table.itemSelectionChanged.connect(self._on_row)
+        self.assign.clicked.connect(self._assign)
+        self.reset.clicked.connect(self._reset)
+        self.reset_all.clicked.connect(self._reset_all)
+        self.done.clicked.connect(self.close_panel)
+
+    def ask(self, bindings: KeyBindings, others: Callable[[], Iterable[QAction]]) -> None:
+        """Open with these bindings; the keys of `others` are taken too."""
+        self._bindings, self._others = bindings, others
+        self._names = list(bindings.actions)
+        self._fill()
+        self.table.selectRow(0)
+        self.message.setText("Choose a command, then press its new keys.")
+        self.open(self.table)
+
+    def choose(self, name: str) -> None:
+        """Choose the command of this name."""
+        self.table.selectRow(self._names.index(name))
+
+    def _fill(self) -> None:
+        assert self._bindings is not None
+        self.table.setRowCount(len(self._names))
+        for row, name in enumerate(self._names):
+            words = self._bindings.actions[name].text().replace("&", "")
+            keys = QKeySequence(self._bindings.keys_of(name)).toString(QKeySequence.SequenceFormat.NativeText)
+            mark = "  (changed)" if self._bindings.is_own(name) else ""
+            self.table.setItem(row, 0, QTableWidgetItem(words))
+            self.table.setItem(row, 1, QTableWidgetItem(f"{keys}{mark}"))
+
+    @property
+    def _chosen(self) -> str:
+        return self._names[max(0, self.table.currentRow())]
+
+    def _on_row(self) -> None:
+        if self._bindings is not None and self.table.currentRow() >= 0:
+            self.field.setKeySequence(QKeySequence(self._bindings.keys_of(self._chosen)))
+
+    def _assign(self) -> None:
+        assert self._bindings is not None
+        self._tell(self._bindings.assign(self._chosen, self.field.keySequence(), self._others()))
+
+    def _reset(self) -> None:
+        assert self._bindings is not None
+        self._tell(self._bindings.reset(self._chosen))
+
+    def _reset_all(self) -> None:
+        assert self._bindings is not None
+        self._bindings.reset_all()
+        self._tell("")
+
+    def _tell(self, refusal: str) -> None:
+        theme.set_role(self.message, "bad" if refusal else "secondary")
+        self.message.setText(refusal or "Saved.")
+        if not refusal:
+            self._fill()
+            self._on_row()
+
+    def _lay_out(self) -> None:
+        self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        title = QLabel("Change keys")
+        theme.set_role(title, "title")
+        theme.set_role(self.message, "secondary")
+        self.table.setHorizontalHeaderLabels(["Command", "Keys"])
+        self.table.verticalHeader().hide()
+        self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.table.horizontalHeader().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setShowGrid(False)
+        self.table.setTabKeyNavigation(False)
+        self.table.setMinimumHeight(ROWS_PX)
+        row = QHBoxLayout()
+        row.setSpacing(theme.SPACE)
+        row.addWidget(self.field, 1)
+        for button in (self.assign, self.reset):
+            row.addWidget(button)
+        foot = QHBoxLayout()
+        foot.addWidget(self.reset_all)
+        foot.addStretch()
+        foot.addWidget(self.done)
+        self.body.addWidget(title)
+        self.body.addWidget(self.table, 1)
+        self.body.addLayout(row)
+        self.body.addWidget(self.message, 0, Qt.AlignmentFlag.AlignTop)
+        self.body.addLayout(foot)

@@ -1,0 +1,188 @@
+"""The window without a mouse and with a screen reader: names, roles, focus rings, and keys of all widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QTabBar, QWidget
+
+from explorer import theme
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.views import VIEWS
+from explorer.widgets.grid_map import GridMap, Heat
+from explorer.widgets.image_row import PictureRow, RowPicture
+from explorer.widgets.matrix_map import MatrixMap
+from explorer.widgets.point_map.point_map import PointMap
+from explorer.window import Window
+
+NOTHING = (QAccessible.Role.NoRole, QAccessible.Role.Client)
+
+
+@pytest.fixture
+def window(dressed, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterator[Window]:
+    """Return the real window with two runs; no model is started."""
+    hooks = Hooks(tmp_path / "workspace")
+    shown = Window(tmp_path / "workspace", hooks)
+    with qtbot.waitSignal(shown.ready, timeout=60_000):
+        shown.show()
+    shown.rooms.asker.ask = lambda _question, **_call: 0
+    shown.selection.select_runs(*two_runs)
+    yield shown
+    shown.close()
+    hooks.remove()
+    shown.deleteLater()
+
+
+def nameless(shown: QWidget) -> set[str]:
+    """Return focusable widgets without an accessible name or role."""
+    found = set()
+    for widget in shown.findChildren(QWidget):
+        # The focus of a proxy's widget goes to the proxy.
+        if not widget.isVisible() or widget.focusPolicy() == Qt.FocusPolicy.NoFocus or widget.focusProxy():
+            continue
+        known = QAccessible.queryAccessibleInterface(widget)
+        if known is None or known.role() in NOTHING or not known.text(QAccessible.Text.Name):
+            parents = [widget]
+            while parents[-1].parentWidget() is not None and len(parents) < 5:
+                parents.append(parents[-1].parentWidget())
+            found.add(" < ".join(f"{type(one).__name__} {one.objectName()}" for one in parents))
+    return found
+
+
+@pytest.mark.slow
+def test_everything_that_takes_the_focus_has_a_name_and_a_role(qtbot, window: Window) -> None:
+    found: set[str] = set()
+    for place in VIEWS:
+        window.go_to(place.name)
+        bars = [bar for bar in window.pages.open_view.findChildren(QTabBar) if bar.isVisible()][:1]
+        for tab in range(bars[0].count() if bars else 1):
+            if bars:
+                bars[0].setCurrentIndex(tab)
+            qtbot.wait(50)
+            qtbot.waitUntil(lambda: not window.background.busy, timeout=60_000)
+            qtbot.wait(30)
+            found |= nameless(window)
+    for panel, show in (
+        (window.palette_panel, window.show_palette),
+        (window.cheat_sheet, window.show_keys),
+        (window.method_panel, window._show_method),
+    ):
+        show()
+        assert panel.isVisible()
+        found |= nameless(window)
+        panel.close_panel()
+    assert not found, "\n".join(sorted(found))
+
+
+def press(widget: QWidget, *keys: Qt.Key) -> None:
+    for key in keys:
+        QTest.keyClick(widget, key)
+
+
+@pytest.fixture
+def points(dressed, qtbot) -> PointMap:
+    """Return nine points in a 3 by 3 square; number 0 is at the lower left."""
+    shown = PointMap()
+    qtbot.addWidget(shown)
+    shown.resize(400, 400)
+    shown.show()
+    xy = np.array([(x, y) for y in range(3) for x in range(3)], np.float64)
+    whole = np.zeros(9, np.int64)
+    shown.set_points(xy, diamond=whole > 0, color=whole, palette=np.zeros((1, 3), np.uint8))
+    qtbot.waitUntil(lambda: shown.layer.is_sorted)
+    return shown
+
+
+def test_arrow_keys_walk_over_a_map_to_the_nearest_point_in_their_direction(qtbot, points: PointMap) -> None:
+    seen: list[int] = []
+    clicked: list[tuple[int, str]] = []
+    points.hovered.connect(seen.append)
+    points.clicked.connect(lambda point, mode: clicked.append((point, mode)))
+    press(points, Qt.Key.Key_Right)
+    assert seen == [4], "first the point nearest to the middle"
+    press(points, Qt.Key.Key_Up, Qt.Key.Key_Left, Qt.Key.Key_Left, Qt.Key.Key_Down)
+    assert seen == [4, 7, 6, 3], "at the edge it stays"
+    press(points, Qt.Key.Key_Return)
+    QTest.keyClick(points, Qt.Key.Key_Space, Qt.KeyboardModifier.ShiftModifier)
+    assert clicked == [(3, "replace"), (3, "add")]
+    points.set_shown(np.arange(9) != 0)
+    press(points, Qt.Key.Key_Down)
+    assert seen[-1] != 0, "what is not shown is no way to go"
+
+
+def test_the_walk_is_to_the_nearest_of_a_quarter_as_a_loop_finds_it(qtbot, points: PointMap) -> None:
+    rng = np.random.default_rng(5)
+    xy = rng.normal(size=(60, 2))
+    whole = np.zeros(60, np.int64)
+    points.set_points(xy, diamond=whole > 0, color=whole, palette=np.zeros((1, 3), np.uint8))
+    qtbot.waitUntil(lambda: points.layer.is_sorted)
+    press(points, Qt.Key.Key_Up)
+    here = points._hover.point
+    wide, high = points.box.viewPixelSize()
+    for way, (dx, dy) in {"right": (1, 0), "down": (0, 1)}.items():
+        best = (np.inf, -1)
+        for other, (x, y) in enumerate(points.layer.grid.xy):
+            right = (x - points.layer.grid.xy[here][0]) / wide
+            below = -(y - points.layer.grid.xy[here][1]) / high
+            along, aside = (right, below) if dx else (below, right)
+            if along > 0.5 and abs(aside) <= along:
+                best = min(best, (float(np.hypot(right, below)), other))
+        assert points.walk(dx, dy) == best[1], way
+
+
+def test_arrow_keys_read_a_heat_map(dressed, qtbot) -> None:
+    shown, seen = GridMap(), []
+    qtbot.addWidget(shown)
+    values = np.arange(6.0).reshape(2, 3)
+    shown.show_heat(Heat(values, 0, 5, False, row_names=("a", "b"), column_names=("x", "y", "z")))
+    shown.pointed.connect(lambda *cell: seen.append(cell))
+    press(shown, Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Right)
+    assert seen == [(0, 0), (1, 0), (1, 1)]
+    assert shown.words_at(1, 1) == "b, y: 4"
+    shown.show_heat(Heat(values, 0, 5, False))
+    seen.clear()
+    press(shown, Qt.Key.Key_Right)
+    assert seen[-1][1] > 0, "columns, too, where they have no names"
+
+
+def test_arrow_keys_read_a_matrix_and_keep_the_cell_in_sight(dressed, qtbot) -> None:
+    shown, seen, clicked = MatrixMap(), [], []
+    qtbot.addWidget(shown)
+    shown.set_size(20)
+    shown.pointed.connect(lambda *cell: seen.append(cell))
+    shown.clicked.connect(lambda *cell: clicked.append(cell))
+    shown.zoom(4)
+    first = shown.area
+    press(shown, *[Qt.Key.Key_Down] * 8, Qt.Key.Key_Return)
+    assert seen == [(int(first.top) + down, int(first.left)) for down in range(8)]
+    assert shown.area.top <= seen[-1][0] <= shown.area.bottom - 1
+    assert clicked == [seen[-1]]
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: PointMap, mode: theme.Mode) -> None:
+    theme.theme().mode = mode
+    row = PictureRow(lambda _path: None)
+    qtbot.addWidget(row)
+    row.show_pictures([RowPicture("", "a", "b"), RowPicture("", "c", "d")], "run_a")
+    heat = GridMap()
+    qtbot.addWidget(heat)
+    heat.show_heat(Heat(np.eye(3), 0, 1, False))
+    focus = theme.theme().tokens.focus
+    for widget in (points, row, heat):
+        widget.resize(400, 300)
+        widget.show()
+        widget.activateWindow()
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
+        qtbot.waitUntil(widget.hasFocus)
+        qtbot.wait(20)
+        image = widget.grab().toImage()
+        inks = {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(0, image.height(), 1)}
+        assert focus in inks, type(widget).__name__
+        assert theme.contrast(focus, theme.theme().tokens.surface) >= 3

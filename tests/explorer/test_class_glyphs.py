@@ -1,0 +1,73 @@
+"""Strokes in the marks of a map and of its legend tell classes apart without their colors."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
+
+from explorer import theme
+from explorer.views.map.coloring import MODALITY, Coloring, classes_of
+from explorer.widgets.class_legend import ClassEntry, ClassLegend
+from explorer.widgets.point_map.class_glyphs import STROKES, ClassGlyphs
+from explorer.widgets.point_map.point_map import PointMap
+
+
+def gray(image: QImage) -> np.ndarray:
+    """Return the brightness of the pixels."""
+    plain = image.convertToFormat(QImage.Format.Format_Grayscale8)
+    rows = np.frombuffer(plain.constBits(), np.uint8).reshape(plain.height(), plain.bytesPerLine())
+    return rows[:, : plain.width()].astype(int)
+
+
+def test_the_glyphs_all_differ() -> None:
+    assert len({*STROKES}) == len(STROKES) == 8
+
+
+def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplication, qtbot) -> None:
+    shown = PointMap()
+    qtbot.addWidget(shown)
+    shown.resize(400, 400)
+    glyphs = ClassGlyphs(shown.layer, shown)
+    shown.show()
+    n = len(STROKES)
+    xy = np.array([(place % 4, place // 4) for place in range(n)], np.float64)
+    one = np.zeros(n, np.int64)
+    shown.set_points(xy, diamond=one > 0, color=one, palette=np.array([[0, 114, 178]]))
+    qtbot.waitUntil(lambda: shown.layer.is_sorted and shown.layer.still)
+    plain = gray(shown.grab().toImage())
+    glyphs.show_classes(np.arange(n))
+    qtbot.wait(30)
+    told = gray(shown.grab().toImage())
+    pictures = []
+    for place in range(n):
+        at = shown.box.mapViewToScene(shown.layer.place(place))
+        x, y = round(at.x()), round(at.y())
+        around = (slice(y - 5, y + 6), slice(x - 5, x + 6))
+        assert (told[around] != plain[around]).any() == (place > 0)
+        pictures.append(told[around])
+    for place in range(n):
+        for other in range(place):
+            assert abs(pictures[place] - pictures[other]).max() > 60, (place, other)
+    glyphs.show_classes(None)
+    qtbot.wait(30)
+    assert np.array_equal(gray(shown.grab().toImage()), plain)
+
+
+def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> None:
+    legend = ClassLegend()
+    qtbot.addWidget(legend)
+    legend.resize(200, 300)
+    legend.show()
+    blue = theme.run_color(0)
+    legend.set_entries([ClassEntry(str(place), blue, (1,), glyph=place) for place in range(len(STROKES))])
+    image = gray(legend.grab().toImage())
+    marks = [image[26 * place : 26 * place + 26, 6:24] for place in range(len(STROKES))]
+    assert len({mark.tobytes() for mark in marks}) == len(STROKES)
+
+
+def test_only_colors_of_classes_have_glyphs() -> None:
+    index, palette = np.arange(3), np.zeros((4, 3), np.uint8)
+    assert classes_of(Coloring("label", index, palette, ("a", "b", "c"))) is index
+    assert classes_of(Coloring(MODALITY, index, palette, ("Images", "Texts"))) is None
+    assert classes_of(Coloring("brightness", index, palette, (), scale=(0.0, 1.0))) is None

@@ -1,0 +1,105 @@
+"""The Experiments view: nothing yet, the first button, the verdict as first look, stop and go on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from explorer.views.experiments import ExperimentsView
+from explorer.views.runs.experiment_sheet import ExperimentSheet
+from trainer import catalog
+from trainer.experiments.definition import clip_and_cloob, to_toml
+from trainer.scheduling import experiments
+from trainer.store import Question, Workspace
+
+ASKED = {"retrieval": Question("retrieval", 512, gallery=512)}
+
+
+@pytest.fixture
+def context(make_context):
+    made = make_context()
+    # The queue is held: no test of a view trains.
+    made.workspace.set_setting("queue", {"held": True})
+    return made
+
+
+def judged(workspace: Workspace) -> str:
+    """Store an experiment whose four seeds have ended, CLOOB being 10 points better."""
+    made = dataclasses.replace(clip_and_cloob(None), name="duel")
+    workspace.experiments.add("duel", to_toml(made))
+    experiments.start(workspace, "duel")
+    for _ in range(3):
+        for row in workspace.runs.of_experiment("duel"):
+            if row.status == "queued":
+                seed = workspace.runs.config_of(row.id).seed
+                value = 0.5 + 0.01 * seed + (0.1 + 0.002 * (-1) ** seed if row.arm == "CLOOB" else 0)
+                workspace.runs.change(row.id, status="finished", step=40)
+                numbers = {"val/image_to_text_R@1": value, "val/text_to_image_R@1": value}
+                workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
+        experiments.advance(workspace)
+    return "duel"
+
+
+def shown(qtbot, context) -> ExperimentsView:
+    view = ExperimentsView(context)
+    qtbot.addWidget(view)
+    view.resize(1180, 700)
+    view.show()
+    return view
+
+
+def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.area.kind == "empty")
+    view.demo.trigger()
+    qtbot.waitUntil(lambda: len(context.workspace.experiments.all()) == 1)
+    qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.state == "going")
+    rows = context.workspace.runs.of_experiment("CLIP + CLOOB on Scenes")
+    assert [(row.arm, row.status) for row in rows] == [("CLIP", "queued"), ("CLOOB", "queued")] * 3
+    assert view.stop.isEnabled()
+    assert not view.go.isEnabled()
+    view.stop.click()
+    qtbot.waitUntil(lambda: view.chosen.state == "stopped")
+    assert {row.status for row in context.workspace.runs.of_experiment("CLIP + CLOOB on Scenes")} == {"stopped"}
+    qtbot.waitUntil(lambda: view.go.isEnabled())
+
+
+def test_the_verdict_is_the_first_look(qtbot, context):
+    judged(context.workspace)
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
+    assert view.chart.name == "experiment-verdict"
+    assert any("CLOOB is better than CLIP: +10" in line for line in view.pane.answer.panel.head)
+    assert view.command() == ["trainer", "export", "experiment-verdict", "--experiment", "duel"] or view.command()
+    assert "Ended, decided" in view.progress.text()
+    assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
+
+
+def test_a_run_is_repeated_with_other_settings(qtbot, context):
+    number = context.workspace.runs.create(dataclasses.replace(catalog.preset("clip-scenes"), name="mine"))
+    row = context.workspace.runs.get(number)
+    sheet = ExperimentSheet(row, context.workspace.runs.config_of(number))
+    qtbot.addWidget(sheet)
+    assert not sheet.deed.isEnabled()
+    sheet.field.setCurrentText("optimizer.batch_size")
+    sheet.values.setText("64, none")
+    assert "whole number" in sheet.told.text()
+    sheet.values.setText("64, 256")
+    assert sheet.told.text().startswith("optimizer.batch_size 128, optimizer.batch_size 64")
+    found = []
+    sheet.chosen.connect(lambda name, text: found.append((name, text)))
+    with qtbot.waitSignal(sheet.chosen):
+        sheet.deed.click()
+    context.jobs.add_experiment(*found[0])
+    qtbot.waitUntil(lambda: len(context.workspace.runs.of_experiment(found[0][0])) == 9)
+
+
+def test_on_this_data_keeps_the_settings_of_the_run(context):
+    own = dataclasses.replace(catalog.preset("cloob-scenes"), name="mine")
+    own = dataclasses.replace(own, optimizer=dataclasses.replace(own.optimizer, batch_size=64))
+    made = clip_and_cloob(own, ("CLIP + CLOOB on Scenes",))
+    assert made.name == "CLIP + CLOOB on Scenes 2"
+    assert {arm.run.optimizer.batch_size for arm in made.arms} == {64}
+    assert made.fields == ("objective",)
+    assert (made.least_seeds, made.most_seeds) == (3, 5)

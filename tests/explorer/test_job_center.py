@@ -1,0 +1,327 @@
+"""All long jobs are listed in one place, can be canceled there, and report their end."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+
+from explorer.export import Exporter
+from explorer.model_client.client import Asker
+from explorer.run_control.jobs import Jobs
+from explorer.widgets.progress_row import JobSlot, Working
+from explorer.window import job_hooks, job_list
+from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
+from explorer.window.job_list import Job, JobList
+from explorer.window.job_panel import JobPanel
+from trainer import config
+from trainer.messages import EmbedTexts, Failure, Project, Saliency
+from trainer.scheduling import queue
+from trainer.store import RunLog, Workspace
+
+SCRIPT = """
+import json, sys, time
+def say(**line):
+    sys.stdout.write(json.dumps(line) + "\\n"); sys.stdout.flush()
+for raw in sys.stdin:
+    q = json.loads(raw)
+    text = (q.get("texts") or [q.get("snapshot") or q.get("caption", "")])[0]
+    if text == "hang":
+        say(id=q["id"], progress=0.25, note="covering cells")
+        time.sleep(600)
+    elif text == "fail":
+        say(id=q["id"], error={"kind": "memory", "message": "It does not fit.", "next": ""})
+    else:
+        say(id=q["id"], answer={})
+"""
+WRITES = "import sys,pathlib; a=sys.argv; pathlib.Path(a[a.index('--out')+1]).write_text('drawn')"
+HANGS = "import time; print('drawing', flush=True); time.sleep(600)"
+HOUR_MS = 3_600_000
+"""Longer than any machine takes to answer."""
+
+
+@pytest.fixture
+def asker(qapp, tmp_path: Path) -> Iterator[Asker]:
+    script = tmp_path / "answers.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    made = Asker(SimpleNamespace(folder=tmp_path), program=(sys.executable, str(script)))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make_list(make_context, asker: Asker, tmp_path: Path) -> Iterator[Callable[..., JobList]]:
+    exporters: list[Exporter] = []
+    owner = QWidget()
+
+    def make(*program: str) -> JobList:
+        exporters.append(Exporter(tmp_path, program=(sys.executable, "-c", *program) if program else ("none",)))
+        context = make_context()
+        made = JobList(context.jobs, asker, exporters[-1], owner)
+        made.exporter, made.workspace, made.runs = exporters[-1], context.workspace, context.jobs
+        made.heard = []
+        made.ended.connect(made.heard.append)
+        return made
+
+    yield make
+    for exporter in exporters:
+        exporter.close()
+    owner.deleteLater()
+
+
+def _ask(asker: Asker, caption: str) -> list[Failure]:
+    failures: list[Failure] = []
+    asker.ask(Saliency(runs=(1,), image="i", caption=caption), done=lambda _: None, failed=failures.append)
+    return failures
+
+
+def test_an_export_is_listed_and_its_folder_is_its_result(qtbot, make_list, tmp_path: Path) -> None:
+    jobs = make_list(WRITES)
+    jobs.exporter.start(["export", "curves"], tmp_path / "curves.svg")
+    assert [(job.kind, job.title, job.state) for job in jobs.active] == [("Export", "curves.svg", "running")]
+    qtbot.waitUntil(lambda: bool(jobs.heard))
+    assert (jobs.past[0].state, jobs.past[0].show[0], jobs.active) == ("finished", "Open folder", [])
+
+
+def test_an_export_is_cancelled_from_the_panel(qtbot, make_list, tmp_path: Path, dressed) -> None:
+    jobs, window = make_list(HANGS), QWidget()
+    qtbot.addWidget(window)
+    window.resize(900, 600)
+    panel = JobPanel(window)
+    panel.show_jobs(jobs)
+    window.show()
+    panel.toggle()
+    assert not panel.rows
+    jobs.exporter.start(["export", "curves"], tmp_path / "curves.svg")
+    (row,) = panel.rows.values()
+    qtbot.waitUntil(lambda: row.note.text() == "drawing")
+    assert row.button.accessibleName() == "Cancel: Export, curves.svg"
+    qtbot.mouseClick(row.button, Qt.MouseButton.LeftButton)
+    assert jobs.past[0].state == "cancelled"
+    assert jobs.exporter.running == ()
+    row.refresh()
+    assert row.note.text() == "Cancelled"
+    assert list(panel.rows.values()) == [row], "an ended job keeps its place"
+    qtbot.mouseClick(panel.clear, Qt.MouseButton.LeftButton)
+    assert not panel.rows
+    qtbot.keyClick(panel, Qt.Key.Key_Escape)
+    assert panel.isHidden()
+
+
+def test_a_question_is_a_job_once_it_takes_longer_than_a_moment(qtbot, make_list, asker: Asker, monkeypatch) -> None:
+    jobs = make_list()
+    monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 50)
+    with qtbot.waitSignal(jobs.changed):
+        failures = _ask(asker, "hang")
+    monkeypatch.setattr(job_list, "LISTED_AFTER_MS", HOUR_MS)
+    assert jobs.active == []
+    monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 0)
+    assert len(jobs.active) == 1
+    (job,) = jobs.active
+    qtbot.waitUntil(lambda: job.share == 0.25)
+    assert (job.kind, job.title, job.view, job.note) == ("Saliency", "“hang”", "inspect", "covering cells")
+    assert job.expected_s > 0
+    job.cancel()
+    qtbot.waitUntil(lambda: bool(failures))
+    assert failures[0].kind == "cancelled"
+    assert jobs.past[0].state == "cancelled"
+
+
+def test_what_is_answered_at_once_is_never_listed(qtbot, make_list, asker: Asker, monkeypatch) -> None:
+    jobs, answers = make_list(), []
+    monkeypatch.setattr(job_list, "LISTED_AFTER_MS", HOUR_MS)
+    asker.ask(Project(snapshot="quick", method="umap"), done=answers.append, failed=answers.append)
+    asker.ask(EmbedTexts(run=1, texts=("quick",)), done=answers.append, failed=answers.append)
+    qtbot.waitUntil(lambda: len(answers) == 2)
+    assert (jobs.active, jobs.past, jobs.heard) == ([], [], [])
+
+
+def test_a_question_goes_on_when_its_owner_is_gone_and_tells_its_end(
+    qtbot, make_list, asker: Asker, monkeypatch
+) -> None:
+    jobs, owner = make_list(), QWidget()
+    monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 0)
+    asker.ask(Saliency(runs=(1,), image="i", caption="fail"), done=lambda _: None, failed=lambda _: None, owner=owner)
+    owner.deleteLater()
+    qtbot.waitUntil(lambda: bool(jobs.heard))
+    assert (jobs.heard[0].state, jobs.heard[0].note) == ("failed", "It does not fit.")
+
+
+def test_what_a_view_computes_is_listed_and_cancelled(qtbot, make_list) -> None:
+    jobs, slot = make_list(), JobSlot()
+    view = QWidget()
+    view.job_slot, view.title = slot, "Changes"
+    qtbot.addWidget(view)
+    working = Working("changes-working", view)
+    jobs.watch("changes", view)
+    ticket = working.start()
+    ticket(0.5, "comparing")
+    qtbot.waitUntil(lambda: len(jobs.active) == 1)
+    qtbot.waitUntil(lambda: jobs.active[0].note == "comparing")
+    assert (jobs.active[0].kind, jobs.active[0].title, jobs.active[0].view) == ("Chart", "Changes", "changes")
+    jobs.active[0].cancel()
+    assert ticket.cancelled
+    qtbot.waitUntil(lambda: not jobs.active)
+    assert jobs.heard == []
+
+
+def test_trainings_and_the_queue_are_jobs(qtbot, make_list) -> None:
+    jobs = make_list()
+    workspace: Workspace = jobs.workspace
+    queue.choose_slots(workspace, held=True)
+    waits = workspace.runs.create(config.Run(name="waits"), status="queued")
+    trains = workspace.runs.create(config.Run(name="trains"))
+    with RunLog.claim(workspace, trains) as log:
+        log.progress(step=30, total_steps=120, eta_s=90.0)
+        runs: Jobs = jobs.runs
+        runs.watch()
+        qtbot.waitUntil(lambda: len(jobs.active) == 2)
+        first, second = jobs.active
+        assert (first.title, first.state, first.share, first.expected_s) == ("trains", "running", 0.25, 90.0)
+        assert (second.title, second.state) == ("waits", "waiting")
+        second.cancel()
+        qtbot.waitUntil(lambda: len(jobs.active) == 1)
+        assert workspace.runs.get(waits).status == "stopped"
+        log.status("finished")
+    qtbot.waitUntil(lambda: not jobs.active)
+    assert [(job.title, job.state) for job in jobs.past] == [("trains", "finished"), ("waits", "cancelled")]
+
+
+class DesktopDouble:
+    """Records desktop notifications."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, bool]] = []
+
+    def tell(self, title: str, text: str, *, warns: bool = True) -> bool:
+        self.told.append((title, text, warns))
+        return True
+
+
+def _ended(state: str = "finished", **more) -> Job:
+    return Job(1, "Training", "clip; rm -rf ~\n\0$(x)", state=state, took_s=65.0, **more)
+
+
+@pytest.fixture
+def make_runner(qtbot, tmp_path: Path) -> Callable[..., JobHookRunner]:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+
+    def make(*, runs: bool = True) -> JobHookRunner:
+        desktop = DesktopDouble()
+        made = JobHookRunner(desktop, tmp_path / "workspace", tmp_path / "user", owner, runs=runs)
+        made.desktop = desktop
+        return made
+
+    return make
+
+
+def test_the_desktop_is_told_of_what_ended_and_not_of_what_the_person_cancelled(make_runner) -> None:
+    runner = make_runner()
+    runner.tell(_ended())
+    runner.tell(_ended("failed", note="The disk is full."))
+    runner.tell(_ended("cancelled"))
+    runner.tell(Job(2, "Projection", "UMAP", state="finished", took_s=2.0))
+    titles = [(title.partition(":")[0], text, warns) for title, text, warns in runner.desktop.told]
+    assert titles == [
+        ("Training finished", "It took 1 min 05 s.", False),
+        ("Training failed", "The disk is full.", True),
+    ]
+    runner.choose(JobHooks(desktop=False))
+    runner.tell(_ended())
+    assert len(runner.desktop.told) == 2
+
+
+def test_a_command_gets_facts_as_variables_and_no_shell_reads_them(qtbot, make_runner, tmp_path: Path) -> None:
+    out, runner = tmp_path / "out file", make_runner()
+    program = tmp_path / "note.py"
+    program.write_text(
+        "import json,os,sys; f={k:v for k,v in os.environ.items() if k.startswith('CONTRASTIVE_JOB')};"
+        "open(sys.argv[1]+'.part','w').write(json.dumps(f)); os.replace(sys.argv[1]+'.part', sys.argv[1])"
+    )
+    runner.choose(JobHooks(command=f"{sys.executable} {program} '{out}'"))
+    runner.tell(_ended())
+    qtbot.waitUntil(out.exists)
+    facts = json.loads(out.read_text())
+    assert facts["CONTRASTIVE_JOB_TITLE"] == "clip; rm -rf ~$(x)"
+    assert (facts["CONTRASTIVE_JOB_STATE"], facts["CONTRASTIVE_JOB_SECONDS"]) == ("finished", "65.0")
+    assert job_hooks.read(tmp_path / "user") == runner.hooks
+
+
+def test_hooks_are_never_read_from_the_workspace_and_not_run_in_safe_mode(make_runner, tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    job_hooks.write(tmp_path / "workspace", JobHooks(command="touch owned"))
+    assert make_runner().hooks == JobHooks()
+    job_hooks.write(tmp_path / "user", JobHooks(command=f"{sys.executable} -c 'open(1/0)'", webhook="http://x.invalid"))
+    safe, heard = make_runner(runs=False), []
+    safe.failed.connect(heard.append)
+    safe.tell(_ended())
+    assert heard == []
+    assert len(safe.desktop.told) == 1
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"{", b'{"command": 3, "desktop": "yes"}', b"[" * 100_000])
+def test_a_damaged_file_of_hooks_is_as_good_as_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / job_hooks.FILE).write_bytes(content)
+    assert job_hooks.read(tmp_path) == JobHooks()
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[str, list[dict]]]:
+    heard: list[dict] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204 if self.path == "/ok" else 500)
+            self.end_headers()
+
+        def log_message(self, *_args) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", heard
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_webhook_gets_json_and_its_failure_is_told(qtbot, make_runner, listener) -> None:
+    address, heard = listener
+    runner = make_runner()
+    runner.choose(JobHooks(webhook=f"{address}/ok"))
+    runner.tell(_ended())
+    qtbot.waitUntil(lambda: bool(heard))
+    assert (heard[0]["kind"], heard[0]["state"], heard[0]["seconds"]) == ("Training", "finished", 65.0)
+    runner.choose(JobHooks(webhook=f"{address}/wrong"))
+    with qtbot.waitSignal(runner.failed) as told:
+        runner.tell(_ended())
+    assert "webhook" in told.args[0]
+
+
+def test_the_sheet_refuses_what_cannot_run(qtbot, dressed) -> None:
+    sheet, chosen = JobHooksSheet(JobHooks()), []
+    sheet.chosen.connect(chosen.append)
+    qtbot.addWidget(sheet)
+    sheet.show()
+    sheet.command.setText("no-such-program-at-all now")
+    assert not sheet.deed.isEnabled()
+    assert "no-such-program-at-all" in sheet.told.text()
+    sheet.command.setText("'unclosed")
+    assert "quotes" in sheet.told.text()
+    sheet.command.setText("")
+    sheet.webhook.setText("file:///etc/passwd")
+    assert not sheet.deed.isEnabled()
+    sheet.webhook.setText("https://example.org/hook")
+    qtbot.mouseClick(sheet.deed, Qt.MouseButton.LeftButton)
+    assert chosen == [JobHooks(True, "", "https://example.org/hook")]

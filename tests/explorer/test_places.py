@@ -1,0 +1,143 @@
+"""The places of the rail: every view is in one, tabs are walked and remembered, keys can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QApplication
+
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.state.settings import Settings
+from explorer.views import PLACES, VIEWS, ViewEntry, places_of
+from explorer.views.view import View
+from explorer.widgets.command_palette import PaletteEntry, matching
+from explorer.window import Window
+
+
+class Blank(View):
+    """A view without content."""
+
+    title = "Blank"
+
+
+class BlankEntry(ViewEntry):
+    def load(self) -> type[View]:
+        return Blank
+
+
+ENTRIES = (
+    BlankEntry("map", "Map", "square", "Blank", place="map"),
+    BlankEntry("timeline", "Timeline", "square", "Blank", place="map", synonyms=("Film",)),
+    BlankEntry("changes", "Compare", "square", "Blank", place="compare", synonyms=("What changed",)),
+    BlankEntry("own", "Own", "square", "Blank"),
+)
+
+
+@pytest.fixture
+def open_window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator:
+    made: list[tuple[Window, Hooks]] = []
+
+    def open_one() -> Window:
+        hooks = Hooks(tmp_path)
+        window = Window(tmp_path, hooks, entries=ENTRIES)
+        made.append((window, hooks))
+        with qtbot.waitSignal(window.ready, timeout=90_000):
+            window.show()
+        return window
+
+    yield open_one
+    for window, hooks in made:
+        window.close()
+        hooks.remove()
+        window.deleteLater()
+
+
+def test_every_view_is_in_exactly_one_place() -> None:
+    places = places_of(VIEWS)
+    assert sorted(entry.name for place in places for entry in place.views) == sorted(entry.name for entry in VIEWS)
+    assert {entry.place for entry in VIEWS} <= {place.name for place in PLACES}
+    keys = [place.keys for place in PLACES]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_view_without_a_place_gets_one_of_its_own() -> None:
+    assert [place.name for place in places_of(ENTRIES)] == ["map", "compare", "own"]
+    assert [entry.name for entry in places_of(ENTRIES)[0].views] == ["map", "timeline"]
+
+
+def test_a_place_opens_the_tab_that_was_open_last(open_window, qtbot) -> None:
+    window = open_window()
+    assert window.selection.view in ("", "map")
+    window.tabs.bar.setCurrentIndex(1)
+    assert window.selection.view == "timeline"
+    assert window.rail.buttons["map"].isChecked()
+    window.go_to_place("compare")
+    assert window.tabs.isHidden()
+    qtbot.mouseClick(window.rail.buttons["map"], Qt.MouseButton.LeftButton)
+    assert window.selection.view == "timeline"
+    window.history.back()
+    assert window.selection.view == "changes"
+    window.close()
+    window.settings.flush()
+    assert Settings(window.folder).value("window/last_tabs", {})["map"] == "timeline"
+
+
+def test_the_tabs_are_walked_by_keys(open_window, qtbot) -> None:
+    window = open_window()
+    window.go_to("map")
+    for name, view in (("nextTab", "timeline"), ("nextTab", "map"), ("previousTab", "timeline")):
+        window.bindings.actions[name].trigger()
+        assert window.selection.view == view
+    keys = [keys.toString() for keys in window.bindings.actions["nextTab"].shortcuts()]
+    assert keys == ["Ctrl+Tab", "Ctrl+PgDown"]
+
+
+def test_the_palette_finds_views_by_other_names(open_window) -> None:
+    window = open_window()
+    window.show_palette()
+    entries = window.palette_panel._entries
+    assert matching("film", entries)[0].action.objectName() == "goTo-timeline"
+    assert matching("what changed", entries)[0].action.objectName() == "goToPlace-compare"
+    assert matching("map", entries)[0].action.objectName() == "goToPlace-map"
+
+
+def test_every_earlier_name_of_a_view_is_found() -> None:
+    names = [name for entry in VIEWS for name in (entry.title, *entry.synonyms)]
+    for old in ("What changed", "Geometry", "Timeline", "Prompts", "Explaining away", "Hopfield", "Modality gap"):
+        assert old in names
+
+
+def test_keys_are_changed_kept_and_reset(open_window, qtbot) -> None:
+    window = open_window()
+    window.change_keys()
+    sheet = window.key_sheet
+    sheet.choose("goToPlace-map")
+    sheet.field.setKeySequence(QKeySequence("Ctrl+J"))
+    qtbot.mouseClick(sheet.assign, Qt.MouseButton.LeftButton)
+    assert "Ctrl+J already belongs to “Jobs”" in sheet.message.text()
+    assert window.bindings.keys_of("goToPlace-map") == "Ctrl+2"
+    sheet.field.setKeySequence(QKeySequence("Ctrl+Alt+M"))
+    qtbot.mouseClick(sheet.assign, Qt.MouseButton.LeftButton)
+    assert sheet.message.text() == "Saved."
+    assert window.bindings.keys_of("goToPlace-map") == "Ctrl+Alt+M"
+    assert "Ctrl+Alt+M" in window.rail.buttons["map"].toolTip()
+    window.settings.flush()
+    again = open_window()
+    assert again.bindings.keys_of("goToPlace-map") == "Ctrl+Alt+M"
+    again.bindings.assign("showJobs", QKeySequence("Ctrl+2"))
+    assert "already belongs to “Jobs”" in again.bindings.reset("goToPlace-map")
+    again.bindings.reset_all()
+    assert again.bindings.keys_of("goToPlace-map") == "Ctrl+2"
+    assert again.bindings.keys_of("showJobs") == "Ctrl+J"
+
+
+def test_a_synonym_counts_less_than_the_own_words(dressed: QApplication) -> None:
+    from PySide6.QtGui import QAction
+
+    own, other = QAction("Search"), QAction("Something")
+    found = matching("search", [PaletteEntry("", other, ("Search",)), PaletteEntry("", own)])
+    assert [entry.action for entry in found] == [own, other]

@@ -1,0 +1,155 @@
+"""Data quality: findings, decisions by key and undo, the filter, the shared selection, and the cleaned list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+
+from explorer.views.quality import QualityView
+from explorer.views.quality.load import load_quality
+from trainer import config
+from trainer.messages import CheckData, WriteCleanedList
+from trainer.store import Workspace
+from trainer.store.quality_files import Measured, QualityFinding, QualityReport, write_quality
+
+
+def finding(kind: str, row: int, split: str = "renderings", **more: object) -> QualityFinding:
+    return QualityFinding(kind, split, row, (f"{kind}-{split}-{row}",), f"/no/{row}.png", f"caption {row}", **more)
+
+
+def add_report(workspace: Workspace, runs: tuple[int, int]) -> None:
+    measured = tuple(Measured(run, f"run {run}", 20, *({"renderings": 0.1},) * 3) for run in runs)
+    evidence = {"margins": (-1.25, 0.5), "ranks": ((40, 41), (30, 3_100)), "other_caption": "better"}
+    findings = (
+        *(finding("mispair", row, **evidence) for row in (7, 3)),
+        finding("mispair", 5, "train", **evidence),
+        finding("leak", 2, "train", other_path="/no/x.png", other_split="renderings", by="hash", distance=0.01),
+        finding("outlier", 9, distance=0.8),
+    )
+    counts = {"mispair": {"renderings": 2, "train": 1}, "leak": {"train": 1}, "outlier": {"renderings": 1}}
+    counts["duplicate"] = {}
+    sizes = {"train": 100, "renderings": 48}
+    report = QualityReport("scenes", 1.0, measured, sizes, sizes, counts, findings)
+    write_quality(workspace.runs.get(runs[0]).folder, report)
+
+
+@pytest.fixture
+def empty(qtbot, make_context, two_runs: tuple[int, int]) -> QualityView:
+    context = make_context()
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown = QualityView(context)
+    qtbot.addWidget(shown)
+    shown.resize(1100, 760)
+    shown.show()
+    return shown
+
+
+@pytest.fixture
+def view(qtbot, empty: QualityView, two_runs: tuple[int, int]) -> QualityView:
+    add_report(empty.context.workspace, two_runs)
+    empty.refresh()
+    qtbot.waitUntil(lambda: empty.loaded.report is not None)
+    return empty
+
+
+def states(workspace: Workspace) -> dict[str, str]:
+    return {one.pair: one.state for one in workspace.reviews.all()}
+
+
+def written(qtbot, view: QualityView) -> dict[str, str]:
+    qtbot.waitUntil(lambda: not view._writes)
+    return states(view.context.workspace)
+
+
+def test_data_that_were_not_checked_say_so_and_are_checked_with_both_runs(qtbot, empty: QualityView, two_runs):
+    qtbot.waitUntil(lambda: empty.area.kind == "empty")
+    assert empty.area.page.title.text() == "Not checked yet"
+    asked = []
+    empty.context.asker.ask = lambda question, **call: asked.append((question, call)) or 1
+    empty.area.page.button.click()
+    (question, call), = asked  # fmt: skip
+    assert question == CheckData(runs=two_runs, steps=(None, None))
+    add_report(empty.context.workspace, two_runs)
+    call["done"]({"findings": 5})
+    qtbot.waitUntil(lambda: empty.area.kind == "ready")
+    assert empty.command() == ["data", "quality", "1", "2", "--step", "20", "20"]
+
+
+def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: QualityView):
+    table = view.tables["mispair"].findings
+    header = [table.headerData(column, Qt.Orientation.Horizontal) for column in range(table.columnCount())]
+    line = dict(zip(header, (table.index(0, column).data() for column in range(len(header))), strict=True))
+    assert line == {
+        "Pair": "caption 7", "Better caption": "better", "Margin A": "−1.25", "Ranks A": "40 / 41", "Margin B": "0.50",
+        "Ranks B": "30 / 3,100", "Split": "renderings", "State": "New",
+    }  # fmt: skip
+    assert "1 of 100 training pairs, 2 of 48 renderings pairs" in view.note.text()
+    assert "at most 0.7 % of clean pairs" in view.note.text()
+    assert [view.tabs.tabText(place) for place in range(4)] == [
+        "Mispairs (3)", "Near-duplicates (0)", "Leaks (1)", "Outliers (1)",
+    ]  # fmt: skip
+
+
+def test_keys_decide_undo_takes_back_and_the_filter_follows(qtbot, view: QualityView):
+    table, undo = view.tables["mispair"], view.context.selection.undo
+    view.activateWindow()
+    table.setFocus()
+    place = table.visualRect(table.findings.index(0, 1)).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(place))
+    assert view.context.selection.pairs.tolist() == [7], "the row of a held-out pair is the shared selection"
+    for key, state in (("F", "flagged"), ("I", "ignored"), ("R", "reviewed")):
+        QTest.keyClick(table, key)
+        assert written(qtbot, view) == {"mispair-renderings-7": state}
+        assert table.findings.index(0, 7).data() == state.title()
+    undo.undo()
+    undo.undo()
+    assert written(qtbot, view) == {"mispair-renderings-7": "flagged"}
+    view.shown.setCurrentIndex(2)
+    view.shown.activated.emit(2)
+    assert [one.row for one in table.findings.findings] == [7]
+    assert view.train.isEnabled()
+    undo.undo()
+    assert written(qtbot, view) == {}
+    assert table.findings.rowCount() == 0
+    assert not view.train.isEnabled()
+
+
+def test_pairs_selected_elsewhere_are_selected_here(view: QualityView):
+    view.context.selection.pairs = [3, 11]
+    assert [one.row for one in view.tables["mispair"].chosen()] == [3]
+
+
+def test_training_on_what_is_left_asks_for_a_copy_of_run_a(qtbot, view: QualityView, two_runs, tmp_path: Path):
+    view.tables["mispair"].selectRow(2)
+    view.decide("flagged")
+    written(qtbot, view)
+    asked = []
+    view.context.asker.ask = lambda question, **call: asked.append((question, call)) or 1
+    view.train.click()
+    (question, call), = asked  # fmt: skip
+    assert question == WriteCleanedList(run=two_runs[0])
+    files = {"file": str(tmp_path / "a.parquet"), "heldout": str(tmp_path / "b.parquet"), "kept": 99, "left_out": 1}
+    with qtbot.waitSignal(view.train_asked) as told:
+        call["done"](files)
+    assert told.args == [two_runs[0], config.Table(path=files["file"], heldout_path=files["heldout"])]
+    view.write_list(str(tmp_path / "c.csv"))
+    assert asked[-1][0] == WriteCleanedList(run=two_runs[0], file=str(tmp_path / "c.csv"))
+    asked[-1][1]["done"](files)
+    assert "99 pairs" in view.note.text()
+
+
+def test_a_retrained_copy_is_compared_with_its_original(view: QualityView, two_runs):
+    from sqlalchemy import update
+
+    from trainer.store import schema
+
+    workspace = view.context.workspace
+    assert load_quality(workspace, [(two_runs[1], None)], None).helped == ()
+    with workspace._database.write() as connection:
+        connection.execute(update(schema.run).where(schema.run.c.id == two_runs[1]).values(parent=two_runs[0]))
+    lines = load_quality(workspace, [(two_runs[0], None), (two_runs[1], None)], None).helped
+    assert "48 held-out pairs of scenes-renderings" in lines[0]
+    assert any("R@1 text to image" in line for line in lines)

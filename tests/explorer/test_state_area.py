@@ -1,0 +1,167 @@
+"""The state component: skeletons, old results while new ones are computed, error messages."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from explorer.views.geometry import GeometryView
+from explorer.views.runs import RunsView
+from explorer.widgets.progress_row import Cancelled, Working
+from explorer.widgets.state_area import DIMMED_AFTER_MS, StateArea
+from explorer.window.bar import READING, Bar
+from explorer.window.picker_choices import PickerChoices
+from trainer.errors import UserError
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def area(qtbot: QtBot, dressed: QApplication) -> StateArea:
+    made = StateArea(QLabel("a result", objectName="result"))
+    qtbot.addWidget(made)
+    made.resize(600, 400)
+    made.show()
+    return made
+
+
+def test_nobody_has_looked_yet(area: StateArea):
+    assert area.kind == "unknown"
+    assert area.currentWidget().accessibleName() == "Loading"
+    picture = area.grab().toImage()
+    assert len({picture.pixel(x, 5) for x in range(0, 600, 5)}) > 1, "a skeleton is drawn"
+
+
+def test_the_first_result_is_awaited_with_a_skeleton_and_the_next_with_the_old_one(area: StateArea, qtbot: QtBot):
+    area.loading()
+    qtbot.wait(DIMMED_AFTER_MS + 50)
+    assert area.currentWidget().accessibleName() == "Loading"
+    area.ready()
+    bright = area.grab().toImage()
+    area.loading()
+    assert area.grab().toImage() == bright, "what is answered at once does not flicker"
+    qtbot.wait(DIMMED_AFTER_MS + 50)
+    assert area.grab().toImage() != bright, "the old result is dimmed"
+    assert area.findChild(QLabel, "result").isVisible()
+    area.ready()
+    assert area.grab().toImage() == bright
+
+
+def test_no_later_than_150_ms(area: StateArea):
+    assert DIMMED_AFTER_MS < 150
+
+
+def test_empty_offers_what_fills_it(area: StateArea, qtbot: QtBot):
+    done: list[str] = []
+    action = QAction("Start the demo runs", area)
+    action.triggered.connect(lambda: done.append("demo"))
+    area.empty("info", "No run yet", "Train one.", action)
+    qtbot.mouseClick(area.page.button, LEFT)
+    assert (area.kind, done) == ("empty", ["demo"])
+
+
+def test_a_failure_is_a_sentence_with_repair_retry_and_details(area: StateArea, qtbot: QtBot):
+    done: list[str] = []
+    area.failed(
+        "Could not train",
+        UserError("42 pairs are fewer than a batch. Choose a smaller batch size."),
+        retry=lambda: done.append("retry"),
+        repair=("Use batch size 32", lambda: done.append("repair")),
+    )
+    assert area.page.text.text().startswith("42 pairs are fewer")
+    assert [b.text() for b in area.page._buttons] == ["Use batch size 32", "Retry", "Copy details"]
+    for button in area.page._buttons:
+        qtbot.mouseClick(button, LEFT)
+    assert done == ["repair", "retry"]
+    assert "Could not train" in QApplication.clipboard().text()
+
+
+def test_the_text_of_an_exception_is_in_the_details_only(area: StateArea, qtbot: QtBot):
+    try:
+        [][0]
+    except IndexError as error:
+        area.failed("Could not compute the saliency", error, retry=lambda: None)
+    words = " ".join(label.text() for label in area.page.findChildren(QLabel))
+    assert "IndexError" not in words
+    assert "list index" not in words
+    qtbot.mouseClick(area.page.other, LEFT)
+    assert "IndexError: list index out of range" in QApplication.clipboard().text()
+    assert "test_state_area.py" in area.details
+
+
+def test_what_is_missing_and_what_is_old_stand_above_the_result(area: StateArea, qtbot: QtBot):
+    done: list[str] = []
+    area.partial("3 of 5 snapshots: two could not be read.", ("Retry", lambda: done.append("retry")))
+    assert area.note.words.text().startswith("3 of 5")
+    assert area.findChild(QLabel, "result").isVisible()
+    qtbot.mouseClick(area.note.button, LEFT)
+    area.stale("Cancelled: this is the result before.")
+    assert area.kind == "stale"
+    assert not area.note.button.isVisible()
+    area.ready()
+    assert not area.note.isVisible()
+    assert done == ["retry"]
+
+
+def test_progress_and_cancel_have_one_place(qtbot: QtBot, make_context):
+    view = GeometryView(make_context())
+    qtbot.addWidget(view)
+    view.show()
+    first, second = Working("first", view.pane), Working("second", view)
+    tickets = [first.start(), second.start()]
+    qtbot.waitUntil(second.isVisible)
+    assert view.job_slot.isAncestorOf(first)
+    assert view.job_slot.isAncestorOf(second)
+    assert not first.isVisible(), "the newest is in front"
+    qtbot.mouseClick(second.button, LEFT)
+    qtbot.waitUntil(first.isVisible)
+    tickets[0](0.5, "counting")
+    with pytest.raises(Cancelled):
+        tickets[1](0.5, "too late")
+    first.end()
+    assert not first.isVisible()
+
+
+def test_before_the_store_is_read_nobody_says_that_there_is_no_run(qtbot: QtBot, make_context):
+    context = make_context()
+    bar = Bar(context.selection)
+    views = [RunsView(context), GeometryView(context)]
+    for widget in (bar, *views):
+        qtbot.addWidget(widget)
+        widget.show()
+    bar.show_facts(PickerChoices())
+    assert [view.area.kind for view in views] == ["unknown", "unknown"]
+    assert {picker.placeholderText() for picker in (bar.run_a, bar.run_b, bar.dataset)} == {READING}
+    context.jobs.runs_changed.connect(bar.show_runs)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: all(view.area.kind == "empty" for view in views))
+    assert bar.run_a.placeholderText() == "No run yet"
+    assert bar.dataset.placeholderText() == "No snapshots yet"
+
+
+def test_a_chart_that_fails_keeps_its_tabs_and_can_be_retried(qtbot: QtBot, make_context, two_runs, monkeypatch):
+    from explorer.views import chart_pane
+
+    context, real, fails = make_context(), chart_pane.answer, [True]
+
+    def answer(*arguments):
+        if fails:
+            raise UserError("The snapshot is damaged. Train again.")
+        return real(*arguments)
+
+    monkeypatch.setattr(chart_pane, "answer", answer)
+    view = GeometryView(context)
+    qtbot.addWidget(view)
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    view.show()
+    area = view.pane.area
+    qtbot.waitUntil(lambda: area.kind == "failed")
+    assert area.page.text.text() == "The snapshot is damaged. Train again."
+    assert view.tabs.isVisible() or len(view.charts) == 1
+    fails.clear()
+    qtbot.mouseClick(area.page.button, LEFT)
+    qtbot.waitUntil(lambda: area.kind == "ready" and not view.busy)
+    assert view.command() is not None

@@ -1,0 +1,131 @@
+"""Zoom of the whole window and reduced motion."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication
+
+from explorer import theme
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.state.settings import Settings
+from explorer.views.timeline.frame_map import FrameMap
+from explorer.window import MOTION_KEY, Window
+from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of
+from trainer.untrusted.safe_subprocess import python
+
+SCALED = """
+import sys
+from pathlib import Path
+from explorer.state.settings import Settings
+from explorer.window.zoom import ZOOM_KEY, set_scale, zoom_of
+set_scale(zoom_of(Settings(Path(sys.argv[1])).value(ZOOM_KEY)))
+from PySide6.QtWidgets import QApplication, QWidget
+application, widget = QApplication([]), QWidget()
+widget.resize(100, 40)
+print(widget.devicePixelRatioF(), widget.grab().width())
+"""
+
+
+def test_the_zoom_goes_in_steps_from_75_to_200_percent() -> None:
+    way_up = [75]
+    while next_zoom(way_up[-1], 1) != way_up[-1]:
+        way_up.append(next_zoom(way_up[-1], 1))
+    assert tuple(way_up) == STEPS
+    assert (next_zoom(75, -1), next_zoom(100, -1)) == (75, 90)
+    assert [zoom_of(one) for one in (None, "x", 133, True, 150)] == [100, 100, 100, 100, 150]
+
+
+def test_the_scale_multiplies_that_of_the_person_once() -> None:
+    environment = {"QT_SCALE_FACTOR": "2"}
+    set_scale(150, environment)
+    assert environment["QT_SCALE_FACTOR"] == "3"
+    set_scale(75, environment)
+    assert environment["QT_SCALE_FACTOR"] == "1.5", "after a restart"
+    plain: dict[str, str] = {}
+    set_scale(100, plain)
+    assert "QT_SCALE_FACTOR" not in plain
+    set_scale(125, plain)
+    assert plain["QT_SCALE_FACTOR"] == "1.25"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("percent", [75, 100, 150])
+def test_the_remembered_zoom_scales_what_is_drawn_after_a_start(tmp_path: Path, percent: int) -> None:
+    settings = Settings(tmp_path)
+    settings.set(ZOOM_KEY, percent)
+    assert settings.flush()
+    ran = subprocess.run(python("-c", SCALED, str(tmp_path)), capture_output=True, text=True, check=True)
+    ratio, wide = map(float, ran.stdout.split())
+    assert (ratio, wide) == (percent / 100, percent)
+
+
+@pytest.fixture
+def window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator[Window]:
+    """Return the real window of an empty workspace."""
+    folder = tmp_path / "workspace"
+    shown = Window(folder, Hooks(folder))
+    with qtbot.waitSignal(shown.ready):
+        shown.show()
+    yield shown
+    shown.close()
+    theme.theme().reduced_motion = False
+
+
+def press(window: Window, name: str) -> None:
+    window.findChild(QAction, name).trigger()
+
+
+@pytest.mark.slow
+def test_ctrl_plus_minus_and_zero_change_the_zoom_and_offer_a_restart(window: Window) -> None:
+    keys = {name: window.findChild(QAction, name).shortcuts() for name in ("zoomIn", "zoomOut", "zoomReset")}
+    assert [one.toString() for one in keys["zoomIn"]] == ["Ctrl++", "Ctrl+="]
+    assert [keys[name][0].toString() for name in ("zoomOut", "zoomReset")] == ["Ctrl+-", "Ctrl+0"]
+    press(window, "zoomIn")
+    press(window, "zoomIn")
+    assert window.settings.value(ZOOM_KEY) == 125
+    assert window.banner.isVisible()
+    press(window, "zoomReset")
+    assert window.settings.value(ZOOM_KEY) == 100
+    press(window, "zoomOut")
+    assert window.settings.value(ZOOM_KEY) == 90
+    assert not window.opens_again
+    window._open_again()
+    assert window.opens_again
+    assert not window.isVisible()
+    assert Settings(window.folder).value(ZOOM_KEY) == 90
+
+
+@pytest.mark.slow
+def test_reduced_motion_is_remembered(window: Window) -> None:
+    press(window, "reducedMotion")
+    assert theme.theme().reduced_motion
+    assert window.settings.value(MOTION_KEY) is True
+    press(window, "reducedMotion")
+    assert not theme.theme().reduced_motion
+
+
+def test_with_reduced_motion_points_are_at_once_where_they_go(dressed: QApplication, qtbot) -> None:
+    shown = FrameMap()
+    qtbot.addWidget(shown)
+    shown.resize(200, 200)
+    shown.show()
+    whole = np.zeros(4, np.int64)
+    start, end = np.zeros((4, 2)), np.ones((4, 2))
+    shown.set_points(start, diamond=whole > 0, color=whole, palette=np.zeros((1, 3), np.uint8))
+    qtbot.waitUntil(lambda: shown.layer.is_sorted)
+    theme.theme().reduced_motion = True
+    try:
+        shown.glide_to(end)
+        assert not shown.gliding
+        assert np.array_equal(shown.places, end)
+    finally:
+        theme.theme().reduced_motion = False
+    shown.glide_to(start)
+    assert shown.gliding
+    qtbot.waitUntil(lambda: not shown.gliding)

@@ -1,0 +1,140 @@
+"""A window after a theme switch equals one started in that theme, pixel by pixel: every view."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRect
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QApplication, QPushButton
+
+from explorer import theme
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.idle_scheduler import turns
+from explorer.views import VIEWS
+from explorer.widgets.bars import BarColumn
+from explorer.window import Window
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
+
+NAMES = [place.name for place in VIEWS]
+
+
+@pytest.fixture
+def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Callable[[theme.Mode], Window]]:
+    """Open the real window in a theme, with both runs and an image selected."""
+
+    def without_duration(name: str, note: str, *rest) -> BarColumn:
+        return BarColumn(name, note.partition(" · ")[0], *rest)
+
+    monkeypatch.setattr("explorer.views.classify.view.BarColumn", without_duration)
+    flash = qapp.cursorFlashTime()
+    # A caret that blinks would be a difference.
+    qapp.setCursorFlashTime(0)
+    with contextlib.ExitStack() as stack:
+
+        def start(mode: theme.Mode) -> Window:
+            theme.theme().apply(qapp, mode)
+            hooks, ready = Hooks(two_runs.workspace), []
+            hooks.install()
+            stack.callback(hooks.remove)
+            stack.callback(Garbage().close)
+            window = Window(two_runs.workspace, hooks)
+            stack.callback(window.close)
+            window.ready.connect(lambda: ready.append(True))
+            window.resize(1280, 800)
+            window.show()
+            qtbot.waitUntil(lambda: bool(ready), timeout=180_000)
+            qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
+            window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
+            window.classify(two_runs.pictures[:2])
+            return window
+
+        yield start
+    qapp.setCursorFlashTime(flash)
+    theme.theme().mode = "light"
+
+
+def at_work(window: Window) -> bool:
+    """Return whether a computation or a request to the model process is pending."""
+    asked = (button for button in window.findChildren(QPushButton) if button.text() == "Cancel")
+    return window.background.busy or any(button.isVisible() and button.window() is window for button in asked)
+
+
+def look(qtbot, window: Window, name: str) -> QImage:
+    """Return an image of the view once its requests are complete and two images are equal."""
+    window.go_to(name)
+    view, seen = window.pages.open_view, []
+    if name == "inspect" and view.chart is None:
+        qtbot.wait(100)
+        view.captions.setEditText("a red circle on the left")
+        view.ask()
+        qtbot.waitUntil(lambda: view.chart is not None, timeout=300_000)
+    if name == "classify":
+        sides = [(side.run, side.step) for side in window.selection.sides]
+        pictures = [item.path for item in view.strip.items]
+        qtbot.waitUntil(lambda: all(view.asking.prediction(p, *s) for p in pictures for s in sides), timeout=300_000)
+
+    def is_still() -> bool:
+        if at_work(window) or not turns().idle:
+            return False
+        seen.append(window.pages.grab().toImage().convertToFormat(QImage.Format.Format_RGB32))
+        return seen[-1] in seen[:-1][-1:]
+
+    qtbot.wait(100)
+    qtbot.waitUntil(is_still, timeout=300_000)
+    return seen[-1]
+
+
+def look_around(qtbot, window: Window) -> dict[str, QImage]:
+    """Return images of every view in the second round, when data they read for each other are available."""
+    return [{name: look(qtbot, window, name) for name in NAMES} for _ in range(2)][1]
+
+
+def difference(first: QImage, second: QImage) -> QRect:
+    """Return the smallest rectangle around all differences; empty if there are none."""
+    if first.size() != second.size():
+        return first.rect()
+    one, other = (np.frombuffer(image.constBits(), np.uint32).reshape(image.height(), -1) for image in (first, second))
+    rows, columns = np.nonzero(one != other)
+    if not len(rows):
+        return QRect()
+    return QRect(int(columns.min()), int(rows.min()), int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1)
+
+
+def keep(folder: Path, name: str, *images: QImage) -> Path:
+    """Write images side by side for investigating a failure."""
+    wide = images[0].width()
+    both = QImage(len(images) * wide, images[0].height(), QImage.Format.Format_RGB32)
+    painter = QPainter(both)
+    for place, image in enumerate(images):
+        painter.drawImage(place * wide, 0, image)
+    painter.end()
+    both.save(str(folder / f"{name}.png"))
+    return folder / f"{name}.png"
+
+
+def test_a_switched_window_looks_like_one_started_in_that_theme(qtbot, open_window, tmp_path: Path) -> None:
+    started = {}
+    # The first window of a process draws the outlines of letters a shade differently: it is not compared.
+    for mode in ("light", "dark", "light"):
+        window = open_window(mode)
+        started[mode] = look_around(qtbot, window)
+        window.close()
+    # Its panels have not been seen in light when the theme changes for the first time.
+    window, different = open_window("light"), []
+    for turn, mode in enumerate(("dark", "light", "dark", "light")):
+        # Another view is open each time.
+        window.go_to(NAMES[(3 * turn) % len(NAMES)])
+        theme.theme().mode = mode
+        for name, seen in look_around(qtbot, window).items():
+            where = difference(started[mode][name], seen)
+            if not where.isEmpty():
+                file = keep(tmp_path, f"{turn}-{mode}-{name}", started[mode][name], seen)
+                different.append(f"{name} in {mode} after {turn + 1} switches: {where.getRect()}, {file}")
+    assert not different, "\n".join(different)

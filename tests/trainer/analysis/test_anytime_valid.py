@@ -1,0 +1,114 @@
+"""Anytime-valid tests against numeric integrals, their definition, and simulated experiments."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.benchmarks.experiments import SYMMETRIC, simulate
+from trainer.analysis.anytime_valid import (
+    EFFECT,
+    confidence_sequence,
+    critical_t,
+    decide,
+    interval,
+    log_e_values,
+    p_value,
+)
+
+
+def naive_e_value(x: list[float], effect: float) -> float:
+    """Return the ratio of marginal likelihoods as a sum over deviations (log grid, right Haar) and means (grid)."""
+    top = bottom = 0.0
+    for place in range(240):
+        deviation = math.exp(-4 + 9 * place / 239)
+        at_zero = math.prod(math.exp(-((value / deviation) ** 2) / 2) / deviation for value in x)
+        bottom += at_zero
+        middle, half = sum(x) / len(x) / deviation, 8 / math.sqrt(len(x))
+        for step in range(200):
+            mean = middle - half + 2 * half * step / 199
+            prior = math.exp(-((mean / effect) ** 2) / 2) / effect / math.sqrt(2 * math.pi)
+            likelihood = math.prod(math.exp(-((value / deviation - mean) ** 2) / 2) / deviation for value in x)
+            top += likelihood * prior * 2 * half / 199
+    return top / bottom
+
+
+@pytest.mark.parametrize("x", [[0.7, 1.1], [1.0, -0.4, 0.8], [0.9, 1.3, 1.1, 0.6]])
+@pytest.mark.parametrize("effect", [1.0, EFFECT])
+def test_the_e_value_is_the_ratio_of_integrated_likelihoods(x, effect):
+    assert math.exp(log_e_values(np.array(x), effect=effect)[-1]) == pytest.approx(naive_e_value(x, effect), rel=2e-3)
+
+
+def test_one_difference_says_nothing_and_the_scale_does_not_matter():
+    x = np.array([0.3, 0.5, 0.2, 0.9])
+    assert log_e_values(x)[0] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(log_e_values(1e-3 * x), log_e_values(x), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(log_e_values(-x), log_e_values(x), rtol=1e-12)
+    assert log_e_values(np.zeros(5)).tolist() == [0.0] * 5
+    assert math.isnan(p_value(np.empty(0)))
+
+
+def test_the_ends_of_the_interval_are_the_means_that_the_e_value_just_rejects():
+    rng = np.random.default_rng(0)
+    for n in (4, 7, 20):
+        x = rng.normal(0.4, 1.0, n)
+        found = interval(x, 0.05)
+        for end in (found.low, found.high):
+            assert log_e_values(x - end)[-1] == pytest.approx(math.log(20), abs=1e-6)
+        assert log_e_values(x - found.mean)[-1] < math.log(20)
+
+
+def test_every_prefix_has_its_own_interval_and_two_seeds_exclude_nothing():
+    x = np.random.default_rng(1).normal(size=(3, 9))
+    low, high = confidence_sequence(x, 0.05)
+    assert np.isinf(low[:, :2]).all()
+    for row in range(3):
+        for n in range(1, 10):
+            one = interval(x[row, :n], 0.05)
+            assert (one.low, one.high) == pytest.approx((low[row, n - 1], high[row, n - 1]), rel=1e-12)
+    assert np.isinf(interval(np.empty(0), 0.05).high)
+
+
+def test_its_threshold_lies_above_that_of_a_single_look():
+    for n in (3, 4, 5, 10, 50):
+        assert critical_t(n, 0.05) > stats.t.ppf(0.975, n - 1)
+    assert critical_t(2, 0.05) == critical_t(1, 0.05) == math.inf
+    assert 14 < critical_t(3, 0.05) < 15
+    assert 5 < critical_t(5, 0.05) < 6
+
+
+def test_equal_counts_are_no_proof_of_no_spread():
+    same = np.full(4, 0.25)
+    assert interval(same, 0.05).low == interval(same, 0.05).high == 0.25
+    wider = interval(same, 0.05, resolution=1 / 64)
+    assert wider.high - wider.low == pytest.approx(2 * critical_t(4, 0.05) / 64 / 2)
+    spread = np.array([0.1, 0.3, 0.2, 0.5])
+    assert interval(spread, 0.05, resolution=1e-3) == interval(spread, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "says"),
+    [
+        (0.1, 0.3, 0.05, "better"),
+        (-0.3, -0.1, 0.05, "worse"),
+        (-0.04, 0.03, 0.05, "equal"),
+        (-0.04, 0.03, 0.0, "undecided"),
+        (-0.04, 0.06, 0.05, "undecided"),
+        (0.01, 0.03, 0.05, "better"),
+        (-math.inf, math.inf, 0.05, "undecided"),
+    ],
+)
+def test_an_interval_decides(low, high, margin, says):
+    assert decide(low, high, margin) == says
+
+
+@pytest.mark.parametrize("world", SYMMETRIC)
+@pytest.mark.parametrize("effect", [0.0, 1.0])
+def test_false_decisions_are_rare_at_any_stopping_time(world, effect):
+    """Reject only what 5 % cannot explain: an exact binomial test of 400 simulated experiments."""
+    found = simulate(world, effect, experiments=400, most=20, margin=1.0, seed=7)
+    wrong = round(found.false * found.experiments)
+    assert stats.binomtest(wrong, found.experiments, 0.05, alternative="greater").pvalue > 1e-3

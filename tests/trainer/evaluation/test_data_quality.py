@@ -1,0 +1,91 @@
+"""The quality of a run's data: planted faults are found, flagged pairs are left out, captions stay exact."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.store import Workspace
+from trainer.store.quality_files import Measured, QualityFinding, QualityReport, read_quality, write_quality
+from trainer.store.reviews import pair_keys
+
+
+def test_a_report_is_read_as_it_was_written_and_a_damaged_one_is_skipped(tmp_path: Path):
+    folder = tmp_path / "runs" / "0001-one"
+    folder.mkdir(parents=True)
+    run = Measured(1, "one", 8, {"train": 0.1}, {"train": 0.2}, {"train": float("nan")})
+    finding = QualityFinding("mispair", "train", 3, ("key",), "3.jpg", "=a", margins=(0.5,), ranks=((4, 5),))
+    report = QualityReport("d", 5.0, (run,), {"train": 9}, {"train": 9}, {"mispair": {"train": 1}}, (finding,))
+    file = write_quality(folder, report)
+    found = read_quality(folder, [(1, None)])
+    assert found is not None
+    assert (found.findings[0].margins, found.findings[0].ranks, found.count("mispair")) == ((0.5,), ((4, 5),), 1)
+    assert read_quality(folder, [(1, 7)]) is None
+    assert read_quality(folder, [(1, 8), (2, None)]) is None
+    plain = json.loads(file.read_text())
+    for damage in ({"findings": [{}]}, {"runs": []}, {"pairs": 3}, {"counts": None}):
+        file.write_text(json.dumps(plain | damage))
+        assert read_quality(folder, [(1, None)]) is None
+
+
+@pytest.fixture
+def checked(asked: Workspace, tmp_path: Path) -> Workspace:
+    """Return a copy of two runs with checkpoints."""
+    shutil.copytree(asked.folder, tmp_path / "w")
+    workspace = Workspace(tmp_path / "w")
+    workspace.adopt()
+    return workspace
+
+
+@pytest.mark.slow
+def test_the_commands_check_review_and_clean(checked: Workspace, tmp_path: Path, capsys):
+    space = ["--workspace", str(checked.folder), "--json"]
+    assert main(["data", "review", "1", "--flag", "x", *space]) == 2, "nothing was checked yet"
+    capsys.readouterr()
+    assert main(["data", "quality", "1", "2", "--out", str(tmp_path / "found.csv"), *space]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [one["run"] for one in report["runs"]] == [1, 2]
+    found = read_quality(checked.runs.get(1).folder, [(1, None), (2, None)])
+    assert found is not None
+    assert found.pairs["train"] == report["pairs"]["train"]
+    splits = main(["data", "cleaned", "1", *space])
+    assert splits == 2, "no pair is flagged"
+    capsys.readouterr()
+    write_quality(checked.runs.get(1).folder, _with_a_finding(checked, found))
+    key = read_quality(checked.runs.get(1).folder, [(1, None), (2, None)]).findings[-1].keys[0]
+    assert main(["data", "review", "1", "--flag", key, "--note", "wrong", *space]) == 0
+    assert json.loads(capsys.readouterr().out)["flagged"] == 1
+    assert main(["data", "cleaned", "1", "--out", str(tmp_path / "kept.parquet"), *space]) == 0
+    written = json.loads(capsys.readouterr().out)
+    rows = pq.read_table(written["file"]).to_pylist()
+    assert written["kept"] == len(rows) == found.whole["train"] - 1
+    assert written["left_out"] == 1
+    keys = pair_keys([row["filepath"] for row in rows], [row["title"] for row in rows], checked.folder)
+    assert key not in keys
+    held = sum(n for split, n in found.whole.items() if split != "train")
+    assert len(pq.read_table(written["heldout"])) == held
+    assert config.Table(path=written["file"], heldout_path=written["heldout"]).path.endswith("kept.parquet")
+    assert main(["data", "review", "1", "--clear", key, *space]) == 0
+    assert json.loads(capsys.readouterr().out)["flagged"] == 0
+    assert main(["data", "helped", "1", "2", *space]) == 0, "the same held-out pairs"
+    told = json.loads(capsys.readouterr().out)
+    assert [one["words"] for one in told["directions"]] == ["image to text", "text to image"]
+
+
+def _with_a_finding(workspace: Workspace, report: QualityReport) -> QualityReport:
+    """Return the report with the first training pair as its last finding."""
+    from trainer.analysis.progress import silent
+    from trainer.data import load
+
+    data = workspace.runs.config_of(1)
+    train = load(data.data, image_size=data.model.image_size, workspace_folder=workspace.folder, progress=silent).train
+    key = pair_keys(train.paths[:1], train.captions[:1], workspace.folder)
+    first = QualityFinding("outlier", "train", 0, tuple(key), train.paths[0], train.captions[0])
+    return replace(report, findings=(*report.findings, first))

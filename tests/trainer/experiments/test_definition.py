@@ -1,0 +1,103 @@
+"""Experiments as files: whole, checked with helpful words, and never an instruction."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.trainer.experiments.conftest import OUTCOME
+from trainer import catalog, config
+from trainer.config import ConfigError
+from trainer.experiments.definition import differing, from_toml, of_presets, read, repeated, to_toml
+
+SHORT = """
+name = "beta"
+question = "Does a larger beta help?"
+margin = 0.01
+fields = ["objective.scale_hopfield"]
+epochs = 2
+
+[outcome]
+metric = "image_to_text_R@1"
+split = "renderings"
+
+[[arm]]
+name = "as published"
+preset = "cloob-scenes"
+
+[[arm]]
+name = "14"
+preset = "cloob-scenes"
+set = { objective.beta = 14 }
+
+[[secondary]]
+metric = "image_to_text_median_rank"
+split = "renderings"
+"""
+
+
+def test_a_short_file_becomes_a_whole_one_that_says_the_same():
+    found = from_toml(SHORT)
+    assert [arm.name for arm in found.arms] == ["as published", "14"]
+    assert found.arms[1].run.objective.scale_hopfield == 14
+    assert {arm.run.optimizer.epochs for arm in found.arms} == {2}
+    assert found.secondaries[0].direction == "down"
+    again = from_toml(to_toml(found))
+    assert again == found
+    assert "preset" not in to_toml(found)
+
+
+def test_seeds_and_names_of_its_runs():
+    found = from_toml(SHORT)
+    run = found.run_of(found.arms[1], 3)
+    assert (run.seed, run.name) == (3, "beta, 14, seed 3")
+    assert list(found.seeds) == [0, 1, 2, 3, 4]
+    config.check(run)
+
+
+def test_presets_and_a_repeated_run_make_experiments():
+    duel = of_presets("duel", ("clip-scenes", "cloob-scenes"), OUTCOME)
+    assert [arm.name for arm in duel.arms] == ["CLIP", "CLOOB"]
+    assert "objective" in duel.fields
+    grid = repeated(catalog.preset("cloob-scenes"), "optimizer.batch_size", ("128", "256"), OUTCOME)
+    assert [arm.run.optimizer.batch_size for arm in grid.arms] == [128, 256]
+    assert grid.fields == ("optimizer.batch_size",) == differing(grid.arms)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("margin = 0.01", "margin = -1.0"), "margin"),
+        (('preset = "cloob-scenes"\nset', 'preset = "clip-scenes"\nset'), "no such field"),
+        (("set = { objective.beta = 14 }", ""), "is the same as"),
+        (("{ objective.beta = 14 }", "{ objective.beta = 14, optimizer.batch_size = 64 }"), "also differs"),
+        (('metric = "image_to_text_R@1"', 'metric = "loss"'), "losses of different objectives"),
+        (('metric = "image_to_text_R@1"', 'metric = "modality_gap"'), "write up if more is better"),
+        (('name = "14"', 'name = "as published"'), "Two arms"),
+        (("epochs = 2", "epochs = 2\nrun_now = true"), "unknown field 'run_now'"),
+        (("epochs = 2", "epochs = 2\nmost_seeds = 1000"), "most_seeds"),
+        (('name = "beta"', "name = 7"), "name must be a text"),
+        (('split = "renderings"\n\n[[arm]]', 'splitt = "x"\n\n[[arm]]'), "splitt"),
+        (("[outcome]", "[outcome"), "not valid TOML"),
+    ],
+)
+def test_what_is_wrong_is_told_with_what_to_do(change, words):
+    assert change[0] in SHORT
+    with pytest.raises(ConfigError, match=words):
+        from_toml(SHORT.replace(*change, 1))
+
+
+def test_unreadable_and_endless_files_are_refused(tmp_path):
+    (tmp_path / "x.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        read(tmp_path / "x.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="letters"):
+        from_toml("#" * 1_000_001)
+
+
+def test_arms_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        from_toml(SHORT).margin = 1.0  # type: ignore[misc]

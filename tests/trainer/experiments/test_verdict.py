@@ -1,0 +1,189 @@
+"""Verdicts on runs whose outcomes are given, against a plain computation; and the queue that adds seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import statistics
+
+import pytest
+
+from tests.trainer.experiments.conftest import ASKED, end, end_all
+from trainer import config
+from trainer.analysis.anytime_valid import critical_t
+from trainer.experiments.definition import to_toml
+from trainer.experiments.verdict import judge
+from trainer.scheduling import experiments, queue
+from trainer.store import StoreError, Workspace
+
+GAPS = {0: 0.10, 1: 0.12, 2: 0.09, 3: 0.11, 4: 0.10}
+
+
+def value(arm: str, seed: int) -> float:
+    return 0.4 + 0.05 * seed + (GAPS[seed] if arm == "CLOOB" else 0.0)
+
+
+def names(workspace: Workspace, runs: list[int]) -> list[tuple[str, int]]:
+    return [(workspace.runs.get(run).arm, workspace.runs.config_of(run).seed) for run in runs]
+
+
+def test_seeds_are_queued_arm_by_arm_until_it_is_decided(workspace, stored):
+    first = experiments.start(workspace, "duel")
+    assert names(workspace, first) == [("CLIP", 0), ("CLOOB", 0), ("CLIP", 1), ("CLOOB", 1), ("CLIP", 2), ("CLOOB", 2)]
+    assert experiments.advance(workspace) == [], "while runs wait nothing is added"
+    end_all(workspace, stored, value)
+    fourth = experiments.advance(workspace)
+    assert names(workspace, fourth) == [("CLIP", 3), ("CLOOB", 3)]
+    end_all(workspace, stored, value)
+    assert experiments.advance(workspace) == []
+    found = judge(workspace, "duel")
+    assert (found.state, found.decided, found.seeds) == ("ended", True, (0, 1, 2, 3))
+    (one,) = found.primary
+    gaps = [GAPS[seed] for seed in range(4)]
+    mean, deviation = statistics.mean(gaps), statistics.stdev(gaps)
+    half = critical_t(4, 0.05) * deviation / 2
+    assert (one.interval.low, one.interval.high) == pytest.approx((mean - half, mean + half), abs=1e-12)
+    assert one.decision == "better"
+    assert "CLOOB is better than CLIP: +10.5 points [+" in found.words
+    assert found.samples == 512
+    assert found.secondaries[0].interval.mean == pytest.approx(10 * mean)
+    assert not experiments.is_going(workspace)
+
+
+def test_the_budget_ends_undecided_and_equal_arms_are_equal_within_the_margin(workspace, stored, clip_cloob):
+    noisy = {0: 0.3, 1: -0.3, 2: 0.2, 3: -0.2, 4: 0.1}
+    experiments.start(workspace, "duel")
+    for _ in range(9):
+        end_all(workspace, stored, lambda arm, seed: 0.5 + (noisy[seed] if arm == "CLOOB" else 0.0))
+        experiments.advance(workspace)
+    found = judge(workspace, "duel")
+    assert (found.state, found.decided, found.seeds) == ("ended", False, (0, 1, 2, 3, 4))
+    assert "undecided" in found.words
+    assert "budget is used up" in found.words
+    same = dataclasses.replace(clip_cloob, name="same", margin=0.05)
+    workspace.experiments.add("same", to_toml(same))
+    experiments.start(workspace, "same")
+    for _ in range(9):
+        end_all(workspace, same, lambda arm, seed: 0.5 + (0.001 * (-1) ** seed if arm == "CLOOB" else 0.0))
+        experiments.advance(workspace)
+    assert judge(workspace, "same").primary[0].decision == "equal"
+    assert "equal within 5.0 points" in judge(workspace, "same").words
+
+
+def test_what_is_not_counted_is_listed_with_its_reason(workspace, stored):
+    experiments.start(workspace, "duel")
+    rows = workspace.runs.of_experiment("duel")
+    end(workspace, rows[0].id, {}, status="failed")
+    workspace.runs.change(rows[0].id, reason="The loss is not finite.")
+    other = dataclasses.replace(ASKED, n=256)
+    end(workspace, rows[1].id, {"image_to_text_R@1": 0.5}, asked=other)
+    end(workspace, rows[2].id, {})
+    end_all(workspace, stored, value)
+    workspace.delete(rows[3].id)
+    own = config.replace(stored.run_of(stored.arms[0], 0), "batch", "64")
+    changed = workspace.runs.create(own, status="queued", experiment="duel", arm="CLIP")
+    end(workspace, changed, {"image_to_text_R@1": 0.9})
+    twice = workspace.runs.create(stored.run_of(stored.arms[0], 2), status="queued", experiment="duel", arm="CLIP")
+    end(workspace, twice, {"image_to_text_R@1": 0.99})
+    found = judge(workspace, "duel")
+    notes = {one.run.id: one.note for one in found.runs}
+    assert len(notes) == 8
+    assert "The loss is not finite" in notes[rows[0].id]
+    assert "another question" in notes[rows[1].id]
+    assert "not measured" in notes[rows[2].id]
+    assert notes[rows[3].id] == "", "a deleted run counts"
+    assert "batch_size" in notes[changed]
+    assert "came first" in notes[twice]
+    assert found.seeds == (2,)
+    assert any("1 run of CLIP failed" in note for note in found.notes)
+    assert any("deleted" in note for note in found.notes)
+
+
+def test_three_arms_share_alpha_and_p_is_adjusted(workspace, clip_cloob):
+    from trainer import catalog
+    from trainer.experiments.definition import Arm
+
+    three = dataclasses.replace(
+        clip_cloob, name="three", arms=(*clip_cloob.arms, Arm("InfoLOOB", catalog.preset("infoloob-scenes")))
+    )
+    workspace.experiments.add("three", to_toml(three))
+    experiments.start(workspace, "three")
+    for _ in range(9):
+        end_all(workspace, three, lambda arm, seed: value(arm, seed))
+        experiments.advance(workspace)
+    found = judge(workspace, "three")
+    first = found.primary[0]
+    gaps = [gap for _, gap in first.differences]
+    half = critical_t(len(gaps), 0.025) * statistics.stdev(gaps) / math.sqrt(len(gaps))
+    assert first.interval.high - first.interval.mean == pytest.approx(half)
+    assert first.adjusted == pytest.approx(2 * first.p)
+
+
+def test_an_experiment_stops_fair_and_goes_on(workspace, stored):
+    experiments.start(workspace, "duel")
+    rows = workspace.runs.of_experiment("duel")
+    for row in rows[:2]:
+        end(workspace, row.id, {"image_to_text_R@1": value(row.arm, 0)})
+    assert len(experiments.stop(workspace, "duel")) == 4
+    assert experiments.advance(workspace) == []
+    assert judge(workspace, "duel").seeds == (0,)
+    assert set(experiments.start(workspace, "duel")) == {row.id for row in rows[2:]}
+    assert [row.status for row in workspace.runs.of_experiment("duel")].count("queued") == 4
+
+
+def test_a_deleted_queued_run_holds_up_nothing(workspace, stored):
+    experiments.start(workspace, "duel")
+    workspace.delete(workspace.runs.of_experiment("duel")[5].id)
+    for row in workspace.runs.of_experiment("duel")[:5]:
+        end(workspace, row.id, {"image_to_text_R@1": 0.5 + 0.1 * row.id})
+    assert names(workspace, experiments.advance(workspace)) == [("CLIP", 3), ("CLOOB", 3)]
+
+
+def test_hours_end_it(workspace, stored, clip_cloob):
+    short = dataclasses.replace(clip_cloob, name="short", hours=1.0)
+    workspace.experiments.add("short", to_toml(short))
+    experiments.start(workspace, "short")
+    end_all(workspace, short, lambda arm, seed: 0.5 + 0.1 * seed * (arm == "CLOOB"))
+    workspace.runs.change(workspace.runs.of_experiment("short")[0].id, trained_s=3_600.0)
+    assert experiments.advance(workspace) == []
+    assert workspace.experiments.get("short").state == "ended"
+
+
+def test_what_it_asks_is_fixed_and_a_broken_one_holds_up_nothing(workspace, stored, clip_cloob):
+    with pytest.raises(StoreError, match="fixed when it is made"):
+        workspace.experiments.add("duel", to_toml(dataclasses.replace(clip_cloob, margin=0.5)))
+    assert workspace.experiments.add("duel", to_toml(clip_cloob)).state == "new"
+    workspace.experiments.add("broken", "name = 1")
+    workspace.experiments.set_state("broken", "going")
+    assert experiments.advance(workspace) == []
+    assert workspace.experiments.get("broken").state == "stopped"
+    with pytest.raises(StoreError, match="there are: 'duel'"):
+        workspace.experiments.get("none")
+
+
+def test_it_survives_the_loss_of_the_database_and_does_not_start_by_itself(workspace, stored):
+    experiments.start(workspace, "duel")
+    end_all(workspace, stored, value)
+    before = judge(workspace, "duel")
+    workspace.close()
+    workspace.database_file.unlink()
+    for ending in ("-wal", "-shm"):
+        workspace.database_file.with_name(workspace.database_file.name + ending).unlink(missing_ok=True)
+    again = Workspace(workspace.folder)
+    assert again.rebuild() == 6
+    found = judge(again, "duel")
+    assert found.state == "stopped"
+    assert (found.primary, found.arms, found.secondaries) == (before.primary, before.arms, before.secondaries)
+    assert queue.start_due(again) == []
+
+
+def test_a_run_of_elsewhere_joins_no_experiment(workspace, stored, tmp_path):
+    experiments.start(workspace, "duel")
+    end_all(workspace, stored, value)
+    folder = workspace.runs.of_experiment("duel")[0].folder
+    assert json.loads((folder / "run.json").read_text())["experiment"] == "duel"
+    other = Workspace(tmp_path / "other")
+    row = other.runs.get(other.import_run(folder))
+    assert (row.experiment, row.arm) == ("", "")
+    assert other.experiments.all() == []

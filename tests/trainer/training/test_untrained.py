@@ -1,0 +1,144 @@
+"""The untrained model is measured before the training pictures are drawn, with the same numbers as afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.trainer.training.conftest import TINY
+from trainer import config, data
+from trainer.data.scenes import folder_of, is_drawn, planned_sources, sources, writing
+from trainer.store import RunLog, Workspace, read_snapshot
+from trainer.training import fit as training
+from trainer.training.untrained import may_be_measured_ahead
+
+pytestmark = pytest.mark.slow
+
+NOT_COMPARED = ("system/", "train/pairs_per_s", "train/data_wait")
+
+
+def quiet(share: float, note: str) -> None:
+    pass
+
+
+def curves(workspace: Workspace, run: int) -> dict[tuple[int, str], float]:
+    """Return (step, name) -> value from the journal, without speeds; fail on duplicate numbers."""
+    found: dict[tuple[int, str], float] = {}
+    for line in map(json.loads, (workspace.runs.get(run).folder / "metrics.jsonl").read_text().splitlines()):
+        for name, value in line["values"].items():
+            if not name.startswith(NOT_COMPARED):
+                assert (line["step"], name) not in found
+                found[line["step"], name] = value
+    return found
+
+
+@pytest.mark.parametrize("objective", [config.Clip(), config.Cloob(), config.Clip(mask_duplicates=True)])
+def test_runs_are_equal_whether_pictures_were_drawn_before_or_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: config.Objective
+) -> None:
+    choice = config.replace(replace(TINY, objective=objective), "optimizer.epochs", "1")
+    ahead: list[bool] = []
+    measure = training.Recorder.measure_untrained
+
+    def counted(recorder: training.Recorder) -> None:
+        ahead.append(True)
+        measure(recorder)
+
+    monkeypatch.setattr(training.Recorder, "measure_untrained", counted)
+    found = []
+    for name in ("before", "after"):
+        workspace = Workspace(tmp_path / name)
+        if name == "before":
+            data.scenes_folder(choice.data, workspace.folder, quiet)
+        run = workspace.runs.create(choice)
+        training.fit(workspace, run)
+        assert len(ahead) == (name == "after" and not objective.mask_duplicates)
+        snapshots = {(s.step, s.split): read_snapshot(s.folder) for s in workspace.results.snapshots(run)}
+        numbers = {
+            (e.step, e.split, name): e.metrics[name] for e in workspace.results.evaluations(run) for name in e.metrics
+        }
+        found.append((curves(workspace, run), snapshots, numbers, workspace.runs.get(run).facts["fingerprint"]))
+    (lines, snapshots, numbers, print_), (others, theirs, also, other_print) = found
+    assert lines == others
+    assert numbers == also
+    assert print_ == other_print
+    assert snapshots.keys() == theirs.keys()
+    assert any(step == 0 and split == "batch" for step, split in snapshots)
+    for key, snapshot in snapshots.items():
+        assert np.array_equal(snapshot.image, theirs[key].image)
+        assert np.array_equal(snapshot.text, theirs[key].text)
+
+
+def before_drawing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Call a function right before the training pictures are drawn."""
+    draw = writing._draw_split
+
+    def draw_then(seed: int, split: str, *rest: object, **more: object) -> None:
+        if split == "train":
+            act()
+        draw(seed, split, *rest, **more)
+
+    monkeypatch.setattr(writing, "_draw_split", draw_then)
+
+
+def test_curves_and_maps_have_the_untrained_model_before_a_training_picture_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(tmp_path)
+    run = workspace.runs.create(config.replace(TINY, "optimizer.epochs", "1"))
+    seen: list[tuple[set[str], set[int]]] = []
+
+    def look() -> None:
+        assert not is_drawn(folder_of(TINY.data, tmp_path), "train")
+        names = {name for step, name in curves(workspace, run) if step == 0}
+        seen.append((names, {s.step for s in workspace.results.snapshots(run) if s.split == "renderings"}))
+
+    before_drawing(monkeypatch, look)
+    training.fit(workspace, run)
+    (names, steps), *others = seen
+    assert not others
+    assert {"val/image_to_text_R@1", "val/loss", "combinations/matched_cosine"} <= names
+    assert steps == {0}
+
+
+def test_a_run_that_is_stopped_while_pictures_are_drawn_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(tmp_path)
+    run = workspace.runs.create(TINY)
+    before_drawing(monkeypatch, lambda: workspace.runs.ask(run, "stop"))
+    training.fit(workspace, run)
+    row = workspace.runs.get(run)
+    assert (row.status, row.step) == ("stopped", 0)
+    assert not is_drawn(folder_of(TINY.data, tmp_path), "train")
+    monkeypatch.undo()
+    training.fit(workspace, run)
+    assert workspace.runs.get(run).status == "finished"
+    assert len([step for step, name in curves(workspace, run) if name == "val/loss" and step == 0]) == 1
+
+
+def test_planned_pairs_are_those_that_are_drawn(tmp_path: Path) -> None:
+    folder = data.scenes_folder(TINY.data, tmp_path, quiet)
+    for split in ("train", "renderings", "combinations"):
+        assert planned_sources(TINY.data, folder, split) == sources(folder, split)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [({}, True), ({"objective.kind": "simclr"}, False), ({"objective.mask_duplicates": "true"}, False)],
+)
+def test_only_a_run_that_begins_without_training_pictures_is_measured_ahead(
+    tmp_path: Path, changes: dict[str, str], expected: bool
+) -> None:
+    workspace, choice = Workspace(tmp_path), TINY
+    for field, value in changes.items():
+        choice = (
+            replace(choice, objective=config.SimClr()) if value == "simclr" else config.replace(choice, field, value)
+        )
+    with RunLog.claim(workspace, workspace.runs.create(choice)) as log:
+        assert may_be_measured_ahead(choice, log) is expected

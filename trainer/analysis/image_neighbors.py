@@ -1,0 +1,87 @@
+"""Near-duplicates and outliers among image embeddings, by the distance to the nearest other images."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from trainer.analysis.neighbors import nearest
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiles import row_blocks
+
+NEIGHBORS: Final = 10
+"""Neighbors whose mean distance tells whether an image is an outlier."""
+NEAR: Final = 0.05
+"""Share of the typical distance to the nearest image, below which two images are near duplicates."""
+FAR: Final = 8.0
+"""Fence above which an image is an outlier."""
+_CHUNK: Final = 2_048
+
+
+@dataclass(frozen=True)
+class ImageNeighbors:
+    """Distances (1 - cosine) of each image to other images.
+
+    Attributes:
+        nearest: Row of the nearest other image.
+        distance: To it.
+        mean: Of the distances to the `k` nearest others.
+        k: Neighbors of each.
+    """
+
+    nearest: Int[np.ndarray, " n"]
+    distance: Float[np.ndarray, " n"]
+    mean: Float[np.ndarray, " n"]
+    k: int
+
+
+def image_neighbors(
+    image: Float[np.ndarray, "n d"], *, k: int = NEIGHBORS, progress: Progress | None = None
+) -> ImageNeighbors:
+    """Return each image's nearest other images; needs at least two rows, one for each picture.
+
+    Args:
+        image: Unit embeddings.
+        k: Neighbors whose mean distance counts; fewer where there are not so many.
+        progress: Told after each block; raises to cancel.
+    """
+    n = len(image)
+    k = min(k, n - 1)
+    rows, distances = np.empty((n, k), np.int64), np.empty((n, k))
+    for block in row_blocks(n, 1, cells=_CHUNK):
+        if progress is not None:
+            progress(block.start / n, "nearest images")
+        found, cosines = nearest(image[block], image, k + 1)
+        own = found == np.arange(block.start, block.stop)[:, None]
+        # Of many equal images the own row may not be among the nearest: then the last one is left out.
+        own[~own.any(axis=1), -1] = True
+        rows[block] = found[~own].reshape(-1, k)
+        distances[block] = 1.0 - cosines[~own].reshape(-1, k).astype(np.float64)
+    return ImageNeighbors(rows[:, 0], distances[:, 0], distances.mean(axis=1), k)
+
+
+def near_duplicates(found: ImageNeighbors, *, near: float = NEAR) -> tuple[Bool[np.ndarray, " n"], float]:
+    """Return which images have a near duplicate as nearest image, and the distance up to which they have.
+
+    The limit is a share of the run's own median distance to the nearest image, since objectives stretch distances at
+    will.
+    """
+    limit = near * float(np.median(found.distance)) if len(found.distance) else math.nan
+    # Identical images differ by rounding only.
+    return found.distance <= max(limit, 4 * float(np.finfo(np.float32).eps)), limit
+
+
+def outliers(found: ImageNeighbors, *, far: float = FAR) -> tuple[Bool[np.ndarray, " n"], float]:
+    """Return which images are far from all others, and the mean distance above which they are.
+
+    The limit is `median + far * (upper quartile - median)` of the run's own mean distances to `k` neighbors.
+    """
+    if not len(found.mean):
+        return np.zeros(0, bool), math.nan
+    median, quartile = np.quantile(found.mean, (0.5, 0.75))
+    limit = float(median + far * (quartile - median))
+    return found.mean > limit, limit

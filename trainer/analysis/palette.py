@@ -1,0 +1,69 @@
+"""The colors of runs and classes on light and dark ground, for the window and for files. Imports nothing but Python.
+
+Hues follow Okabe and Ito, Color Universal Design, 2008; every color has a contrast of 3 or more to its grounds
+(WCAG 2.2, 1.4.11), so the light ones are darker on white than theirs.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+LIGHT_GROUNDS: Final = ("#ffffff", "#f4f5f7")
+DARK_GROUNDS: Final = ("#1c1f25", "#15171c")
+"""What marks stand on: tables and plots, and what is around them."""
+
+LEAST_MARK: Final = 3.05
+"""Contrast of a mark to its ground; a little more than the 3 that is asked for, for pixels are rounded."""
+
+ON_LIGHT: Final = ("#0072b2", "#b86e00", "#0a6338", "#ad6b8e", "#048dff", "#a13c00", "#3b3505", "#4f5160")
+ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
+"""Blue and orange are runs A and B; the others follow. Told apart by color-blind people, too."""
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the WCAG 2 contrast of two colors, 1 to 21: relative luminances + 0.05, lighter over darker."""
+    lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@cache
+def readable(color: str, dark: bool = False, least: float = LEAST_MARK) -> str:
+    """Return the color, darker on light ground or lighter on dark ground until its contrast is at least `least`."""
+    grounds = DARK_GROUNDS if dark else LIGHT_GROUNDS
+    hue, lightness, saturation = colorsys.rgb_to_hls(*_channels(color))
+    for step in range(101):
+        share = step / 100
+        moved = lightness + share * (1 - lightness) if dark else lightness * (1 - share)
+        found = color if step == 0 else _hex(*colorsys.hls_to_rgb(hue, moved, saturation))
+        if min(contrast(found, ground) for ground in grounds) >= least:
+            return found
+    return color
+
+
+def told_apart(colors: Sequence[str], dark: bool = False) -> tuple[str, ...]:
+    """Return the colors, each `readable` and unlike those before it."""
+    found: list[str] = []
+    for color in colors:
+        least, seen = LEAST_MARK, readable(color, dark)
+        while seen in found and least < 12:
+            least += 0.2
+            seen = readable(color, dark, least)
+        found.append(seen)
+    return tuple(found)
+
+
+def _channels(color: str) -> tuple[float, float, float]:
+    red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue
+
+
+def _hex(red: float, green: float, blue: float) -> str:
+    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
+
+
+def _luminance(color: str) -> float:
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in _channels(color))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,214 @@
+"""Pairs along two axes that texts define, in the embedding space of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.leave_one_word_out import along, text_axis
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.charts import ChartError
+from trainer.charts.marks import Panel, Points, XYPlot, axis_over, run_tone
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.store import Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+METHOD: Final = """\
+An axis is the direction from the mean embedding of the texts after “ - ” to that of the texts before it, as a unit \
+vector; several texts are separated by “;”. Without “ - ” it is the direction of the texts. Each run's model embeds \
+the texts. A point is the inner product of an image or a text with both directions. Ranges of two runs are not on one \
+scale."""
+
+MOST_CLASSES: Final = 12
+"""More classes than these share one color."""
+MOST_POINTS: Final = 5_000
+"""Pairs drawn of a run; a fixed random sample of more. Records hold all."""
+
+
+@dataclass(frozen=True)
+class AxesSettings:
+    """The settings of the chart."""
+
+    x: str = setting("a red circle - a blue circle", "x axis", "Texts, then “ - ” and opposite texts.", control=False)
+    y: str = setting("a circle - a star", "y axis", "Texts, then “ - ” and opposite texts.", control=False)
+
+
+@dataclass(frozen=True)
+class AxisText:
+    """An axis from the texts `minus` to the texts `plus`; without `minus` it is the direction of `plus`."""
+
+    plus: tuple[str, ...]
+    minus: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """An axis label: `a red ring − a blue ring`."""
+        return " + ".join(self.plus) + (f" − {' + '.join(self.minus)}" if self.minus else "")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of its sentences."""
+        return (*self.plus, *self.minus)
+
+    @classmethod
+    def parse(cls, words: str) -> AxisText:
+        """Parse `a red ring; a red disc - a blue ring`: sentences separated by `;`, negative ones after ` - `.
+
+        Raises:
+            ChartError: There is no positive sentence.
+        """
+        plus, _, minus = words.replace(" − ", " - ").partition(" - ")
+        sides = [tuple(s.strip() for s in side.split(";") if s.strip()) for side in (plus, minus)]
+        if not sides[0]:
+            raise ChartError("An axis needs a sentence, and after “ - ” the one it leads away from.")
+        return cls(*sides)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxesRun(SnapshotLabel):
+    """One run's pairs along both axes: inner products with unit directions, images and texts (n x 2)."""
+
+    n: int
+    images: Float[np.ndarray, "n 2"] | None
+    texts: Float[np.ndarray, "n 2"] | None
+    labels: tuple[str, ...]
+
+    @property
+    def parts(self) -> dict[str, Float[np.ndarray, "n 2"]]:
+        """Modality -> points, of the modalities that there are."""
+        both = {"image": self.images, "text": self.texts}
+        return {name: points for name, points in both.items() if points is not None}
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes if there are few enough to be told apart; else none."""
+        found = tuple(sorted({*self.labels}))
+        return found if 1 < len(found) <= MOST_CLASSES else ()
+
+
+def sentences(_workspace: Workspace, _request: Request, settings: AxesSettings) -> tuple[str, ...]:
+    """Return the texts of the x axis, then those of the y axis.
+
+    Raises:
+        ChartError: An axis has no positive sentence.
+    """
+    return (*AxisText.parse(settings.x).texts, *AxisText.parse(settings.y).texts)
+
+
+def axes(
+    workspace: Workspace, target: Target, request: Request, settings: AxesSettings, _progress: Progress
+) -> AxesRun:
+    """Return the pairs of one target along both axes.
+
+    Raises:
+        ChartError: There is no such snapshot, its model could not embed the texts, or both sides of an axis are equal.
+    """
+    vectors = request.vectors_of(target)
+    row = workspace.runs.get(target.run)
+    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
+    snapshot = read_snapshot(chosen.folder)
+    directions, start = [], 0
+    for axis in (AxisText.parse(settings.x), AxisText.parse(settings.y)):
+        middle, end = start + len(axis.plus), start + len(axis.texts)
+        directions.append(text_axis(vectors[start:middle], vectors[middle:end]))
+        start = end
+        if not directions[-1].any():
+            raise ChartError(f"To run {row.name} both sides of “{axis.words}” are the same. Choose other words.")
+    places = [
+        None if rows is None else np.stack([along(rows, d) for d in directions], axis=1)
+        for rows in (snapshot.image, snapshot.text)
+    ]
+    label = tuple(snapshot.items.label)
+    return AxesRun(**shown(row, chosen), n=snapshot.n, images=places[0], texts=places[1], labels=label)
+
+
+def draw(data: PerRun[AxesRun], settings: AxesSettings) -> Panel:
+    """Draw one scatter plot per run: images as discs, texts as diamonds, colored by class if there are few."""
+    x, y = AxisText.parse(settings.x), AxisText.parse(settings.y)
+    plots = []
+    for name, place, one in zip(labels(data.found), data.places, data.found, strict=True):
+        rows = at_most(np.arange(one.n), MOST_POINTS)
+        sides = [
+            axis_over(axis.words, [points[:, at] for points in one.parts.values()]) for at, axis in enumerate((x, y))
+        ]
+        of = f"{len(rows):,} of {one.n:,} pairs" if len(rows) < one.n else f"{one.n:,} pairs"
+        clouds = tuple(_clouds(one, place, rows))
+        plot = XYPlot(
+            f"axes-{place}", name, sides[0], sides[1], points=clouds, note=of, tone=run_tone(place), brushes="xy"
+        )
+        plots.append(plot)
+    notes = ("Inner products with unit directions. Images are discs, texts are diamonds.",)
+    return Panel(
+        title="Axes of texts", rows=tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2)), notes=notes
+    )
+
+
+def _clouds(one: AxesRun, place: int, rows: Int[np.ndarray, " k"]) -> Iterator[Points]:
+    """Yield the points of each class and modality; only those of the first modality are in the legend."""
+    label = np.array(one.labels)[rows]
+    for number, (modality, points) in enumerate(one.parts.items()):
+        for at, name in enumerate(one.classes or ("",)):
+            own = rows[label == name] if one.classes else rows
+            legend = name if number == 0 else ""
+            cloud = Points(legend, run_tone(place), points[own], own, 6.0, classes=one.classes, at=at)
+            # A diamond covers less than a disc of the same size.
+            yield cloud if modality == "image" else replace(cloud, mark="diamond", size=8.0)
+
+
+def pairs_inside(data: PerRun[AxesRun], key: str, box: tuple[float, float, float, float]) -> Int[np.ndarray, " k"]:
+    """Return the pairs with a point in a rectangle (x from, x to, y from, y to) of the plot with this key."""
+    one = data.found[data.places.index(int(key.rpartition("-")[2]))]
+    inside = np.zeros(one.n, dtype=bool)
+    for points in one.parts.values():
+        x, y = points.T
+        inside |= (x >= box[0]) & (x <= box[1]) & (y >= box[2]) & (y <= box[3])
+    return np.flatnonzero(inside)
+
+
+def values(data: PerRun[AxesRun], settings: AxesSettings) -> list[dict[str, Any]]:
+    """Return facts, and the mean of each modality along each axis."""
+    facts = ("run", "name", "objective", "step", "dataset", "split", "n")
+    return [
+        {name: getattr(one, name) for name in facts}
+        | {"x": settings.x, "y": settings.y}
+        | {
+            f"mean_{name}_{side}": float(points[:, at].mean())
+            for name, points in one.parts.items()
+            for at, side in enumerate("xy")
+        }
+        for one in data.found
+    ]
+
+
+def records(data: PerRun[AxesRun], _settings: AxesSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return both coordinates of every image and text."""
+    facts = ("run", "name", "step", "dataset", "split")
+    return (*facts, "pair", "modality", "label", "x", "y"), [
+        (*(getattr(one, name) for name in facts), pair, modality, one.labels[pair], *point)
+        for one in data.found
+        for modality, points in one.parts.items()
+        for pair, point in enumerate(points.tolist())
+    ]
+
+
+CHART: Final = Chart(
+    name="axes",
+    view="similarity",
+    label="Axes",
+    question="Where do pairs lie along axes that texts define?",
+    method=METHOD,
+    settings=AxesSettings,
+    compute=per_run(axes),
+    draw=draw,
+    values=values,
+    records=records,
+    sentences=sentences,
+)

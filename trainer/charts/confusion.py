@@ -1,0 +1,123 @@
+"""Confusion matrices of each run, for a task with one class per image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from trainer.analysis.progress import Progress
+from trainer.charts import ChartError
+from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, confusion_of, evaluation_at
+from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
+from trainer.charts.settings import setting
+from trainer.charts.spec import Chart, Request
+from trainer.store import Workspace
+from trainer.store.question import told
+
+METHOD: Final = "Images of a class (row) that are taken for another (column), as shares of the row. Classes that occur \
+nowhere are left out."
+
+
+@dataclass(frozen=True)
+class ConfusionSettings:
+    """The task whose predictions are shown."""
+
+    task: Literal["zero_shot", "linear_probe", "knn"] = setting(
+        "zero_shot",
+        "Task",
+        "Whose answers are shown.",
+        named={"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbors"},
+    )
+
+
+def compute(
+    workspace: Workspace, request: Request, settings: ConfusionSettings, _progress: Progress
+) -> EvaluationChart:
+    """Return the runs' stored evaluations on the requested data set or the one measured last.
+
+    Raises:
+        ChartError: No run has answers to this task there.
+    """
+    shown = [(workspace.runs.get(target.run), target.step) for target in request.targets]
+    found = evaluation_at(workspace, shown, request.dataset, request.split)
+    if not _confused(found, settings):
+        task = settings.task.replace("_", " ")
+        raise ChartError(f"No run has a confusion of {task} on {found.dataset}. Evaluate that task.")
+    return found
+
+
+def _confused(chart: EvaluationChart, settings: ConfusionSettings) -> list[EvaluatedRun]:
+    return [run for run in chart.runs if settings.task in run.tasks and "label" in run.tasks[settings.task].arrays]
+
+
+def draw(chart: EvaluationChart, settings: ConfusionSettings) -> Panel:
+    """Draw one heat map per run, and its accuracy."""
+    runs = _confused(chart, settings)
+    maps = tuple(_map(run, settings) for run in runs)
+    counts = [confusion_of(run.tasks[settings.task]).counts for run in runs]
+    lines = (
+        NumberRow("Images", "That were answered.", tuple(float(one.sum()) for one in counts), 0),
+        NumberRow("Right (%)", "On the diagonal.", tuple(100 * float(np.trace(one) / one.sum()) for one in counts), 1),
+    )
+    table = NumberTable("numbers", "Answers", tuple(run.label for run in runs), lines)
+    head = f"{chart.dataset} {chart.split}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in runs)
+    return Panel(title="Confusion", head=(head,), rows=(maps, (table,)))
+
+
+def _map(run: EvaluatedRun, settings: ConfusionSettings) -> HeatMap:
+    record = run.tasks[settings.task]
+    found = confusion_of(record)
+    ticks = tuple((float(place), name) for place, name in enumerate(found.classes))
+    return HeatMap(
+        f"confusion-{run.index}",
+        run.label,
+        100 * found.shares,
+        x_label="Answer",
+        y_label="Class",
+        x_ticks=ticks,
+        y_ticks=ticks,
+        low=0.0,
+        high=100.0,
+        unit="percent of the class",
+        note=told(record.question),
+        rows=found.classes,
+        columns=found.classes,
+        named=True,
+    )
+
+
+def values(chart: EvaluationChart, settings: ConfusionSettings) -> list[dict[str, Any]]:
+    """Return one dictionary per run: the number of images, and the accuracy."""
+    found = [(run, confusion_of(run.tasks[settings.task]).counts) for run in _confused(chart, settings)]
+    return [
+        {"run": run.run, "name": run.name, "step": run.step, "dataset": chart.dataset, "split": chart.split}
+        | {"task": settings.task, "n": int(counts.sum()), "right": float(np.trace(counts) / counts.sum())}
+        for run, counts in found
+    ]
+
+
+def records(chart: EvaluationChart, settings: ConfusionSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per run, class and prediction: the number of images."""
+    lines = []
+    for run in _confused(chart, settings):
+        found = confusion_of(run.tasks[settings.task])
+        facts = (chart.dataset, chart.split, settings.task, run.run, run.name, run.step)
+        for (row, column), count in np.ndenumerate(found.counts):
+            lines.append((*facts, found.classes[row], found.classes[column], int(count)))
+    return ("dataset", "split", "task", "run", "name", "step", "class", "answer", "images"), lines
+
+
+CHART: Final = Chart(
+    name="confusion",
+    view="evaluate",
+    label="Confusion",
+    question="Which classes does each run take for which?",
+    method=METHOD,
+    settings=ConfusionSettings,
+    compute=compute,
+    draw=draw,
+    values=values,
+    records=records,
+)

@@ -1,0 +1,257 @@
+"""Evaluation results of the runs on a data set: every number with its interval, and significance tests."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from trainer.analysis.progress import Progress
+from trainer.charts.comparison import CERTAIN_NOTE
+from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine, curves, diagrams, evaluation_at
+from trainer.charts.groups import p_text
+from trainer.charts.marks import (
+    Mark,
+    Marker,
+    NumberRow,
+    NumberTable,
+    Panel,
+    XYPlot,
+    axis_over,
+    categories,
+    heading_row,
+    run_tone,
+)
+from trainer.charts.spec import Chart, Request
+from trainer.store import Question, Workspace
+from trainer.store.question import told
+
+TASK_WORDS: Final = {
+    "zero_shot": "Zero-shot",
+    "retrieval": "Retrieval",
+    "linear_probe": "Linear probe",
+    "few_shot": "Few-shot",
+    "fine_tune": "Fine-tuning",
+    "knn": "Neighbors",
+    "robustness": "Robustness",
+}
+NOTE: Final = (
+    "B - A in points, with Newcombe's 95 % interval over the questions both answered, each counted once; "
+    "p is McNemar's, adjusted for the rows of the table (Holm). Bold (or *): the better run where the difference is "
+    "real."
+)
+LETTERS: Final = "ABCDEFGH"
+
+
+def compute(workspace: Workspace, request: Request, _settings: Any, _progress: Progress) -> EvaluationChart:
+    """Return the runs' stored evaluations on the requested data set or the one measured last."""
+    shown = [(workspace.runs.get(target.run), target.step) for target in request.targets]
+    return evaluation_at(workspace, shown, request.dataset, request.split)
+
+
+def draw(chart: EvaluationChart, _settings: Any) -> Panel:
+    """Draw A, B, their difference with its interval, and p; shares with their intervals; published results."""
+    shown = [line for line in chart.lines if line.metric.percent and any(line.intervals)]
+    rows: list[tuple[Mark, ...]] = [(_table(chart),)]
+    if shown:
+        rows.append((_plot(chart, shown),))
+    if chart.published:
+        rows.append((_published(chart),))
+    certain = any(line.question is not None and line.question.is_certain(line.name) for line in chart.lines)
+    notes = (NOTE, *([CERTAIN_NOTE] if certain else [])) if len(chart.runs) > 1 else ()
+    return Panel(title="Scores", head=(about(chart),), rows=tuple(rows), notes=notes)
+
+
+def _table(chart: EvaluationChart) -> NumberTable:
+    both = len(chart.runs) > 1
+    names = [f"{LETTERS[run.index]} · {run.label}" for run in chart.runs]
+    heads = ["n", *names, *(["B − A", "95 % interval", "p"] if both else ["95 % interval"])]
+    lines: list[NumberRow] = []
+    for task, question in dict.fromkeys((line.task, line.question) for line in chart.lines):
+        lines.append(heading_row(_heading(chart, task, question)))
+        for line in (one for one in chart.lines if (one.task, one.question) == (task, question)):
+            cells = [f"{max(line.n):,}", *(line.metric.text(value) for value in line.values)]
+            cells += _difference(line) if both else [_interval(line.intervals[0])]
+            winner = _winner(line)
+            best = frozenset({1 + winner} if winner >= 0 else ())
+            lines.append(NumberRow(_label(chart, line), _tip(line), tuple(cells), best=best))
+    return NumberTable("numbers", "Numbers", tuple(heads), tuple(lines), badges=False)
+
+
+def _label(chart: EvaluationChart, line: EvaluationLine) -> str:
+    return line.metric.on(chart.split, max(line.n))
+
+
+def _plot(chart: EvaluationChart, shown: list[EvaluationLine]) -> XYPlot:
+    gap, middle, dots = 0.5 / len(chart.runs), (len(chart.runs) - 1) / 2, []
+    for run in chart.runs:
+        for place, line in enumerate(shown):
+            value, ends = line.values[run.index], line.intervals[run.index]
+            if value is not None and ends is not None:
+                at = place + gap * (run.index - middle)
+                low, high = (100 * end for end in ends)
+                dots.append(Marker(run.label, run_tone(run.index), at, 100 * value, low=low, high=high))
+    often = Counter(_label(chart, line) for line in shown)
+    names = tuple(
+        f"{_label(chart, line)}, {told(line.question)}" if often[_label(chart, line)] > 1 else _label(chart, line)
+        for line in shown
+    )
+    y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]])
+    note = "with 95 % intervals (Wilson)"
+    marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
+    return XYPlot("shares", "Shares", categories("", names), y, **marks)
+
+
+def _published(chart: EvaluationChart) -> NumberTable:
+    lines = []
+    for one in chart.published:
+        spread = f" ± {100 * one.std:.2f}" if one.std is not None else ""
+        cells = (TASK_WORDS[one.task], one.trained, f"{one.runs}", f"{100 * one.value:.2f}{spread} %")
+        lines.append(NumberRow(one.model, one.source, cells))
+    title = "Published numbers, of other models at full resolution"
+    return NumberTable("published", title, ("Task", "Trained on", "Runs", "Accuracy"), tuple(lines), badges=False)
+
+
+def about(chart: EvaluationChart) -> str:
+    """Describe the runs, their data, and the questions."""
+    runs = ", ".join(f"{LETTERS[run.index]} {run.name} (step {run.step:,})" for run in chart.runs)
+    return f"{runs}. {asked(chart)}"
+
+
+def asked(chart: EvaluationChart, *, place: bool = True) -> str:
+    """Describe data and split (unless `place` is false), samples and classes, for all runs or each."""
+    suites = list(dict.fromkeys(words for run in chart.runs if (words := _suite(run))))
+    sizes = list(dict.fromkeys(words for run in chart.runs if (words := _size(run))))
+    where = [f"{chart.dataset}, split {chart.split}"] if place else []
+    parts = [*where, *([" / ".join(sizes)] if sizes else []), *suites]
+    return ". ".join(parts) + "." if parts else ""
+
+
+def _suite(run: EvaluatedRun) -> str:
+    """Return the suite of the first classification task."""
+    record = next((run.tasks[task] for task in ("zero_shot", "linear_probe", "knn") if task in run.tasks), None)
+    if record is None or not record.details.get("suite"):
+        return ""
+    details = record.details
+    templates = f" × {len(details['templates'])} templates" if details.get("templates") else ""
+    by = ", by the words of their names" if details.get("by") == "words" else ""
+    return f"Suite {details['suite']}: {len(details['classes'])} classes{templates}{by}"
+
+
+def _size(run: EvaluatedRun) -> str:
+    record = next(iter(run.tasks.values()), None)
+    if record is None:
+        return ""
+    seen = record.details.get("trained_on", 0)
+    told = f", {seen:,} of them trained on" if seen else ""
+    return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + told
+
+
+def _heading(chart: EvaluationChart, task: str, question: Question | None) -> str:
+    """Return the task, its question about the split, and what was left out."""
+    records = [record for run in chart.runs if (record := run.record(task, question)) is not None]
+    left_out = [" ".join(record.details["left_out"].values()) for record in records if task == "fine_tune"]
+    words = f"{TASK_WORDS[task]}, {chart.split}, {told(question)}"
+    return ". ".join([words, *dict.fromkeys(filter(None, left_out))])
+
+
+def _difference(line: EvaluationLine) -> list[str]:
+    if line.difference is None:
+        return ["–", "", ""]
+    gap = line.difference.paired
+    points = f"{100 * gap.difference:+.1f}".replace("-", "−")
+    return [points, _interval((gap.low, gap.high)), p_text(line.difference.p)]
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}".replace("-", "−")
+
+
+def _winner(line: EvaluationLine) -> int:
+    """Return the index of the better run if the difference is significant, else -1."""
+    if line.difference is None or not line.difference.real or line.metric.better == "none":
+        return -1
+    return int((line.difference.paired.difference > 0) == (line.metric.better == "up"))
+
+
+def _tip(line: EvaluationLine) -> str:
+    words = [
+        f"{'AB'[place]}: 95 % interval {_interval(ends)} %" for place, ends in enumerate(line.intervals[:2]) if ends
+    ]
+    if line.difference is not None and line.difference.mcnemar is not None:
+        test = line.difference.mcnemar
+        words.append(f"Right in A alone: {test.only_a:,}; in B alone: {test.only_b:,}. McNemar p = {p_text(test.p)}")
+    return "\n".join(words)
+
+
+def values(chart: EvaluationChart, _settings: Any) -> list[dict[str, Any]]:
+    """Return one dictionary per run: its facts, and its value of each metric for each question."""
+    facts = {"dataset": chart.dataset, "split": chart.split}
+    return [
+        {"run": run.run, "name": run.name, "objective": run.objective, "step": run.step}
+        | facts
+        | {f"{_heading(chart, line.task, line.question)}: {line.name}": line.values[run.index] for line in chart.lines}
+        for run in chart.runs
+    ]
+
+
+def records(chart: EvaluationChart, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per metric and run, with B - A; then corruption curves, reliability and published numbers."""
+    header = ("dataset", "split", "what", "task", "metric", "x", "run", "name", "step", "n", "value", "low", "high")
+    more = ("b_minus_a", "b_minus_a_low", "b_minus_a_high", "p_mcnemar_holm", "source", "question")
+    return (*header, *more), list(_rows(chart))
+
+
+def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
+    facts, none = (chart.dataset, chart.split), (None,) * 5
+    for line in chart.lines:
+        gap = line.difference
+        tested = (gap.paired.difference, gap.paired.low, gap.paired.high, _number(gap.p)) if gap else (None,) * 4
+        for run in chart.runs:
+            low, high = line.intervals[run.index] or (None, None)
+            own = (run.run, run.name, run.step, line.n[run.index], line.values[run.index], low, high)
+            yield *facts, "metric", line.task, line.name, None, *own, *tested, None, told(line.question)
+    for run, kind, values in curves(chart):
+        n = run.tasks["robustness"].n
+        for severity, value in enumerate(values):
+            yield (
+                *facts,
+                "robustness",
+                "robustness",
+                kind,
+                severity,
+                run.run,
+                run.name,
+                run.step,
+                n,
+                value,
+                None,
+                None,
+                *none,
+                told(run.tasks["robustness"].question),
+            )
+    for run, name, diagram in diagrams(chart):
+        for count, x, y in zip(diagram["counts"], diagram["confidence"], diagram["accuracy"], strict=True):
+            own = (run.run, run.name, run.step, count, y, None, None)
+            yield *facts, "reliability", "zero_shot", name, x, *own, *none, told(run.tasks["zero_shot"].question)
+    for one in chart.published:
+        facts_of = (None, one.model, one.trained, None, one.value, None, None)
+        yield one.dataset, "", "published", one.task, one.metric, None, *facts_of, *none[:4], one.source, ""
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+CHART: Final = Chart(
+    name="evaluation-scores",
+    view="evaluate",
+    label="Scores",
+    question="How good are the runs at each task, and is their difference real?",
+    method=NOTE,
+    compute=compute,
+    draw=draw,
+    values=values,
+    records=records,
+)

@@ -1,0 +1,299 @@
+"""The verdict on an experiment: the interval of each arm against the control, its seeds, and every run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from trainer import config
+from trainer.analysis.progress import Progress
+from trainer.charts import ChartError
+from trainer.charts.marks import (
+    Marker,
+    NumberRow,
+    NumberTable,
+    Panel,
+    Points,
+    Series,
+    XYPlot,
+    axis_over,
+    categories,
+    heading_row,
+    run_tone,
+)
+from trainer.charts.settings import setting
+from trainer.charts.spec import Chart, Request
+from trainer.experiments.definition import Outcome
+from trainer.experiments.verdict import (
+    ArmComparison,
+    ArmOutcome,
+    ExperimentVerdict,
+    RunOutcome,
+    difference_text,
+    interval_text,
+    judge,
+)
+from trainer.metrics import Metric, metric
+from trainer.store import Workspace
+from trainer.store.question import told
+
+METHOD: Final = """\
+Every arm is trained on the same seeds, and each is compared with the first, the control, on one outcome that was \
+fixed before the first run: the differences on equal seeds are averaged. The bar is an anytime-valid confidence \
+sequence (Wang and Ramdas 2023, arXiv:2310.03722), alpha shared among the comparisons (Bonferroni): one may look after \
+every seed and stop at any. Above 0 or below it decides; within the margin on both sides the arms are called equal; \
+else it is undecided. It takes the differences as about normal; an arm that fails rarely but badly is not.
+
+Secondary outcomes decide nothing. Their p is anytime-valid and adjusted for all of them and all arms (Holm)."""
+
+
+@dataclass(frozen=True)
+class ExperimentSettings:
+    """Which experiment."""
+
+    experiment: str = setting("", "Experiment", "Its name; empty: the newest.", control=False)
+
+
+def newest(workspace: Workspace, name: str) -> str:
+    """Return the name, or that of the newest experiment where it is empty.
+
+    Raises:
+        ChartError: There is no experiment at all.
+    """
+    if name:
+        return name
+    every = workspace.experiments.all()
+    if not every:
+        raise ChartError("There is no experiment yet. Make one: trainer experiment new FILE.toml.")
+    return every[-1].name
+
+
+def compute(
+    workspace: Workspace, _request: Request, settings: ExperimentSettings, _progress: Progress
+) -> ExperimentVerdict:
+    """Return the verdict as the runs stand now."""
+    return judge(workspace, newest(workspace, settings.experiment))
+
+
+def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
+    """Draw the differences and the values over seeds, then the tables; nothing is left out."""
+    experiment = verdict.experiment
+    rows: list[tuple[Any, ...]] = [(_differences(verdict), _values(verdict)), (_decisive(verdict),)]
+    if verdict.secondaries:
+        rows.append((_secondary(verdict),))
+    rows += [(_arms(verdict),), (_runs(verdict),), (_asked(verdict),)]
+    head = tuple(filter(None, (experiment.question, verdict.words)))
+    return Panel(title=f"Verdict: {experiment.name}", head=head, rows=tuple(rows), notes=verdict.notes)
+
+
+def _scaled(known: Metric) -> tuple[float, str]:
+    return (100.0, "points") if known.percent else (1.0, known.unit)
+
+
+def _differences(verdict: ExperimentVerdict) -> XYPlot:
+    outcome = verdict.experiment.outcome
+    factor, unit = _scaled(metric(f"val/{outcome.metric}"))
+    dots, points, reach = [], [], [0.0]
+    for place, one in enumerate(verdict.primary):
+        gaps = factor * np.array([gap for _, gap in one.differences], dtype=np.float64)
+        if not len(gaps):
+            continue
+        known = math.isfinite(one.interval.low)
+        low, high = (factor * one.interval.low, factor * one.interval.high) if known else (math.nan, math.nan)
+        spread = _spread(place, len(gaps))
+        points.append(Points("", run_tone(place + 1), np.column_stack([spread, gaps]), size=6.0))
+        mean = factor * one.interval.mean
+        dots.append(Marker(one.arm, run_tone(place + 1), place, mean, 11.0, "diamond", "", low, high))
+        reach += [*gaps.tolist(), mean] + ([low, high] if known else [])
+    names = tuple(one.arm for one in verdict.primary)
+    margin = factor * verdict.experiment.margin
+    x = categories("", names)
+    ends = np.array([x.low, x.high])
+    lines = [Series("", "quiet", ends, np.zeros(2), width=1.0)]
+    for at in (margin, -margin) if margin else ():
+        lines.append(Series("", "quiet", ends, np.full(2, at), dashed=True, width=1.0))
+        reach.append(at)
+    y = axis_over(f"{unit} over {verdict.experiment.control.name}", [reach])
+    seeds = len(verdict.seeds)
+    note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {verdict.samples:,}" if verdict.samples else "")
+    return XYPlot(
+        "difference", f"Difference in {outcome.label}", x, y, tuple(lines), dots=tuple(dots), points=tuple(points),
+        names=names, note=note,
+    )  # fmt: skip
+
+
+def _values(verdict: ExperimentVerdict) -> XYPlot:
+    outcome = verdict.experiment.outcome
+    known = metric(f"val/{outcome.metric}")
+    factor = 100.0 if known.percent else 1.0
+    arms, seeds = verdict.experiment.arms, sorted({one.seed for one in verdict.runs if not one.note})
+    points = []
+    for place, arm in enumerate(arms):
+        counted = [one for one in verdict.runs if one.arm == arm.name and not one.note]
+        # Next to each other, so that equal values of two arms are both seen.
+        x = [seeds.index(one.seed) + 0.3 * (place / (len(arms) - 1) - 0.5) for one in counted]
+        xy = np.array([x, [factor * one.values[0] for one in counted]], dtype=np.float64).T
+        points.append(Points(arm.name, run_tone(place), xy, size=8.0))
+    names = tuple(f"seed {seed}" for seed in seeds)
+    y = axis_over("%" if known.percent else known.unit, [one.xy[:, 1] for one in points])
+    return XYPlot("values", outcome.label, categories("", names), y, points=tuple(points), names=names)
+
+
+def _spread(place: int, n: int) -> np.ndarray:
+    """Return places of points next to their mean, so that none hides another."""
+    return place + 0.14 + 0.16 * np.arange(n) / max(n - 1, 1)
+
+
+def _decisive(verdict: ExperimentVerdict) -> NumberTable:
+    return _compared("primary", f"Primary outcome: {verdict.experiment.outcome.label}", verdict.primary, verdict)
+
+
+def _compared(key: str, title: str, compared: tuple[ArmComparison, ...], verdict: ExperimentVerdict) -> NumberTable:
+    lines = []
+    for outcome in dict.fromkeys(one.outcome for one in compared):
+        if key != "primary":
+            lines.append(heading_row(outcome.label))
+        known = metric(f"val/{outcome.metric}")
+        for one in (one for one in compared if one.outcome == outcome):
+            says = one.decision if key == "primary" else ""
+            lines.append(
+                NumberRow(
+                    f"{one.arm} against {one.control}",
+                    "Mean difference over seeds, with its confidence sequence.",
+                    (
+                        difference_text(known, one.interval.mean),
+                        interval_text(known, one.interval),
+                        str(len(one.differences)),
+                        p_text(one.adjusted),
+                        *((says,) if key == "primary" else ()),
+                    ),
+                    strong=one.decision in ("better", "worse") and key == "primary",
+                )
+            )
+    share = f"{100 * (1 - verdict.experiment.alpha / max(1, len(verdict.experiment.arms) - 1)):g} %"
+    columns = ("Difference", f"{share} interval", "Seeds", "p (Holm)", *(("Verdict",) if key == "primary" else ()))
+    return NumberTable(key, title, columns, tuple(lines), badges=False)
+
+
+def p_text(p: float) -> str:
+    """Format a p-value."""
+    return "–" if math.isnan(p) else "< .001" if p < 0.001 else f"{p:.3f}"
+
+
+def _secondary(verdict: ExperimentVerdict) -> NumberTable:
+    return _compared("secondary", "Secondary outcomes (they decide nothing)", verdict.secondaries, verdict)
+
+
+def _arms(verdict: ExperimentVerdict) -> NumberTable:
+    experiment = verdict.experiment
+    lines = []
+    for outcome in (experiment.outcome, *experiment.secondaries):
+        known = metric(f"val/{outcome.metric}")
+        shown = tuple(_spread_text(known, one) for one in verdict.arms if one.outcome == outcome)
+        lines.append(NumberRow(outcome.label, "Mean ± standard deviation (seeds).", shown))
+    names = tuple(arm.name for arm in experiment.arms)
+    return NumberTable("arms", "Arms: mean ± standard deviation (seeds)", names, tuple(lines), badges=False)
+
+
+def _spread_text(known: Metric, one: ArmOutcome) -> str:
+    mean = known.text(None if math.isnan(one.mean) else one.mean)
+    return f"{mean} ± {known.text(one.std)} ({one.n})" if one.n > 1 else f"{mean} ({one.n})"
+
+
+def _runs(verdict: ExperimentVerdict) -> NumberTable:
+    outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
+    lines = tuple(
+        NumberRow(f"#{one.run.id} {one.run.name}", one.run.name, _cells(one, outcomes)) for one in verdict.runs
+    )
+    columns = ("Arm", "Seed", "Status", *(outcome.label for outcome in outcomes), "Counted")
+    return NumberTable("runs", f"Every run ({len(verdict.runs)})", columns, lines, badges=False)
+
+
+def _cells(one: RunOutcome, outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
+    values = (
+        metric(f"val/{outcome.metric}").text(None if math.isnan(value) else value)
+        for outcome, value in zip(outcomes, one.values, strict=True)
+    )
+    status = f"{one.run.status}, deleted" if one.run.deleted_at is not None else one.run.status
+    return (one.arm, str(one.seed), status, *values, one.note or "yes")
+
+
+def _asked(verdict: ExperimentVerdict) -> NumberTable:
+    experiment = verdict.experiment
+    better = "more" if experiment.outcome.direction == "up" else "less"
+    question = next((one.questions[0] for one in verdict.runs if not one.note), None)
+    facts = {
+        "Question": experiment.question or "–",
+        "Primary outcome": f"{experiment.outcome.label} ({better} is better), at the last step",
+        "It answers": told(question, task=True) if question else "–",
+        "Control": experiment.control.name,
+        "The arms differ in": ", ".join(experiment.fields),
+        "Data": config.data_name(experiment.control.run.data),
+        "Budget": f"{experiment.least_seeds} to {experiment.most_seeds} seeds from {experiment.first_seed}"
+        + (f", {experiment.hours:g} hours" if experiment.hours else "")
+        + f"; {experiment.control.run.optimizer.epochs} epochs a run",
+        "Equal within": difference_text(metric(f"val/{experiment.outcome.metric}"), experiment.margin).lstrip("+")
+        if experiment.margin
+        else "nothing is called equal",
+        "Wrong verdicts": f"at most {100 * experiment.alpha:g} % at any number of seeds",
+    }
+    lines = tuple(NumberRow(words, "", (value,)) for words, value in facts.items())
+    return NumberTable("asked", "What was asked", ("",), lines, badges=False)
+
+
+def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[dict[str, Any]]:
+    """Return one dictionary per comparison, the primary ones first."""
+    found = []
+    for place, one in enumerate((*verdict.primary, *verdict.secondaries)):
+        column = {"outcome": one.outcome.label, "primary": place < len(verdict.primary)}
+        column |= {"arm": one.arm, "control": one.control, "difference": one.interval.mean}
+        column |= {"low": one.interval.low, "high": one.interval.high, "seeds": one.interval.n}
+        found.append(column | {"p": one.p, "p_holm": one.adjusted, "decision": one.decision})
+    return found
+
+
+def records(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return every run with its outcomes, and why one is not counted."""
+    outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
+    header = ("run", "name", "arm", "seed", "status", *(outcome.label for outcome in outcomes), "not_counted")
+    lines = [
+        (one.run.id, one.run.name, one.arm, one.seed, one.run.status, *one.values, one.note) for one in verdict.runs
+    ]
+    return header, lines
+
+
+def as_values(verdict: ExperimentVerdict) -> dict[str, Any]:
+    """Return the whole verdict as plain values for JSON."""
+    settings = ExperimentSettings(verdict.experiment.name)
+    header, lines = records(verdict, settings)
+    return {
+        "experiment": verdict.experiment.name,
+        "state": verdict.state,
+        "question": verdict.experiment.question,
+        "outcome": asdict(verdict.experiment.outcome),
+        "samples": verdict.samples,
+        "decided": verdict.decided,
+        "seeds": list(verdict.seeds),
+        "words": verdict.words,
+        "comparisons": values(verdict, settings),
+        "runs": [dict(zip(header, line, strict=True)) for line in lines],
+        "notes": list(verdict.notes),
+    }
+
+
+CHART: Final = Chart(
+    name="experiment-verdict",
+    view="experiments",
+    label="Verdict",
+    question="Which arm is better, by how much, and over which seeds?",
+    method=METHOD,
+    settings=ExperimentSettings,
+    needs="none",
+    compute=compute,
+    draw=draw,
+    values=values,
+    records=records,
+)

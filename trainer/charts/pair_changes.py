@@ -1,0 +1,387 @@
+"""Changes between two snapshots of the same pairs, pair by pair, in the embedding spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer import catalog
+from trainer.analysis.embedding_similarity import jaccard, neighbor_rows, procrustes_residuals
+from trainer.analysis.progress import Progress
+from trainer.analysis.rank_margins import both_standings, standing
+from trainer.analysis.sampling import at_most
+from trainer.analysis.zero_shot import predict
+from trainer.charts import ChartError
+from trainer.charts.class_task import ClassTexts, class_task
+from trainer.charts.matching import matching_of
+from trainer.charts.metadata_columns import NOTHING, column, is_class
+from trainer.charts.snapshot_label import SnapshotLabel, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import Workspace
+from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
+
+MOST_CELLS: Final = 10_000_000_000
+"""Cosines of one part: all pairs with all up to 100,000 pairs; of more, so many pairs drawn at random are compared
+with all."""
+
+LEAST_DRAWN: Final = 1_000
+_NONE: Final = np.empty(0, np.int64)
+MOST_CLASSES: Final = 1_000
+"""A column of more different words is a caption, not a class."""
+
+Ref = tuple[int | str, int | None]
+"""A run and a step of it; None is its last."""
+
+
+@dataclass(frozen=True)
+class PairMeasure:
+    """One number of every pair.
+
+    Attributes:
+        words: What it is called.
+        hint: What it means, a sentence.
+        digits: After the point.
+        signed: Whether both signs mean something: no change is 0.
+    """
+
+    words: str
+    hint: str
+    digits: int = 2
+    signed: bool = False
+
+
+MEASURES: Final[dict[str, PairMeasure]] = {
+    "image_rank_a": PairMeasure("Caption rank A", "Place of the right caption among all, asked by the image, in A.", 0),
+    "image_rank_b": PairMeasure("Caption rank B", "Place of the right caption among all, asked by the image, in B.", 0),
+    "image_rank_change": PairMeasure(
+        "Caption rank, B − A", "Change of the rank of the right caption; negative: better in B.", 0, signed=True
+    ),
+    "text_rank_a": PairMeasure("Image rank A", "Place of the right image among all, asked by the caption, in A.", 0),
+    "text_rank_b": PairMeasure("Image rank B", "Place of the right image among all, asked by the caption, in B.", 0),
+    "text_rank_change": PairMeasure(
+        "Image rank, B − A", "Change of the rank of the right image; negative: better in B.", 0, signed=True
+    ),
+    "margin_a": PairMeasure(
+        "Margin A", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in A."
+    ),
+    "margin_b": PairMeasure(
+        "Margin B", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in B."
+    ),
+    "margin_change": PairMeasure(
+        "Margin, B − A", "Change of the standardized margin; positive: clearer in B.", 2, signed=True
+    ),
+    "overlap": PairMeasure(
+        "Shared neighbors", "Jaccard overlap of the k nearest neighbors in A and in B: 1 the same, 0 none shared."
+    ),
+    "residual": PairMeasure(
+        "Procrustes residual", "Distance left after B is laid on A; 1 is a typical item's distance to the center."
+    ),
+    "verdict": PairMeasure("Same verdict", "1 where A and B take the image for the same class, 0 where not.", 0),
+}
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Every pair in both snapshots.
+
+    Attributes:
+        a: The first snapshot.
+        b: The second one; may be of the same run.
+        modality: Whose embeddings gave the neighbors and the residual: `image`, or `text` where there are no images.
+        k: Neighbors of each.
+        items: What the pairs are, as A's snapshot says; all of A's, also those that B lacks.
+        rows: Rows of `items` compared, ascending; what each value, neighborhood and verdict below is of.
+        pairs: Pairs that both hold; more than `n` where those compared (each with all) were drawn at random.
+        values: Measure -> a number of each compared pair; measures that a run without texts lacks are left out.
+        neighbors_a: Rows of `items` of the k nearest neighbors in A, nearest first.
+        neighbors_b: The same in B.
+        classes: What the verdicts are about; empty without classes or texts.
+        verdict_a: Class that A takes each image for, -1 where the classes are not this image's.
+        verdict_b: The same of B.
+        verdict_by: What stood for a class: in words.
+        sampled: Whether a snapshot holds only a part of its split.
+    """
+
+    a: SnapshotLabel
+    b: SnapshotLabel
+    modality: Literal["image", "text"]
+    k: int
+    items: Items
+    rows: Int[np.ndarray, " n"]
+    values: dict[str, Float[np.ndarray, " n"]]
+    neighbors_a: Int[np.ndarray, "n k"]
+    neighbors_b: Int[np.ndarray, "n k"]
+    classes: tuple[str, ...] = ()
+    verdict_a: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
+    verdict_b: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
+    verdict_by: str = ""
+    sampled: bool = False
+    pairs: int = 0
+
+    @property
+    def n(self) -> int:
+        """The number of pairs compared."""
+        return len(self.rows)
+
+    @property
+    def note(self) -> str:
+        """A description of the numbers, including n."""
+        left = len(self.items) - (self.pairs or self.n)
+        parts = [f"{self.n:,} pairs of {self.a.dataset}, {self.a.split}"]
+        if self.n < self.pairs:
+            parts[0] = (
+                f"{self.n:,} of {self.pairs:,} pairs of {self.a.dataset}, {self.a.split}, drawn at random (seed 0), "
+                "each compared with all"
+            )
+        parts += [f"{left:,} of A are not in B"] if left else []
+        parts += ["a sample of the split"] if self.sampled else []
+        parts += [f"{self.k} neighbors among {self.modality}s"]
+        parts += [f"verdicts by {self.verdict_by}"] if self.verdict_by else []
+        return " · ".join(parts)
+
+
+def changes(
+    workspace: Workspace,
+    a: Ref,
+    b: Ref,
+    *,
+    dataset: str | None = None,
+    split: str | None = None,
+    k: int = 10,
+    texts: tuple[ClassTexts, ClassTexts] | None = None,
+    progress: Progress | None = None,
+) -> Changes:
+    """Compare run A's snapshot with run B's, or with another step of A, on the pairs in both.
+
+    Up to 100,000 pairs all are compared with all, tile by tile: memory is O(n k). Of more, some drawn at random are
+    compared with all (`MOST_CELLS`), and the chart's note says so.
+
+    Args:
+        workspace: Where the runs are.
+        a: Run and step.
+        b: Run and step.
+        dataset: Of both snapshots; None takes A's preferred.
+        split: Of both snapshots.
+        k: Neighbors of each item.
+        texts: Class names in templates, embedded by A's model and by B's: what images are classified by. None takes
+            the mean of each class's own captions.
+        progress: Told how far it is; raises to cancel.
+
+    Raises:
+        ChartError: There is no such snapshot, or the two have no item or no modality in common.
+        StoreError: No such run.
+    """
+    if k < 1:
+        raise ChartError("The number of neighbors must be at least 1.")
+    row_a, row_b = workspace.runs.get(a[0]), workspace.runs.get(b[0])
+    chosen_a = choose_snapshot(workspace, row_a, step=a[1], dataset=dataset, split=split)
+    # B on the same data as A, or nothing could be compared.
+    chosen_b = choose_snapshot(workspace, row_b, step=b[1], dataset=chosen_a.dataset, split=chosen_a.split)
+    first, second = read_snapshot(chosen_a.folder), read_snapshot(chosen_b.folder)
+    at_a, at_b = common_rows(first.items, second.items)
+    if not len(at_a):
+        raise ChartError(f"{row_a.name} and {row_b.name} have no pair of {chosen_a.dataset} in common.")
+    modality: Literal["image", "text"] = "image" if first.image is not None and second.image is not None else "text"
+    sides = [_rows(getattr(s, modality), rows) for s, rows in ((first, at_a), (second, at_b))]
+    if any(side is None for side in sides):
+        raise ChartError(f"{row_a.name} embeds only images and {row_b.name} only texts: nothing can be compared.")
+    told = _Stages(progress)
+    drawn = _drawn(len(at_a))
+    values = _standings(first, second, at_a, at_b, drawn, told)
+    near = [
+        neighbor_rows(side, k, rows=drawn, progress=told.stage(f"neighbors in {x}")) for side, x in zip(sides, "AB")
+    ]
+    values["overlap"] = jaccard(*near)
+    told.stage("Procrustes", 1)(0.0, "")
+    values["residual"] = procrustes_residuals(*reversed(sides))[drawn]
+    by, *verdicts = _verdicts(first, second, at_a, at_b, drawn, texts) or ("",)
+    if verdicts:
+        values["verdict"] = _agreement(verdicts)
+    return Changes(
+        SnapshotLabel(**shown(row_a, first)),
+        SnapshotLabel(**shown(row_b, second)),
+        modality,
+        near[0].shape[1],
+        first.items,
+        at_a[drawn],
+        {key: values[key] for key in MEASURES if key in values},
+        *(at_a[places] for places in near),
+        *verdicts,
+        verdict_by=by,
+        sampled=first.sampled or second.sampled,
+        pairs=len(at_a),
+    )
+
+
+def with_verdicts(workspace: Workspace, found: Changes, texts: tuple[ClassTexts, ClassTexts] | None) -> Changes:
+    """Return the comparison with verdicts by other classes (`texts` as in `changes`), recomputing nothing else.
+
+    Raises:
+        ChartError: The data have none of these classes, or A and B were asked for different ones.
+    """
+    sides = [
+        read_snapshot(
+            choose_snapshot(workspace, workspace.runs.get(s.run), step=s.step, dataset=s.dataset, split=s.split).folder
+        )
+        for s in (found.a, found.b)
+    ]
+    at_a, at_b = common_rows(sides[0].items, sides[1].items)
+    by, *verdicts = _verdicts(*sides, at_a, at_b, np.searchsorted(at_a, found.rows), texts) or ("", (), _NONE, _NONE)
+    values = {key: numbers for key, numbers in found.values.items() if key != "verdict"}
+    if by:
+        values["verdict"] = _agreement(verdicts)
+    classes, verdict_a, verdict_b = verdicts
+    return replace(found, values=values, classes=classes, verdict_a=verdict_a, verdict_b=verdict_b, verdict_by=by)
+
+
+def fitting_suites(workspace: Workspace, found: Changes) -> tuple[str, ...]:
+    """Return the names of the prompt suites that contain classes of the compared data."""
+    row = workspace.runs.get(found.a.run)
+    chosen = choose_snapshot(workspace, row, step=found.a.step, dataset=found.a.dataset, split=found.a.split)
+    snapshot = read_snapshot(chosen.folder)
+    fitting = []
+    for name, suite in catalog.prompt_suites().items():
+        try:
+            class_task(snapshot, suite.classes)
+        except ChartError:
+            continue
+        fitting.append(name)
+    return tuple(fitting)
+
+
+def map_values(found: Changes) -> dict[str, Float[np.ndarray, " n"]]:
+    """Return measure -> one value per pair of A's snapshot for coloring a map; NaN where B lacks the pair."""
+    values = {}
+    for key, compared in found.values.items():
+        values[key] = np.full(len(found.items), np.nan)
+        values[key][found.rows] = compared
+    return values
+
+
+def common_rows(a: Items, b: Items) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """Return rows of A, ascending, and the rows of B with the same item ids."""
+    if np.array_equal(a.id, b.id):
+        rows = np.arange(len(a.id))
+        return rows, rows
+    _, at_a, at_b = np.intersect1d(np.asarray(a.id, str), np.asarray(b.id, str), return_indices=True)
+    order = np.argsort(at_a)
+    return at_a[order].astype(np.int64), at_b[order].astype(np.int64)
+
+
+def _standings(
+    first: Snapshot, second: Snapshot, at_a: np.ndarray, at_b: np.ndarray, drawn: np.ndarray, told: _Stages
+) -> dict[str, np.ndarray]:
+    if any(part is None for s in (first, second) for part in (s.image, s.text)):
+        return {}
+    values: dict[str, np.ndarray] = {}
+    for snapshot, rows, side in ((first, at_a, "a"), (second, at_b, "b")):
+        found = matching_of(snapshot, rows)
+        image, text = _rows(snapshot.image, rows), _rows(snapshot.text, rows)
+        letter = side.upper()
+        if len(drawn) == len(rows):
+            by_image, text_rank = both_standings(image, text, found, told.stage(f"pairs in {letter}", 4))
+        else:
+            by_image = standing(image, text, found.texts, told.stage(f"captions in {letter}"), rows=drawn)
+            text_rank = standing(text, image, found.images, told.stage(f"images in {letter}"), rows=drawn).rank
+        values |= {f"image_rank_{side}": by_image.rank.astype(np.float64)}
+        values |= {f"text_rank_{side}": text_rank.astype(np.float64), f"margin_{side}": by_image.margin}
+    for name in ("image_rank", "text_rank", "margin"):
+        values[f"{name}_change"] = values[f"{name}_b"] - values[f"{name}_a"]
+    return values
+
+
+def _drawn(n: int) -> Int[np.ndarray, " m"]:
+    """Return the pairs compared with all: every one, or as many as `MOST_CELLS` allows."""
+    most = max(LEAST_DRAWN, MOST_CELLS // max(n, 1))
+    return at_most(n, most)
+
+
+def _verdicts(
+    first: Snapshot,
+    second: Snapshot,
+    at_a: np.ndarray,
+    at_b: np.ndarray,
+    drawn: np.ndarray,
+    texts: tuple[ClassTexts, ClassTexts] | None,
+) -> tuple[str, tuple[str, ...], np.ndarray, np.ndarray] | None:
+    """Return the classes' source, their names, and both runs' predictions for the sampled images; None without any."""
+    if first.image is None or second.image is None:
+        return None
+    images = [_rows(snapshot.image, rows[drawn]) for snapshot, rows in ((first, at_a), (second, at_b))]
+    if texts is not None:
+        return _by_prompts(first, at_a[drawn], images, texts)
+    names, label = classes_of(first.items, at_a)
+    if len(names) < 2 or first.text is None or second.text is None:
+        return None
+    weights = [_class_means(_rows(s.text, rows), label, len(names)) for s, rows in ((first, at_a), (second, at_b))]
+    by = f"means of the captions of {len(names)} classes"
+    return by, names, *(predict(image, weight) for image, weight in zip(images, weights))
+
+
+def _agreement(verdicts: Sequence[Any]) -> Float[np.ndarray, " n"]:
+    return np.where(verdicts[1] < 0, np.nan, verdicts[1] == verdicts[2])
+
+
+def _by_prompts(
+    first: Snapshot, rows: np.ndarray, images: list[np.ndarray], texts: tuple[ClassTexts, ClassTexts]
+) -> tuple[str, tuple[str, ...], np.ndarray, np.ndarray]:
+    if texts[0].labels != texts[1].labels:
+        raise ChartError("A and B were asked for other classes. Ask both for the same prompt suite.")
+    task = class_task(first, texts[0].labels)
+    known = np.isin(rows, task.rows)
+    a, b = (np.where(known, predict(image, _unit(_unit(one.vectors).mean(0))), -1) for image, one in zip(images, texts))
+    count, of = len(texts[0].templates), len(texts[0].labels)
+    return f"{count} prompt template{'s' if count > 1 else ''} of {of} classes", texts[0].labels, a, b
+
+
+def classes_of(items: Items, rows: np.ndarray) -> tuple[tuple[str, ...], Int[np.ndarray, " n"]]:
+    """Return the sorted class names of these rows, and each row's class index; -1 without a class."""
+    found = column(items.label) if is_class(items.label, MOST_CLASSES) else None
+    if found is None or found.place is None:
+        return (), np.full(len(rows), -1)
+    names, place = np.unique(found.place[rows], return_inverse=True)
+    words = [found.names[name] for name in names]
+    kept = np.array([i for i, name in enumerate(words) if name != NOTHING], np.int64)
+    number = np.full(len(words), -1)
+    number[kept] = np.arange(len(kept))
+    return tuple(words[i] for i in kept), number[place.reshape(-1)]
+
+
+def _class_means(text: Float[np.ndarray, "n d"], label: Int[np.ndarray, " n"], count: int) -> Float[np.ndarray, "c d"]:
+    """Return the normalized mean of each class's captions."""
+    return _unit(np.stack([np.asarray(text[label == c], np.float32).mean(0) for c in range(count)]))
+
+
+def _unit(vectors: Float[np.ndarray, "*any d"]) -> Float[np.ndarray, "*any d"]:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def _rows(vectors: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    """Return the vectors of these rows; the memory map itself if these are all."""
+    if vectors is None or (len(rows) == len(vectors) and np.array_equal(rows, np.arange(len(rows)))):
+        return vectors
+    return vectors[rows]
+
+
+class _Stages:
+    """Combined progress of several stages, each weighted by its work."""
+
+    ALL: Final = 13
+    """Twice the products of all stages, and a little for what needs none."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress, self._done = progress, 0
+
+    def stage(self, words: str, part: int = 2) -> Progress:
+        """Return the next stage's progress with the note `words`; its work is `part` halves of a product."""
+        place, self._done = self._done, self._done + part
+
+        def tell(share: float, _note: str) -> None:
+            if self._progress is not None:
+                self._progress(min(1.0, (place + share * part) / self.ALL), words)
+
+        return tell

@@ -1,0 +1,177 @@
+"""One replayed update: its pairs, their similarities before and after, and each pair's loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.charts import ChartError
+from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberRow, NumberTable, Panel, RowImage, run_tone
+from trainer.charts.settings import setting
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+from trainer.store.replay_files import ReplayRecord, read_replays
+
+METHOD: Final = """\
+Order, crops and weights of a run are functions of (seed, step), so an update can be made again: `trainer replay RUN \
+--step N` does, goes on to the next checkpoint, and stores the update only if weights, buffers and moments are the \
+same there, bit by bit. This chart draws what is stored.
+
+Similarities: cosines of the batch's images (rows) and captions (columns), as the update saw them and with the weights \
+it made; the change is their difference. Pairs are ordered by their loss, the largest first. The losses of the pairs \
+are those whose mean is the loss of the batch.
+
+Agreement: cosine of the gradient that an objective has on the same embeddings with that of the run's own. Objectives \
+are compared at their default temperatures; their losses are different quantities.
+
+Suspected false negatives have the same caption, or a cosine of at least 0.9 between their texts or their images. The \
+last is circular: the embeddings are those of the model itself."""
+
+SHOWN: Final = 8
+"""Pictures in a row."""
+
+
+@dataclass(frozen=True)
+class ReplaySettings:
+    """The replay, and the number of pairs drawn."""
+
+    replayed: int = setting(0, "Replayed step", "A step that was replayed; 0: the last one.", low=0)
+    pairs: int = setting(64, "Pairs", "How many pairs are drawn, those of the largest loss.", low=2, high=512, log=True)
+
+
+@dataclass(frozen=True)
+class RunReplay:
+    """The replay shown of a run, None if none is stored; `steps` are the stored ones."""
+
+    run: int
+    name: str
+    steps: tuple[int, ...]
+    record: ReplayRecord | None
+
+
+def replay_of(
+    workspace: Workspace, target: Target, _request: Request, settings: ReplaySettings, _progress: Progress
+) -> RunReplay:
+    """Return the stored replay that the settings select.
+
+    Raises:
+        ChartError: Others are stored, but not that one; names them.
+        StoreError: No such run.
+    """
+    row = workspace.runs.get(target.run)
+    stored = {record.step: record for record in read_replays(row.folder)}
+    if settings.replayed and stored and settings.replayed not in stored:
+        there = ", ".join(f"{step:,}" for step in stored)
+        raise ChartError(
+            f"Step {settings.replayed:,} of {row.name} was not replayed. Choose one of {there}, or run "
+            f"trainer replay {row.id} --step {settings.replayed}."
+        )
+    record = stored.get(settings.replayed or max(stored, default=0))
+    return RunReplay(row.id, row.name, tuple(stored), record)
+
+
+def draw(data: PerRun[RunReplay], settings: ReplaySettings) -> Panel:
+    """Draw three heat maps per run, the images of the largest losses and suspected false negatives, and the numbers."""
+    drawn = [(one, one.record, place) for one, place in zip(data.found, data.places, strict=True)]
+    rows: list[tuple[Mark, ...]] = []
+    for one, record, place in drawn:
+        if record is not None:
+            order = np.argsort(-record.losses[0], kind="stable")[: settings.pairs]
+            rows += [_maps(one, record, order, place), (_hardest(one, record, place),)]
+            rows += [(_suspected(one, record, place),)] if record.likely else []
+    rows.append((_facts(data),))
+    rows += [(_objectives(one, record, place),) for one, record, place in drawn if record is not None]
+    lacking = [one for one, record, _ in drawn if record is None]
+    return Panel(
+        title="A replayed update",
+        head=tuple(
+            f"{one.name}, step {record.step:,}: loss {record.loss:.4g}, n = {len(record.captions):,} pairs, the same "
+            f"as the checkpoint of step {record.verified:,}"
+            for one, record, _ in drawn
+            if record is not None
+        ),
+        rows=tuple(rows),
+        warnings=tuple(
+            f"No step of {one.name} was replayed yet: trainer replay {one.run} --step N." for one in lacking
+        ),
+    )
+
+
+def _maps(one: RunReplay, record: ReplayRecord, order: Int[np.ndarray, " k"], place: int) -> tuple[HeatMap, ...]:
+    before, after = (image[order] @ text[order].T for image, text in (record.before, record.after))
+    reach = float(np.abs(after - before).max()) or 1.0
+    low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
+    names = tuple(f"{k}: {record.captions[k]}" for k in order.tolist())
+
+    def drawn(key: str, title: str, values: Float[np.ndarray, "k k"], ends: tuple[float, float], unit: str) -> HeatMap:
+        shown = f"{one.name}: {title}"
+        return HeatMap(
+            f"{key}-{place}", shown, values, "caption", "image", (), (), *ends, unit, rows=names, columns=names
+        )
+
+    return (
+        drawn("before", "Before the update", before, (low, high), "cosine"),
+        drawn("after", "After", after, (low, high), "cosine"),
+        drawn("change", "Change", after - before, (-reach, reach), "change of the cosine"),
+    )
+
+
+def _hardest(one: RunReplay, record: ReplayRecord, place: int) -> ImageRow:
+    before, after = (np.einsum("nd,nd->n", *pair) for pair in (record.before, record.after))
+    cells = [
+        RowImage(
+            k, record.paths[k], record.captions[k],
+            f"loss {record.losses[0, k]:.2f} · {before[k]:.2f} → {after[k]:.2f}",
+        )
+        for k in np.argsort(-record.losses[0], kind="stable")[:SHOWN].tolist()
+    ]  # fmt: skip
+    return ImageRow(
+        f"hardest-{place}", f"{one.name}: largest losses", run_tone(place), tuple(cells), "cosine before → after"
+    )
+
+
+def _suspected(one: RunReplay, record: ReplayRecord, place: int) -> ImageRow:
+    cells = []
+    for number, (first, second, weight, _, reason) in enumerate(record.likely[: SHOWN // 2], start=1):
+        for letter, k, words in (("a", first, reason), ("b", second, f"weight {weight:.4f}")):
+            cells.append(RowImage(k, record.paths[k], record.captions[k], f"{number}{letter} · {words}"))
+    note = f"{len(record.likely)} suspected"
+    return ImageRow(f"suspected-{place}", f"{one.name}: suspected false negatives", run_tone(place), tuple(cells), note)
+
+
+def _facts(data: PerRun[RunReplay]) -> NumberTable:
+    nan, found = float("nan"), [one.record for one in data.found]
+    lines = (
+        NumberRow("Replays stored", "Of this run.", tuple(float(len(one.steps)) for one in data.found), 0),
+        NumberRow("Step", "Shown here.", tuple(nan if r is None else float(r.step) for r in found), 0),
+        NumberRow("Replayed from", "Checkpoint.", tuple(nan if r is None else float(r.began) for r in found), 0),
+        NumberRow("Verified at", "Checkpoint.", tuple(nan if r is None else float(r.verified) for r in found), 0),
+        NumberRow("Loss", "Of the batch.", tuple(nan if r is None else r.loss for r in found), 4),
+        NumberRow("Pairs", "In the batch.", tuple(nan if r is None else float(len(r.captions)) for r in found), 0),
+    )
+    return NumberTable("replay", "Replay", tuple(one.name for one in data.found), lines, badges=False)
+
+
+def _objectives(one: RunReplay, record: ReplayRecord, place: int) -> NumberTable:
+    lines = (
+        NumberRow("Loss", "On the embeddings before the update.", tuple(record.losses.mean(1).tolist()), 4),
+        NumberRow("Agreement", "Cosine of its gradient with the run's own.", record.agreements, 3),
+    )
+    columns = (f"{record.labels[0]} (this run)", *record.labels[1:])
+    title = f"{one.name}: what objectives ask of this batch"
+    return NumberTable(f"objectives-{place}", title, columns, lines, badges=False)
+
+
+CHART: Final = Chart(
+    name="replayed-step",
+    view="explaining",
+    label="Replay",
+    question="What did one update do to the pairs of its batch?",
+    method=METHOD,
+    settings=ReplaySettings,
+    compute=per_run(replay_of),
+    draw=draw,
+)

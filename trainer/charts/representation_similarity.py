@@ -1,0 +1,219 @@
+"""Similarity of whole snapshots: linear CKA, RSA and shared neighbors, over runs, steps and modalities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from trainer.analysis.embedding_similarity import compare_spaces
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.charts import ChartError
+from trainer.charts.marks import HeatMap, Panel
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, Request, Target
+from trainer.store import RunRow, Workspace
+from trainer.store.snapshot_files import Snapshot, read_snapshot
+
+METHOD: Final = """\
+Every snapshot of the runs is compared with every other on the pairs that all of them hold, images and texts each as a \
+space of its own; a step that is named is taken alone.
+
+Linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman correlation of all pairwise cosines, Kriegeskorte \
+et al. 2008), and the mean Jaccard overlap of the k nearest neighbors. CKA is near 1 for anything when there are fewer \
+pairs than dimensions, so mind n. Gray: a space that does not vary."""
+
+MEASURES: Final[dict[str, str]] = {"cka": "Linear CKA", "rsa": "RSA", "neighbors": "Shared neighbors"}
+MOST_ROWS: Final = 4_000
+"""More pairs are sampled for CKA and neighbors: every cell compares them again."""
+MOST_RSA: Final = 600
+"""Pairs of RSA, which ranks all their 180,000 cosines."""
+MOST_SPACES: Final = 40
+
+
+@dataclass(frozen=True)
+class RepresentationSettings:
+    """The settings of the chart."""
+
+    measure: Literal["cka", "rsa", "neighbors", "all"] = setting(
+        "cka", "Measure", "What is drawn.", redraws=True, named=MEASURES
+    )
+    steps: int = setting(6, "Steps", "Snapshots of each run at most, evenly spread.", low=1, high=20)
+    k: int = setting(10, "Neighbors", "Neighbors of each pair that are compared.", low=1, high=100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space(SnapshotLabel):
+    """One row of the matrix: the images or the texts of one snapshot."""
+
+    modality: str
+
+    @property
+    def words(self) -> str:
+        """The row's name."""
+        return f"{self.name} · {self.step:,} · {self.modality}s"
+
+
+@dataclass(frozen=True)
+class RepresentationSimilarity:
+    """A symmetric matrix per measure; row i is `spaces[i]`.
+
+    Attributes:
+        spaces: Modality by modality, run by run, by step.
+        matrices: Measure -> similarity of every two spaces; NaN where one of them does not vary.
+        n: Pairs compared (RSA: at most 600 of them).
+        pairs: Pairs that all snapshots hold; more than `n` where these were sampled.
+        k: Neighbors of each pair.
+    """
+
+    spaces: tuple[Space, ...]
+    matrices: dict[str, Float[np.ndarray, "m m"]]
+    n: int
+    pairs: int
+    k: int
+
+    @property
+    def note(self) -> str:
+        """N, and what was sampled."""
+        first = self.spaces[0]
+        drawn = f" of {self.pairs:,}, drawn at random (seed 0)" if self.n < self.pairs else ""
+        rsa_n = f" · RSA of {MOST_RSA:,} of them" if self.n > MOST_RSA else ""
+        return f"{self.n:,} pairs{drawn} of {first.dataset}, {first.split}{rsa_n} · {self.k} neighbors"
+
+
+def representation_similarity(
+    workspace: Workspace, request: Request, settings: RepresentationSettings, progress: Progress
+) -> RepresentationSimilarity:
+    """Compare every snapshot of these runs with every other, with images and texts as separate spaces.
+
+    Raises:
+        ChartError: A run has no such snapshot, they have no pair in common, or they are too many.
+        StoreError: No such run.
+    """
+    chosen = _snapshots(workspace, request, settings.steps)
+    dataset = chosen[0][1].dataset
+    kept = _common([snapshot.items.id for _, snapshot in chosen])
+    if len(kept) < 3:
+        raise ChartError(f"These runs have {len(kept)} pairs of {dataset} in common; at least 3 are compared.")
+    drawn = at_most(len(kept), MOST_ROWS)
+    spaces, vectors = [], []
+    for modality in ("image", "text"):
+        for row, snapshot in chosen:
+            if (array := getattr(snapshot, modality)) is not None:
+                spaces.append(Space(modality=modality, **shown(row, snapshot)))
+                vectors.append(np.asarray(array[_places(snapshot.items.id, kept[drawn])], np.float32))
+    if len(spaces) > MOST_SPACES:
+        raise ChartError(f"{len(spaces)} spaces are too many for one matrix; take fewer steps or runs ({MOST_SPACES}).")
+    k = min(settings.k, len(drawn) - 1)
+    matrices = compare_spaces(vectors, k, MOST_RSA, progress)
+    return RepresentationSimilarity(tuple(spaces), matrices, len(drawn), len(kept), k)
+
+
+def draw(data: RepresentationSimilarity, settings: RepresentationSettings) -> Panel:
+    """Draw one heat map per measure, on a scale from 0 (dark) to 1."""
+    wanted = MEASURES if settings.measure == "all" else {settings.measure: MEASURES[settings.measure]}
+    names, ticks = tuple(space.words for space in data.spaces), tuple(enumerate(short_names(data.spaces)))
+    groups = [(space.run, space.modality) for space in data.spaces]
+    dividers = tuple(place for place in range(1, len(groups)) if groups[place] != groups[place - 1])
+    same: dict[str, Any] = {"x_label": "", "y_label": "", "x_ticks": ticks, "y_ticks": ticks, "low": 0.0, "high": 1.0}
+    same |= {"rows": names, "columns": names, "named": True, "dividers": dividers}
+    rows = tuple((HeatMap(key, words, data.matrices[key], unit=words, **same),) for key, words in wanted.items())
+    names_of_runs = dict.fromkeys((space.run, space.name) for space in data.spaces)
+    runs = " · ".join(f"{letter}: {name}" for letter, (_, name) in zip(ascii_uppercase, names_of_runs))
+    return Panel(title="How similar whole snapshots are", rows=rows, notes=(runs, data.note))
+
+
+def short_names(spaces: Sequence[Space]) -> tuple[str, ...]:
+    """Return short vertical names: letters for runs; with a single run only step and modality."""
+    runs = list(dict.fromkeys(space.run for space in spaces))
+    letters = {run: f"{letter} · " if len(runs) > 1 else "" for run, letter in zip(runs, ascii_uppercase)}
+    return tuple(f"{letters[space.run]}{space.step:,} · {space.modality}s" for space in spaces)
+
+
+def values(data: RepresentationSimilarity, _settings: RepresentationSettings) -> list[dict[str, Any]]:
+    """Return one column per space: its description, and its similarity to every space by every measure."""
+    facts = ("run", "name", "step", "dataset", "split", "modality")
+    sizes = {"n": data.n, "pairs": data.pairs, "k": data.k}
+    return [
+        {name: getattr(space, name) for name in facts}
+        | sizes
+        | {key: matrix[place].tolist() for key, matrix in data.matrices.items()}
+        for place, space in enumerate(data.spaces)
+    ]
+
+
+def records(
+    data: RepresentationSimilarity, _settings: RepresentationSettings
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per pair of different spaces."""
+    fields = ("run", "name", "step", "modality")
+    header = (*(f"{field}_{side}" for side in "ab" for field in fields), *MEASURES, "n", "pairs", "k")
+    return header, [
+        (
+            *(getattr(space, field) for space in (second, first) for field in fields),
+            *(float(data.matrices[key][i, j]) for key in MEASURES),
+            *(data.n, data.pairs, data.k),
+        )
+        for i, first in enumerate(data.spaces)
+        for j, second in enumerate(data.spaces[:i])
+    ]
+
+
+def _snapshots(workspace: Workspace, request: Request, steps: int) -> list[tuple[RunRow, Snapshot]]:
+    """Return the snapshots by run and step, all on the data that the first one prefers."""
+    first = request.targets[0]
+    about = choose_snapshot(
+        workspace, workspace.runs.get(first.run), step=first.step, dataset=request.dataset, split=request.split
+    )
+    found: dict[tuple[int, int], tuple[RunRow, Snapshot]] = {}
+    for target in request.targets:
+        row = workspace.runs.get(target.run)
+        for at in _steps_of(workspace, row, target, about.dataset, about.split, steps):
+            chosen = choose_snapshot(workspace, row, step=at, dataset=about.dataset, split=about.split)
+            found.setdefault((row.id, at), (row, read_snapshot(chosen.folder)))
+    return list(found.values())
+
+
+def _steps_of(workspace: Workspace, row: RunRow, target: Target, dataset: str, split: str, most: int) -> Sequence[int]:
+    """Return the given step, or evenly spaced ones including the first and last."""
+    last = choose_snapshot(workspace, row, step=target.step, dataset=dataset, split=split)
+    if target.step is not None or most == 1:
+        return (last.step,)
+    there = sorted(s.step for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == (dataset, split))
+    return [there[place] for place in sorted({round(at) for at in np.linspace(0, len(there) - 1, most)})]
+
+
+def _common(ids: list[Shaped[np.ndarray, " _"]]) -> Shaped[np.ndarray, " n"]:
+    if all(np.array_equal(ids[0], other) for other in ids[1:]):
+        return ids[0]
+    kept = np.asarray(ids[0], str)
+    for other in ids[1:]:
+        kept = kept[np.isin(kept, np.asarray(other, str))]
+    return kept
+
+
+def _places(ids: Shaped[np.ndarray, " m"], wanted: Shaped[np.ndarray, " n"]) -> np.ndarray:
+    names = np.asarray(ids, str)
+    order = np.argsort(names)
+    return order[np.searchsorted(names, np.asarray(wanted, str), sorter=order)]
+
+
+CHART: Final = Chart(
+    name="representation-similarity",
+    view="changes",
+    label="Whole runs",
+    question="How similar are whole snapshots?",
+    method=METHOD,
+    settings=RepresentationSettings,
+    compute=representation_similarity,
+    draw=draw,
+    values=values,
+    records=records,
+)

@@ -1,0 +1,142 @@
+"""Whether a retrained run retrieves better than the original, on the same held-out pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from trainer.analysis.distinct import Matching
+from trainer.analysis.rank_margins import standing
+from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_shares
+from trainer.charts import BOTH, ChartError
+from trainer.charts.matching import matching_of
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import RunRow, Snapshot, Workspace, read_snapshot
+
+DIRECTIONS: Final = ("image to text", "text to image")
+CORRECTION: Final = "exact McNemar, Holm over both directions"
+
+
+@dataclass(frozen=True)
+class Direction:
+    """R@1 of both runs in one direction, on the same questions.
+
+    Attributes:
+        words: One of `DIRECTIONS`.
+        old, new: Share of questions that each run answers right.
+        paired: New minus old, with Newcombe's 95 % interval.
+        discordant: Questions that only one of the two answers right, and the uncorrected p.
+        p: Corrected by Holm over both directions.
+    """
+
+    words: str
+    old: float
+    new: float
+    paired: Paired
+    discordant: McNemar
+    p: float
+
+
+@dataclass(frozen=True)
+class Retrained:
+    """A paired comparison of two runs on the same held-out pairs.
+
+    Attributes:
+        old, new: Names of the runs.
+        steps: Of both snapshots.
+        data: `dataset-split` of the old run's snapshot.
+        n: Pairs.
+        directions: Both directions.
+    """
+
+    old: str
+    new: str
+    steps: tuple[int, int]
+    data: str
+    n: int
+    directions: tuple[Direction, Direction]
+
+
+def retrained(workspace: Workspace, old: int | str, new: int | str) -> Retrained:
+    """Return the paired test of R@1 at the last snapshots, among exactly the old run's held-out pairs.
+
+    Pictures are recognized by their pixels, pairs by picture and caption. Where the new run's split holds more pairs,
+    those neither ask nor answer.
+
+    Raises:
+        ChartError: The new run's held-out splits do not hold all those pairs, or a run lacks images or texts.
+        StoreError: No such run.
+    """
+    before, after = workspace.runs.get(old), workspace.runs.get(new)
+    first = read_snapshot(choose_snapshot(workspace, before).folder)
+    second, rows = _same_pairs(workspace, after, first, before.name)
+    own = np.arange(first.n)
+    right = [_first_ranks(one, at, matching_of(first)) for one, at in ((first, own), (second, rows))]
+    tests = [(paired_shares(a, b), mcnemar(a, b)) for a, b in zip(*right, strict=True)]
+    adjusted = holm(np.array([test.p for _, test in tests]))
+    directions = [
+        Direction(words, float(a.mean()), float(b.mean()), paired, test, float(p))
+        for words, a, b, (paired, test), p in zip(DIRECTIONS, *right, tests, adjusted, strict=True)
+    ]
+    data = f"{first.dataset}-{first.split}"
+    return Retrained(before.name, after.name, (first.step, second.step), data, first.n, (directions[0], directions[1]))
+
+
+def retrained_lines(found: Retrained) -> list[str]:
+    """Return the comparison in sentences, the same in the window and on the command line."""
+    lines = [f"{found.n:,} held-out pairs of {found.data}: {found.new} (step {found.steps[1]:,}) minus {found.old} "]
+    lines[0] += f"(step {found.steps[0]:,})"
+    for one in found.directions:
+        gap, low, high = (100 * value for value in (one.paired.difference, one.paired.low, one.paired.high))
+        lines.append(
+            f"R@1 {one.words}, n = {one.paired.n:,}: {100 * one.old:.1f} % → {100 * one.new:.1f} %, {gap:+.1f} points "
+            f" (95 %: {low:+.1f} to {high:+.1f}), right only before {one.discordant.only_a}, only after "
+            f"{one.discordant.only_b}, p = {one.p:.2g}".replace("-", "−")
+        )
+    lines.append(f"p: {CORRECTION}. One run of each: another seed may differ by more.")
+    return lines
+
+
+def _same_pairs(
+    workspace: Workspace, run: RunRow, first: Snapshot, name: str
+) -> tuple[Snapshot, Int[np.ndarray, " n"]]:
+    """Return the run's last snapshot that holds all pairs of `first`, and their rows in it."""
+    wanted = _numbered(first)
+    seen = {(row.dataset, row.split) for row in workspace.results.snapshots(run.id)}
+    for dataset, split in sorted(seen):
+        snapshot = read_snapshot(choose_snapshot(workspace, run, dataset=dataset, split=split).folder)
+        place = {key: row for row, key in enumerate(_numbered(snapshot))}
+        if all(key in place for key in wanted):
+            return snapshot, np.array([place[key] for key in wanted], np.int64)
+    raise ChartError(
+        f"{run.name} was not measured on the {first.n:,} held-out pairs of {name} ({first.dataset}-{first.split}): its "
+        "pictures or captions differ. Train it with the held-out list that was written next to the cleaned list."
+    )
+
+
+def _numbered(snapshot: Snapshot) -> list[tuple[str, str, int]]:
+    """Return picture, caption and a count of what repeats, for each pair."""
+    items = snapshot.items
+    pictures = items.content if len(items.content) else items.path
+    seen: dict[tuple[str, str], int] = {}
+    keys = []
+    for picture, caption in zip(pictures, items.caption, strict=True):
+        before = seen.get((picture, caption), 0)
+        seen[picture, caption] = before + 1
+        keys.append((picture, caption, before))
+    return keys
+
+
+def _first_ranks(snapshot: Snapshot, rows: np.ndarray, found: Matching) -> tuple[Bool[np.ndarray, " q"], ...]:
+    """Return for each distinct image, and each distinct caption, whether a right answer comes first."""
+    if snapshot.image is None or snapshot.text is None:
+        raise ChartError(f"R@1 needs images and texts. {BOTH}")
+    image, text = np.asarray(snapshot.image)[rows], np.asarray(snapshot.text)[rows]
+    ways = ((image, text, found.texts), (text, image, found.images))
+    return tuple(
+        standing(query, stored, answers).rank[np.unique(answers.question, return_index=True)[1]] == 1
+        for query, stored, answers in ways
+    )

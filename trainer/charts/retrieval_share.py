@@ -1,0 +1,251 @@
+"""Dose-response of CLOOB's retrieval: recall, rank and self-weight by its share, for otherwise equal runs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from trainer import config
+from trainer.analysis.hopfield import own_weight
+from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.spectra import covariance_spectrum, effective_rank
+from trainer.charts import BOTH, ChartError
+from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over
+from trainer.charts.matching import matching_of
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, Progress, Request
+from trainer.metrics import recall_name
+from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
+
+METHOD: Final = """\
+The objective is s CLOOB + (1 - s) InfoLOOB of the embeddings: s = 1 is CLOOB as published (Fuerst et al., 2022, \
+https://arxiv.org/abs/2110.11316), s = 0 is InfoLOOB. The share is ours, not from the paper.
+
+Shown are all runs of the workspace with A's data, towers and optimizer whose objective is CLOOB at A's temperatures, \
+InfoLOOB (s = 0) or CLIP (dashed), at A's step. Other runs are not comparable and are left out.
+
+Effective rank: exponential of the entropy of the covariance's spectrum (Roy & Vetterli, 2007). Own image: mean weight \
+softmax(beta x . y) that a caption gives to its own image among a batch of the training's size; 1 / batch by chance.
+
+Caveats: a line joins means, without a model; the spread is one standard deviation over seeds, of a few seeds. No test \
+is made: name a primary measure before training, and compare groups in Evaluate."""
+
+MEASURES: Final = (
+    (recall_name("image_to_text"), "In percent, of the pairs of the snapshot.", 1),
+    ("Effective rank, images", "Directions that the images use.", 1),
+    ("Effective rank, captions", "Directions that the captions use.", 1),
+    ("Own image (%)", "Weight a caption gives to its own image in the retrieval among a batch.", 1),
+)
+"""What is measured: label, meaning, digits."""
+
+HOW: Final = (
+    "No run with another retrieval share is there. Queue some: trainer queue add --preset cloob-half-scenes "
+    "--grid objective.retrieval_share=0,0.25,0.5,1 --seeds 0 1 2."
+)
+
+
+@dataclass(frozen=True)
+class ShareRun:
+    """One run; `share` is None for CLIP, `values` are those of `MEASURES`."""
+
+    run: int
+    name: str
+    seed: int
+    share: float | None
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ShareRuns:
+    """Runs that differ in share and seed only, at one step; `absent` are those without a snapshot of it."""
+
+    dataset: str
+    split: str
+    step: int
+    n: int
+    beta: float
+    batch_size: int
+    runs: tuple[ShareRun, ...]
+    absent: tuple[str, ...]
+
+    def shares(self) -> list[float]:
+        """Return every share of a run, ascending."""
+        return sorted({run.share for run in self.runs if run.share is not None})
+
+    def of(self, share: float | None, measure: int) -> np.ndarray:
+        """Return the values of the runs with this share."""
+        return np.array([run.values[measure] for run in self.runs if run.share == share])
+
+
+def compute(workspace: Workspace, request: Request, _settings: Any, progress: Progress) -> ShareRuns:
+    """Return the numbers of A and all comparable runs, from their snapshots.
+
+    Raises:
+        ChartError: A has no snapshot, or does not compare images with texts by one of the three objectives.
+        StoreError: No such run.
+    """
+    first = workspace.runs.get(request.targets[0].run)
+    chosen = choose_snapshot(
+        workspace, first, step=request.targets[0].step, dataset=request.dataset, split=request.split
+    )
+    alike = _alike(workspace, first)
+    beta = next(
+        (one.scale_hopfield for _, one in alike if isinstance(one, config.Cloob)), config.Cloob().scale_hopfield
+    )
+    size = workspace.runs.config_of(first.id).optimizer.batch_size
+    found, absent, n = [], [], 0
+    for place, (row, objective) in enumerate(alike):
+        progress(place / len(alike), f"Measuring {row.name}")
+        own = _snapshot_of(workspace, row, chosen)
+        if own is None:
+            absent.append(row.name)
+            continue
+        n, values = _measured(own, beta, size)
+        share = None if isinstance(objective, config.Clip) else getattr(objective, "retrieval_share", 0.0)
+        found.append(ShareRun(row.id, row.name, workspace.runs.config_of(row.id).seed, share, values))
+    return ShareRuns(chosen.dataset, chosen.split, chosen.step, n, beta, size, tuple(found), tuple(absent))
+
+
+def _alike(workspace: Workspace, first: RunRow) -> list[tuple[RunRow, Any]]:
+    """Return the runs of A's experiment and their objectives: CLOOB with one temperature and beta, InfoLOOB, CLIP."""
+    asked = workspace.runs.config_of(first.id)
+    if not isinstance(asked.objective, config.Cloob | config.InfoLoobPair | config.Clip):
+        raise ChartError(
+            f"{first.name} minimizes {asked.objective.label}. Choose a run of CLOOB, InfoLOOB or CLIP as A."
+        )
+    found = []
+    for row in workspace.runs.all():
+        run = workspace.runs.config_of(row.id) if row.deleted_at is None else None
+        if run is not None and (run.data, run.model, run.optimizer) == (asked.data, asked.model, asked.optimizer):
+            found.append((row, run.objective))
+    kinds = Counter(_kind(one) for _, one in found if isinstance(one, config.Cloob))
+    if isinstance(asked.objective, config.Cloob):
+        kind = _kind(asked.objective)
+    else:
+        kind = kinds.most_common(1)[0][0] if kinds else _kind(config.Cloob())
+    same = {config.Cloob: lambda o: _kind(o) == kind, config.InfoLoobPair: lambda o: _kind(o) == (kind[0], kind[1])}
+    return [(row, one) for row, one in found if same.get(type(one), lambda o: isinstance(o, config.Clip))(one)]
+
+
+def _kind(objective: config.Cloob | config.InfoLoobPair) -> tuple[Any, ...]:
+    """Return all parameters of the objective except the share."""
+    plain = (objective.inv_tau, objective.mask_duplicates)
+    return (*plain, objective.scale_hopfield, objective.residual) if isinstance(objective, config.Cloob) else plain
+
+
+def _snapshot_of(workspace: Workspace, row: RunRow, chosen: SnapshotRow) -> SnapshotRow | None:
+    key = (chosen.dataset, chosen.split, chosen.step)
+    return next((s for s in workspace.results.snapshots(row.id) if (s.dataset, s.split, s.step) == key), None)
+
+
+def _measured(row: SnapshotRow, beta: float, size: int) -> tuple[int, tuple[float, ...]]:
+    snapshot = read_snapshot(row.folder)
+    if snapshot.image is None or snapshot.text is None:
+        raise ChartError(f"The snapshot of run {row.run} has only one modality. {BOTH}")
+    image, text = (np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text))
+    recall = recall_at(ranks(image, text, matching_of(snapshot).texts), 1)
+    directions = (effective_rank(covariance_spectrum(part)) for part in (image, text))
+    return snapshot.n, (100 * recall, *directions, 100 * own_weight(text, image, beta, size))
+
+
+def draw(data: ShareRuns, _settings: Any) -> Panel:
+    """Draw one plot per measure with each run as a point, and the means as numbers."""
+    plots = tuple(_plot(data, place) for place in range(len(MEASURES)))
+    seeds = ", ".join(f"{len(data.of(share, 0))} of s = {share:g}" for share in data.shares())
+    others = len(data.of(None, 0))
+    head = (
+        f"{data.dataset} {data.split}, step {data.step:,}, n = {data.n:,}",
+        f"runs: {seeds or 'none of CLOOB'}{f', {others} of CLIP' if others else ''}",
+        f"β {data.beta:g}, batches of {data.batch_size:,}",
+    )
+    warnings = [HOW] if len(data.shares()) < 2 else []
+    if data.absent:
+        warnings.append(f"Not measured at step {data.step:,} and left out: {', '.join(data.absent)}.")
+    return Panel(
+        title="Dose and response of the Hopfield retrieval",
+        head=head,
+        rows=(plots[:2], plots[2:], (_table(data),)),
+        notes=("Points: runs. Line: means, with one standard deviation over seeds. Dashed: mean of CLIP.",),
+        warnings=tuple(warnings),
+    )
+
+
+def _plot(data: ShareRuns, measure: int) -> XYPlot:
+    label, shares = _label(data, measure), data.shares()
+    curves = []
+    if shares:
+        mean, spread = np.array([_mean_and_spread(data.of(share, measure)) for share in shares]).T
+        reach = np.nan_to_num(spread)
+        line = {"low": mean - reach, "high": mean + reach} if (reach > 0).any() else {}
+        curves.append(Series("CLOOB", "first", np.array(shares), mean, marked=True, **line))
+    if len(clip := data.of(None, measure)):
+        curves.append(Series("CLIP", "quiet", np.array([0.0, 1.0]), np.full(2, clip.mean()), dashed=True))
+    dots = tuple(
+        Marker(run.name, "first" if run.share is not None else "quiet", _place(run), run.values[measure], size=6)
+        for run in data.runs
+    )
+    y = axis_over(label, [run.values[measure] for run in data.runs], include=(0,))
+    x = Axis("retrieval share s", -0.05, 1.1)
+    return XYPlot(f"share-{measure}", label, x, y, tuple(curves), dots=dots)
+
+
+def _label(data: ShareRuns, measure: int) -> str:
+    return f"{recall_name('image_to_text', split=data.split, n=data.n)} (%)" if measure == 0 else MEASURES[measure][0]
+
+
+def _place(run: ShareRun) -> float:
+    """Return a run's x position; CLIP has no share and is placed beyond the end."""
+    return 1.06 if run.share is None else run.share
+
+
+def _mean_and_spread(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else math.nan
+
+
+def _columns(data: ShareRuns) -> list[tuple[str, float | None]]:
+    clip = [("CLIP", None)] if len(data.of(None, 0)) else []
+    return [*((f"s = {share:g}", share) for share in data.shares()), *clip]
+
+
+def _table(data: ShareRuns) -> NumberTable:
+    columns = _columns(data)
+    lines = [NumberRow("Runs", "Seeds.", tuple(float(len(data.of(share, 0))) for _, share in columns), 0)]
+    for place, (_, hint, digits) in enumerate(MEASURES):
+        label = _label(data, place)
+        both = [_mean_and_spread(data.of(share, place)) for _, share in columns]
+        lines.append(NumberRow(label, hint, tuple(mean for mean, _ in both), digits))
+        lines.append(NumberRow(f"{label}, ±", "Standard deviation over seeds.", tuple(s for _, s in both), digits))
+    return NumberTable("shares", "By retrieval share", tuple(name for name, _ in columns), tuple(lines), badges=False)
+
+
+def records(data: ShareRuns, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per run."""
+    header = (
+        "run",
+        "name",
+        "seed",
+        "retrieval_share",
+        "step",
+        *(_label(data, place) for place in range(len(MEASURES))),
+    )
+    return header, [
+        (run.run, run.name, run.seed, "" if run.share is None else run.share, data.step, *run.values)
+        for run in data.runs
+    ]
+
+
+CHART: Final = Chart(
+    name="retrieval-share",
+    view="hopfield",
+    label="Share",
+    question="How do recall and rank change with the share of the retrieval in the objective?",
+    method=METHOD,
+    needs="one_run",
+    compute=compute,
+    draw=draw,
+    records=records,
+)

@@ -1,0 +1,202 @@
+"""The actions `quality`, `review`, `cleaned` and `helped` of `trainer data`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer.errors import UserError
+from trainer.store.quality_files import FALSE_ALARMS, KINDS, QualityFinding, QualityReport
+from trainer.untrusted import shell
+from trainer.untrusted.escaping import cell
+from trainer.untrusted.files import spelled
+
+if TYPE_CHECKING:
+    from trainer.store import Workspace
+
+_LISTED: Final = 10
+TITLES: Final = {
+    "mispair": "Suspected mispairs",
+    "duplicate": "Near-duplicate pictures",
+    "leak": "Held-out pictures that are also trained on",
+    "outlier": "Outliers",
+}
+
+
+class QualityProblem(UserError):
+    """The command lacks an argument, or there is no report yet."""
+
+
+def add_actions(actions: Any) -> list[argparse.ArgumentParser]:
+    """Add the actions and return their parsers."""
+    quality = actions.add_parser("quality", help="suspected mispairs, near-duplicates, leaks and outliers by a run")
+    quality.add_argument("runs", nargs="+", metavar="RUN", help="one run, or two that both have to suspect a pair")
+    quality.add_argument("--step", type=int, nargs="+", default=[], metavar="N", help="of each run (last)")
+    quality.add_argument("--out", type=Path, metavar="FILE", help="write the findings to a .csv or .parquet")
+    review = actions.add_parser("review", help="flag, ignore or mark pairs as reviewed, by their keys")
+    review.add_argument("run", metavar="RUN", help="whose data are reviewed")
+    for name, words in (
+        ("flag", "left out of cleaned lists"),
+        ("ignore", "fine as they are"),
+        ("reviewed", "seen, nothing decided"),
+        ("clear", "without a state again"),
+    ):
+        review.add_argument(f"--{name}", nargs="+", default=[], metavar="KEY", help=words)
+    review.add_argument("--flag-suspected", choices=KINDS, action="append", default=[], help="all new ones of a kind")
+    review.add_argument("--note", default="", help="kept with these pairs")
+    cleaned = actions.add_parser("cleaned", help="write the training pairs without flagged ones, to train on")
+    cleaned.add_argument("run", metavar="RUN", help="whose data are cleaned")
+    cleaned.add_argument("--out", type=Path, metavar="FILE", help=".parquet or .csv (default: in the workspace)")
+    helped = actions.add_parser("helped", help="paired test of a run and its retrained copy on the same held-out pairs")
+    helped.add_argument("old", metavar="OLD", help="run on the original data")
+    helped.add_argument("new", metavar="NEW", help="run on the cleaned data")
+    return [quality, review, cleaned, helped]
+
+
+def quality(args: argparse.Namespace, progress: Callable[[float, str], None]) -> int:
+    """Check the data and print the report."""
+    from trainer.evaluation.data_quality import check_data
+    from trainer.inference.model_cache import OpenModels
+    from trainer.render_mpl.files import json_text
+    from trainer.render_mpl.import_report import write_table
+
+    if len(args.runs) > 2 or len(args.step) > len(args.runs):
+        raise QualityProblem("Name one or two runs, and at most one step for each.")
+    steps = [*args.step, *[None] * (len(args.runs) - len(args.step))]
+    report = check_data(OpenModels(args.workspace), args.runs, steps, progress=progress)
+    if args.out:
+        write_table(args.out.expanduser(), HEADER, [_record(one) for one in report.findings])
+    if args.json:
+        print(json_text(dataclasses.asdict(report)))
+    else:
+        _print_report(report)
+    return 0
+
+
+def review(args: argparse.Namespace, _progress: Callable[[float, str], None]) -> int:
+    """Store the states, and print how many pairs have which."""
+    from trainer.render_mpl.files import json_text
+    from trainer.store.reviews import Review
+
+    row = args.workspace.runs.get(args.run)
+    report = newest_report(args.workspace, row.id)
+    found = {key: one for one in report.findings for key in one.keys}
+    known = {one.pair: one for one in args.workspace.reviews.all(report.dataset)}
+    wanted = {"flagged": [*args.flag], "ignored": args.ignore, "reviewed": args.reviewed}
+    for kind in args.flag_suspected:
+        fresh = (key for one in report.of_kind(kind) for key in one.keys if key not in known)
+        wanted["flagged"] += fresh
+    for key in [key for keys in (*wanted.values(), args.clear) for key in keys]:
+        if key not in found and key not in known:
+            raise QualityProblem(
+                f"No finding and no review has the key {key!r}. trainer data quality --json lists them."
+            )
+    for state, keys in wanted.items():
+        about = [(key, found.get(key)) for key in dict.fromkeys(keys)]
+        args.workspace.reviews.put(
+            Review(report.dataset, key, state, args.note, one.path if one else "", one.caption if one else "")
+            for key, one in about
+        )
+    args.workspace.reviews.take_back(report.dataset, args.clear)
+    states = [one.state for one in args.workspace.reviews.all(report.dataset)]
+    counts = {state: states.count(state) for state in wanted}
+    if args.json:
+        print(json_text({"dataset": report.dataset} | counts))
+    else:
+        print(f"{report.dataset}: " + ", ".join(f"{count:,} {state}" for state, count in counts.items()))
+    return 0
+
+
+def cleaned(args: argparse.Namespace, progress: Callable[[float, str], None]) -> int:
+    """Write the cleaned list and print the command that trains on it."""
+    from trainer.evaluation.cleaned_list import write_cleaned_list
+    from trainer.render_mpl.files import json_text
+
+    file = args.out.expanduser() if args.out else None
+    written = write_cleaned_list(args.workspace, args.run, file, progress)
+    if args.json:
+        print(json_text(dataclasses.asdict(written)))
+        return 0
+    row = args.workspace.runs.get(args.run)
+    words = ["trainer", "fit", "--config", str(row.folder / "config.toml"), "--name", f"{row.name}-cleaned"]
+    for change in ("data=table", f"data.path={written.file}", f"data.heldout_path={written.heldout}"):
+        words += ["--set", change]
+    print(f"{written.kept:,} pairs in {spelled(written.file)}; {written.left_out:,} flagged ones are left out.")
+    print(f"Train on it: {shell.join(words)}")
+    return 0
+
+
+def helped(args: argparse.Namespace, _progress: Callable[[float, str], None]) -> int:
+    """Print the paired test."""
+    from trainer.charts.retrained import CORRECTION, retrained, retrained_lines
+    from trainer.render_mpl.files import json_text
+
+    found = retrained(args.workspace, args.old, args.new)
+    if args.json:
+        print(json_text(dataclasses.asdict(found) | {"correction": CORRECTION}))
+    else:
+        print("\n".join(retrained_lines(found)))
+    return 0
+
+
+def newest_report(workspace: Workspace, run: int) -> QualityReport:
+    """Return the newest report made with this run, alone or with another.
+
+    Raises:
+        QualityProblem: There is none.
+    """
+    from trainer.store.quality_files import read_reports
+
+    row = workspace.runs.get(run)
+    if not (found := read_reports(row.folder)):
+        raise QualityProblem(
+            f"The data of {row.name} were not checked yet: trainer data quality {shell.quote(row.name)}"
+        )
+    return max(found, key=lambda one: one.created_at)
+
+
+HEADER: Final = (
+    "kind", "split", "row", "keys", "path", "caption", "label", "margins", "ranks", "other_path", "other_caption",
+    "other_split", "by", "distance",
+)  # fmt: skip
+
+
+def _record(one: QualityFinding) -> list[str]:
+    values = dataclasses.asdict(one)
+    values["keys"] = " ".join(one.keys)
+    values["margins"] = " ".join(f"{margin:.4f}" for margin in one.margins)
+    values["ranks"] = " ".join(f"{a}/{b}" for a, b in one.ranks)
+    return [str(values[name]) for name in HEADER]
+
+
+def _print_report(report: QualityReport) -> None:
+    for split, n in report.pairs.items():
+        whole = report.whole.get(split, n)
+        drawn = f" of {whole:,}, drawn at random" if n < whole else ""
+        print(f"{split:<14}{n:>9,} pairs{drawn}")
+    for kind in KINDS:
+        found = report.of_kind(kind)
+        where = ", ".join(f"{count:,} of {report.pairs[s]:,} in {s}" for s, count in report.counts[kind].items())
+        print(f"\n{TITLES[kind]}: {report.count(kind):,}{f' ({where})' if where else ''}")
+        if kind == "mispair":
+            print(f"  {FALSE_ALARMS}")
+        for one in found[:_LISTED]:
+            print("  " + spelled(f"{one.keys[0]}  {cell(one.path)}  {_evidence(one)}"))
+        if report.count(kind) > _LISTED:
+            print(f"  and {report.count(kind) - _LISTED:,} more; --json lists them.")
+
+
+def _evidence(one: QualityFinding) -> str:
+    if one.kind == "mispair":
+        sides = zip(one.margins, one.ranks, strict=True)
+        told = "; ".join(f"margin {m:.2f}, caption rank {a:,}, image rank {b:,}" for m, (a, b) in sides)
+        return f"{one.caption!r}: {told}; better: {one.other_caption!r}"
+    if one.kind == "outlier":
+        return f"{one.caption!r}: mean distance {one.distance:.3f}"
+    return f"= {one.other_path} ({one.other_split}), by {one.by}"
+
+
+WAYS: Final = {"quality": quality, "review": review, "cleaned": cleaned, "helped": helped}

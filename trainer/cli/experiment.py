@@ -1,0 +1,235 @@
+"""`trainer experiment`: arms over seeds with an outcome fixed before they start, trained until decided; the verdict."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer.errors import UserError
+
+if TYPE_CHECKING:
+    from trainer.experiments.definition import Experiment, Outcome
+
+GROUP = "Train"
+HELP = "ask one question of many runs: arms over seeds until decided, and the verdict"
+SUFFIXES: Final = (".md", ".html", ".tex", ".svg", ".pdf", ".png", ".csv", ".parquet")
+
+_EXAMPLES = """
+trainer experiment                                              the experiments of this workspace
+trainer experiment new duel.toml --preset clip-scenes --preset cloob-scenes --margin 0.02
+                                                                write a file, and store what it asks; nothing starts
+trainer experiment new duel.toml                                store an existing file (import); nothing starts
+trainer experiment run duel.toml                                train, seed by seed over all arms, until decided
+trainer experiment run NAME --queue                             the same in the queue, which an open window runs
+trainer experiment stop NAME                                    no more runs; those done stay comparable
+trainer experiment show NAME                                    how far it is
+trainer experiment verdict NAME [--out verdict.html ...]        who won by how much; .md, .html, .tex and figures
+trainer experiment repeat RUN --set objective.beta=8,14,30      an experiment that varies one field of a run
+trainer experiment export NAME --out duel.toml                  the whole definition as one file
+"""
+
+
+class ExperimentError(UserError):
+    """The experiment cannot be made or written as asked."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action, the experiment, and what a new one asks."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = _EXAMPLES.strip()
+    actions = ("list", *_ACTIONS)
+    parser.add_argument("action", nargs="?", default="list", choices=actions, metavar="ACTION", help="see above")
+    parser.add_argument("what", nargs="?", default="", metavar="FILE|NAME|RUN", help="a .toml, a name, or a run")
+    new = parser.add_argument_group("new and repeat")
+    new.add_argument("--preset", action="append", default=[], metavar="NAME", help="an arm; the first is the control")
+    new.add_argument("--name", default="", help="of the experiment (default: that of the file)")
+    new.add_argument("--question", default="", help="what it shall tell, a sentence")
+    new.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=V,V", help="new: in all arms; repeat: the arms"
+    )
+    new.add_argument("--metric", default="", help="primary outcome (default: image_to_text_R@1)")
+    new.add_argument("--split", default="", help="on which split (default: the held-out one)")
+    new.add_argument("--secondary", action="append", default=[], metavar="METRIC", help="told too; repeatable")
+    new.add_argument("--margin", type=float, default=0.0, help="differences below it count as none, e.g. 0.02")
+    new.add_argument("--least", type=int, default=3, metavar="N", help="seeds before anything is decided (3)")
+    new.add_argument("--most", type=int, default=5, metavar="N", help="seeds at most (5)")
+    new.add_argument("--hours", type=float, default=0.0, metavar="H", help="of training after which no seed is added")
+    parser.add_argument("--queue", action="store_true", help="run: return at once; the queue trains")
+    parser.add_argument("--out", nargs="+", action="extend", default=[], type=Path, metavar="FILE", help="to write")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the action and print the experiment, or all of them."""
+    if args.action == "list":
+        return _list(args)
+    if not args.what:
+        raise ExperimentError(f"Say which: trainer experiment {args.action} NAME.")
+    return _ACTIONS[args.action](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from trainer.render_mpl.files import json_text
+
+    rows = args.workspace.experiments.all()
+    if args.json:
+        print(json_text([{"id": row.id, "name": row.name, "state": row.state} for row in rows]))
+        return 0
+    for row in rows:
+        print(f"{row.id:>4}  {row.state:<8} {row.name}")
+    if not rows:
+        print("No experiment yet. Make one: trainer experiment new FILE.toml --preset NAME --preset NAME")
+    return 0
+
+
+def _new(args: argparse.Namespace) -> int:
+    from trainer import catalog
+    from trainer.experiments.definition import default_outcome, of_presets, read
+
+    file = Path(args.what)
+    if not args.preset:
+        return _store(args, read(file))
+    if file.exists():
+        raise ExperimentError(f"{file} exists already. Leave --preset out to store it, or choose another name.")
+    default = default_outcome(catalog.preset(args.preset[0]))
+    values = _values(args, default)
+    experiment = of_presets(args.name or file.stem, args.preset, values.pop("outcome"), changes=args.set, **values)
+    _write(file, experiment)
+    return _store(args, experiment)
+
+
+def _values(args: argparse.Namespace, default: Outcome) -> dict[str, Any]:
+    """Return the fields of an experiment that the arguments name."""
+    from trainer.experiments.definition import Outcome
+    from trainer.metrics import metric
+
+    def outcome(name: str) -> Outcome:
+        better = metric(f"val/{name}").better
+        return Outcome(name, args.split or default.split, better if better in ("up", "down") else "up")
+
+    values: dict[str, Any] = {"outcome": outcome(args.metric or default.metric), "question": args.question}
+    values |= {"secondaries": tuple(map(outcome, dict.fromkeys(args.secondary))), "margin": args.margin}
+    return values | {"least_seeds": args.least, "most_seeds": args.most, "hours": args.hours}
+
+
+def _repeat(args: argparse.Namespace) -> int:
+    from trainer.config.grid import parse
+    from trainer.experiments.definition import default_outcome, repeated
+
+    if len(args.set) != 1:
+        raise ExperimentError("Name one field with its values: --set objective.beta=8,14,30.")
+    run = args.workspace.runs.config_of(args.workspace.runs.get(args.what).id)
+    field, texts = parse(args.set[0])
+    values = _values(args, default_outcome(run))
+    return _store(args, repeated(run, field, texts, values.pop("outcome"), name=args.name, **values))
+
+
+def _store(args: argparse.Namespace, experiment: Experiment) -> int:
+    from trainer.experiments.definition import to_toml
+
+    args.workspace.experiments.add(experiment.name, to_toml(experiment))
+    args.what = experiment.name
+    return _show(args)
+
+
+def _write(file: Path, experiment: Experiment) -> None:
+    from trainer.experiments.definition import to_toml
+    from trainer.store import write_atomically
+
+    def write(draft: Path) -> None:
+        draft.write_text(to_toml(experiment), encoding="utf-8")
+
+    try:
+        write_atomically(file.absolute(), write)
+    except OSError as error:
+        raise ExperimentError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+
+
+def _name(args: argparse.Namespace) -> str:
+    """Return the name of the experiment; that of a file is stored first."""
+    from trainer.experiments.definition import read, to_toml
+
+    file = Path(args.what)
+    if file.suffix.lower() != ".toml":
+        return str(args.workspace.experiments.get(args.what).name)
+    experiment = read(file)
+    return str(args.workspace.experiments.add(experiment.name, to_toml(experiment)).name)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from trainer.scheduling import experiments, queue
+
+    args.what = _name(args)
+    queued = experiments.start(args.workspace, args.what)
+    print(f"{len(queued)} runs queued.", file=sys.stderr)
+    if not (args.queue or queue.is_kept_going(args.workspace)):
+        queue.keep_going(args.workspace, say=lambda words: print(words, file=sys.stderr, flush=True))
+        return _verdict(args)
+    return _show(args)
+
+
+def _stop(args: argparse.Namespace) -> int:
+    from trainer.scheduling import experiments
+
+    args.what = _name(args)
+    experiments.stop(args.workspace, args.what)
+    return _show(args)
+
+
+def _show(args: argparse.Namespace) -> int:
+    from trainer.charts.experiment_verdict import as_values
+    from trainer.experiments.verdict import judge
+    from trainer.render_mpl.files import json_text
+    from trainer.scheduling.experiments import progress
+
+    row = args.workspace.experiments.get(args.what)
+    verdict = judge(args.workspace, row.name)
+    if args.json:
+        print(json_text(as_values(verdict)))
+        return 0
+    print(f"{row.name}: {progress(row, verdict.experiment, verdict)}.")
+    print(verdict.words)
+    if row.state == "new":
+        print(f"Start it: trainer experiment run {row.name!r}")
+    return 0
+
+
+def _verdict(args: argparse.Namespace) -> int:
+    from trainer.charts.experiment_verdict import CHART, ExperimentSettings, as_values
+    from trainer.charts.panel_tables import as_text
+    from trainer.experiments.verdict import judge
+    from trainer.render_mpl.experiment_page import write_verdict
+    from trainer.render_mpl.files import json_text
+
+    for file in args.out:
+        if file.suffix.lower() not in SUFFIXES:
+            raise ExperimentError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
+    verdict = judge(args.workspace, _name(args))
+    write_verdict(args.workspace, verdict, args.out)
+    drawn = CHART.panel(verdict, ExperimentSettings(verdict.experiment.name))
+    print(json_text(as_values(verdict)) if args.json else as_text(drawn))
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from trainer.experiments.definition import from_toml, to_toml
+
+    row = args.workspace.experiments.get(args.what)
+    experiment = from_toml(row.definition, source=row.name)
+    for file in args.out:
+        _write(file, experiment)
+    if not args.out:
+        print(to_toml(experiment), end="")
+    return 0
+
+
+_ACTIONS: Final = {
+    "new": _new,
+    "run": _run,
+    "stop": _stop,
+    "show": _show,
+    "verdict": _verdict,
+    "repeat": _repeat,
+    "export": _export,
+}

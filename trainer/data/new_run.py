@@ -1,0 +1,66 @@
+"""The configuration of a new run, from a preset or file, data, and changed fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from trainer import catalog, config
+from trainer.analysis.progress import silent
+from trainer.data.fitting_run import PRESET, fitting_run, named_after
+from trainer.format_detection import answered
+
+
+def new_run(
+    workspace_folder: Path,
+    *,
+    preset: str = "",
+    file: Path | None = None,
+    path: str = "",
+    data: config.Data | None = None,
+    name: str = "",
+    changes: Sequence[str] = (),
+) -> config.Run:
+    """Return the validated configuration; without preset and file it is adapted to the data at `path`.
+
+    Args:
+        workspace_folder: Holds the caches of the data.
+        preset: Name of a preset; empty: that of folders.
+        file: A TOML file in place of a preset.
+        path: A folder, table or tar, whose layout is detected.
+        data: The data in place of a path.
+        name: Of the run; empty: after the data at `path`, else the preset's.
+        changes: Fields as `optimizer.batch_size=64`; they win over what fits the data.
+
+    Raises:
+        ConfigError: The configuration cannot be run; the message names the field.
+        DataError: The data cannot be trained on.
+    """
+    run = config.read(file) if file else catalog.preset(preset or PRESET)
+    if path:
+        found = answered(path, changes)
+        run = replace(run, data=found, name=named_after(found, run.objective.kind))
+    if data is not None:
+        run = replace(run, data=data)
+    if name:
+        run = replace(run, name=name)
+    run = _changed(run, changes)
+    run = replace(run, data=config.absolute(run.data))
+    if path and not (preset or file):
+        config.check(run)
+        run = fitting_run(run, workspace_folder, silent)
+        # The requested fields win; the kinds of objective and towers are set already.
+        run = _changed(run, [change for change in changes if change.partition("=")[0].strip() not in config.SECTIONS])
+        run = replace(run, data=config.absolute(run.data))
+    config.check(run)
+    return run
+
+
+def _changed(run: config.Run, changes: Sequence[str]) -> config.Run:
+    for change in changes:
+        field, equals, value = change.partition("=")
+        if not equals:
+            raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimizer.batch_size=64.")
+        run = config.replace(run, field.strip(), value.strip())
+    return run

@@ -1,0 +1,94 @@
+"""Write the training pairs of a run without flagged ones, as a list to train on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from trainer import config
+from trainer.analysis.progress import Progress, silent
+from trainer.data import DataError, load
+from trainer.data.duplicates import PAIR, heldout_rows, rows_of
+from trainer.models import preprocessing_of
+from trainer.pretrained import read_architecture
+from trainer.render_mpl.import_report import write_table
+from trainer.store import Workspace
+from trainer.store.reviews import pair_keys
+from trainer.untrusted import confined
+from trainer.untrusted.escaping import cell
+from trainer.untrusted.files import spelled
+
+_FOLDER: Final = "lists"
+
+
+@dataclass(frozen=True)
+class CleanedList:
+    """The files that were written.
+
+    Attributes:
+        file: Of the remaining training pairs.
+        heldout: Of all held-out pairs, the same as before.
+        kept: Training pairs written.
+        left_out: Training pairs that are flagged.
+        captions_repeat: Whether two remaining pairs share a caption.
+    """
+
+    file: str
+    heldout: str
+    kept: int
+    left_out: int
+    captions_repeat: bool
+
+
+def write_cleaned_list(
+    workspace: Workspace, run: int | str, file: Path | None = None, progress: Progress = silent
+) -> CleanedList:
+    """Write both tables, captions and labels exactly as they are.
+
+    Args:
+        workspace: With the reviews.
+        run: Whose data are cleaned.
+        file: `.parquet` or `.csv`; None: one with the time in its name, in the workspace.
+        progress: Told the share done; may raise to cancel.
+
+    Raises:
+        DataError: Nothing is flagged or would be left, pictures lie inside other files, or a CSV would change a text.
+        FigureError: Another ending, or a place that cannot be written.
+    """
+    row = workspace.runs.get(run)
+    found = workspace.runs.config_of(row.id)
+    size = read_architecture(found.model, row.folder)
+    splits = load(
+        found.data,
+        image_size=size.image_size,
+        workspace_folder=workspace.folder,
+        progress=progress,
+        preprocessing=preprocessing_of(size),
+    )
+    heldout = heldout_rows(splits)
+    keys = pair_keys(splits.train.paths, splits.train.captions, workspace.folder)
+    flagged = {one.pair for one in workspace.reviews.all(splits.train.name) if one.state == "flagged"}
+    kept = [line for key, line in zip(keys, rows_of(splits.train), strict=True) if key not in flagged]
+    if not kept or len(kept) == len(keys):
+        what = "No training pair would be left. Flag fewer" if not kept else "No training pair is flagged. Flag some"
+        raise DataError(f"{what}: in the Data quality view, or trainer data review.")
+    if file is None:
+        workspace.check_mine()
+        folder = confined.make_folder(workspace.folder, _FOLDER)
+        file = folder / f"{splits.train.name}-cleaned-{time.strftime('%Y%m%d-%H%M%S')}.parquet"
+    files = file, file.with_name(f"{file.stem}-heldout{file.suffix}")
+    for each, lines in zip(files, (kept, heldout), strict=True):
+        if each.suffix.lower() == ".csv" and any(cell(text) != text for line in lines for text in line):
+            name = spelled(file.with_suffix(".parquet").name)
+            raise DataError(f"A CSV would change texts that spreadsheets run as formulas. Write {name} instead.")
+        write_table(each, PAIR, lines)
+    captions = [line[1] for line in kept]
+    written, other = (str(each.absolute()) for each in files)
+    return CleanedList(written, other, len(kept), len(keys) - len(kept), len({*captions}) < len(captions))
+
+
+def data_of(written: CleanedList) -> config.Table:
+    """Return the configuration of data that trains on the list and validates on the same held-out pairs."""
+    return config.Table(path=written.file, heldout_path=written.heldout)

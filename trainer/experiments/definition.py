@@ -1,0 +1,413 @@
+"""What an experiment asks: arms, seeds, budget and outcome; TOML both ways.
+
+A definition holds the whole configuration of each arm, so that a preset that changes later changes nothing, and the
+file alone repeats the experiment elsewhere. Reading one starts nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import tomli_w
+
+from trainer import catalog, config
+from trainer.config import ConfigError
+from trainer.metrics import metric
+from trainer.untrusted import files as untrusted_files
+
+MOST_ARMS: Final = 12
+MOST_SEEDS: Final = 100
+MOST_OUTCOMES: Final = 40
+MOST_LETTERS: Final = 80
+"""Of the names of an experiment and an arm."""
+LONGEST: Final = 1_000_000
+"""Letters of a file."""
+_FREE: Final = ("name", "seed")
+"""Fields in which the arms may differ without saying so."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A number that every run is judged by, at its last step.
+
+    Attributes:
+        metric: Of an evaluation, without split: `image_to_text_R@1`.
+        split: Of the held-out data: `renderings`.
+        direction: Whether more is better.
+        dataset: Of the evaluation; empty: whichever has the split.
+    """
+
+    metric: str
+    split: str
+    direction: Literal["up", "down"] = "up"
+    dataset: str = ""
+
+    @property
+    def label(self) -> str:
+        """The metric and where it is measured, for people."""
+        where = f"{self.dataset} {self.split}" if self.dataset else self.split
+        return f"{metric(f'val/{self.metric}').label}, {where}"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A configuration; its seed is that of no run, but replaced by the seeds of the experiment."""
+
+    name: str
+    run: config.Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Arms over seeds.
+
+    Attributes:
+        name: Unique in a workspace.
+        question: What it shall tell, a sentence.
+        arms: Each later one is compared with the first, the control.
+        outcome: Decides; fixed before the first run.
+        secondaries: Told too, adjusted for their number (Holm), and decide nothing.
+        fields: In which the arms differ: fields, or sections such as `objective`.
+        margin: Differences of the outcome below it count as none; 0: nothing is ever called equal.
+        alpha: Probability that any comparison is decided wrongly, at whatever seed it stops.
+        first_seed: Of the seeds, which count up from it.
+        least_seeds: Trained before anything is decided.
+        most_seeds: No more are added.
+        hours: Of training over all runs, after which no seed is added; 0: no limit.
+    """
+
+    name: str
+    question: str = ""
+    arms: tuple[Arm, ...]
+    outcome: Outcome
+    secondaries: tuple[Outcome, ...] = ()
+    fields: tuple[str, ...] = ()
+    margin: float = 0.0
+    alpha: float = 0.05
+    first_seed: int = 0
+    least_seeds: int = 3
+    most_seeds: int = 5
+    hours: float = 0.0
+
+    @property
+    def control(self) -> Arm:
+        """The arm that the others are compared with."""
+        return self.arms[0]
+
+    @property
+    def seeds(self) -> range:
+        """All seeds of the budget, in the order in which they are trained."""
+        return range(self.first_seed, self.first_seed + self.most_seeds)
+
+    def arm(self, name: str) -> Arm | None:
+        """Return the arm with this name; None if there is none."""
+        return next((arm for arm in self.arms if arm.name == name), None)
+
+    def run_of(self, arm: Arm, seed: int) -> config.Run:
+        """Return the configuration of an arm's run with this seed."""
+        name = f"{self.name[:60]}, {arm.name[:60]}, seed {seed}"
+        return replace(arm.run, name=name, seed=seed)
+
+
+def check(experiment: Experiment) -> None:
+    """Check what the types of the fields do not say.
+
+    Raises:
+        ConfigError: Names the field, and what to choose instead.
+    """
+    for name in (experiment.name, *(arm.name for arm in experiment.arms)):
+        if not name.strip() or len(name) > MOST_LETTERS or config.name_fault(name):
+            raise ConfigError(f"{name[:100]!r} cannot be a name here: write 1 to {MOST_LETTERS} plain letters.")
+    if len(experiment.question) > 1_000:
+        raise ConfigError("question: write at most 1,000 letters.")
+    if not 2 <= len(experiment.arms) <= MOST_ARMS:
+        raise ConfigError(f"An experiment has 2 to {MOST_ARMS} arms, this one {len(experiment.arms)}.")
+    names = [arm.name for arm in experiment.arms]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"Two arms are called {twice!r}. Give each a name of its own.")
+    _check_numbers(experiment)
+    for outcome in (experiment.outcome, *experiment.secondaries):
+        _check_outcome(outcome)
+    if len(experiment.secondaries) > MOST_OUTCOMES:
+        raise ConfigError(f"At most {MOST_OUTCOMES} secondary outcomes can be listed.")
+    if experiment.outcome in experiment.secondaries:
+        raise ConfigError("The primary outcome is also listed as secondary. Remove it there.")
+    for arm in experiment.arms:
+        config.check(replace(arm.run, name="run"))
+    _check_fields(experiment)
+
+
+def differing(arms: Sequence[Arm]) -> tuple[str, ...]:
+    """Return the fields in which any arm differs from the first; of objectives of several kinds the section alone."""
+    found: dict[str, None] = {}
+    for arm in arms[1:]:
+        names = [name for name, _, _ in config.difference(arms[0].run, arm.run) if name not in _FREE]
+        sections = {name for name in names if name in config.SECTIONS}
+        found |= dict.fromkeys(name for name in names if name.partition(".")[0] not in sections - {name})
+    return tuple(name for name in found if name in config.SECTIONS or name.partition(".")[0] not in found)
+
+
+def declared(experiment: Experiment, name: str) -> bool:
+    """Return whether the arms may differ in a field."""
+    return name in _FREE or any(name == one or name.startswith(f"{one}.") for one in experiment.fields)
+
+
+def to_toml(experiment: Experiment) -> str:
+    """Return the whole definition as one file."""
+    document: dict[str, Any] = {
+        one.name: getattr(experiment, one.name)
+        for one in fields(Experiment)
+        if one.name not in ("arms", "outcome", "secondaries", "fields")
+    }
+    document["fields"] = list(experiment.fields)
+    document["outcome"] = asdict(experiment.outcome)
+    document["secondary"] = [asdict(one) for one in experiment.secondaries]
+    document["arm"] = [{"name": arm.name, "config": _plain(arm.run)} for arm in experiment.arms]
+    return tomli_w.dumps(document)
+
+
+def read(path: Path) -> Experiment:
+    """Read and check the definition in a file.
+
+    Raises:
+        ConfigError: The file cannot be read, or does not define an experiment.
+    """
+    try:
+        text = untrusted_files.read_text(path)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} could not be read: it is not UTF-8 text ({error}). Choose a TOML file.") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}. Choose a TOML file.") from error
+    return from_toml(text, source=path.name)
+
+
+def from_toml(text: str, *, source: str = "experiment") -> Experiment:
+    """Return the definition in a text: an arm has a whole `config`, or a `preset`, and `set` changes fields of either.
+
+    Raises:
+        ConfigError: It is not valid TOML, or does not define an experiment.
+    """
+    if len(text) > LONGEST:
+        raise ConfigError(f"{source} has more than {LONGEST:,} letters: no experiment has so many.")
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
+    known = {"data", "epochs", "arm", "secondary", *(one.name for one in fields(Experiment))} - {"arms", "secondaries"}
+    if wrong := next((key for key in document if key not in known), None):
+        raise ConfigError(f"{source}: unknown field {wrong!r}; known are {', '.join(sorted(known))}.")
+    arms = tuple(_arm(values, document, source) for values in _tables(document, "arm", source))
+    plain = {name: document[name] for name in document if name not in ("data", "epochs", "arm", "secondary")}
+    if "name" not in plain or "outcome" not in plain:
+        raise ConfigError(f"{source}: an experiment needs a name and an [outcome] with metric and split.")
+    made = Experiment(
+        **plain
+        | {"arms": arms, "outcome": _outcome(plain["outcome"], source)}
+        | {"secondaries": tuple(_outcome(one, source) for one in _tables(document, "secondary", source))}
+        | {"fields": _texts(plain.get("fields"), source) if "fields" in plain else differing(arms)}
+        | {name: _float(plain[name]) for name in ("margin", "alpha", "hours") if name in plain}
+    )
+    _check_types(made, source)
+    check(made)
+    return made
+
+
+def of_presets(
+    name: str, presets: Iterable[str], outcome: Outcome, *, changes: Iterable[str] = (), **values: Any
+) -> Experiment:
+    """Return an experiment with one arm per preset, named after its objective, or after the preset where that repeats.
+
+    Args:
+        name: Of the experiment.
+        presets: At least two; the first is the control.
+        outcome: The primary one.
+        changes: `FIELD=VALUE` made in every arm.
+        values: Other fields of `Experiment`.
+
+    Raises:
+        ConfigError: There is no such preset, or the arms make no experiment.
+    """
+    named = {preset: catalog.preset(preset) for preset in presets}
+    labels = [run.objective.label for run in named.values()]
+    arms = tuple(
+        Arm(run.objective.label if labels.count(run.objective.label) == 1 else preset, _changed(run, changes))
+        for preset, run in named.items()
+    )
+    made = Experiment(name=name, arms=arms, outcome=outcome, **values | {"fields": differing(arms)})
+    check(made)
+    return made
+
+
+def repeated(run: config.Run, field: str, texts: Sequence[str], outcome: Outcome, **values: Any) -> Experiment:
+    """Return an experiment that varies one field of a run; the run as it is, is the control.
+
+    Raises:
+        ConfigError: The run has no such field, or a value does not fit.
+    """
+    name = config.repaired_name(values.pop("name", "") or f"{run.name[:50]}, {field}")
+    own = config.flatten(run).get(field, "as it is")
+    arms = [Arm(f"{field} {own}"[:MOST_LETTERS], run)]
+    for text in dict.fromkeys(texts):
+        changed = config.replace(run, field, text)
+        if changed not in (arm.run for arm in arms):
+            arms.append(Arm(f"{field} {text}"[:MOST_LETTERS], changed))
+    made = Experiment(name=name, arms=tuple(arms), outcome=outcome, **values | {"fields": differing(arms)})
+    check(made)
+    return made
+
+
+def clip_and_cloob(run: config.Run | None, taken: Iterable[str] = ()) -> Experiment:
+    """Return the experiment of the window's first button: CLIP against CLOOB, 3 to 5 seeds, a margin of 2 points.
+
+    Args:
+        run: Both arms have its data, towers and schedule; None: the presets of Scenes.
+        taken: Names of experiments that cannot be used again.
+    """
+    presets = ("clip-scenes", "cloob-scenes")
+    objectives = (config.Clip(), config.Cloob())
+    made = (
+        [catalog.preset(name) for name in presets] if run is None else [replace(run, objective=o) for o in objectives]
+    )
+    arms = tuple(Arm(one.objective.label, one) for one in made)
+    base = config.repaired_name(f"CLIP + CLOOB on {config.data_name(made[0].data)}"[:60])
+    used = {*taken}
+    name = next(n for n in (base, *(f"{base} {count}" for count in range(2, len(used) + 3))) if n not in used)
+    outcome = default_outcome(made[0])
+    secondary = Outcome("text_to_image_R@1", outcome.split)
+    experiment = Experiment(
+        name=name, question="Does CLOOB find captions better than CLIP?", arms=arms, outcome=outcome,
+        secondaries=(secondary,), fields=differing(arms), margin=0.02,
+    )  # fmt: skip
+    check(experiment)
+    return experiment
+
+
+def default_outcome(run: config.Run) -> Outcome:
+    """Return the outcome of a run for which none is named: recall of its held-out split, or neighbors without texts."""
+    split = "renderings" if isinstance(run.data, config.Scenes) else "heldout"
+    return Outcome("image_to_text_R@1" if run.objective.towers == "both" else "knn_acc1", split)
+
+
+def _plain(run: config.Run) -> dict[str, Any]:
+    return tomllib.loads(config.to_toml(run))
+
+
+def _arm(values: Mapping[str, Any], document: Mapping[str, Any], source: str) -> Arm:
+    known = ("name", "preset", "config", "set")
+    if wrong := next((key for key in values if key not in known), None):
+        raise ConfigError(f"{source} [[arm]]: unknown field {wrong!r}; known are {', '.join(known)}.")
+    if ("preset" in values) == ("config" in values):
+        raise ConfigError(f"{source} [[arm]]: give each arm either a preset or a config.")
+    if "preset" in values:
+        run = catalog.preset(str(values["preset"]))
+    elif isinstance(values["config"], dict):
+        run = config.from_dict(values["config"], source=f"{source} [[arm]] config")
+    else:
+        raise ConfigError(f"{source} [[arm]]: config must be a table, as a preset file has it.")
+    if "data" in document:
+        run = replace(run, data=config.from_dict({"data": document["data"]}, source=source).data)
+    if "epochs" in document:
+        run = config.replace(run, "optimizer.epochs", str(document["epochs"]))
+    changes = values.get("set", {})
+    if not isinstance(changes, dict):
+        raise ConfigError(f'{source} [[arm]]: write set = {{"objective.beta" = 8}}.')
+    run = _changed(run, (f"{field}={value}" for field, value in _flat(changes).items()))
+    return Arm(str(values.get("name") or values.get("preset") or run.objective.label), run)
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Return nested tables with dotted names: `objective.beta = 8` in TOML is a table in a table."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+    return found
+
+
+def _changed(run: config.Run, changes: Iterable[str]) -> config.Run:
+    for change in changes:
+        field, equals, value = change.partition("=")
+        if not equals:
+            raise ConfigError(f"{change}: write FIELD=VALUE, e.g. objective.beta=8.")
+        run = config.replace(run, field.strip(), value.strip())
+    return run
+
+
+def _tables(document: Mapping[str, Any], name: str, source: str) -> list[Mapping[str, Any]]:
+    found = document.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ConfigError(f"{source}: write [[{name}]] before each of them.")
+    return found[: MOST_OUTCOMES + 1]
+
+
+def _outcome(values: Any, source: str) -> Outcome:
+    known = [one.name for one in fields(Outcome)]
+    if not isinstance(values, dict) or not all(isinstance(one, str) for one in values.values()):
+        raise ConfigError(f"{source}: an outcome is a table of texts: metric, split and direction.")
+    if wrong := next((key for key in values if key not in known), None):
+        raise ConfigError(f"{source}: an outcome has no {wrong!r}; known are {', '.join(known)}.")
+    if "metric" not in values or "split" not in values:
+        raise ConfigError(f"{source}: an outcome needs a metric and a split.")
+    better = metric(f"val/{values['metric']}").better
+    plain: dict[str, Any] = {"direction": better if better in ("up", "down") else ""} | values
+    return Outcome(**plain)
+
+
+def _check_outcome(outcome: Outcome) -> None:
+    for name in ("metric", "split", "dataset"):
+        if len(getattr(outcome, name)) > 200 or (name != "dataset" and not getattr(outcome, name).strip()):
+            raise ConfigError(f"outcome.{name}: write 1 to 200 letters.")
+    if outcome.direction not in ("up", "down"):
+        raise ConfigError(f"outcome.direction of {outcome.metric}: write up if more is better, down if less is.")
+    if "loss" in outcome.metric:
+        raise ConfigError(
+            f"{outcome.metric} cannot be an outcome: losses of different objectives are different quantities. "
+            "Choose a recall or an accuracy."
+        )
+
+
+def _check_numbers(experiment: Experiment) -> None:
+    least, most = experiment.least_seeds, experiment.most_seeds
+    if not 2 <= least <= most <= MOST_SEEDS:
+        raise ConfigError(f"least_seeds {least} and most_seeds {most}: choose 2 <= least <= most <= {MOST_SEEDS}.")
+    if not 0 <= experiment.first_seed <= 2**31:
+        raise ConfigError(f"first_seed {experiment.first_seed}: choose 0 or more.")
+    bounds = {"margin": (0.0, 1e9), "alpha": (1e-6, 0.5), "hours": (0.0, 1e6)}
+    for name, (low, high) in bounds.items():
+        value = getattr(experiment, name)
+        if not math.isfinite(value) or not low <= value <= high:
+            raise ConfigError(f"{name} {value:g}: choose {low:g} to {high:g}.")
+
+
+def _check_fields(experiment: Experiment) -> None:
+    for arm in experiment.arms[1:]:
+        different = config.difference(experiment.control.run, arm.run)
+        if not any(name not in _FREE for name, _, _ in different):
+            raise ConfigError(f"The arm {arm.name!r} is the same as {experiment.control.name!r}. Change a field of it.")
+        hidden = [name for name, _, _ in different if not declared(experiment, name)]
+        if hidden:
+            raise ConfigError(
+                f"The arm {arm.name!r} also differs from {experiment.control.name!r} in {', '.join(hidden[:6])}: what "
+                "it shows could come from there. Make them equal, or add them to `fields`."
+            )
+
+
+def _check_types(experiment: Experiment, source: str) -> None:
+    wanted: dict[str, type] = {"name": str, "question": str, "first_seed": int, "least_seeds": int, "most_seeds": int}
+    for name, kind in (wanted | {"margin": float, "alpha": float, "hours": float}).items():
+        if type(getattr(experiment, name)) is not kind:
+            raise ConfigError(f"{source}: {name} must be {'a text' if kind is str else 'a number'}.")
+
+
+def _float(value: Any) -> Any:
+    return float(value) if type(value) is int else value
+
+
+def _texts(value: Any, source: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        raise ConfigError(f'{source}: write fields = ["objective"].')
+    return tuple(value)

@@ -1,0 +1,98 @@
+"""Embed a chart's query or sentences that no snapshot contains, with the model of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainer.analysis.progress import Progress
+from trainer.charts.class_task import ClassWords, class_words
+from trainer.charts.outside_query import OutsideQuery
+from trainer.charts.snapshots import choose_snapshot, embedder_of, step_that_embeds
+from trainer.charts.spec import Chart, Request, Rows, Target
+from trainer.errors import UserError
+
+if TYPE_CHECKING:
+    from trainer.inference.open_model import OpenModel
+    from trainer.store import Workspace
+
+
+def with_vectors(
+    workspace: Workspace, chart: Chart[Any, Any], request: Request, settings: Any, progress: Progress
+) -> Request:
+    """Return the request with the embedded query or sentences, if the chart has any for these settings.
+
+    Raises:
+        UserError: The image cannot be read, or a run has no checkpoint to embed with.
+    """
+    if chart.sentences is not None:
+        texts = chart.sentences(workspace, request, settings)
+        if not texts:
+            return request
+        steps = [_step_of(workspace, request, target) for target in request.targets]
+        embedded = [_of_texts(workspace, target.run, step, texts) for target, step in zip(request.targets, steps)]
+        return replace(request, vectors=tuple(embedded))
+    if isinstance(settings, ClassWords):
+        return replace(request, class_texts=class_files(workspace, request, settings, progress))
+    if isinstance(settings, OutsideQuery) and settings.is_outside:
+        found = (_of_query(workspace, request, one, settings, progress) for one in request.targets)
+        return replace(request, vectors=tuple(found))
+    return request
+
+
+def class_files(workspace: Workspace, request: Request, words: ClassWords, progress: Progress) -> tuple[str, ...]:
+    """Return the class vector files at each target's snapshot step, embedding missing ones."""
+    from trainer.inference.class_embeddings import class_texts
+    from trainer.inference.model_cache import OpenModels
+
+    named: dict[str, Any] = {
+        "suite": words.suite or None,
+        "labels": words.labels or None,
+        "templates": words.templates or None,
+    }
+    labels, templates = class_words(workspace, request.targets[0].run, **named)
+    models, files = OpenModels(workspace, keep=1), []
+    for target in request.targets:
+        row = workspace.runs.get(target.run)
+        step = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split).step
+        file = class_texts(models, run=row.id, labels=labels, templates=templates, step=step, progress=progress)
+        files.append(str(file))
+    return tuple(files)
+
+
+def _step_of(workspace: Workspace, request: Request, target: Target) -> int:
+    return step_that_embeds(workspace, target.run, step=target.step, dataset=request.dataset, split=request.split)
+
+
+def _of_texts(workspace: Workspace, run: int | str, step: int, texts: Sequence[str]) -> Rows:
+    from trainer.inference.embed import embed_sentences
+
+    return _rows(embed_sentences(_opened(workspace, run, step), tuple(texts)))
+
+
+def _of_query(
+    workspace: Workspace, request: Request, target: Target, settings: OutsideQuery, progress: Progress
+) -> Rows:
+    from trainer.inference.embed import embed_files, embed_sentences
+
+    row = workspace.runs.get(target.run)
+    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
+    opened = _opened(workspace, row.id, embedder_of(workspace, chosen).step)
+    if settings.query_text:
+        return _rows(embed_sentences(opened, [settings.query_text], progress))
+    embedded = embed_files(opened, [settings.query_image], progress)
+    if not embedded.images:
+        reason = next(iter(embedded.unreadable.values()))
+        raise UserError(f"Could not read {settings.query_image}: {reason} Choose another image.")
+    return _rows(embedded.vectors[:1])
+
+
+def _opened(workspace: Workspace, run: int | str, step: int | None) -> OpenModel:
+    from trainer.inference.model_cache import OpenModels
+
+    return OpenModels(workspace).get(workspace.runs.get(run).id, step).opened
+
+
+def _rows(vectors: Any) -> Rows:
+    return tuple(tuple(row) for row in vectors.tolist())

@@ -1,0 +1,125 @@
+"""The verdict on an experiment as files: one self-contained HTML page, Markdown, LaTeX, or the figures alone."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainer.charts import ChartError
+from trainer.charts import experiment_curves as curves
+from trainer.charts import experiment_verdict as chart
+from trainer.charts.marks import NumberTable, Panel, XYPlot
+from trainer.charts.spec import Request
+from trainer.experiments.definition import to_toml
+from trainer.experiments.verdict import ExperimentVerdict
+from trainer.render_mpl import panel as figure
+from trainer.render_mpl.files import NumberRows, write_figure
+from trainer.render_mpl.report import POLICY, STYLE
+from trainer.store import Workspace
+from trainer.store.files import write_atomically
+from trainer.untrusted import shell
+
+
+def write_verdict(workspace: Workspace, verdict: ExperimentVerdict, files: Sequence[Path]) -> None:
+    """Write the verdict to every file in the format of its suffix.
+
+    Raises:
+        ChartError: A file cannot be written.
+    """
+    settings = chart.ExperimentSettings(verdict.experiment.name)
+    drawn = chart.CHART.panel(verdict, settings)
+    command = shell.join(["trainer", "experiment", "verdict", verdict.experiment.name])
+    plain = [file for file in files if file.suffix.lower() != ".html"]
+    if plain:
+        rows = chart.records(verdict, settings)
+        write_figure(
+            plain,
+            figure=lambda: figure.draw(_without_tables(drawn)),
+            rows=lambda: NumberRows(*rows),
+            command=command,
+            title=drawn.title,
+            panel=lambda: drawn,
+        )
+    pages = [file for file in files if file.suffix.lower() == ".html"]
+    content = page(workspace, verdict, command) if pages else ""
+
+    def write(draft: Path) -> None:
+        draft.write_text(content, encoding="utf-8")
+
+    for file in pages:
+        try:
+            write_atomically(file.absolute(), write)
+        except OSError as error:
+            raise ChartError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+
+
+def page(workspace: Workspace, verdict: ExperimentVerdict, command: str) -> str:
+    """Return the page: question, verdict, figures, every table, and the definition that repeats it."""
+    settings = chart.ExperimentSettings(verdict.experiment.name)
+    drawn = chart.CHART.panel(verdict, settings)
+    parts = ['<a class="skip" href="#main">Skip to the verdict</a>', '<main id="main">']
+    parts += [
+        f"<h1>{_text(verdict.experiment.name)}</h1>",
+        f'<p class="quiet">{_text(verdict.experiment.question)}</p>',
+    ]
+    parts += [f"<p><strong>{_text(verdict.words)}</strong></p>"]
+    parts.append(_image(_without_tables(drawn), f"Differences and values: {verdict.words}"))
+    parts += [_table(mark) for mark in drawn.pieces if isinstance(mark, NumberTable)]
+    parts += [f'<p class="quiet">{_text(line)}</p>' for line in (*drawn.warnings, *drawn.notes)]
+    try:
+        lines = curves.CHART.panel(
+            curves.compute(workspace, Request(), curves.ArmCurveSettings(verdict.experiment.name), _quiet),
+            curves.ArmCurveSettings(verdict.experiment.name),
+        )
+        parts += ["<h2>Training curves</h2>", _image(lines, "Mean and interval of each arm over seeds, runs faint")]
+        parts += [f'<p class="quiet">{_text(line)}</p>' for line in lines.notes]
+    except ChartError as problem:
+        parts += ["<h2>Training curves</h2>", f"<p>{_text(str(problem))}</p>"]
+    data = base64.b64encode(to_toml(verdict.experiment).encode()).decode()
+    link = f'<a download="experiment.toml" href="data:text/plain;charset=utf-8;base64,{data}">definition as TOML</a>'
+    parts.append(f"<h2>Again</h2><p>The {link} repeats it.</p><code>{_text(command)}</code></main>")
+    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    head += f"<title>{_text(drawn.title)}</title><style>{STYLE}</style>"
+    body = "\n".join(parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+
+
+def _without_tables(drawn: Panel) -> Panel:
+    rows = tuple(row for row in drawn.rows if any(isinstance(mark, XYPlot) for mark in row))
+    return Panel(title=drawn.title, rows=rows)
+
+
+def _image(drawn: Panel, words: str) -> str:
+    # As an image and not inline: the ids inside two SVGs would clash, and nothing in one can run as a script.
+    content = io.BytesIO()
+    figure.draw(drawn).savefig(content, format="svg")
+    data = base64.b64encode(content.getvalue()).decode()
+    return f'<figure><img alt="{_text(words)}" src="data:image/svg+xml;base64,{data}"></figure>'
+
+
+def _table(table: NumberTable) -> str:
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in ("", *table.columns))
+    rows = []
+    for line in table.lines:
+        if not line.values:
+            span = len(table.columns) + 1
+            rows.append(f'<tr class="split"><th scope="colgroup" colspan="{span}">{_text(line.words)}</th></tr>')
+            continue
+        mark = ' class="best"' if line.strong else ""
+        cells = "".join(f"<td{mark}>{_text(line.text(place))}</td>" for place in range(len(table.columns)))
+        rows.append(f'<tr><th scope="row">{_text(line.words)}</th>{cells}</tr>')
+    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    name = _text(table.title)
+    return f'<h2>{name}</h2><div class="wide" role="region" tabindex="0" aria-label="{name}">{body}</div>'
+
+
+def _quiet(_share: float, _note: str) -> None:
+    """Say nothing."""
+
+
+def _text(text: str) -> str:
+    return html.escape(text)

@@ -1,0 +1,135 @@
+"""Runs of an experiment in the queue: seed by seed over all arms, until it is decided or its budget ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trainer.config import ConfigError
+from trainer.store import RunRow, StoreError, Workspace
+
+# The window imports this before its first paint: what computes comes when it is needed.
+if TYPE_CHECKING:
+    from trainer.experiments.definition import Arm, Experiment
+    from trainer.experiments.verdict import ExperimentVerdict
+    from trainer.store.experiments import ExperimentRow
+
+
+def start(workspace: Workspace, name: str) -> list[int]:
+    """Let the queue train an experiment, going on with what was interrupted; return the runs queued now.
+
+    Raises:
+        StoreError: There is no such experiment, or the workspace is not this user's own.
+        ConfigError: Its definition cannot be read.
+    """
+    from trainer.experiments.definition import from_toml
+
+    row = workspace.experiments.get(name)
+    experiment = from_toml(row.definition, source=row.name)
+    again = [
+        run.id
+        for run in workspace.runs.of_experiment(row.name)
+        if run.status in ("interrupted", "stopped") and run.deleted_at is None and workspace.runs.enqueue(run.id)
+    ]
+    # Going only afterwards: until then no window adds runs, which would be there twice.
+    made = _advance(workspace, experiment)
+    if _in_progress(workspace.runs.of_experiment(row.name)):
+        workspace.experiments.set_state(row.name, "going")
+    return [*again, *made]
+
+
+def stop(workspace: Workspace, name: str) -> list[int]:
+    """Add no more runs and return those taken out of the queue; a run that trains goes on."""
+    row = workspace.experiments.get(name)
+    workspace.experiments.set_state(row.name, "stopped")
+    waiting = [run.id for run in workspace.runs.of_experiment(row.name) if run.status == "queued"]
+    return [run for run in waiting if workspace.runs.unqueue(run)]
+
+
+def advance(workspace: Workspace) -> list[int]:
+    """Queue the next runs of every experiment that is going; called under the queue's lock, so that none comes twice.
+
+    One that cannot go on is stopped, so that it holds up neither the queue nor the others.
+    """
+    found: list[int] = []
+    going = workspace.experiments.going()
+    if not going:
+        return found
+    from trainer.experiments.definition import from_toml
+
+    for row in going:
+        try:
+            found += _advance(workspace, from_toml(row.definition, source=row.name))
+        except (ConfigError, StoreError):
+            workspace.experiments.set_state(row.name, "stopped")
+    return found
+
+
+def is_going(workspace: Workspace) -> bool:
+    """Return whether an experiment still waits for runs of its own, or has just been started."""
+    return bool(workspace.experiments.going())
+
+
+def next_runs(
+    experiment: Experiment, runs: Sequence[RunRow], seeds: Sequence[int], verdict: ExperimentVerdict
+) -> list[tuple[Arm, int]]:
+    """Return the arms and seeds to train next, seed by seed; none while some train, or when it is over.
+
+    Args:
+        experiment: The definition.
+        runs: All of its runs.
+        seeds: The seed of each of them.
+        verdict: On them.
+    """
+    if _in_progress(runs):
+        return []
+    there = {(run.arm, seed) for run, seed in zip(runs, seeds, strict=True)}
+    begun = sorted({seed for _, seed in there} & {*experiment.seeds})
+    least = list(experiment.seeds[: experiment.least_seeds])
+    wanted = sorted({*begun, *least})
+    missing = [(arm, seed) for seed in wanted for arm in experiment.arms if (arm.name, seed) not in there]
+    if missing or is_over(experiment, runs, verdict):
+        return missing
+    left = [seed for seed in experiment.seeds if seed not in begun]
+    return [(arm, left[0]) for arm in experiment.arms] if left else []
+
+
+def is_over(experiment: Experiment, runs: Sequence[RunRow], verdict: ExperimentVerdict) -> bool:
+    """Return whether no seed shall be added: all is decided, or the hours are used up."""
+    hours = sum(run.trained_s for run in runs) / 3600
+    return verdict.decided or bool(experiment.hours and hours >= experiment.hours)
+
+
+def _in_progress(runs: Sequence[RunRow]) -> bool:
+    """Return whether a run waits or trains; one that was deleted while it waited does neither."""
+    return any(run.active and run.deleted_at is None for run in runs)
+
+
+def _advance(workspace: Workspace, experiment: Experiment) -> list[int]:
+    from trainer.experiments.verdict import judged
+
+    runs = workspace.runs.of_experiment(experiment.name)
+    if _in_progress(runs):
+        return []
+    verdict = judged(workspace, experiment)
+    seeds = {one.run.id: one.seed for one in verdict.runs}
+    chosen = next_runs(experiment, runs, [seeds[run.id] for run in runs], verdict)
+    if not chosen:
+        workspace.experiments.set_state(experiment.name, "ended")
+        return []
+    return [
+        workspace.runs.create(
+            experiment.run_of(arm, seed), status="queued", experiment=experiment.name, arm=arm.name, preset=""
+        )
+        for arm, seed in chosen
+    ]
+
+
+def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerdict) -> str:
+    """Return how far an experiment is, in words."""
+    states = {"new": "not started", "going": "going on", "stopped": "stopped", "ended": "ended"}
+    ended = "decided" if verdict.decided else "undecided"
+    return (
+        f"{states[row.state]}, {ended}: {len(verdict.seeds)} of at most {experiment.most_seeds} seeds in all "
+        f"{len(experiment.arms)} arms"
+    )

@@ -1,0 +1,129 @@
+"""The table of experiments: their definitions as TOML, and whether runs are added to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from trainer.store import cells
+from trainer.store.database import fetch
+from trainer.store.rows import StoreError
+from trainer.store.schema import experiment as table
+
+if TYPE_CHECKING:
+    from trainer.store.database import Database
+
+STATES: Final = ("new", "going", "stopped", "ended")
+MOST: Final = 10_000
+"""Experiments of a workspace that are read."""
+
+
+@dataclass(frozen=True)
+class ExperimentRow:
+    """An experiment.
+
+    Attributes:
+        name: Unique; runs name it.
+        definition: TOML, as `trainer.experiments.definition` reads it.
+        state: `new`: nothing has started; `going`: the queue adds runs; `stopped`: it does not; `ended`: decided, or at
+            the end of its budget.
+        created_at: Unix seconds.
+    """
+
+    id: int
+    name: str
+    definition: str
+    state: str
+    created_at: float
+
+
+class Experiments:
+    """Reads and changes experiments; changes raise `LookOnly` if `check_mine` does."""
+
+    def __init__(self, database: Database, check_mine: Callable[[], None]) -> None:
+        self._database = database
+        self._check_mine = check_mine
+
+    def all(self) -> list[ExperimentRow]:
+        """Return all experiments, oldest first, without invalid ones."""
+        with self._database.read() as connection:
+            rows = fetch(connection, select(table).order_by(table.c.id).limit(MOST))
+        return [found for row in rows if (found := _read(row._mapping)) is not None]
+
+    def going(self) -> list[ExperimentRow]:
+        """Return the experiments to which the queue adds runs."""
+        with self._database.read() as connection:
+            rows = fetch(connection, select(table).where(table.c.state == "going").order_by(table.c.id).limit(MOST))
+        return [found for row in rows if (found := _read(row._mapping)) is not None]
+
+    def get(self, ref: int | str) -> ExperimentRow:
+        """Return the experiment with this name or number.
+
+        Raises:
+            StoreError: There is none; the message names those there are.
+        """
+        every = self.all()
+        found = [row for row in every if row.name == str(ref)] or [row for row in every if str(row.id) == str(ref)]
+        if found:
+            return found[0]
+        names = ", ".join(repr(row.name) for row in every[-12:]) or "none yet"
+        raise StoreError(f"There is no experiment {str(ref)[:80]!r}; there are: {names}.")
+
+    def add(self, name: str, definition: str) -> ExperimentRow:
+        """Store a definition in the state `new`, which starts nothing; one that is there already is returned.
+
+        Raises:
+            StoreError: Another experiment has this name: what was asked is never changed afterwards.
+        """
+        self._check_mine()
+        if wrong := cells.faults("experiment", {"name": name, "definition": definition}):
+            raise StoreError(f"The experiment cannot be stored: {'; '.join(wrong.values())}.")
+        with self._database.write() as connection:
+            for row in fetch(connection, select(table).where(table.c.name == name)):
+                if row.definition != definition:
+                    raise StoreError(
+                        f"There is another experiment called {name!r}. What an experiment asks is fixed when it is "
+                        "made: choose another name."
+                    )
+                break
+            else:
+                connection.execute(insert(table).values(name=name, definition=definition, created_at=time.time()))
+        return self.get(name)
+
+    def set_state(self, name: str, state: str) -> None:
+        """Set whether runs are added."""
+        self._check_mine()
+        with self._database.write() as connection:
+            connection.execute(update(table).where(table.c.name == name).values(state=state))
+
+    def remove(self, name: str) -> None:
+        """Remove an experiment; its runs stay."""
+        self._check_mine()
+        with self._database.write() as connection:
+            connection.execute(delete(table).where(table.c.name == name))
+
+
+def definition_of(connection: Connection, name: str) -> str:
+    """Return the definition that a run's folder keeps; empty if there is none."""
+    for row in fetch(connection, select(table).where(table.c.name == name)):
+        found = _read(row._mapping)
+        return found.definition if found else ""
+    return ""
+
+
+def put_back(connection: Connection, name: str, definition: object, created_at: float) -> None:
+    """Insert an experiment that a run's folder tells of as stopped, unless there is one of that name."""
+    values = {"name": name, "definition": definition, "state": "stopped", "created_at": created_at}
+    if definition and not cells.faults("experiment", values):
+        connection.execute(sqlite_insert(table).values(**values).on_conflict_do_nothing())
+
+
+def _read(row: Mapping[Any, Any]) -> ExperimentRow | None:
+    if cells.faults("experiment", row):
+        return None
+    return ExperimentRow(row["id"], row["name"], row["definition"], row["state"], row["created_at"])

@@ -1,0 +1,136 @@
+"""The files in a workspace's `layouts`: which runs they were made of, and which of them no run needs any more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from trainer.store.component_files import components_name
+from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
+
+FOLDER: Final = "layouts"
+_MOST_FACTS: Final = 1 << 20
+_HALF_S: Final = 86_400.0
+"""Seconds after which a file without facts, or one that was being written, is one that a killed process has left."""
+
+
+@dataclass(frozen=True)
+class Orphans:
+    """Files that no run needs.
+
+    Attributes:
+        names: In `layouts`, sorted.
+        size: Of all of them, in bytes.
+    """
+
+    names: tuple[str, ...]
+    size: int
+
+
+def made_of(workspace_folder: Path, snapshot_folders: Sequence[Path]) -> list[str]:
+    """Return the names, relative to the workspace, under which a layout records its snapshots."""
+    inside = (folder for folder in snapshot_folders if folder.is_relative_to(workspace_folder))
+    return [folder.relative_to(workspace_folder).as_posix() for folder in inside]
+
+
+def remove_of_run(workspace_folder: Path, run_folder_name: str, components: Sequence[str]) -> None:
+    """Remove the layouts that were made of a run's snapshots, and those turned to face one.
+
+    Args:
+        workspace_folder: With `layouts`.
+        run_folder_name: In `runs`.
+        components: Names by `components_of_run`, asked before the run's files were removed.
+    """
+    names = [*components]
+    for facts, snapshots in _records(workspace_folder):
+        if any(snapshot.parts[:2] == ("runs", run_folder_name) for snapshot in snapshots):
+            names += [facts, _points(facts)]
+    _remove(workspace_folder, names)
+
+
+def components_of_run(run_folder: Path) -> list[str]:
+    """Return the names in `layouts` of the principal components of a run's snapshots."""
+    return [components_name(folder) for folder in _folders(run_folder / "snapshots")]
+
+
+def orphans(workspace_folder: Path) -> Orphans:
+    """Return the files in `layouts` whose snapshots are gone, and those left by killed processes.
+
+    Layouts of earlier versions do not name their snapshots: they count as soon as no run has a snapshot.
+    """
+    runs = _folders(workspace_folder / "runs")
+    components = {name for run in runs for name in components_of_run(run)}
+    kept: set[str] = set()
+    known: set[str] = set()
+    for facts, snapshots in _records(workspace_folder):
+        known |= {facts, _points(facts)}
+        there = all((workspace_folder / snapshot).is_dir() for snapshot in snapshots)
+        if components and there:
+            kept |= {facts, _points(facts)}
+    found = []
+    for name, state in _files(workspace_folder):
+        if name.endswith(".components.npy"):
+            gone = name not in components
+        elif name.endswith(".tmp") or (name.endswith(".npy") and name not in known):
+            gone = not 0 <= time.time() - state.st_mtime <= _HALF_S
+        else:
+            gone = name in known and name not in kept
+        if gone:
+            found.append((name, state.st_size))
+    return Orphans(tuple(sorted(name for name, _ in found)), sum(size for _, size in found))
+
+
+def remove_orphans(workspace_folder: Path) -> Orphans:
+    """Remove what `orphans` returns; return it."""
+    found = orphans(workspace_folder)
+    _remove(workspace_folder, found.names)
+    return found
+
+
+def _records(workspace_folder: Path) -> Iterator[tuple[str, list[PurePosixPath]]]:
+    """Yield name and snapshots of each layout's facts; what cannot be read has none."""
+    for name, _ in _files(workspace_folder):
+        if not name.endswith(".json"):
+            continue
+        try:
+            content = confined.read(workspace_folder, f"{FOLDER}/{name}", _MOST_FACTS)
+            document: Any = untrusted_files.parse_json(content.decode("utf-8"))
+            named = document.get("of", []) if isinstance(document, dict) else []
+            given = [PurePosixPath(*confined.parts(one)) for one in named if isinstance(one, str)]
+        except (OSError, ValueError, TypeError):
+            given = []
+        yield name, given
+
+
+def _files(workspace_folder: Path) -> list[tuple[str, os.stat_result]]:
+    """Return name and state of each regular file in `layouts`; none if that is a link."""
+    try:
+        with os.scandir(confined.inside(workspace_folder, FOLDER)) as entries:
+            return [(e.name, e.stat(follow_symlinks=False)) for e in entries if e.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _points(facts: str) -> str:
+    return f"{facts.removesuffix('.json')}.npy"
+
+
+def _remove(workspace_folder: Path, names: Sequence[str]) -> None:
+    for name in names:
+        # Another window may show it: on Windows it stays until the next time.
+        with contextlib.suppress(OSError):
+            confined.remove(workspace_folder, f"{FOLDER}/{name}")

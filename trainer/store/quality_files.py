@@ -1,0 +1,201 @@
+"""Reports on the quality of a data set in the folder of the run that they were made with."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.store.files import write_text
+from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
+
+KINDS: Final = ("mispair", "duplicate", "leak", "outlier")
+"""What may be wrong with a pair: its caption, a picture that is there twice, in both splits, or like no other."""
+MOST_FINDINGS: Final = 5_000
+"""Of each kind; the worst are kept, and the counts tell of all."""
+FALSE_ALARMS: Final = "measured on Scenes: at most 0.7 % of clean pairs are suspected, 94 % or more of planted ones"
+"""What is known of the default threshold; the figures are in the trainer's README."""
+_FOLDER: Final = "quality"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run's embeddings that a report was made with.
+
+    Attributes:
+        run: Number.
+        name: Of the run.
+        step: Of its checkpoint.
+        mean: Split -> mean of the unmatched cosines.
+        deviation: Split -> their standard deviation.
+        limit: Split -> margin below which a pair is suspected.
+    """
+
+    run: int
+    name: str
+    step: int
+    mean: dict[str, float]
+    deviation: dict[str, float]
+    limit: dict[str, float]
+
+
+@dataclass(frozen=True)
+class QualityFinding:
+    """A pair, or a picture, that may be wrong.
+
+    Attributes:
+        kind: One of `KINDS`.
+        split: `train`, or a held-out one.
+        row: Of the pair in its split.
+        keys: Keys of the pair, or of all pairs of the picture, as `trainer.store.reviews.pair_keys` makes them.
+        path: Of the picture.
+        caption: Of the (first) pair.
+        label: Its class; empty without one.
+        margins: Of a mispair, one for each run, in deviations of that run's unmatched cosines.
+        ranks: Of a mispair, one (caption rank, image rank) for each run.
+        other_path: The picture that fits the caption better, or the near duplicate.
+        other_caption: The caption that fits the picture better, or that of the near duplicate.
+        other_split: Of the near duplicate.
+        by: How a near duplicate was found: `hash`, `embedding` or both, with a comma.
+        distance: 1 - cosine to the near duplicate, or an outlier's mean distance to its neighbors; NaN if unknown.
+    """
+
+    kind: str
+    split: str
+    row: int
+    keys: tuple[str, ...]
+    path: str
+    caption: str
+    label: str = ""
+    margins: tuple[float, ...] = ()
+    ranks: tuple[tuple[int, int], ...] = ()
+    other_path: str = ""
+    other_caption: str = ""
+    other_split: str = ""
+    by: str = ""
+    distance: float = math.nan
+
+
+@dataclass(frozen=True)
+class QualityReport:
+    """What one or two runs find about the data that the first one was trained on.
+
+    Attributes:
+        dataset: Name of the data set.
+        created_at: Unix seconds.
+        runs: One or two.
+        pairs: Split -> pairs compared.
+        whole: Split -> pairs it has; more where they were drawn at random.
+        counts: Kind -> split -> findings, also those beyond `MOST_FINDINGS`.
+        findings: The worst first, within each kind.
+    """
+
+    dataset: str
+    created_at: float
+    runs: tuple[Measured, ...]
+    pairs: dict[str, int]
+    whole: dict[str, int]
+    counts: dict[str, dict[str, int]]
+    findings: tuple[QualityFinding, ...]
+
+    def of_kind(self, kind: str) -> list[QualityFinding]:
+        """Return the findings of one kind, worst first."""
+        return [one for one in self.findings if one.kind == kind]
+
+    def count(self, kind: str) -> int:
+        """Return the number of findings of one kind in all splits."""
+        return sum(self.counts.get(kind, {}).values())
+
+
+def write_quality(run_folder: Path, report: QualityReport) -> Path:
+    """Write the report to the first run's folder, replacing one of the same runs and steps."""
+    folder = confined.make_in_run(run_folder, _FOLDER)
+    file = folder / _name([(one.run, one.step) for one in report.runs])
+    write_text(file, json.dumps({"format": 1} | _plain(dataclasses.asdict(report)), ensure_ascii=False) + "\n")
+    return file
+
+
+def read_quality(run_folder: Path, runs: list[tuple[int, int | None]]) -> QualityReport | None:
+    """Return the newest report of exactly these runs at these steps (None: any); None if there is none."""
+    found = []
+    for report in read_reports(run_folder):
+        made = [(one.run, one.step) for one in report.runs]
+        if len(made) == len(runs) and all(
+            a == b and wanted in (None, step) for (a, step), (b, wanted) in zip(made, runs, strict=True)
+        ):
+            found.append(report)
+    return max(found, key=lambda one: (one.runs[0].step, one.created_at), default=None)
+
+
+def read_reports(run_folder: Path) -> list[QualityReport]:
+    """Return the reports in a run's folder; unreadable ones are skipped, since they can be made again."""
+    found = []
+    for file in sorted((run_folder / _FOLDER).glob("*.json")):
+        try:
+            found.append(_report(untrusted_files.read_json(file)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def _name(runs: list[tuple[int, int]]) -> str:
+    return "-".join(f"run_{run:04d}_step_{step:06d}" for run, step in runs) + ".json"
+
+
+def _plain(value: Any) -> Any:
+    """Return the value with None in place of what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _report(plain: Any) -> QualityReport:
+    runs = tuple(
+        Measured(
+            int(one["run"]),
+            str(one["name"]),
+            int(one["step"]),
+            *(_numbers(one[name]) for name in ("mean", "deviation", "limit")),
+        )
+        for one in plain["runs"]
+    )
+    if not 1 <= len(runs) <= 2:
+        raise ValueError("it is about one or two runs")
+    findings = tuple(_finding(one, len(runs)) for one in plain["findings"][: len(KINDS) * MOST_FINDINGS])
+    counts = {kind: {str(s): int(n) for s, n in plain["counts"].get(kind, {}).items()} for kind in KINDS}
+    pairs, whole = ({str(s): int(n) for s, n in plain[name].items()} for name in ("pairs", "whole"))
+    return QualityReport(str(plain["dataset"]), float(plain["created_at"]), runs, pairs, whole, counts, findings)
+
+
+def _finding(plain: Any, runs: int) -> QualityFinding:
+    kind, margins = str(plain["kind"]), tuple(_number(one) for one in plain["margins"])
+    ranks = tuple((int(a), int(b)) for a, b in plain["ranks"])
+    keys = tuple(str(one) for one in plain["keys"])
+    if kind not in KINDS or not keys or any(len(one) not in (0, runs) for one in (margins, ranks)):
+        raise ValueError("a finding is of no kind, of no pair, or not of these runs")
+    words = ("path", "caption", "label", "other_path", "other_caption", "other_split", "by")
+    texts = {name: str(plain[name]) for name in words}
+    return QualityFinding(
+        kind,
+        str(plain["split"]),
+        int(plain["row"]),
+        keys,
+        margins=margins,
+        ranks=ranks,
+        distance=_number(plain["distance"]),
+        **texts,
+    )
+
+
+def _numbers(plain: Any) -> dict[str, float]:
+    return {str(name): _number(value) for name, value in plain.items()}
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)

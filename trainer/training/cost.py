@@ -1,0 +1,125 @@
+"""The cost of a run: step time, memory and disk, measured by a few real steps without saving anything."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trainer import config, data, device, pretrained
+from trainer.analysis.progress import Progress
+from trainer.checkpoints.checkpoint import KEPT, checkpoint_bytes
+from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizer import train_tokenizer
+from trainer.models import preprocessing_of
+from trainer.training import system_load
+from trainer.training.session import FitError, TrainingSession
+
+STEPS: Final = 3
+_MIB: Final = 2**20
+_FLOAT: Final = 4
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """The measured cost.
+
+    Attributes:
+        steps: Of the whole run.
+        pairs: To train on.
+        step_s: Seconds of one step, the median of those made.
+        train_s: Seconds of all steps; evaluations are not in it.
+        memory_mib: That the trainer takes.
+        gpu_mib: Of it on a GPU; None without one.
+        disk_mib: Of checkpoints and snapshots at the end.
+        device: Where it trains.
+    """
+
+    steps: int
+    pairs: int
+    step_s: float
+    train_s: float
+    memory_mib: float
+    gpu_mib: float | None
+    disk_mib: float
+    device: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return dataclasses.asdict(self)
+
+
+def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *, steps: int = STEPS) -> RunCost:
+    """Prepare the pairs like the run would, make `steps` updates, and discard them.
+
+    Raises:
+        Problem: The run could not be trained; says why.
+    """
+    config.check(run)
+    where = device.choose(run.device)
+    device.be_polite(where)
+
+    def preparing(share: float, note: str) -> None:
+        progress(share / 2, note)
+
+    cache = workspace_folder / "cache"
+    found = None
+    if not isinstance(run.model, config.TinyTowers):
+        found = pretrained.find(run.model, cache=cache, progress=preparing)
+    sizes = run.model if isinstance(run.model, config.TinyTowers) else found.blueprint if found else None
+    assert sizes is not None
+    splits = data.load(
+        run.data,
+        image_size=sizes.image_size,
+        workspace_folder=workspace_folder,
+        progress=preparing,
+        loading=run.loading,
+        preprocessing=preprocessing_of(sizes),
+    )
+    tokenizer = found.tokenizer if found else _tokenizer(run, splits.train.captions, cache, preparing)
+    training = TrainingSession(run, splits.train, tokenizer, where, found=found, built_from=sizes)
+    took = _times(training, lambda share, note: progress((1 + share) / 2, note), steps)
+    memory = system_load.memory(where)
+    return RunCost(
+        steps=training.total_steps,
+        pairs=len(splits.train),
+        step_s=statistics.median(took) if took else 0.0,
+        train_s=(statistics.median(took) if took else 0.0) * training.total_steps,
+        memory_mib=memory["rss_mib"],
+        gpu_mib=memory.get("gpu_mib"),
+        disk_mib=_disk(run, training, sum(map(len, splits.heldout.values()))) / _MIB,
+        device=str(where),
+    )
+
+
+def _tokenizer(run: config.Run, captions: Sequence[str], cache: Path, progress: Progress) -> AnyTokenizer:
+    if named := run.model.tokenizer.strip():
+        return pretrained.tokenizer_by_name(named, cache=cache, progress=progress)
+    assert isinstance(run.model, config.TinyTowers), "a published model has a tokenizer of its own"
+    return train_tokenizer(captions, run.model.vocabulary)
+
+
+def _times(training: TrainingSession, progress: Progress, steps: int) -> list[float]:
+    took = []
+    for step in range(min(steps, training.total_steps)):
+        progress(step / steps, f"step {step + 1} of {steps}")
+        update = training.update()
+        if not update.made:
+            raise FitError(
+                f"Loss or gradient of step {step + 1} is not finite: choose a smaller learning rate or more warm-up."
+            )
+        took.append(update.seconds)
+    return took
+
+
+def _disk(run: config.Run, training: TrainingSession, heldout: int) -> float:
+    """Return the size of the checkpoints that are kept and of all snapshots, in bytes."""
+    made = 1 + math.ceil(training.total_steps / run.watching.checkpoint_every)
+    one = checkpoint_bytes(training.modules, {"optimizer": training.optimizer.state_dict()})
+    snapshots = run.watching.snapshots * heldout * 2 * getattr(training.architecture, "embed_dim", 512) * _FLOAT
+    return min(made, KEPT + 1) * one + snapshots

@@ -1,0 +1,336 @@
+"""Replay one update of a run: its batch, and the effect of the update on every pair.
+
+Order, crops and weights are functions of (seed, step), so any update can be made again from a checkpoint before it, or
+from the start. Training then goes on to the next checkpoint, and must come to its very bits: a replay of which that is
+not known is never shown.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from trainer import config, data, device, methods
+from trainer.analysis import batches
+from trainer.analysis.progress import Progress
+from trainer.analysis.retrieval import groups_of
+from trainer.checkpoints import checkpoint
+from trainer.data.published_tokenizers import read_tokenizer
+from trainer.errors import UserError
+from trainer.methods import Batch, ImageText
+from trainer.methods.pair_losses import pair_losses
+from trainer.models import preprocessing_of
+from trainer.pretrained import read_architecture
+from trainer.store import RunRow, Workspace
+from trainer.store.replay_files import ReplayRecord
+from trainer.training.session import TrainingSession
+from trainer.untrusted import files as untrusted_files
+
+COMPARED: Final = ("clip", "infoloob", "cloob")
+"""Objectives that are asked what they would have done, besides the run's own."""
+ALIKE: Final = 0.9
+"""Cosine of two texts, or of two images, from which a negative may be right."""
+
+Rows = Float[np.ndarray, "n d"]
+PerPair = Float[np.ndarray, " n"]
+
+
+class ReplayError(UserError):
+    """A step that cannot be replayed; the message says why and what to choose."""
+
+
+@dataclass(frozen=True)
+class Pull:
+    """The effect of one objective on the embeddings of a batch.
+
+    Attributes:
+        kind: Of the objective.
+        label: Its name for people.
+        loss: Of the batch.
+        losses: Of each pair; their mean is the loss.
+        image: Gradient on every unit image embedding, without what only stretches it.
+        text: The same of the texts.
+        agreement: Cosine of this gradient, images and texts together, with that of the run's own objective.
+    """
+
+    kind: str
+    label: str
+    loss: float
+    losses: PerPair
+    image: Rows
+    text: Rows
+    agreement: float
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """The update that led to `step`; row k of every member is pair k of its batch.
+
+    Attributes:
+        run: Id.
+        name: Of the run.
+        step: Updates made after it.
+        began: Step of the checkpoint from which it was replayed; 0 may be the start of the run.
+        verified: Step of the next checkpoint, which the replay came to bit by bit.
+        loss: Of the update, as the run had it.
+        logged: The loss in the run's curves; None where this step was not logged.
+        gradient_norm: Of all weights, before clipping.
+        learning_rate: Of the update.
+        rows: Places of the pairs in the training split.
+        captions: Of the pairs.
+        paths: Of their images.
+        before: Unit images and texts as the update saw them.
+        after: The same crops and texts once the update was made.
+        pulls: Of the run's own objective, then of those compared.
+        likely: Suspected false negatives: both places, weight, cosine, reason.
+    """
+
+    run: int
+    name: str
+    step: int
+    began: int
+    verified: int
+    loss: float
+    logged: float | None
+    gradient_norm: float
+    learning_rate: float
+    rows: Int[np.ndarray, " n"]
+    captions: tuple[str, ...]
+    paths: tuple[str, ...]
+    before: tuple[Rows, Rows]
+    after: tuple[Rows, Rows]
+    pulls: tuple[Pull, ...]
+    likely: tuple[tuple[int, int, float, float, str], ...]
+
+
+def replay(
+    workspace: Workspace, run: int, step: int, *, compare: Sequence[str] = COMPARED, progress: Progress
+) -> ReplayedStep:
+    """Replay the update that led to `step`, and continue to the next checkpoint to compare every bit.
+
+    Args:
+        workspace: Where the run lives.
+        run: Its number.
+        step: 1 is the first update; the curves' value at this step is the loss of this update.
+        compare: Kinds of objectives of image-text pairs, with their defaults.
+        progress: Told the share of the updates made; may raise to cancel.
+
+    Raises:
+        ReplayError: No such step, no checkpoint to compare with, other data, or other bits at the checkpoint.
+        StoreError: No such run.
+    """
+    row = workspace.runs.get(run)
+    folder = row.folder / "checkpoints"
+    compared = _compared(compare)
+    _check_step(row, workspace.runs.config_of(row.id), step)
+    verified = min((kept for kept in checkpoint.steps(folder) if kept >= step), default=None)
+    if verified is None:
+        raise ReplayError(
+            f"{row.name} has no checkpoint at or after step {step:,} yet, so that a replay could not be verified. "
+            "Choose an earlier step, or train the run further."
+        )
+    target = checkpoint.load(folder / f"step_{verified:06d}")
+    training, pairs, began = _at_a_checkpoint(workspace, row, step - 1, target, progress)
+    whole = max(1, verified - began)
+
+    def advance(until: int) -> None:
+        while training.step < until:
+            progress((training.step - began) / whole, f"Making update {training.step + 1:,} again")
+            if not training.update().made:
+                raise ReplayError(f"Update {training.step + 1:,} has no finite loss or gradient; it was never made.")
+
+    advance(step - 1)
+    batch = training.batch()
+    assert batch.rows is not None
+    before, pulls = _pulls(training, batch, compared)
+    made = training.update(batch)
+    after = _embedded(training, batch)
+    advance(verified)
+    _assert_same(training, target, row)
+    progress(1.0, "")
+    steps, values, _ = workspace.results.series(row.id, "train/loss")
+    logged = [float(value) for at, value in zip(steps, values, strict=True) if at == step]
+    rows = batch.rows.cpu().numpy()
+    captions = tuple(pairs.captions[place] for place in rows)
+    return ReplayedStep(
+        run=row.id,
+        name=row.name,
+        step=step,
+        began=began,
+        verified=verified,
+        loss=made.loss,
+        logged=logged[-1] if logged else None,
+        gradient_norm=made.gradient_norm,
+        learning_rate=made.learning_rate,
+        rows=rows,
+        captions=captions,
+        paths=tuple(pairs.paths[place] for place in rows),
+        before=before,
+        after=after,
+        pulls=pulls,
+        likely=tuple(_likely(training.method, before, captions)),
+    )
+
+
+def record_of(one: ReplayedStep) -> ReplayRecord:
+    """Return the stored record of a replay."""
+    return ReplayRecord(
+        step=one.step,
+        began=one.began,
+        verified=one.verified,
+        loss=one.loss,
+        captions=one.captions,
+        paths=one.paths,
+        labels=tuple(pull.label for pull in one.pulls),
+        losses=np.array([pull.losses for pull in one.pulls]),
+        agreements=tuple(pull.agreement for pull in one.pulls),
+        before=one.before,
+        after=one.after,
+        likely=one.likely,
+    )
+
+
+def _compared(kinds: Sequence[str]) -> list[Any]:
+    every: Sequence[Any] = config.choices(config.Objective)
+    known = {one.kind: one for one in every if one.towers == "both"}
+    for kind in kinds:
+        if kind not in known:
+            raise ReplayError(f"{kind!r} compares no images with texts. Choose among {', '.join(known)}.")
+    return [known[kind]() for kind in dict.fromkeys(kinds)]
+
+
+def _check_step(row: RunRow, run: config.Run, step: int) -> None:
+    if run.objective.towers != "both":
+        raise ReplayError(
+            f"{row.name} ({run.objective.label}) compares no images with texts, so there is no matrix to replay. "
+            "Choose a run of image-text pairs."
+        )
+    if not 1 <= step <= row.step:
+        raise ReplayError(f"{row.name} has made {row.step:,} updates. Choose a step from 1 to {row.step:,}.")
+
+
+def _at_a_checkpoint(
+    workspace: Workspace, row: RunRow, most: int, target: checkpoint.Checkpoint, progress: Progress
+) -> tuple[TrainingSession, data.Pairs, int]:
+    """Return the training at its newest checkpoint up to `most` or at its start, its pairs, and that step."""
+    run = workspace.runs.config_of(row.id)
+    where, sizes = device.choose(run.device), read_architecture(run.model, row.folder)
+    splits = data.load(
+        run.data,
+        image_size=sizes.image_size,
+        workspace_folder=workspace.folder,
+        progress=lambda share, note: progress(0.0, note),
+        loading=run.loading,
+        preprocessing=preprocessing_of(sizes),
+    )
+    pairs = splits.train
+    if not data.are_those_of(row.facts.get("fingerprint", pairs.fingerprint), pairs):
+        raise ReplayError(
+            f"The images, captions or labels of {pairs.name} have changed since {row.name} was trained. Put them back."
+        )
+    file = row.folder / "tokenizer.json"
+    text = untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER) if file.exists() else target.tokenizer
+    training = TrainingSession(run, pairs, read_tokenizer(text), where, built_from=sizes)
+    found = _newest_up_to(row, most)
+    if found is None:
+        if not isinstance(run.model, config.TinyTowers):
+            raise ReplayError(
+                f"{row.name} began with a published model and keeps no checkpoint up to step {most:,}. "
+                "Choose a later step."
+            )
+        return training, pairs, 0
+    checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)
+    training.step = found.step
+    return training, pairs, found.step
+
+
+def _newest_up_to(row: RunRow, most: int) -> checkpoint.Checkpoint | None:
+    folder = row.folder / "checkpoints"
+    for step in checkpoint.steps(folder):
+        if step <= most:
+            try:
+                return checkpoint.load(folder / f"step_{step:06d}")
+            except checkpoint.DamagedCheckpoint:
+                continue
+    return None
+
+
+def _embedded(training: TrainingSession, batch: Batch) -> tuple[Rows, Rows]:
+    """Embed the batch with copies of the modules, so that batch norm statistics and generators stay unchanged."""
+    towers, method = copy.deepcopy(training.towers).train(), copy.deepcopy(training.method).train()
+    devices = [training.device] if training.device.type == "cuda" else []
+    with torch.no_grad(), torch.random.fork_rng(devices), device.autocast(training.device):
+        image, text = method.embed(towers, batch)
+    return image.float().cpu().numpy(), text.float().cpu().numpy()
+
+
+def _pulls(
+    training: TrainingSession, batch: Batch, compared: Sequence[Any]
+) -> tuple[tuple[Rows, Rows], tuple[Pull, ...]]:
+    """Return the embeddings before the update, and each objective's effect on them; float64."""
+    before = _embedded(training, batch)
+    own = _pairs_method(copy.deepcopy(training.method))
+    groups = own.groups_of(batch)
+    others = (_pairs_method(methods.build(choice)) for choice in compared if choice != own.choice)
+    reference: Tensor | None = None
+    found = []
+    for method in (own, *(other.to(training.device) for other in others)):
+        leaves = [torch.from_numpy(rows.astype(np.float64)).to(training.device).requires_grad_() for rows in before]
+        loss = method.loss(*leaves, groups=groups)
+        gradients = torch.autograd.grad(loss, leaves)
+        units = [leaf.detach() for leaf in leaves]
+        image, text = (g - (g * u).sum(1, keepdim=True) * u for g, u in zip(gradients, units, strict=True))
+        whole = torch.cat([image, text]).flatten()
+        reference = whole if reference is None else reference
+        agreement = torch.nn.functional.cosine_similarity(whole, reference, dim=0)
+        losses = pair_losses(method, units[0], units[1], groups).cpu().numpy()
+        choice = method.choice
+        towards = image.cpu().numpy(), text.cpu().numpy()
+        found.append(Pull(choice.kind, choice.label, loss.item(), losses, *towards, agreement.item()))
+    return before, tuple(found)
+
+
+def _pairs_method(method: methods.Method) -> ImageText:
+    assert isinstance(method, ImageText)
+    return method
+
+
+def _likely(
+    method: methods.Method, before: tuple[Rows, Rows], captions: Sequence[str]
+) -> list[tuple[int, int, float, float, str]]:
+    weights = batches.batch(*before, _pairs_method(method).inv_tau)
+    return batches.likely_false_negatives(weights, *before, groups_of(captions), least=ALIKE)
+
+
+def _assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: RunRow) -> None:
+    """Raise an error unless weights, buffers and moments equal the checkpoint's, bit by bit.
+
+    Raises:
+        ReplayError: They are not.
+    """
+    mine = {f"{name}.{key}": value for name, m in training.modules.items() for key, value in m.state_dict().items()}
+    pairs = [(mine[key].cpu(), value) for key, value in target.weights.items()]
+    moments = (training.optimizer.state_dict(), target.training["optimizer"])
+    pairs += list(zip(*(list(_tensors(state["state"])) for state in moments), strict=True))
+    if mine.keys() != target.weights.keys() or not all(torch.equal(a.cpu(), b.cpu()) for a, b in pairs):
+        most = max((float((a.cpu().double() - b.double()).abs().max()) for a, b in pairs if a.numel()), default=0.0)
+        raise ReplayError(
+            f"The replay of {row.name} differs from its checkpoint of step {target.step:,} (largest difference "
+            f"{most:.2g}), so that it would show another step. It was trained on another device, with other threads or "
+            "another version of torch: replay it there."
+        )
+
+
+def _tensors(state: Any) -> Iterator[Tensor]:
+    if isinstance(state, Tensor):
+        yield state
+    elif isinstance(state, dict):
+        for key in sorted(state):
+            yield from _tensors(state[key])
