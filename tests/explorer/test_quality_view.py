@@ -152,4 +152,4 @@ def test_a_retrained_copy_is_compared_with_its_original(view: QualityView, two_r
         connection.execute(update(schema.run).where(schema.run.c.id == two_runs[1]).values(parent=two_runs[0]))
     lines = load_quality(workspace, [(two_runs[0], None), (two_runs[1], None)], None).helped
     assert "48 held-out pairs of scenes-renderings" in lines[0]
-    assert any("R@1 text to image" in line for line in lines)
+    assert any("Text to image R@1" in line for line in lines)

@@ -16,6 +16,7 @@ from trainer.charts import search as charts_search
 from trainer.charts.hubness import HubSettings, hubness
 from trainer.charts.spec import Request, Target
 from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.metrics import recall_name
 from trainer.store import read_snapshot
 
 
@@ -132,7 +133,8 @@ def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two
             ("CSLS", found.skewness_csls, found.recall_csls),
         ):
             assert card.text(f"Skewness, {way}", index) == f"{skew:.2f}".replace("-", "−")
-            assert card.text(f"R@5, {way}", index) == f"{recall[5]:.3f}"
+            question = recall_name("text_to_image", 5, split=found.split, n=found.n)
+            assert card.text(f"{question}, {way}", index) == f"{recall[5]:.3f}"
         shares = [y for key, name, _, y, *_ in pane.panel.shown() if key == f"hubs-{index}" and name == "cosine"]
         assert sum(shares) == pytest.approx(100)
     view._ask(SearchQuery(text="text 7"))

@@ -12,7 +12,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionSlider
 
-from explorer.views.timeline import TimelineView, frame_map
+from explorer.theme import theme
+from explorer.views.timeline import TimelineView
 from trainer.charts.pair_colors import BETTER_IN_B, CHANGED, changed_words
 from trainer.messages import Failure, Project
 
@@ -94,7 +95,7 @@ def test_space_plays_to_the_end_and_stops(qtbot, view: TimelineView):
 
 
 def test_points_jump_where_less_motion_is_wanted(view: TimelineView, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(frame_map, "moving", lambda: False)
+    monkeypatch.setattr(theme(), "reduced_motion", True)
     view.transport.go(-1)
     assert not any(panel.map.gliding for panel in view.panels)
     assert stands_at(view, 10)

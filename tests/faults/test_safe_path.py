@@ -13,7 +13,7 @@ import pytest
 
 from trainer.untrusted import safe_subprocess
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1_800)]
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -60,7 +60,7 @@ def begun(window):
         if state in ("warm", "gone") or time.monotonic() > end:
             print("state", state)
             window.close()
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     timer = QTimer(window, interval=100, timeout=watch)
     window.ready.connect(timer.start)
     begin(window)
@@ -92,7 +92,7 @@ def _run(trap: Path, *words: str, ok: bool = True, module: str = "trainer", **mo
     environment |= {"PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "offscreen", "OMP_NUM_THREADS": "1", **more}
     start = [sys.executable, "-m", module] if module else [sys.executable, "-P"]
     ended = subprocess.run(
-        [*start, *words], cwd=trap, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [*start, *words], cwd=trap, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert not (trap.parent / "ran").exists(), (words, (trap.parent / "ran").read_text())
     assert "planted" not in ended.stdout + ended.stderr
@@ -116,7 +116,7 @@ def test_commands_run_no_code_of_the_current_folder(trap: Path, faults):
     assert "12 pairs" in _run(trap, "data", "show", "--data", ".", *space)  # a helper decodes
     words = ("fit", "--preset", "clip-scenes", "--data", ".", "--name", "in a trap", "--detach", "--json")
     number = json.loads(_run(trap, *words, *TINY, *space).splitlines()[-1])["id"]
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 300
     while True:
         row = json.loads(_run(trap, "runs", "--json", *space))
         row = next(one for one in (row["runs"] if isinstance(row, dict) else row) if one["id"] == number)

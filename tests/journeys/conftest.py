@@ -12,10 +12,10 @@ from PIL import Image, ImageDraw
 
 from trainer.__main__ import main
 
-COLORS = ("red", "green", "blue", "gold", "purple")
+COLORS = ("red", "green", "blue", "gold", "purple", "white", "black")
 SHAPES = ("circle", "square", "bar", "cross")
 SMALL = (
-    "data.heldout_share=0.4",
+    "data.heldout_share=0.5",
     "model.image_size=32",
     "model.image_width=8",
     "model.text_width=32",
@@ -51,7 +51,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     """Return two runs trained once per process; read-only except for what a test adds under its own name."""
     folder = tmp_path_factory.mktemp("walk")
     table = _draw_table(folder / "pictures")
-    for preset, epochs in (("clip-folder", 8), ("cloob-folder", 12)):
+    for preset, epochs in (("clip-folder", 6), ("cloob-folder", 9)):
         words = [word for change in (*SMALL, f"optimizer.epochs={epochs}") for word in ("--set", change)]
         words += ["--preset", preset, "--data", str(table), "--workspace", str(folder / "workspace")]
         # Here, where torch is loaded already: test_first_day.py trains by real processes.

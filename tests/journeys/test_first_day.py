@@ -25,7 +25,7 @@ from explorer.window import Window
 from trainer.scheduling import launch
 from trainer.store import RunRow
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1_800)
 
 SMALL = {
     "data": {"train_pairs": 512, "heldout_pairs": 64},
@@ -90,7 +90,7 @@ class Person:
         assert button.isEnabled(), f"{name} cannot be clicked"
         self.qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
-    def wait(self, condition: Callable[[], object], seconds: float = 120) -> None:
+    def wait(self, condition: Callable[[], object], seconds: float = 300) -> None:
         self.qtbot.waitUntil(lambda: bool(condition()), timeout=int(1000 * seconds))
 
     def row(self, name: str) -> RunRow:

@@ -770,7 +770,8 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
         **dict.fromkeys(
             ("calibration", "prompts", "search"), "needs a model that embeds: tests/trainer/charts, the walk"
         ),
-        "words": "needs a model that embeds: tests/trainer/charts/test_words.py",
+        **dict.fromkeys(("axes", "words"), "needs a model that embeds: tests/trainer/charts, the walk"),
+        **dict.fromkeys(("experiment-curves", "experiment-verdict"), "need an experiment: tests/trainer/experiments"),
         **dict.fromkeys(
             ("attribute-probes", "batch-negatives", "gradient-saturation"),
             "needs Scenes or a logged temperature: tests/trainer/charts/test_diagnosis.py",

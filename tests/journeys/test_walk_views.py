@@ -70,14 +70,14 @@ def _at_work(window: Window) -> bool:
 
 
 def test_every_view_answers_for_both_runs_at_their_steps(
-    window: Window, open_view: Callable[[str], Any], two_runs, tmp_path: Path
+    qtbot, window: Window, open_view: Callable[[str], Any], two_runs, tmp_path: Path
 ) -> None:
     window.classify(two_runs.pictures[:2])
     for place in VIEWS:
         view = open_view(place.name)
         if place.name == "quality":
             view.check_data()
-            view = open_view(place.name)
+            qtbot.waitUntil(lambda shown=view: shown.loaded.report is not None, timeout=300_000)
         if place.name == "experiments":
             assert view.is_empty, "there is none: its own test makes one"
             continue

@@ -33,6 +33,7 @@ from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, Request
+from trainer.metrics import recall_name
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -193,7 +194,7 @@ def draw(data: Concepts, settings: ConceptsSettings) -> Panel:
         f"{data.pairs:,} pairs, {data.held:,} of them held out",
         f"{len(data.concepts):,} of {data.size:,} concepts are used, at most {data.active} in a row",
     )
-    notes = ["R@1 is image to text, among the distinct captions of the held-out pairs."]
+    notes = ["A recall is among the distinct captions of the pairs that the dictionary was not trained on."]
     if data.stable == data.stable:
         notes.append(f"{data.stable:.0%} of the concepts are stable over seeds (cosine at least {STABLE}).")
     return Panel(title="Concepts of the embeddings", head=head, rows=rows, notes=tuple(notes))
@@ -221,7 +222,8 @@ def _kept_table(data: Concepts, names: Sequence[str]) -> NumberTable:
         both = tuple(100 * value for value in kept.explained)
         lines.append(NumberRow("Explained variance (%)", "Of the centered rows.", (100.0, *both), 1))
         recall = tuple(100 * value for value in kept.recall)
-        lines.append(NumberRow("Image to text R@1 (%)", f"Among {data.held:,} held-out pairs.", recall, 1))
+        question = f"{recall_name('image_to_text', split=data.runs[0].split, n=data.held)} (%)"
+        lines.append(NumberRow(question, "Of pairs that the dictionary was not trained on.", recall, 1))
     columns = ("As embedded", "Dictionary", f"{data.active} components")
     return NumberTable("kept", "What is kept", columns, tuple(lines), badges=False)
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from trainer.charts.marks import Bars, HeatMap, ImageRow, Mark, Panel, Series, ShadedTable, XYPlot
 
-HEADER: Final = ("chart", "part", "series", "x", "y", "low", "high")
+HEADER: Final = ("chart", "part", "title", "series", "x", "y", "low", "high")
 
 
 def panel_rows(panel: Panel, name: str) -> Iterator[tuple[Any, ...]]:
-    """Yield every number of the panel of chart `name`: mark, series, position, value, and interval."""
+    """Yield every number of the panel of chart `name`: mark and its title, series, position, value, and interval."""
     for mark in panel.pieces:
         for values in values_of(mark):
-            yield (name, mark.key, *values, *(None,) * (len(HEADER) - 2 - len(values)))
+            yield (name, mark.key, mark.title, *values, *(None,) * (len(HEADER) - 3 - len(values)))
 
 
 def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -14,6 +14,7 @@ from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired
 from trainer.charts import BOTH, ChartError
 from trainer.charts.matching import matching_of
 from trainer.charts.snapshots import choose_snapshot
+from trainer.metrics import recall_name
 from trainer.store import RunRow, Snapshot, Workspace, read_snapshot
 
 DIRECTIONS: Final = ("image to text", "text to image")
@@ -47,7 +48,7 @@ class Retrained:
     Attributes:
         old, new: Names of the runs.
         steps: Of both snapshots.
-        data: `dataset-split` of the old run's snapshot.
+        dataset, split: Of the old run's snapshot.
         n: Pairs.
         directions: Both directions.
     """
@@ -55,7 +56,8 @@ class Retrained:
     old: str
     new: str
     steps: tuple[int, int]
-    data: str
+    dataset: str
+    split: str
     n: int
     directions: tuple[Direction, Direction]
 
@@ -81,23 +83,31 @@ def retrained(workspace: Workspace, old: int | str, new: int | str) -> Retrained
         Direction(words, float(a.mean()), float(b.mean()), paired, test, float(p))
         for words, a, b, (paired, test), p in zip(DIRECTIONS, *right, tests, adjusted, strict=True)
     ]
-    data = f"{first.dataset}-{first.split}"
-    return Retrained(before.name, after.name, (first.step, second.step), data, first.n, (directions[0], directions[1]))
+    steps, both = (first.step, second.step), (directions[0], directions[1])
+    return Retrained(before.name, after.name, steps, first.dataset, first.split, first.n, both)
 
 
 def retrained_lines(found: Retrained) -> list[str]:
     """Return the comparison in sentences, the same in the window and on the command line."""
-    lines = [f"{found.n:,} held-out pairs of {found.data}: {found.new} (step {found.steps[1]:,}) minus {found.old} "]
-    lines[0] += f"(step {found.steps[0]:,})"
+    data = f"{found.dataset}-{found.split}"
+    new, old = (f"{name} (step {step:,})" for name, step in ((found.new, found.steps[1]), (found.old, found.steps[0])))
+    lines = [f"{found.n:,} held-out pairs of {data}: {new} minus {old} "]
     for one in found.directions:
         gap, low, high = (100 * value for value in (one.paired.difference, one.paired.low, one.paired.high))
         lines.append(
-            f"R@1 {one.words}, n = {one.paired.n:,}: {100 * one.old:.1f} % → {100 * one.new:.1f} %, {gap:+.1f} points "
+            f"{_question(found, one)}: {100 * one.old:.1f} % → {100 * one.new:.1f} %, {gap:+.1f} points "
             f" (95 %: {low:+.1f} to {high:+.1f}), right only before {one.discordant.only_a}, only after "
             f"{one.discordant.only_b}, p = {one.p:.2g}".replace("-", "−")
         )
     lines.append(f"p: {CORRECTION}. One run of each: another seed may differ by more.")
     return lines
+
+
+def _question(found: Retrained, one: Direction) -> str:
+    direction: Literal["image_to_text", "text_to_image"] = (
+        "image_to_text" if one.words == DIRECTIONS[0] else "text_to_image"
+    )
+    return recall_name(direction, split=found.split, n=one.paired.n)
 
 
 def _same_pairs(
@@ -133,7 +143,7 @@ def _numbered(snapshot: Snapshot) -> list[tuple[str, str, int]]:
 def _first_ranks(snapshot: Snapshot, rows: np.ndarray, found: Matching) -> tuple[Bool[np.ndarray, " q"], ...]:
     """Return for each distinct image, and each distinct caption, whether a right answer comes first."""
     if snapshot.image is None or snapshot.text is None:
-        raise ChartError(f"R@1 needs images and texts. {BOTH}")
+        raise ChartError(f"Recall needs images and texts. {BOTH}")
     image, text = np.asarray(snapshot.image)[rows], np.asarray(snapshot.text)[rows]
     ways = ((image, text, found.texts), (text, image, found.images))
     return tuple(

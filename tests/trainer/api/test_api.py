@@ -181,6 +181,7 @@ def test_importing_is_light():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.timeout(1_200)
 def test_the_notebook_runs(tmp_path: Path):
     """Run its cells in one process, in order, in a separate folder."""
     path = Path(__file__).parents[3] / "assets" / "notebooks" / "first_steps.ipynb"

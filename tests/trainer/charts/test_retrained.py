@@ -51,7 +51,7 @@ def test_it_is_the_paired_test_of_the_same_questions(tmp_path: Path):
     order = np.random.default_rng(5).permutation(N)
     new = add(workspace, "new", 0.7, split="heldout", order=order, extra=40)
     found = retrained(workspace, old, new)
-    assert (found.n, found.data, found.steps) == (N, "d-renderings", (3, 3))
+    assert (found.n, found.dataset, found.split, found.steps) == (N, "d", "renderings", (3, 3))
     ps = []
     for way, one in enumerate(found.directions):
         right = []

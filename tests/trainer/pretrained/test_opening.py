@@ -109,7 +109,7 @@ def test_a_signal_while_it_draws_ends_the_process_and_leaves_nothing_by_halves(h
 
 
 def awaited(condition) -> None:
-    ends = time.monotonic() + 90
+    ends = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < ends
         time.sleep(0.01)

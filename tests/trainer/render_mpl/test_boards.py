@@ -29,7 +29,7 @@ def test_every_panel_is_drawn_and_listed(charted, kind: str, tmp_path, recwarn):
     assert "cloob-scenes" in text
     with files[1].open(encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    assert rows[0] == ["chart", "part", "series", "x", "y", "low", "high"]
+    assert rows[0] == ["chart", "part", "title", "series", "x", "y", "low", "high"]
     assert {row[0] for row in rows[1:]} == {kind}
     assert not [str(w.message) for w in recwarn if "layout" in str(w.message)]
 
