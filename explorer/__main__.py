@@ -53,9 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if lock is None:
         heard = ring(folder)
         print(
-            "explorer: a window of this workspace is open already"
-            + (" and comes to the front." if heard else ", but it does not answer. Close it, then start again.")
-            + " Another workspace is opened with --workspace DIR.",
+            "explorer: a window of this workspace is already open"
+            + (" and was brought to the front." if heard else ", but it does not respond. Close it, then start again.")
+            + " Use --workspace DIR to open another workspace.",
             file=sys.stderr,
         )
         return 0 if heard else 2
@@ -141,16 +141,14 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="explorer",
-        description="See what contrastive models learn: train, look at the geometry, compare, decide.",
+        description="Explore what contrastive models learn: train, inspect the geometry, compare, decide.",
     )
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
-    parser.add_argument("--theme", choices=("system", "light", "dark"), help="look of this window (default: as chosen)")
     parser.add_argument(
-        "--reset", action="store_true", help="forget the window's size, view and selection; a copy is kept"
+        "--theme", choices=("system", "light", "dark"), help="theme of this window (default: the saved choice)"
     )
-    parser.add_argument(
-        "--safe", action="store_true", help="open the window bare: nothing remembered, compiled or warmed up"
-    )
+    parser.add_argument("--reset", action="store_true", help="reset window size, view and selection; a backup is kept")
+    parser.add_argument("--safe", action="store_true", help="safe mode: no saved settings, no compilation, no warm-up")
     return parser.parse_args(argv)
 
 

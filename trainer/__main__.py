@@ -135,7 +135,7 @@ def _parser(modules: dict[str, ModuleType], words: Sequence[str]) -> argparse.Ar
     parser = argparse.ArgumentParser(
         prog="trainer",
         usage="trainer COMMAND ... [--workspace DIR] [--json]",
-        description="Train contrastive models and look at what they learn, without a window.",
+        description="Train contrastive models and analyze what they learn, without a window.",
         epilog=_listing(modules),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -165,7 +165,7 @@ def _listing(modules: dict[str, ModuleType]) -> str:
         members = [(name, module.HELP) for name, module in modules.items() if module.GROUP == group]
         if members:
             lines += [f"{group}:", *(f"  {name:<10} {text}" for name, text in members), ""]
-    lines.append("trainer COMMAND --help tells more of each.")
+    lines.append("Run trainer COMMAND --help for details.")
     return "\n".join(lines)
 
 

@@ -157,7 +157,7 @@ def _at_limit(inv_tau: float, limits: tuple[float, float]) -> str:
         return ""
     limit = high if inv_tau >= high * 0.999 else low
     return (
-        f"1/tau is {inv_tau:.3g}, at its limit of {limit:g}: it would go on if it could. "
+        f"1/tau is {inv_tau:.3g}, at its limit of {limit:g}: the clamp limits it. "
         "Compare with a run whose temperature is fixed, or whose limit is wider."
     )
 

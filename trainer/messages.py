@@ -310,10 +310,10 @@ def decode(line: str) -> tuple[int, Question]:
     except ValueError as error:
         raise MessageError(f"not a line of JSON: {error}") from error
     if not isinstance(document, dict):
-        raise MessageError("a question is a JSON object")
+        raise MessageError("a request is a JSON object")
     number, ask = document.pop("id", 0), document.pop("ask", None)
     if ask not in QUESTIONS:
-        raise MessageError(f"unknown question {ask!r}; known are {', '.join(QUESTIONS)}")
+        raise MessageError(f"unknown request {ask!r}; known are {', '.join(QUESTIONS)}")
     known = {f.name for f in dataclasses.fields(QUESTIONS[ask])}
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in known}
     try:

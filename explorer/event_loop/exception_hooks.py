@@ -100,7 +100,7 @@ class Hooks(QObject):
 
     def hear(self, who: str, words: str) -> None:
         """Handle the last output of a child process like an exception of the window itself."""
-        last = next((line for line in reversed(words.splitlines()) if line.strip()), "it said nothing")
+        last = next((line for line in reversed(words.splitlines()) if line.strip()), "no message")
         _log.error("%s ended: %s", who, words)
         self._show(f"{who} ended: {last.strip()}", words)
 

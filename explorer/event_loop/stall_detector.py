@@ -60,7 +60,7 @@ class Gap:
 
     def __str__(self) -> str:
         return (
-            f"The window did not answer for {self.wall_ms:.0f} ms"
+            f"The window did not respond for {self.wall_ms:.0f} ms"
             f" ({self.cpu_ms:.0f} ms computing, {self.waited_ms:.0f} ms without a processor)"
         )
 

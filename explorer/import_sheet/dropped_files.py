@@ -90,7 +90,7 @@ def _tars(urls: list[QUrl]) -> list[Path]:
 def _far(url: QUrl) -> str:
     """Return why the URL is not a local file; empty if it is one."""
     if url.scheme() != "file":
-        return "an address on the web (save the picture to a file first, then drop the file)"
+        return "a URL (save the image to a file first, then drop the file)"
     if url.host() not in ("", "localhost"):
         return "a file on another computer (copy it to this one first)"
     return ""
@@ -104,7 +104,7 @@ def _refusal(url: QUrl) -> str:
     name = path.name or str(path)
     try:
         if path.is_dir():
-            return f"the folder {name} (drop it by itself to import its pairs, or the pictures inside)"
+            return f"the folder {name} (drop it by itself to import its pairs, or the images inside)"
         if not path.is_file():
             return f"{name}, which is not a regular file"
     except OSError as error:

@@ -78,7 +78,7 @@ class PairGrid(QListView):
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("import-pairs")
-        self.setAccessibleName("Ten pairs of this data")
+        self.setAccessibleName("Preview of ten pairs of this data")
         self.pairs = PairModel(pictures, self)
         self.setModel(self.pairs)
         self.setItemDelegate(_Cell(self))

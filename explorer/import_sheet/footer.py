@@ -29,7 +29,7 @@ class Foot(QWidget):
         self.copy = QPushButton("Copy as command", self, objectName="import-copy", autoDefault=False)
         self.classify = QPushButton(self, objectName="import-classify", autoDefault=False)
         self.later = QPushButton("Read in background", self, objectName="import-later", autoDefault=False)
-        self.later.setToolTip("Closes the sheet and goes on reading; the jobs (Ctrl+J) show it again")
+        self.later.setToolTip("Close this sheet and keep reading; the job list (Ctrl+J) reopens it")
         cancel = QPushButton("Cancel", self, objectName="import-cancel", autoDefault=False)
         self.start = QPushButton("Train on these pairs", self, objectName="import-start", default=True)
         theme.set_role(self.start, "primary")

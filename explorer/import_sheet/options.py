@@ -95,12 +95,12 @@ class Options(QWidget):
         for kind in KINDS:
             self.kinds.addItem(kind.label, kind)
         self.kinds.activated.connect(lambda _place: self.kind_chosen.emit())
-        hint = ElidedLabel("As its names and layout suggest; choose another if that is wrong.", self)
+        hint = ElidedLabel("Detected from names and layout; change it if wrong.", self)
         theme.set_role(hint, "small")
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.INSIDE)
-        self._column.addLayout(row(labeled("Read as", self.kinds), self.kinds, (hint, 1)))
+        self._column.addLayout(row(labeled("Format", self.kinds), self.kinds, (hint, 1)))
 
     @property
     def kind(self) -> Kind:
@@ -138,7 +138,7 @@ class Options(QWidget):
     def tell_own_split(self, own: bool) -> None:
         """Show next to the held-out share that the data contain a held-out split of their own."""
         if hasattr(self.form.value(), "heldout_share"):
-            words = "Of no use here: the data have a held-out part of their own." if own else ""
+            words = "Not used: the data has its own held-out part." if own else ""
             self.form.set_note("heldout_share", words)
 
     def _make(self, kind: type) -> Form:
@@ -174,16 +174,16 @@ class Cost(QWidget):
         super().__init__(parent)
         self.size_box = NumberBox(whole=True, low=SMALLEST, high=LARGEST, parent=self)
         self.size_box.setObjectName("import-size")
-        self.size_box.setAccessibleName("Side of the prepared pictures, in pixels")
+        self.size_box.setAccessibleName("Side length of the prepared images in pixels")
         self.size_box.setFixedWidth(72)
         self.size_box.set_value(IMAGE_SIZE)
         self.size_box.edited.connect(self.edited)
-        before, self.words = QLabel("Prepared at", self), QLabel(self, objectName="import-cost")
+        before, self.words = QLabel("Resize to", self), QLabel(self, objectName="import-cost")
         for label in (before, self.words):
             theme.set_role(label, "secondary")
         before.setBuddy(self.size_box)
-        self.open_all = QPushButton("Open every picture", self, objectName="import-open", autoDefault=False)
-        self.open_all.setToolTip("Prepare them now, as a run would, and report every one that cannot be read or is odd")
+        self.open_all = QPushButton("Decode every image", self, objectName="import-open", autoDefault=False)
+        self.open_all.setToolTip("Decode every image now, as a run would, and report unreadable or unusual ones")
         self.open_all.clicked.connect(self.opened)
         self.working = Working("import-working", self)
         # The sheet has a Cancel of its own, which closes it.

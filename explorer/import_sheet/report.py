@@ -30,10 +30,10 @@ from trainer.errors import UserError
 Index = QModelIndex | QPersistentModelIndex
 Line = tuple[str, str, str]
 
-HEADS: Final = ("Item", "What became of it", "Why")
+HEADS: Final = ("Item", "Status", "Why")
 ITEM_PX: Final = 260
 WHAT_PX: Final = 128
-_ONLY: Final = {"Everything": "", "Not used": NOT_USED, "Used, but odd": "odd"}
+_ONLY: Final = {"Everything": "", "Not used": NOT_USED, "Used with a warning": "odd"}
 
 
 class ReportModel(QAbstractTableModel):
@@ -120,7 +120,7 @@ class ReportPane(QWidget):
         self._lines: Sequence[Line] = ()
         self._name = "import"
         self.table = ReportTable(self)
-        self.only = QComboBox(self, objectName="import-only", accessibleName="Which lines of the report")
+        self.only = QComboBox(self, objectName="import-only", accessibleName="Lines of the report to show")
         for words, what in _ONLY.items():
             self.only.addItem(words, what)
         self.only.currentIndexChanged.connect(self._filter)

@@ -40,7 +40,7 @@ class ResultTabs(QTabWidget):
         for page in (self.grid, self.empty):
             self._pairs.addWidget(page)
         self.report = ReportPane(background, self)
-        self.addTab(self._pairs, "Ten pairs")
+        self.addTab(self._pairs, "Preview")
         self.addTab(self.report, "Import report")
 
     def show_reading(self, reading: DataSource | None, lines: Sequence[Line]) -> None:
@@ -49,7 +49,7 @@ class ResultTabs(QTabWidget):
         self.grid.pairs.show(examples)
         if examples:
             self._pairs.setCurrentWidget(self.grid)
-        self.setTabText(0, "Ten pairs" if len(examples) in (0, EXAMPLES) else f"{len(examples)} pairs")
+        self.setTabText(0, "Preview" if len(examples) in (0, EXAMPLES) else f"{len(examples)} pairs")
         self.setTabText(1, f"Import report ({len(lines):,})")
         self.setTabEnabled(1, bool(lines))
         self.tabBar().setVisible(reading is not None)

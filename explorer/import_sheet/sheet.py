@@ -75,9 +75,9 @@ class ImportData(QDialog):
             "folder": self._action("Choose a folder…", lambda: self.path.choose("folder")),
             "file": self._action("Choose a table or tar…", lambda: self.path.choose("file")),
             "again": self._action("Read again", self.read_again),
-            "classify": self._action("Classify these pictures", self._classify),
+            "classify": self._action("Classify these images", self._classify),
             "other": self._action("", self._read_other),
-            "as_it_is": self._action("Train on these classes all the same", self._keep_as_it_is),
+            "as_it_is": self._action("Train on these classes anyway", self._keep_as_it_is),
         }
         self._build()
         room = (parent or self).size() if parent else None
@@ -165,7 +165,7 @@ class ImportData(QDialog):
     def _ask(self, question: ReadData) -> None:
         self._stop()
         ticket = self.working.start()
-        ticket(0.0, "starting the process that reads")
+        ticket(0.0, "Starting")
         self._question = self._asker.ask(
             question,
             done=partial(self._take, ticket, question),

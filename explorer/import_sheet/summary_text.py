@@ -17,15 +17,15 @@ Explanation = tuple[str, str, str, str, str]
 WELCOME: Final[Explanation] = (
     "folder-open",
     "Which pairs?",
-    "A folder of pictures with a .txt caption next to each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
+    "A folder of images with a .txt caption next to each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
     "WebDataset tars. Drop it here, or choose it. Your files stay as they are.",
     "folder",
     "file",
 )
 LOOKING: Final[Explanation] = (
     "folder-open",
-    "Looking at it…",
-    "Pairs are listed first, then every picture is opened.",
+    "Reading…",
+    "Pairs are listed first, then every image is decoded.",
     "",
     "",
 )
@@ -43,8 +43,8 @@ _COLUMNS: Final = ("image_column", "caption_column")
 def waiting(note: str) -> Explanation:
     """Return the text that reading has not started, and what it is waiting for."""
     before = note.partition(" while ")[2]
-    text = f"Reading begins when there is room: {before}. Cancel there what you no longer need, or wait."
-    return "clock", "Waiting for its turn", text, "", ""
+    text = f"Reading starts when a slot is free: {before}. Cancel jobs you no longer need, or wait."
+    return "clock", "Queued", text, "", ""
 
 
 def unreadable(name: str, sentences: str) -> Explanation:
@@ -57,30 +57,30 @@ def of_trouble(reading: DataSource, lines: Sequence[tuple[str, str, str]], offer
     if reading.pictures and isinstance(reading.data, config.Folder) and not reading.opened and reading.not_used:
         first = f" The first: {lines[0][0]}. {lines[0][2]}" if lines else ""
         text = (
-            "A run learns from pairs: each picture needs a .txt of the same name next to it, folders named after "
-            f"classes, or a table. Without captions they can be classified.{first}"
+            "Training needs image-caption pairs: a .txt of the same name next to each image, folders named after "
+            f"classes, or a table. Images without captions can be classified.{first}"
         )
         return "image", "Pictures without captions", text, "classify", "other" if offers else "again"
     if reading.columns and lacks_column(reading):
         name = Path(getattr(reading.data, "path", "")).name
         columns = ", ".join(repr(column) for column in reading.columns[:20])
-        text = f"{name} has {columns}. Choose above which holds the pictures and which the captions."
+        text = f"{name} has {columns}. Choose the image and caption columns above."
         return "list", "Which columns?", text, "", ""
     return "triangle-alert", "Nothing to train on", in_labels(reading.trouble, reading.data), "again", ""
 
 
 def of_question(question: str, other: str) -> Explanation:
     """Return the question to the user; `other` names the action that reads the data differently, or is empty."""
-    text = f"{question} Choose here how it is meant, or above what it is read as."
+    text = f"{question} Choose the meaning here, or another format above."
     return "list", "What are the captions?", text, other or "as_it_is", "as_it_is" if other else ""
 
 
 def way(other: config.Data) -> str:
     """Return the label of the button that reads the data in another way."""
     if isinstance(other, config.Folder):
-        return "Take the file names as captions"
+        return "Use the file names as captions"
     if isinstance(other, config.ClassFolder):
-        return "Take the file names as classes"
+        return "Use the file names as classes"
     return f"Read {Path(getattr(other, 'path', '')).name}"
 
 
@@ -107,10 +107,10 @@ def counted(reading: DataSource) -> str:
     """Return how many pairs were found and how many are used, in a sentence or two."""
     pairs = "pair" if reading.found == 1 else "pairs"
     if reading.opened or not reading.used:
-        odd = f", {reading.odd:,} of them odd" if reading.odd else ""
+        odd = f", {reading.odd:,} with a warning" if reading.odd else ""
         return f"{reading.found:,} {pairs} found: {reading.used:,} used{odd}, {reading.not_used:,} not used."
     left_out = f", {reading.not_used:,} not used" if reading.not_used else ""
-    return f"{reading.found:,} {pairs} found{left_out}. Their pictures have not been opened yet."
+    return f"{reading.found:,} {pairs} found{left_out}. Their images have not been decoded yet."
 
 
 def described(reading: DataSource) -> str:
@@ -121,7 +121,7 @@ def described(reading: DataSource) -> str:
     if reading.classes:
         parts.append(f"{reading.classes:,} {'class' if reading.classes == 1 else 'classes'}")
     if reading.passed_over:
-        parts.append(f"passed over, being no pictures: {_few(reading.passed_over)}")
+        parts.append(f"skipped, not images: {_few(reading.passed_over)}")
     words = "; ".join(parts)
     first = f"{words[:1].upper()}{words[1:]}." if words else ""
     return " ".join(filter(None, (first, *reading.notes)))
@@ -130,9 +130,9 @@ def described(reading: DataSource) -> str:
 def cost(reading: DataSource, size: int) -> str:
     """Return the disk space for prepared images of this size and the space available; follows the pixel count."""
     needed = reading.bytes_needed * size**2 // max(reading.image_size**2, 1)
-    words = f"px they take {amount(needed)}; {amount(reading.bytes_free)} are free"
+    words = f"px; cache {amount(needed)} ({amount(reading.bytes_free)} free)"
     kept = needed <= room_for_cache(reading.bytes_free)
-    return f"{words}." if kept else f"{words}: too little to keep them, so they are opened again in each epoch."
+    return f"{words}." if kept else f"{words}: too large to cache, so images are decoded in every epoch."
 
 
 def amount(size: int) -> str:

@@ -18,10 +18,10 @@ WAITS: Final = "waiting for its turn"
 """How the note begins that a question in the queue tells as its progress."""
 STARTS: Final = "starting"
 _CALLED: Final = {
-    "saliency": "a picture is explained",
-    "embed_independent": "pictures are embedded",
-    "evaluate": "an evaluation is made",
-    "read_data": "data are read",
+    "saliency": "a saliency map is computed",
+    "embed_independent": "images are embedded",
+    "evaluate": "an evaluation runs",
+    "read_data": "data is read",
     "measure_run": "a run is measured",
 }
 
@@ -78,7 +78,7 @@ class LongQuestions(QObject):
     def _start_next(self) -> None:
         while self._waiting and len(self._running) < AT_ONCE:
             number, pending = self._waiting.popitem(last=False)
-            process = AnswerProcess(self._command, "process of this question", self)
+            process = AnswerProcess(self._command, "process of this request", self)
             process.died.connect(self.died)
             self._running[number], self._asked[number] = process, pending
             if number in self._told:
@@ -119,7 +119,7 @@ class LongQuestions(QObject):
             QTimer.singleShot(0, self, self._tell_waiting)
 
     def _tell_waiting(self) -> None:
-        under_way = [_CALLED.get(one.question.ask, "a question is answered") for one in self._asked.values()]
+        under_way = [_CALLED.get(one.question.ask, "a request is handled") for one in self._asked.values()]
         for place, (number, pending) in enumerate(list(self._waiting.items())):
             self._told.add(number)
             before = f", {place} before it" if place else ""

@@ -82,7 +82,7 @@ STATUSES: Final[dict[str, StatusLook]] = {
 ASKED: Final = {"stop": "Stopping", "stop-epoch": "Stopping", "pause": "Pausing", "save": "Saving"}
 """What a running trainer was asked and has not done yet, as its status."""
 
-NOT_ANSWERING: Final = "Not answering"
+NOT_ANSWERING: Final = "Not responding"
 """In place of the status of a run whose trainer lives and does not answer."""
 
 HEADERS: Final[dict[RunColumn, str]] = {
@@ -97,12 +97,12 @@ HEADERS: Final[dict[RunColumn, str]] = {
     RunColumn.DURATION: "Duration",
     RunColumn.STARTED: "Started",
 }
-assert set(HEADERS) == set(RunColumn), "a column without a header"
+assert set(HEADERS) == set(RunColumn), "unknown column"
 
 HINTS: Final[dict[RunColumn, str]] = {
-    RunColumn.PROGRESS: "Steps done of all steps",
-    RunColumn.BEST: "Best value of the run's main metric so far; the line under the table names it",
-    RunColumn.LAST: "The run's main metric in the latest evaluation; the line under the table names it",
+    RunColumn.PROGRESS: "Steps done / total steps",
+    RunColumn.BEST: "Best value so far of the run's main metric (named below the table)",
+    RunColumn.LAST: "Latest value of the run's main metric (named below the table)",
     RunColumn.DURATION: "Time spent training; pauses between stop and resume do not count",
 }
 
@@ -316,9 +316,10 @@ class RunsModel(QAbstractTableModel):
             after = f" It waits for {name}."
         prefers = f" Priority {run.priority}." if run.priority else ""
         if span is None or span.start_s is None:
-            return f"Nobody can tell yet when it starts.{after}{prefers}"
-        ends = f" and is done in {quantities.duration(span.end_s)}" if span.end_s is not None else ""
-        return f"Likely starts in {quantities.duration(span.start_s)}{ends}, as runs like it took.{after}{prefers}"
+            return f"No start estimate yet.{after}{prefers}"
+        ends = f" and to finish in {quantities.duration(span.end_s)}" if span.end_s is not None else ""
+        expected = f"Expected to start in {quantities.duration(span.start_s)}{ends}"
+        return f"{expected}, estimated from similar runs.{after}{prefers}"
 
     def _look(self, run: RunRow, column: RunColumn, role: int) -> Any:
         look = look_of(run.status)
@@ -490,7 +491,7 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
     """Return the tool tip: why a run ended, its folder, or the trainer's current activity."""
     if column is RunColumn.STATUS:
         told = [str(alert.get("words", "")) for alert in run.alerts.values()]
-        told += ["It stops after the epoch it is in."] if working(run) and run.asked == "stop-epoch" else []
+        told += ["Stops after the current epoch."] if working(run) and run.asked == "stop-epoch" else []
         return (
             "\n".join(filter(None, [look_of(run.status).word if told else "", *told, run.reason or run.phase])) or None
         )

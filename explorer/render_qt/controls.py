@@ -225,7 +225,7 @@ class Cells(Control):
             fits = isinstance(typed, int | float) and self.setting.low <= typed <= self.setting.high
             _mark(
                 box,
-                "" if fits else f"A number from {self.setting.low:g} to {self.setting.high:g}; {last:g} still counts.",
+                "" if fits else f"A number from {self.setting.low:g} to {self.setting.high:g}; {last:g} is kept.",
             )
             numbers.append(float(typed) if fits else last)
         if tuple(numbers) != self.value:

@@ -66,7 +66,7 @@ class Jobs(QObject):
         snapshots_changed: The run that has a snapshot more (or fewer).
         run_ended: A run that was active at the last poll and is no more.
         started: The run that was just created or resumed.
-        went_deaf: A run whose trainer was asked to stop and goes on; `deaf` tells when it is ended by itself.
+        went_deaf: A run whose trainer was asked to stop and is still running; `deaf` tells when it is ended by itself.
         alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
         silence_changed: Trainers that live do not answer, or answer again; `silent` tells which.
         deleted: The runs just deleted, so that a banner can offer to undo.

@@ -238,7 +238,7 @@ class ChartPane(QWidget):
         self.stop()
         self._asked = None
         if self.area.has_result:
-            self.area.stale("Cancelled: this is the result before.", ("Compute", self.retry))
+            self.area.stale("Cancelled. The previous result is shown.", ("Compute", self.retry))
         else:
             again = QAction("Compute", self.area)
             again.triggered.connect(lambda: self.retry())

@@ -18,9 +18,9 @@ from trainer.config import ConfigError
 from trainer.store import Workspace
 
 METHOD = """\
-An experiment asks one question of many runs: arms, which differ in declared fields alone, over the same seeds. What \
-decides is fixed before the first run. Seeds are added until the arms are told apart, shown to be equal within a \
-margin, or the budget is used up; the verdict lists every run."""
+An experiment compares arms that differ only in declared fields, over the same seeds. The primary outcome is fixed \
+before the first run. Seeds are added until the arms differ, are equal within a margin, or the budget is used up; the \
+verdict lists every run."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ class ExperimentsView(ChartView):
             self.show_empty(
                 self.icon,
                 "No experiment yet",
-                "Two runs say little, because seeds differ. An experiment trains every arm on the same seeds until it "
-                "is decided.",
+                "Single-seed results are noisy. An experiment trains every arm on the same seeds until the outcome is "
+                "decided.",
                 self.demo,
             )
             return

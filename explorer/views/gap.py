@@ -19,7 +19,7 @@ class GapView(ChartView):
     """The gap over the steps, the point clouds, and a slider that closes the gap in every run."""
 
     title = "Modality gap"
-    question = "How far apart are images and texts as a whole, and what does closing that do?"
+    question = "How far apart are image and text embeddings, and what is the effect of closing the gap?"
     icon = "split"
     name = "gap"
 
@@ -35,7 +35,7 @@ class GapView(ChartView):
 
     def actions_for_palette(self) -> list[QAction]:
         actions = []
-        for words, share in (("Close the gap", 100), ("Open the gap again", 0)):
+        for words, share in (("Close the gap", 100), ("Reset the gap", 0)):
             action = QAction(words, self)
             action.triggered.connect(lambda _=False, value=share: self.change(share=value))
             actions.append(action)

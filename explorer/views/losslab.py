@@ -43,7 +43,7 @@ class LossLabView(ChartView):
     def build(self) -> Iterator[None]:
         yield from super().build()
         self.reset_button = QPushButton("Reset", objectName="losslab-reset", accessibleName="Reset this chart")
-        self.reset_button.setToolTip("Every setting of this chart as it was first")
+        self.reset_button.setToolTip("Restore the default settings of this chart")
         theme.keep_icon(self.reset_button, "rotate-ccw", 16, "secondary")
         self.bar.addWidget(self.reset_button)
         self.reset_button.clicked.connect(self.reset)

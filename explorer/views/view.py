@@ -201,7 +201,7 @@ class View(QWidget):
         self.header.addWidget(self.job_slot)
         self.header.addWidget(self._tool("copy", "terminal", "Copy as command", self.copy_asked.emit))
         self.header.addWidget(self._export_button())
-        self.header.addWidget(self._tool("method", "circle-help", "How this is computed", self.method_asked.emit))
+        self.header.addWidget(self._tool("method", "circle-help", "Method", self.method_asked.emit))
         return self.header
 
     def _tool(self, name: str, icon: str, words: str, clicked: Callable[[], object]) -> QToolButton:

@@ -66,7 +66,7 @@ class Banner(QFrame):
         self._timer = QTimer(self, singleShot=True, timeout=self.hide)
         self._lay_out()
         for button in (self.action, self.other):
-            button.setToolTip(f"{KEY} brings the keys here and back")
+            button.setToolTip(f"{KEY} moves the keyboard focus here and back")
             button.clicked.connect(lambda _=False, button=button: self._do(button))
         QShortcut(QKeySequence(KEY), self, activated=self._take_keys)
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._details))

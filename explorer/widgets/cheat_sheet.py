@@ -56,7 +56,7 @@ class MethodPanel(Overlay):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="methodPanel", width=640)
-        present(self, "Dialog", "How this is computed")
+        present(self, "Dialog", "Method")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         self._title = QLabel()
         theme.set_role(self._title, "title")

@@ -43,7 +43,7 @@ class CommandPalette(Overlay):
         present(self, "Dialog", "Command palette")
         self.body.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
         self.body.setSpacing(theme.SPACE)
-        self.line = QLineEdit(objectName="paletteLine", accessibleName="Command to look for")
+        self.line = QLineEdit(objectName="paletteLine", accessibleName="Search commands")
         self.line.setPlaceholderText("What do you want to do?")
         self._model = _Entries(self)
         self.list = QListView(objectName="paletteList", accessibleName="Matching commands")

@@ -81,10 +81,10 @@ class Finder(QFrame):
         self._above = parent
         self.setObjectName("finder")
         self._all: Sequence[Choice] = ()
-        self.line = QLineEdit(objectName="finderLine", accessibleName=f"{words}: what to look for")
+        self.line = QLineEdit(objectName="finderLine", accessibleName=f"{words}: search")
         self.line.setPlaceholderText("Type a part of its name")
         self._model = Choices(self)
-        self.list = QListView(objectName="finderList", accessibleName=f"{words}: what matches")
+        self.list = QListView(objectName="finderList", accessibleName=f"{words}: matches")
         self.list.setModel(self._model)
         self.list.setUniformItemSizes(True)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)

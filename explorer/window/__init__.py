@@ -58,7 +58,7 @@ MOTION_KEY: Final = "window/reducedMotion"
 SIZE: Final = (1280, 800)
 CLASSIFY: Final = "classify"
 """The view that takes dropped images where the open one does not."""
-_MODES: Final = {"system": "As the system", "light": "Light", "dark": "Dark"}
+_MODES: Final = {"system": "System", "light": "Light", "dark": "Dark"}
 _EXPORTS: Final = {
     "svg": "figure as SVG",
     "pdf": "figure as PDF",
@@ -165,16 +165,16 @@ class Window(QMainWindow):
                 actions.add(Command("Go to", f"{place.title}: {entry.label}", "", go, f"goTo-{entry.name}"))
                 self._synonyms[f"goTo-{entry.name}"] = entry.synonyms
         commands = [
-            Command("Go to", "Back to the view before", "Alt+Left", self.history.back, "goBack"),
-            Command("Go to", "Forward to the view after", "Alt+Right", self.history.forth, "goForth"),
+            Command("Go to", "Back to the previous view", "Alt+Left", self.history.back, "goBack"),
+            Command("Go to", "Forward to the next view", "Alt+Right", self.history.forth, "goForth"),
             Command("Go to", "Next tab", "Ctrl+Tab", lambda: self.tabs.walk(1), "nextTab", "Ctrl+PgDown"),
             Command("Go to", "Previous tab", "Ctrl+Shift+Tab", lambda: self.tabs.walk(-1), "previousTab", "Ctrl+PgUp"),
             Command("Selection", "Undo", "Ctrl+Z", self._undo, "undo"),
             Command("Selection", "Redo", "Ctrl+Shift+Z", self._redo, "redo"),
             Command("Selection", "Clear the selection", "Esc", self._escape, "clearSelection"),
             Command("Selection", "Swap A and B", "Ctrl+T", self.selection.swap, "swapAB"),
-            Command("Selection", "Paste a picture into this view", "Ctrl+V", self.intake.paste, "paste"),
-            Command("This view", "How this is computed", "F1", self._show_method, "showMethod"),
+            Command("Selection", "Paste an image into this view", "Ctrl+V", self.intake.paste, "paste"),
+            Command("This view", "Method", "F1", self._show_method, "showMethod"),
             Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
             Command("Window", "Open a pretrained model…", "Ctrl+O", self.open_model, "openModel"),
             Command("Window", "Jobs", "Ctrl+J", self.job_panel.toggle, "showJobs"),
@@ -191,7 +191,7 @@ class Window(QMainWindow):
             Command("Window", "Change keys…", "", self.change_keys, "changeKeys"),
             Command("Window", "Start the demo runs", "", self._start_demo, "startDemo"),
             Command("Window", "Close the window", "Ctrl+Q", self.leave, "closeWindow"),
-            Command("Window", "Ask again what becomes of runs when closing", "", self._ask_again, "askAgain"),
+            Command("Window", "Ask again before closing with active runs", "", self._ask_again, "askAgain"),
         ]
         for command in commands:
             actions.add(command)
@@ -495,7 +495,7 @@ class Window(QMainWindow):
     def show_keys(self) -> None:
         """Open the cheat sheet."""
         keys = self.actions_by_group.keys()
-        keys["Window"] = [*keys["Window"], (banner.KEY, "To a message and back")]
+        keys["Window"] = [*keys["Window"], (banner.KEY, "Focus notification")]
         view = self.pages.open_view
         if view is not None:
             own = [(a.shortcut().toString(), a.text()) for a in view.actions_for_palette()]
@@ -542,7 +542,7 @@ class Window(QMainWindow):
         stack = self.selection.undo
         words = stack.redoText()
         stack.redo()
-        self._tell_undone(f"Done again: {words}." if words else "There is nothing to redo.", "Undo", stack.canUndo())
+        self._tell_undone(f"Redone: {words}." if words else "There is nothing to redo.", "Undo", stack.canUndo())
 
     def _tell_undone(self, words: str, other: str, can: bool) -> None:
         if not self.banner.is_grave:
@@ -598,7 +598,9 @@ class Window(QMainWindow):
             self.banner.tell(f"The zoom stays {wanted} %.", tone="good")
         else:
             restart = ("Restart the window", self._open_again)
-            self.banner.tell(f"Zoom {wanted} % after a restart of the window. Runs go on.", tone="good", action=restart)
+            self.banner.tell(
+                f"Zoom {wanted} % after a restart of the window. Runs continue.", tone="good", action=restart
+            )
 
     def _open_again(self) -> None:
         self.opens_again = True
@@ -638,8 +640,8 @@ class Window(QMainWindow):
         """Reset size, view and selection as if this workspace had never been opened."""
         backup = self.settings.forget()
         self._restore()
-        words = f"What was remembered is kept as {backup.name}." if backup else "There was nothing to forget."
-        self.painted.connect(lambda: self.banner.tell("This window starts as on the first day.", words, tone="info"))
+        words = f"The previous settings are kept as {backup.name}." if backup else "There were no saved settings."
+        self.painted.connect(lambda: self.banner.tell("The window uses the default settings.", words, tone="info"))
 
     def _remember_soon(self) -> None:
         self._save_soon.start()
@@ -666,7 +668,7 @@ class Window(QMainWindow):
 
     def _ask_again(self) -> None:
         self.settings.set(close_dialog.KEY, None)
-        self.banner.tell("Closing the window asks again what becomes of runs.", tone="good")
+        self.banner.tell("The window asks again before closing with active runs.", tone="good")
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save the state and close; the window's close button asks first, the end of the session does not."""

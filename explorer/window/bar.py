@@ -59,7 +59,7 @@ class Bar(QWidget):
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.search = QPushButton(" Commands", objectName="openPalette", accessibleName="Open the command palette")
-        self.search.setToolTip("Every command by its name (Ctrl+Shift+P)")
+        self.search.setToolTip("Search all commands (Ctrl+Shift+P)")
         theme.set_role(self.search, "quiet")
         theme.keep_icon(self.search, "search", 16, "secondary")
         self._lay_out()
@@ -103,7 +103,7 @@ class Bar(QWidget):
         a, b = self._selection.step_of(0), self._selection.step_of(1)
         if a != b and steps:
             words = [last.words if step is None else f"{step:,}" for step in (a, b)]
-            steps = [Choice(OWN_STEPS, f"A {words[0]} · B {words[1]}", "Each at a step of its own"), *steps]
+            steps = [Choice(OWN_STEPS, f"A {words[0]} · B {words[1]}", "A separate step for each run"), *steps]
         self.step.show_choices([last, *steps] if steps else [], a if a == b else OWN_STEPS)
         data = [Choice(key, dataset_words(key)) for key in self._facts.datasets]
         chosen = self._selection.dataset if self._selection.dataset in self._facts.datasets else None

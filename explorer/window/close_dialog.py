@@ -35,16 +35,15 @@ class Leaving(QDialog):
         head = QLabel(sentence(training, waiting), wordWrap=True)
         theme.set_role(head, "title")
         text = QLabel(
-            "They need no window: kept running, they go on in the background"
-            f"{', the queue as well' if waiting else ''}, and the next window shows them without a gap. Stopped, each "
-            "ends after the step it is in, with a checkpoint to resume from"
-            f"{', and what waits stays in the queue' if waiting else ''}.",
+            f"Runs do not need the window. Kept running, they{' and the queue' if waiting else ''} continue in the "
+            "background, and the next window shows all of their history. Stopped, each ends after its current step "
+            f"with a checkpoint to resume from{'; waiting runs stay in the queue' if waiting else ''}.",
             wordWrap=True,
         )
         for label in (head, text):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setMinimumWidth(ROOM)
-        self.remember = QCheckBox("Do this from now on without asking", objectName="leaving-remember")
+        self.remember = QCheckBox("Remember this choice and do not ask again", objectName="leaving-remember")
         self.buttons = {
             STAY: QPushButton("Cancel", objectName="leaving-stay", autoDefault=False),
             STOP: QPushButton("Stop after the step", objectName="leaving-stop", autoDefault=False),

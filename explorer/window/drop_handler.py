@@ -61,7 +61,7 @@ class Intake(QObject):
             self.refused.emit(found.refused)
         if not found.paths and not found.refused:
             # A program that ends, or hangs, right after the drop no longer says what it was.
-            self.refused.emit("Nothing arrived: the program dragged from gave no files. Drop them again, or browse.")
+            self.refused.emit("No files arrived from the other program. Drop them again, or browse.")
 
     def paste(self) -> None:
         """Paste copied files, or a copied image, which is first written to the workspace's scratch folder."""
@@ -73,11 +73,11 @@ class Intake(QObject):
             file = self._scratch / f"pasted-{datetime.now():%Y-%m-%d-%H%M%S-%f}.png"
             self._background.run(self, write_png, image, file, done=self._written)
         else:
-            self.refused.emit("The clipboard holds no image. Copy a picture or image files, then paste again.")
+            self.refused.emit("The clipboard holds no image. Copy an image or image files, then paste again.")
 
     def _written(self, file: Path | None) -> None:
         if file is None:
-            self.refused.emit(f"The pasted picture could not be written to {self._scratch}. Is the disk full?")
+            self.refused.emit(f"The pasted image could not be written to {self._scratch}. Is the disk full?")
         else:
             self.arrived.emit([file])
 

@@ -18,12 +18,12 @@ ROOM: Final = 480
 LONGEST: Final = 400
 """Characters of an error's own words that are shown; the details have all of them."""
 _SAFE: Final = (
-    "Your runs. Each trainer is a program of its own and goes on; its curves and checkpoints are on the disk. "
-    "What this window remembers is kept as well."
+    "Your runs: each trainer is a separate process and continues; its curves and checkpoints are on disk. The "
+    "settings of this window are kept as well."
 )
 _NEXT: Final = (
-    "Go on: the window still works. Where a view looks wrong, open another and come back, or close this window and "
-    "open it again. Should it fail at every start, `explorer --safe` opens it bare. Please report the details."
+    "Continue: the window still works. If a view looks wrong, switch to another view and back, or restart the window. "
+    "If it fails at every start, run `explorer --safe`. Please report the details."
 )
 
 
@@ -32,11 +32,11 @@ class ErrorDialog(QDialog):
 
     def __init__(self, hooks: Hooks, parent: QWidget) -> None:
         super().__init__(parent, objectName="failure")
-        self.setWindowTitle("An error of the program")
+        self.setWindowTitle("Unexpected error")
         # It must not take the keyboard from somebody who is typing.
         self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
         self._hooks, self._stories = hooks, list[str]()
-        self.head = QLabel("Something went wrong that should not", wordWrap=True)
+        self.head = QLabel("Something went wrong", wordWrap=True)
         theme.set_role(self.head, "title")
         self.happened = QLabel(objectName="failureHappened")
         column = QVBoxLayout(self)
@@ -82,7 +82,7 @@ class ErrorDialog(QDialog):
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.story()))
         log = QPushButton("Open the log", objectName="failureLog", autoDefault=False)
         log.clicked.connect(lambda: open_file(self._hooks.log_file))
-        close = QPushButton("Go on", objectName="failureClose", default=True)
+        close = QPushButton("Continue", objectName="failureClose", default=True)
         theme.set_role(close, "primary")
         close.clicked.connect(self.hide)
         row.addWidget(self.copy)

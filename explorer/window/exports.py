@@ -102,7 +102,7 @@ class Exports(QObject):
         line = shell_command(command, self._folder)
         QGuiApplication.clipboard().setText(line)
         shown = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
-        self.banner.tell("The command is on the clipboard.", shown, tone="good")
+        self.banner.tell("Copied the command to the clipboard.", shown, tone="good")
 
     def _start_folder(self) -> str:
         remembered = self._settings.value(FOLDER_KEY)
@@ -128,7 +128,7 @@ class Exports(QObject):
         self._forget(export)
         folder = QUrl.fromLocalFile(str(export.file.parent))
         self.banner.tell(
-            f"{export.file.name} is written.",
+            f"Saved {export.file.name}.",
             str(export.file.parent),
             tone="good",
             action=("Open folder", lambda: QDesktopServices.openUrl(folder)),

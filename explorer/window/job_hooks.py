@@ -217,9 +217,9 @@ class JobHooksSheet(Sheet):
             theme.set_role(line, "")
         self.tell(
             " ".join(problems.values())
-            or "No shell reads the command. The variables CONTRASTIVE_JOB_TITLE, _KIND, _STATE, _REASON, _SECONDS and "
-            "_WORKSPACE tell it what ended; the webhook gets the same as JSON. Both are kept for this user, not in the "
-            "workspace.",
+            or "The command is not run by a shell. The variables CONTRASTIVE_JOB_TITLE, _KIND, _STATE, _REASON, "
+            "_SECONDS and _WORKSPACE describe the job; the webhook gets the same as JSON. Both are kept for this user, "
+            "not in the workspace.",
             wrong=bool(problems),
         )
 

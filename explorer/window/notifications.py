@@ -131,7 +131,7 @@ class Notifications(QObject):
         jobs.choose_slots(held=True)
         go: Act = ("Let it start", lambda: jobs.choose_slots(held=False))
         self._banner.tell(
-            "The queue is held: nothing in it starts.", "Slots in Runs lets it go on.", action=go, tone="warn"
+            "The queue is held: nothing in it starts.", "Release it with Slots in Runs.", action=go, tone="warn"
         )
 
     def _take_look_only(self, why: str) -> None:
@@ -144,7 +144,7 @@ class Notifications(QObject):
         jobs = self._rooms.jobs
         self._banner.tell(
             f"This workspace is look only: {jobs.look_only}.",
-            "Nothing in it trains, is queued, downloaded or deleted. Make it yours if you trust who made it.",
+            "Training, queueing, downloads and deletion are disabled. Make it yours if you trust its author.",
             tone="warn",
             action=("Make it mine", jobs.adopt),
         )
@@ -216,8 +216,8 @@ class Notifications(QObject):
         from trainer import alerts
 
         if kind == "stalled":
-            words = f"{run.name} has given no sign of life for {STALLED_S:.0f} s."
-            step = "It may be in a long step, or its disk or device may hang; its log in Runs tells what it did last."
+            words = f"{run.name} has not responded for {STALLED_S:.0f} s."
+            step = "It may be in a long step, or its disk or device may hang; see its log in Runs."
         elif not run.active:
             return
         else:
@@ -226,8 +226,8 @@ class Notifications(QObject):
         self._desktop.tell(words, step)
 
     def _tell_deleted(self, runs: list[RunRow]) -> None:
-        words = f"{runs[0].name} is deleted." if len(runs) == 1 else f"{len(runs)} runs are deleted."
-        files = "Its files are still there." if len(runs) == 1 else "Their files are still there."
+        words = f"Deleted {runs[0].name}." if len(runs) == 1 else f"Deleted {len(runs)} runs."
+        files = "Its files are kept." if len(runs) == 1 else "Their files are kept."
         undo = self._selection.undo
         self._banner.tell(words, files, tone="info", action=("Undo", undo.undo))
         # Once anything else was done or undone, this button would undo that instead.

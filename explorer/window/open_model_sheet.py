@@ -47,8 +47,8 @@ WIDTH: Final = 560
 _SCENES: Final = "scenes"
 _OTHER: Final = "other"
 _WORDS: Final = (
-    "Nothing is trained. The model becomes a run whose held-out embeddings every view takes as A or B; a duplicate of "
-    "it with epochs fine-tunes it."
+    "No training. The model becomes a run whose held-out embeddings every view can show; duplicate it with epochs to "
+    "fine-tune it."
 )
 
 
@@ -160,7 +160,7 @@ class OpenModelSheet(QDialog):
         theme.set_role(hint, "small")
         hint.setWordWrap(True)
         grid.addWidget(hint, 1, 1)
-        rows = {0: ("Model", self.model), 2: ("Look at", self.data), 3: ("Images", self.path), 4: ("Name", self.name)}
+        rows = {0: ("Model", self.model), 2: ("Data", self.data), 3: ("Images", self.path), 4: ("Name", self.name)}
         for place, (words, editor) in rows.items():
             label = QLabel(words, self)
             label.setFixedWidth(LABEL_WIDTH)
@@ -283,8 +283,8 @@ def start_opening(workspace: Path, words: list[str]) -> int:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise OpenError(f"The model was not read within {PATIENCE_S} s. Is its disk there and quick?") from error
+        raise OpenError(f"The model was not read within {PATIENCE_S} s. Check its disk.") from error
     if ended.returncode:
         said = ended.stderr.strip().splitlines()
-        raise OpenError((said[-1] if said else "The trainer ended without a word.").removeprefix("trainer open: "))
+        raise OpenError((said[-1] if said else "The trainer ended without a message.").removeprefix("trainer open: "))
     return int(json.loads(ended.stdout.strip().splitlines()[-1])["id"])

@@ -19,10 +19,10 @@ LOAD_MS: Final = 2_000
 SHOWN: Final = 2
 """Jobs with a bar of their own; the rest is a number."""
 _MODEL_WORDS: Final = {
-    "cold": ("outline", "Models not loaded"),
-    "warming": ("warn", "Models warming up"),
-    "warm": ("good", "Models warm"),
-    "busy": ("accent", "Models answering"),
+    "cold": ("outline", "Models idle"),
+    "warming": ("warn", "Models loading"),
+    "warm": ("good", "Models ready"),
+    "busy": ("accent", "Models busy"),
     "gone": ("bad", "Model process ended"),
 }
 
@@ -52,12 +52,12 @@ class Status(QStatusBar):
         self._start = QLabel(objectName="statusStart")
         self._hold = QToolButton(objectName="statusHold", accessibleName="Hold the queue")
         self._hold.setText("Hold")
-        self._hold.setToolTip("Nothing in the queue starts until it is let go on")
+        self._hold.setToolTip("No queued run starts until the queue is released")
         self._hold.clicked.connect(self.hold_clicked)
-        self._load = QToolButton(objectName="statusLoad", accessibleName="Show what keeps this computer busy")
+        self._load = QToolButton(objectName="statusLoad", accessibleName="Show the load of this computer")
         self._load.setToolTip("Load of all processors, and memory in use; click for GPUs, disk, and each run's share")
         self._load.clicked.connect(lambda: self.load_clicked.emit(self._load))
-        self._look_only = QToolButton(objectName="statusLookOnly", accessibleName="Say why nothing trains here")
+        self._look_only = QToolButton(objectName="statusLookOnly", accessibleName="Show why training is disabled")
         self._look_only.setText("Look only")
         self._look_only.clicked.connect(self.look_only_clicked)
         self._dot = _Dot(self)

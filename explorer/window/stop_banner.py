@@ -124,7 +124,9 @@ class Stopping(QObject):
             f"{names} will be stopped as soon as it responds."
             if len(runs) == 1
             else f"{names} will be stopped as soon as they respond.",
-            "End now in Runs still ends it at once." if len(runs) == 1 else "End now in Runs still ends them at once.",
+            "End now in Runs still ends it immediately."
+            if len(runs) == 1
+            else "End now in Runs still ends them immediately.",
             tone="info",
         )
 
@@ -145,8 +147,9 @@ class Stopping(QObject):
 
 
 def asked_words(names: Sequence[str]) -> str:
-    """Return a sentence about these runs: `CLIP demo was asked to stop and goes on.`, for example."""
-    return f"{listed(names)} {'was asked to stop and goes on' if len(names) == 1 else 'were asked to stop and go on'}."
+    """Return a sentence about these runs: `CLIP demo was asked to stop and is still running.`, for example."""
+    asked, runs = ("was", "is") if len(names) == 1 else ("were", "are")
+    return f"{listed(names)} {asked} asked to stop and {runs} still running."
 
 
 def next_words(known: Sequence[tuple[str, Deaf | None]]) -> str:

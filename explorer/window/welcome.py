@@ -12,20 +12,20 @@ def tell_how_it_starts(banner: Banner, hooks: Hooks, settings: Settings, *, safe
     """Show the most severe message about this start, if any."""
     if hooks.crash:
         banner.tell(
-            "The window crashed the last time.",
-            "Training was not touched. Please report the details. `explorer --safe` opens the window bare.",
+            "The window crashed last time.",
+            "Runs were not affected. Please report the details. `explorer --safe` starts without saved settings.",
             tone="warn",
             details=f"{hooks.crash}\n\n{surroundings()}",
         )
     elif safe:
         banner.tell(
             "This is the window in safe mode.",
-            "Nothing remembered is used or changed, nothing is compiled, and models load when they are asked.",
+            "Saved settings are not used or changed, nothing is compiled, and models load on demand.",
             tone="warn",
         )
     elif settings.damaged is not None:
         banner.tell(
-            "What this window remembered could not be read, so it starts afresh.",
-            f"The damaged file is kept as {settings.damaged.name}. Runs and their data are not touched.",
+            "The settings of this window could not be read, so the defaults are used.",
+            f"The damaged file is kept as {settings.damaged.name}. Runs and their data are not affected.",
             tone="warn",
         )

@@ -61,7 +61,7 @@ def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Expo
     exports.write_bundle([["export", "map"]], [1, 2], tmp_path / "e.zip")
     (figures,) = exports.bundles.values()
     assert "Writing e.zip" in banner.message.text()
-    qtbot.waitUntil(lambda: "e.zip is written" in banner.message.text())
+    qtbot.waitUntil(lambda: "Saved e.zip" in banner.message.text())
     assert lines[0] == "10% figure 1 of 2: map"
     assert json.loads((tmp_path / "e.zip").read_text()) == [["export", "map"]]
     assert not figures.exists()

@@ -165,7 +165,7 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(
     before = view.found
     offered = [view.suite.itemText(place) for place in range(view.suite.count())]
     assert view.suite.isVisible()
-    assert offered[0] == "Verdicts: captions"
+    assert offered[0] == "Class prompts: captions"
     place = offered.index("Verdicts: scenes-shapes")
     view.suite.setCurrentIndex(place)
     view.suite.activated.emit(place)

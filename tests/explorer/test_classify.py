@@ -185,7 +185,7 @@ def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
     assert not view.is_empty
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     assert view.strip.current == str(images["a-red"])
-    assert label(view, "classifyVerdict") == "Both say red"
+    assert label(view, "classifyVerdict") == "Both predict red"
     assert view.bars.names[0] == "red"
     assert [column.title for column in view.bars.columns] == ["one", "two"]
     assert [column.note for column in view.bars.columns] == ["step 41 · 5 ms", "step 42 · 5 ms"]
@@ -228,7 +228,7 @@ def test_a_run_that_cannot_answer_says_why_and_the_other_answers(
     context.asker.failing[2] = Failure("no_checkpoint", "Run 'two' has no checkpoint yet.", "Wait.")
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: bool(view.asking.trouble(2)) and bool(words_under(view, images["a-red"])))
-    assert label(view, "classifyVerdict") == "one says red"
+    assert label(view, "classifyVerdict") == "one predicts red"
     assert view.bars.columns[1].note == "Run 'two' has no checkpoint yet. Wait."
     assert view.bars.columns[1].shares == ()
 
@@ -238,10 +238,10 @@ def test_warming_up_is_shown_until_the_first_answer(
 ) -> None:
     context.asker.answering, context.asker.now = False, "warming"
     view.take([images["a-red"]])
-    assert label(view, "classifyVerdict") == "Warming up the models …"
+    assert label(view, "classifyVerdict") == "Loading the models…"
     context.asker.now = "busy"
     context.asker.state_changed.emit("models", "busy")
-    assert label(view, "classifyVerdict") == "Asking …"
+    assert label(view, "classifyVerdict") == "Predicting…"
 
 
 def test_editing_asks_once_after_the_last_key_and_cancels_the_old_question(
@@ -261,7 +261,7 @@ def test_editing_asks_once_after_the_last_key_and_cancels_the_old_question(
     assert "1 double label" in label(view.questions, "classifyLabelsRemark")
     view.questions.templates_edit.setPlainText("no place")
     qtbot.waitUntil(lambda: view.questions.templates == ())
-    assert "Write labels and templates" in label(view, "classifyVerdict") or view.asking.is_stale(view.strip.current)
+    assert "Enter labels and templates" in label(view, "classifyVerdict") or view.asking.is_stale(view.strip.current)
     assert view.command() is None
 
 
@@ -312,7 +312,7 @@ def test_choosing_other_runs_asks_them(
     context.selection.select_runs(2, None)
     qtbot.waitUntil(lambda: words_under(view, images["disagree-red"]) == ["blue 90 %"])
     assert [column.title for column in view.bars.columns] == ["two"]
-    assert label(view, "classifyVerdict") == "two says blue"
+    assert label(view, "classifyVerdict") == "two predicts blue"
 
 
 def test_the_checkpoints_of_the_chosen_steps_answer(
@@ -417,7 +417,7 @@ def test_the_whole_way_with_real_models(
         view.show()
         picture = sorted((workspace.folder / "data").glob("scenes-*/renderings/*.jpg"))[0]
         view.take([picture])
-        assert "Warming up" in label(view, "classifyVerdict")
+        assert "Loading" in label(view, "classifyVerdict")
         qtbot.waitUntil(lambda: len(words_under(view, picture)) == 2, timeout=120_000)
         command = view.command()
         assert command is not None

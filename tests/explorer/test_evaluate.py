@@ -116,7 +116,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert view.empty.isVisible()
     assert not view.table.isVisible()
     assert view.command() is None
-    assert "Nothing is measured of these runs yet" in view.empty.text()
+    assert "No results yet" in view.empty.text()
     view.tabs.setCurrentIndex(1)
     assert "measure zero-shot" in view.confusion.told.text()
     assert not view.confusion.tasks.isVisible()
@@ -310,7 +310,7 @@ def lines_of(view: EvaluateView) -> tuple[NumberRow, ...]:
 
 def test_the_help_says_how_the_accuracies_of_a_run_relate(view: EvaluateView):
     said = next(part for part in view.method.split("\n\n") if part.startswith("A run can have several"))
-    for word in ("logged", "snapshot", "measured here", "split, n, classes, templates, step"):
+    for word in ("logged", "snapshot", "measured here", "split, n, classes, templates and step"):
         assert word in said
 
 

@@ -268,7 +268,7 @@ def test_a_choosable_text_offers_what_there_is_and_takes_anything(dressed, qtbot
 def test_a_name_that_cannot_be_seen_gets_its_sentence_and_does_not_start(qtbot: QtBot, sheet: NewRun):
     sheet.name_field.setText("gpj\u202etxt")
     told = sheet.top.findChild(QLabel, "problem-name")
-    qtbot.waitUntil(lambda: "cannot be seen" in told.text() and not sheet.start.isEnabled())
+    qtbot.waitUntil(lambda: "invisible characters" in told.text() and not sheet.start.isEnabled())
     assert told.text().isprintable()
     sheet.name_field.setText("x" * 201)
     qtbot.waitUntil(lambda: "at most 200" in told.text())

@@ -107,7 +107,7 @@ def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
             rows, numbers = getattr(snapshot, modality), cards[f"{modality}s"]
             assert numbers.text("Ajne A", index) == f"{ajne(rows):.3f}"
             assert numbers.text("Giné G", index) == f"{gine(rows):.3f}"
-            assert numbers.text("n, all pairs of", index) == "48"
+            assert numbers.text("n (angles)", index) == "48"
             assert 0.02 < float(numbers.text("p (Ajne)", index)) <= 1
     assert view.command()[:2] == ["export", "geometry"]
     QTest.mouseClick(view.controls["geometry"].controls["course"].buttons["uniformity"], Qt.MouseButton.LeftButton)

@@ -200,7 +200,7 @@ def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, t
     assert "--query" not in view.command()
     assert not (tmp_path / f"{two_runs[0]}.npy").exists()
     go_to(qtbot, view, "hopfield-pair")
-    assert view.query.about.text().endswith("the other charts take pairs")
+    assert view.query.about.text().endswith("the other charts use pairs")
 
 
 def test_words_that_cannot_be_embedded_say_why(qtbot, view: HopfieldView, monkeypatch):

@@ -110,7 +110,7 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
     sheet = _sheet(window)
     assert not sheet.start.isEnabled()
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
-    assert sheet.note.text() == "27 pairs found: 25 used, 1 of them odd, 2 not used."
+    assert sheet.note.text() == "27 pairs found: 25 used, 1 with a warning, 2 not used."
     assert sheet.grid.pairs.rowCount() == 10
     captions = [sheet.grid.pairs.index(row).data() for row in range(10)]
     assert captions[0].startswith(CAPTION)
@@ -123,7 +123,7 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
     tabs.setCurrentIndex(1)
     lines = sheet.report.table.report
     shown = {lines.index(row, 0).data(): lines.index(row, 1).data() for row in range(lines.rowCount())}
-    assert shown == {"silent.png": "Not used", "broken.png": "Not used", "thin.png": "Used, but odd"}
+    assert shown == {"silent.png": "Not used", "broken.png": "Not used", "thin.png": "Used with a warning"}
     only = sheet.findChild(QComboBox, "import-only")
     only.setCurrentIndex(2)
     assert [lines.index(row, 0).data() for row in range(lines.rowCount())] == ["thin.png"]
@@ -346,12 +346,12 @@ def test_the_sheet_says_what_it_waits_for(open_sheet, qtbot: QtBot, folder: Path
     asker.holding = True
     sheet = open_sheet(folder)
     told = asker.told[0]
-    told(0.0, f"{WAITS} while an evaluation is made")
-    assert "Waiting for its turn" in _words(sheet)
-    assert "there is room: an evaluation is made." in _words(sheet)
+    told(0.0, f"{WAITS} while an evaluation runs")
+    assert "Queued" in _words(sheet)
+    assert "a slot is free: an evaluation runs." in _words(sheet)
     qtbot.waitUntil(lambda: sheet.working.note.text().startswith("waiting for its turn"))
     told(0.2, "Reading captions: 500 of 2,500")
-    assert "Looking at it" in _words(sheet)
+    assert "Reading…" in _words(sheet)
     qtbot.waitUntil(lambda: "500 of 2,500" in sheet.working.note.text())
 
 
@@ -436,7 +436,7 @@ def test_another_kind_is_read_from_the_same_place(open_sheet, qtbot: QtBot, fold
 def test_reading_is_cancelled_and_begun_again(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
     asker.holding = True
     sheet = open_sheet(folder)
-    assert "Looking at it" in _words(sheet)
+    assert "Reading…" in _words(sheet)
     cancel = _button(sheet, "import-working-cancel")
     qtbot.waitUntil(cancel.isVisible)
     qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
@@ -455,7 +455,7 @@ def test_opening_is_cancelled_and_offered_again(open_sheet, qtbot: QtBot, folder
     asker.holding = True
     qtbot.waitUntil(lambda: len(asker.asked) == 2)
     assert asker.asked[1].opened
-    assert "have not been opened" in sheet.note.text()
+    assert "have not been decoded" in sheet.note.text()
     assert sheet.start.isEnabled(), "what is listed can be trained on"
     cancel = _button(sheet, "import-working-cancel")
     qtbot.waitUntil(cancel.isVisible)
@@ -482,7 +482,7 @@ def test_what_cannot_be_read_is_said_with_a_next_step(open_sheet, qtbot: QtBot, 
         pass
     assert "nowhere cannot be read" in _words(sheet)
     assert "does not exist. Choose a folder, a table or a tar." in _words(sheet)
-    asker.failing = Failure("bug", "The process of this question ended: <i>killed</i>.", "Ask again.")
+    asker.failing = Failure("bug", "The process of this request ended: <i>killed</i>.", "Ask again.")
     qtbot.mouseClick(sheet.findChild(StatePage).button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "killed" in _words(sheet))
     assert sheet.findChild(StatePage).text.textFormat() == Qt.TextFormat.PlainText
@@ -547,7 +547,7 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
     assert (fitted.name, fitted.optimizer.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 8, True)
     note = sheet.options.form._rows["heldout_share"].help.text()
-    assert "a held-out part of their own" in note
+    assert "its own held-out part" in note
 
 
 @pytest.mark.parametrize("captions", [1, 3, 24])
@@ -598,7 +598,7 @@ def test_one_class_is_a_question_before_anything_trains(
     sheet = open_sheet(root.parent)
     with qtbot.waitSignal(sheet.shown):
         pass
-    assert "one folder, 'Images': one single class" in _words(sheet)
+    assert "one folder, 'Images': a single class" in _words(sheet)
     assert sheet.about.text() == "1 class."
     assert not sheet.start.isEnabled()
     assert len(asker.asked) == 1, "no picture is opened before it is known how the data are meant"
@@ -607,8 +607,8 @@ def test_one_class_is_a_question_before_anything_trains(
     assert not sheet.start.isEnabled(), "an option is no answer"
     state = sheet.findChild(StatePage)
     assert (state.button.text(), state.other.text()) == (
-        "Take the file names as captions",
-        "Train on these classes all the same",
+        "Use the file names as captions",
+        "Train on these classes anyway",
     )
     qtbot.mouseClick(state.button, Qt.MouseButton.LeftButton)
     _opened(sheet, qtbot)
@@ -619,7 +619,7 @@ def test_one_class_is_a_question_before_anything_trains(
     assert "8 pairs found: 8 used" in capsys.readouterr().out
     sheet.read_path()
     qtbot.waitUntil(lambda: sheet.reading is not None)
-    qtbot.waitUntil(lambda: "one single class" in _words(sheet))
+    qtbot.waitUntil(lambda: "a single class" in _words(sheet))
     assert not sheet.start.isEnabled()
     qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
     _opened(sheet, qtbot)
@@ -657,9 +657,9 @@ def test_too_little_room_is_said(open_sheet, qtbot: QtBot, folder: Path, monkeyp
     monkeypatch.setattr(survey, "_free", lambda _folder: 65 * 2**20)
     sheet = open_sheet(folder)
     _opened(sheet, qtbot)
-    assert sheet.cost.words.text() == "px they take 0.3 MiB; 65.0 MiB are free."
+    assert sheet.cost.words.text() == "px; cache 0.3 MiB (65.0 MiB free)."
     sheet.cost.size_box.set_value(1_000)
-    assert sheet.cost.words.text().endswith("too little to keep them, so they are opened again in each epoch.")
+    assert sheet.cost.words.text().endswith("too large to cache, so images are decoded in every epoch.")
 
 
 def test_data_can_be_dropped_on_the_sheet(open_sheet, qtbot: QtBot, folder: Path) -> None:
@@ -705,7 +705,8 @@ class Lines(list):
 
 def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBot) -> None:
     lines = Lines(
-        (f"{n}.png", survey_result.NOT_USED if n < 150_000 else "used, but odd", "<b>why</b>") for n in range(200_000)
+        (f"{n}.png", survey_result.NOT_USED if n < 150_000 else "used with a warning", "<b>why</b>")
+        for n in range(200_000)
     )
     table = ReportTable()
     qtbot.addWidget(table)

@@ -254,10 +254,10 @@ def test_b_faces_a(view: MapView, asker: FakeAsker):
     own = read_side(view.context.workspace, b.run, None, None)
     assert b.turned
     assert not a.turned
-    assert "PCA, turned to face A" in view.panels[1].note.text()
+    assert "PCA, Procrustes-aligned to A" in view.panels[1].note.text()
     assert ((b.xy - a.xy) ** 2).sum() <= ((own.xy - a.xy) ** 2).sum() + 1e-6
     between = [np.linalg.norm(xy[:, None] - xy[None], axis=2) for xy in (b.xy, own.xy)]
-    assert np.allclose(*between, atol=1e-5), "a turn keeps all distances"
+    assert np.allclose(*between, atol=1e-5), "a rotation keeps all distances"
     view.toolbar.umap.setChecked(True)
     assert [asker.asked[i]["question"].onto for i in (1, 2)] == ["", str(a.row.folder)]
 

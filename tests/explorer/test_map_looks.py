@@ -289,7 +289,7 @@ def test_rank_counts_each_map_and_cosine_has_a_scale_each(view: MapView):
     for scale, panel in zip((view.details_pane.scale, view.details_pane.scale_b), view.panels, strict=True):
         assert scale.ends == (f"{panel.numbers.cosine.min():.4g}", f"{panel.numbers.cosine.max():.4g}")
     assert (view.details_pane.scale.letter, view.details_pane.scale_b.letter) == ("A", "B")
-    assert "not on one scale" in view.details_pane.note.text()
+    assert "not comparable across runs" in view.details_pane.note.text()
 
 
 def test_the_legend_works_by_keyboard(qtbot, view: MapView):

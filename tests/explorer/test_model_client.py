@@ -269,7 +269,7 @@ def test_cancelling_a_long_question_ends_its_process_and_lets_the_next_one_start
     assert not waiting.told, "whoever asks does not know the number yet"
     qtbot.waitUntil(lambda: all(ear.told for ear in hanging))
     assert not waiting.heard
-    while_two = "waiting for its turn while a picture is explained and a picture is explained"
+    while_two = "waiting for its turn while a saliency map is computed and a saliency map is computed"
     assert waiting.told[-1] == (0.0, while_two)
     assert never.told[-1] == (0.0, f"{while_two}, 1 before it")
     asker.cancel(unasked)

@@ -171,7 +171,7 @@ def test_a_long_search_shows_how_far_it_is_and_can_be_ended(qtbot, view: SearchV
     qtbot.waitUntil(lambda: "scale of every image" in view.working.note.text(), timeout=4000)
     qtbot.mouseClick(view.working.button, Qt.MouseButton.LeftButton)
     assert not view.working.busy
-    assert all("You ended the search" in panel.empty.text.text() for panel in view.panels)
+    assert all("Search cancelled" in panel.empty.text.text() for panel in view.panels)
     monkeypatch.setattr(charts_search, "mean_of_nearest", lambda *_: np.zeros(48))
     qtbot.keyClick(view.field, Qt.Key.Key_Return)
     qtbot.waitUntil(answered(view), timeout=8000)

@@ -58,7 +58,7 @@ def test_only_comparable_measures_have_a_difference(view: SimilarityView):
     assert differences.text("AUC") == f"{b.auc - a.auc:.3f}".replace("-", "−")
     assert differences.text("AUC").startswith("−")
     assert "Mean matched" not in [line.words for line in differences.numbers.lines]
-    assert "not on one scale" in view.cosines.pane.panel.notes.text()
+    assert "not comparable across runs" in view.cosines.pane.panel.notes.text()
 
 
 def test_axes_are_those_of_the_runs_until_one_is_asked_for(qtbot: QtBot, view: SimilarityView):

@@ -69,7 +69,7 @@ def test_a_second_window_of_a_workspace_says_so_and_leaves(qtbot, tmp_path: Path
     assert lock is not None
     ended = _start("--workspace", str(tmp_path))
     assert ended.returncode == 2
-    assert "open already" in ended.stderr
+    assert "already open" in ended.stderr
     assert "--workspace" in ended.stderr
     lock.unlock()
 
@@ -83,7 +83,7 @@ def test_a_second_start_brings_the_first_window_forward(qtbot, tmp_path: Path) -
     second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     qtbot.waitUntil(lambda: bool(rung) and second.poll() is not None, timeout=30_000)
     assert second.returncode == 0
-    assert "comes to the front" in second.communicate()[1]
+    assert "was brought to the front" in second.communicate()[1]
     assert lock is not None
     lock.unlock()
 

@@ -98,7 +98,7 @@ def test_what_is_missing_and_what_is_old_stand_above_the_result(area: StateArea,
     assert area.note.words.text().startswith("3 of 5")
     assert area.findChild(QLabel, "result").isVisible()
     qtbot.mouseClick(area.note.button, LEFT)
-    area.stale("Cancelled: this is the result before.")
+    area.stale("Cancelled. The previous result is shown.")
     assert area.kind == "stale"
     assert not area.note.button.isVisible()
     area.ready()

@@ -95,10 +95,10 @@ def told(dressed: QApplication, qtbot: QtBot, background: Background, monkeypatc
 def test_the_end_of_one_leaves_the_choice_that_is_left_for_the_other(told: Told, qtbot: QtBot) -> None:
     told.goes_deaf(1, "one")
     told.goes_deaf(2, "two")
-    assert told.words == "one and two were asked to stop and go on."
+    assert told.words == "one and two were asked to stop and are still running."
     told.is_ended(1, "one")
     qtbot.wait(2 * stop_banner.TICK_MS)
-    assert told.words == "two was asked to stop and goes on."
+    assert told.words == "two was asked to stop and is still running."
     assert [told.banner.action.text(), told.banner.other.isVisible()] == ["End now", True]
     told.is_ended(2, "two")
     qtbot.waitUntil(lambda: told.words == "one and two did not stop and were ended.")
@@ -121,7 +121,7 @@ def test_who_is_waited_for_is_not_ended_with_the_next(told: Told) -> None:
     told.goes_deaf(1, "one")
     told.banner.other.click()
     told.goes_deaf(2, "two")
-    assert told.words == "two was asked to stop and goes on."
+    assert told.words == "two was asked to stop and is still running."
     told.banner.action.click()
     assert told.jobs.ended == [2]
 

@@ -219,10 +219,16 @@ def test_trainers_that_hang_are_ended_by_themselves(
     assert banner.next.text() == "They can be resumed from steps 120 and 120."
     assert banner.action.isHidden()
     first, second = told[:2]
-    assert first[0] in ("deaf one was asked to stop and goes on.", "deaf two was asked to stop and goes on.")
+    assert first[0] in (
+        "deaf one was asked to stop and is still running.",
+        "deaf two was asked to stop and is still running.",
+    )
     loses = ", which loses what it did since step 120, its last checkpoint."
     assert re.fullmatch(r"It is ended in 3[56]\d\d s" + re.escape(loses), first[1])
-    assert {*second[0].removesuffix(" were asked to stop and go on.").split(" and ")} == {"deaf one", "deaf two"}
+    assert {*second[0].removesuffix(" were asked to stop and are still running.").split(" and ")} == {
+        "deaf one",
+        "deaf two",
+    }
     assert second[1].startswith("They are ended in ")
 
 
@@ -234,7 +240,7 @@ def test_a_suspended_trainer_is_shown_as_not_answering(qtbot: QtBot, window: Win
     assert cell.data() == "Running"
     who = launch.trainer_of(workspace, run)
     os.kill(who.pid, signal.SIGSTOP)
-    qtbot.waitUntil(lambda: cell.data() == "Not answering", timeout=20_000)
+    qtbot.waitUntil(lambda: cell.data() == "Not responding", timeout=20_000)
     assert f"Continue it: kill -CONT {who.pid}; or end it: trainer stop" in cell.data(Qt.ItemDataRole.ToolTipRole)
     os.kill(who.pid, signal.SIGCONT)
     qtbot.waitUntil(lambda: cell.data() == "Running", timeout=20_000)

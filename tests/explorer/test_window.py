@@ -456,7 +456,7 @@ def test_a_long_command_is_copied_whole_and_shown_in_part(open_window) -> None:
 def test_a_drop_that_brings_nothing_is_told(open_window) -> None:
     window = open_window()
     window.intake.take(QMimeData())
-    assert window.banner.message.text().startswith("Nothing arrived")
+    assert window.banner.message.text().startswith("No files arrived")
 
 
 def test_the_theme_is_chosen_and_remembered(open_window) -> None:
@@ -574,7 +574,7 @@ def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
     ended: list[int] = []
     monkeypatch.setattr(window.rooms.jobs, "end", ended.append)
     window.rooms.jobs.went_deaf.emit(replace(_run(7, "clip"), name="slow"))
-    assert window.banner.message.text() == "slow was asked to stop and goes on."
+    assert window.banner.message.text() == "slow was asked to stop and is still running."
     window.banner.action.click()
     assert ended == [7]
 

@@ -176,9 +176,9 @@ def test_of_two_windows_that_start_at_once_one_opens(windows: Windows, faults, t
         gone = [pid for pid in pids if pid not in alive]
         said = "".join((tmp_path / f"said-{pid}").read_text() for pid in gone)
         opened = [pid for pid in pids if (tmp_path / f"ready-{pid}").exists()]
-        if not (len(alive) == 1 and opened == alive and "is open already" in said):
+        if not (len(alive) == 1 and opened == alive and "already open" in said):
             wrong.append((alive, opened, said))
-        forward += "comes to the front" in said
+        forward += "was brought to the front" in said
         # The owner dies without a word, and nobody removes its lock: the next two race for it.
         for pid in alive:
             os.kill(pid, signal.SIGKILL)

@@ -166,7 +166,7 @@ def test_one_click_packs_the_evidence_of_every_open_figure(qtbot, window: Window
     file = tmp_path / "evidence.zip"
     dialog.fileSelected.emit(str(file))
     dialog.close()
-    qtbot.waitUntil(lambda: "evidence.zip is written" in window.banner.message.text(), timeout=400_000)
+    qtbot.waitUntil(lambda: "Saved evidence.zip" in window.banner.message.text(), timeout=400_000)
     with zipfile.ZipFile(file) as archive:
         archive.extractall(tmp_path / "evidence")
     folder = tmp_path / "evidence"

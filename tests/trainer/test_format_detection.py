@@ -294,7 +294,7 @@ def test_what_coco_has_no_image_or_caption_for_is_named(tmp_path: Path) -> None:
     found = listing(recognize(file), tmp_path / "workspace", lambda share, note: None)
     assert len(found.splits["train"]) == 20
     assert found.problems == [
-        ("annotation 21", "It belongs to the image 12345, which the document does not have."),
+        ("annotation 21", "It belongs to the image 12345, which is not in the document."),
         ("annotation 22", "It is not a JSON object."),
         ("annotation 23", "Its caption is empty."),
         ("bare.jpg", "It has no caption."),
@@ -312,7 +312,7 @@ def test_any_sign_may_part_the_columns(separator: str, tmp_path: Path) -> None:
         data = recognize(table)
         assert data.separator == "auto"
     assert pairs(data, tmp_path) == [(name, f"number {number}") for number, name in enumerate(names)]
-    with pytest.raises(config.ConfigError, match="one sign"):
+    with pytest.raises(config.ConfigError, match="one character"):
         config.check(config.Run(data=config.Table(path="x", separator="::")))
 
 
@@ -378,7 +378,7 @@ def test_formats_that_are_not_read_are_named_file_by_file(per_class: bool, tmp_p
     data = recognize(root)
     assert isinstance(data, config.ClassFolder if per_class else config.Folder)
     found = survey(data, image_size=16, workspace_folder=tmp_path, opened=False, progress=lambda share, note: None)
-    reason = "is a format that is not read. Save it as JPEG or PNG."
+    reason = "is not a supported format. Save it as JPEG or PNG."
     assert found.problems == [
         ("cat/1.heic", f"HEIC {reason}"),
         ("cat/2.JP2", f"JPEG 2000 {reason}"),
@@ -519,7 +519,7 @@ def test_repeated_rows_long_captions_and_rare_scripts_are_counted(tmp_path: Path
     told = capsys.readouterr().out
     assert "3 rows repeat an earlier one, picture and caption; the first: " in told
     assert "1 caption is longer than the 30 tokens" in told
-    assert f"The prepared pictures lie in {tmp_path / 'w' / 'cache'} until 30 days after their last use" in told
+    assert f"The prepared images are in {tmp_path / 'w' / 'cache'} until 30 days after their last use" in told
     assert "2 captions are in a script that a tokenizer of 2,048 tokens hardly knows" in told
     assert "Thai" in told
     assert "Cyrillic" in told
@@ -640,7 +640,7 @@ def test_one_class_is_a_question_with_its_answers(tmp_path: Path, capsys: pytest
     root = tmp_path / "holiday"
     pictures(root, [f"Images/red_fox-{number}.png" for number in range(6)])
     found = propose(root)
-    assert "one folder, 'Images': one single class" in found.question
+    assert "one folder, 'Images': a single class" in found.question
     assert found.others == (config.Folder(path=str(root), captions="names"),)
     command = ["data", "show", "--data", str(root), "--quick", "--workspace", str(tmp_path / "workspace")]
     assert main(command) == 2
@@ -653,14 +653,14 @@ def test_one_class_is_a_question_with_its_answers(tmp_path: Path, capsys: pytest
     assert "red fox" in capsys.readouterr().out
     fit = ["fit", "--preset", "clip-folder", "--data", str(root), "--workspace", str(tmp_path / "workspace")]
     assert main(fit) == 2
-    assert "one single class" in capsys.readouterr().err
+    assert "a single class" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kinds", [("images", "sprites", "thumbnails"), ("train", "jpg"), ("data", "Thumbs", "cats")])
 def test_folders_that_are_no_classes_are_a_question(kinds: Sequence[str], tmp_path: Path) -> None:
     root = tmp_path / "monsters"
     pictures(root, [f"{kind}/{number:03}.png" for kind in kinds for number in range(4)])
-    assert "tell how pictures are kept" in propose(root).question
+    assert "describe how images are stored" in propose(root).question
 
 
 @pytest.mark.parametrize("kinds", [("car", "bus", "train"), ("0", "1"), ("cat", "dog")])

@@ -22,7 +22,7 @@ def ensemble(texts: Float[np.ndarray, "t c d"], weights: Float[np.ndarray, " t"]
     texts = np.asarray(texts, np.float64)
     weights = np.ones(len(texts)) if weights is None else np.asarray(weights, np.float64)
     if weights.shape != (len(texts),) or not np.all(np.isfinite(weights)) or weights.min() < 0 or weights.sum() <= 0:
-        raise ValueError("weights must be one a template, not negative, and one of them above zero")
+        raise ValueError("weights must be one per template, non-negative, and at least one positive")
     return _unit(np.einsum("t,tcd->cd", weights / weights.sum(), _unit(texts)))
 
 

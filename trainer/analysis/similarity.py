@@ -1,6 +1,6 @@
 """Matched pairs against the hardest unmatched ones: their cosines, and their separation.
 
-Cosines of two runs are not on one scale (an objective may spread or squeeze them at will): compare runs by AUC, d'
+Cosines are not comparable across runs (an objective may spread or squeeze them at will): compare runs by AUC, d'
 and overlap, which any increasing change of the scale leaves alone (AUC), or any linear one (d', overlap).
 """
 

@@ -244,18 +244,18 @@ def draw(data: Probes, settings: ProbeSettings) -> Panel:
 
 
 _NOTE: Final = (
-    "Linear probes: multinomial logistic regression on the embeddings, fitted on 70 % of the pairs and tried on the "
+    "Linear probes: multinomial logistic regression on the embeddings, fitted on 70 % of the pairs and tested on the "
     "rest; intervals are Wilson's at 95 %. An attribute that a run explains away is read off it no better than by "
-    "guessing."
+    "chance."
 )
 _OWN: Final = (
     "Each run is probed on its own held-out pairs. 'From the others' is a probe on the pair's other attributes alone: "
-    "where training data are correlated, held-out renderings are, too, and an attribute can be guessed from its "
-    "companions. Only what lies above it is read off the embedding itself; independent Scenes have no such companions."
+    "where training data are correlated, held-out renderings are, too, and an attribute can be predicted from "
+    "the others. Only the excess over that is read off the embedding; independent Scenes have no such correlations."
 )
 _INDEPENDENT: Final = (
-    "All runs are probed on the same Scenes, drawn with a seed of their own and without co-occurrence: nothing can be "
-    "guessed from its companions, and runs trained with and without co-occurrence are compared on equal terms."
+    "All runs are probed on the same Scenes, drawn with a seed of their own and without co-occurrence: no attribute "
+    "can be predicted from the others, and runs trained with and without co-occurrence are compared on equal terms."
 )
 
 

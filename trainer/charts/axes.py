@@ -24,8 +24,8 @@ from trainer.store.snapshot_files import read_snapshot
 METHOD: Final = """\
 An axis is the direction from the mean embedding of the texts after “ - ” to that of the texts before it, as a unit \
 vector; several texts are separated by “;”. Without “ - ” it is the direction of the texts. Each run's model embeds \
-the texts. A point is the inner product of an image or a text with both directions. Ranges of two runs are not on one \
-scale."""
+the texts. A point is the inner product of an image or a text with both directions. Ranges are not comparable across \
+runs."""
 
 MOST_CLASSES: Final = 12
 """More classes than these share one color."""

@@ -26,12 +26,14 @@ BINS: Final = 15
 CURVE: Final = np.geomspace(1.0, 1000.0, 61)
 """Inverse temperatures of the likelihood's curve: tau from 1 to 0.001."""
 METHOD: Final = """\
-Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the line a probability \
-means what it says, and the area of a dot is the number of images. ECE is the mean distance to the line, weighted by \
-the images; its value by chance is what a perfectly calibrated run would show on as many images.
+Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the line, confidence \
+equals accuracy; the area of a dot is the number of images. ECE is the mean distance to the line, weighted by \
+the images; its value by chance is the value of a perfectly calibrated run on the same number of images.
 
 Negative log-likelihood over the temperature; the best one has the smallest."""
-NOTE: Final = "The best tau is fitted on these same images: it says what this run's cosines allow, not a held-out gain."
+NOTE: Final = (
+    "The best tau is fitted on these same images: it shows the best that this run's cosines allow, not a held-out gain."
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class CalibrationAt:
     Attributes:
         ece: Expected calibration error, share in [0, 1].
         ece_range: Its interval, and what it would be of so many images if the run were perfectly calibrated.
-        nll: Negative log-likelihood, nats an image.
+        nll: Negative log-likelihood, nats per image.
         confidence: Mean of the largest probabilities.
     """
 
@@ -202,7 +204,7 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
         dots += [Marker("", tone, at, height, size) for at, height, size in points]
     axes = Axis("Confidence (largest probability)", 0, 1.02), Axis("Accuracy", 0, 1.04)
     note = "dot area: images in the bin"
-    return XYPlot("reliability", "Does confidence mean accuracy?", *axes, tuple(curves), dots=tuple(dots), note=note)
+    return XYPlot("reliability", "Reliability diagram", *axes, tuple(curves), dots=tuple(dots), note=note)
 
 
 def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:
@@ -216,14 +218,16 @@ def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -
         dots += [dot for dot in (own, best, now) if 1 / CURVE[-1] <= dot.x <= 1 / CURVE[0]]
         wanted += [1.3 * run.own.nll, 1.2 * shown_at.nll]
     top = max(min(max(wanted), max(float(run.curve.max()) for run in runs)), 0.01)
-    x, y = Axis("Temperature τ", 0.001, 1, log=True), Axis("NLL (nats an image)", 0, top)
+    x, y = Axis("Temperature τ", 0.001, 1, log=True), Axis("NLL (nats per image)", 0, top)
     note = "disc: shown, ring: trained, diamond: best"
-    return XYPlot("likelihood", "Which temperature fits?", x, y, tuple(curves), dots=tuple(dots), note=note)
+    return XYPlot("likelihood", "NLL over the temperature", x, y, tuple(curves), dots=tuple(dots), note=note)
 
 
 def _table(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> NumberTable:
     every = [{"shown": found, "trained": run.own, "best": run.fitted} for run, found in zip(runs, chosen, strict=True)]
-    lines = [NumberRow("Accuracy", "No temperature changes it.", tuple(f"{100 * run.accuracy:.1f} %" for run in runs))]
+    lines = [
+        NumberRow("Accuracy", "Independent of the temperature.", tuple(f"{100 * run.accuracy:.1f} %" for run in runs))
+    ]
     for words, hint, read in _MEASURES:
         lines += [NumberRow(f"{words}, {at}", hint, tuple(read(one[at]) for one in every)) for at in _AT]
     return NumberTable("numbers", "At the temperature shown, of the training, and best", _names(runs), tuple(lines))
@@ -238,8 +242,12 @@ _MEASURES: Final = (
     ("τ", "The temperature.", lambda one: f"{1 / one.inv_tau:.3g}"),
     ("ECE", "Expected calibration error.", lambda one: one.ece),
     ("ECE interval", "95 %, by resampling.", lambda one: f"{one.ece_range.low:.3f} to {one.ece_range.high:.3f}"),
-    ("ECE by chance", "Of a perfectly calibrated run on as many images.", lambda one: one.ece_range.calibrated),
-    ("NLL", "Negative log-likelihood, nats an image.", lambda one: one.nll),
+    (
+        "ECE by chance",
+        "Of a perfectly calibrated run on the same number of images.",
+        lambda one: one.ece_range.calibrated,
+    ),
+    ("NLL", "Negative log-likelihood, nats per image.", lambda one: one.nll),
     ("Confidence", "Mean of the largest probabilities.", lambda one: f"{100 * one.confidence:.1f} %"),
 )
 
@@ -284,7 +292,7 @@ CHART: Final = Chart(
     name="calibration",
     view="prompts",
     label="Calibration",
-    question="Do zero-shot probabilities mean what they say?",
+    question="Are zero-shot probabilities calibrated?",
     method=METHOD,
     settings=CalibrationSettings,
     compute=per_run(compute),

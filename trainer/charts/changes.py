@@ -45,11 +45,16 @@ class ChangesSettings:
         "both", "Compared", "What is drawn of one snapshot over the other.", redraws=True, named=AXES
     )
     worst: float = setting(
-        0.1, "Badly ranked share", "The worst pairs of each run that count as bad.", low=0.001, high=0.5, redraws=True
+        0.1,
+        "Low-ranked share",
+        "Share of each run's pairs that count as low-ranked.",
+        low=0.001,
+        high=0.5,
+        redraws=True,
     )
     k: int = setting(10, "Neighbors", "Neighbors of each pair.", low=1, high=100)
     suite: str = setting(
-        "", "Verdicts by", "A prompt suite whose classes give the verdicts, not the captions.", control=False
+        "", "Class prompts", "A prompt suite that defines the classes instead of the captions.", control=False
     )
 
 
@@ -185,7 +190,7 @@ def _scatter(one: Changes, place: int, name: str, settings: ChangesSettings) -> 
     both = np.stack(
         [bad.badness_a, bad.badness_b] if key == "both" else [one.values[f"{key}_{way}"] for way in ways], axis=1
     )
-    marked = {"bad in both": bad.both, "bad only in A": bad.only_a, "bad only in B": bad.only_b}
+    marked = {"bad in both": bad.both, "low-ranked only in A": bad.only_a, "low-ranked only in B": bad.only_b}
     rest = np.setdiff1d(np.arange(one.n), np.concatenate(list(marked.values())))
     drawn = at_most(rest, MOST_POINTS)
     tones: tuple[Tone, ...] = ("bad", run_tone(0), run_tone(place))
@@ -204,7 +209,7 @@ def _scatter(one: Changes, place: int, name: str, settings: ChangesSettings) -> 
         axes[1],
         (Series("", "quiet", ends, ends, dashed=True, width=1),),
         points=tuple(clouds),
-        note=f"{_better(both, log=log)}; bad in both by chance: {bad.expected:.1f}{sampled}",
+        note=f"{_better(both, log=log)}; low-ranked in both by chance: {bad.expected:.1f}{sampled}",
         brushes="xy",
     )
 
@@ -243,9 +248,9 @@ def _table(data: ChangesData, names: list[str], settings: ChangesSettings) -> Nu
     ]
     bad = [bad_pairs(one, settings) for one in data.found]
     for label, hint, field in (
-        ("Bad in both", "The data may be wrong.", "both"),
-        ("Bad only in A", "The models differ.", "only_a"),
-        ("Bad only in B", "The models differ.", "only_b"),
+        ("Low-ranked in both", "Possible mislabels.", "both"),
+        ("Low-ranked only in A", "The models differ.", "only_a"),
+        ("Low-ranked only in B", "The models differ.", "only_b"),
     ):
         counts = tuple(float("nan") if one is None else float(len(getattr(one, field))) for one in bad)
         lines.append(NumberRow(label, hint, counts, 0))
@@ -323,7 +328,7 @@ CHART: Final = Chart(
     name="changes",
     view="changes",
     label="A against B",
-    question="Which pairs do the snapshots see differently?",
+    question="Which pairs differ between the snapshots?",
     settings=ChangesSettings,
     needs="two_runs",
     compute=compare,

@@ -197,4 +197,6 @@ def read_class_texts(file: Path) -> ClassTexts:
             raise ValueError(f"the array is {texts.vectors.shape}")
         return texts
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ChartError(f"The class vectors {file.name} cannot be used: {error}. Ask the models again.") from error
+        raise ChartError(
+            f"The class vectors {file.name} cannot be used: {error}. Recompute the predictions."
+        ) from error

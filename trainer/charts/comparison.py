@@ -19,13 +19,13 @@ from trainer.store.question import told
 
 INTERVAL_NOTE: Final = (
     "In brackets: 95 % interval of the share (Wilson) over the pairs of the split; in retrieval over the distinct "
-    "pictures or captions that ask. "
+    "query images or captions. "
     "Where the intervals overlap, the difference may be chance."
 )
 
 BEST_NOTE: Final = "Bold (or *): the best, where it differs from all others as printed. "
 CERTAIN_NOTE: Final = (
-    "k ≥ answers: every answer is among the first k, so the value is 100 % for any model and none is the best."
+    "k ≥ answers: every item is among the first k, so the value is 100 % for any model and none is marked as the best."
 )
 
 COMPARED: Final = (
@@ -300,7 +300,7 @@ CHART: Final = Chart(
     name="comparison",
     view="evaluate",
     label="Comparison",
-    question="What did the newest evaluation of each run say on every split?",
+    question="What are the newest evaluation results of each run on every split?",
     method=INTERVAL_NOTE,
     needs="whole_runs",
     compute=compute,

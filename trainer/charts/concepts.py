@@ -72,7 +72,7 @@ class ConceptsSettings:
     concept: int = setting(
         -1,
         "Pictures of",
-        "Number of the concept whose pictures are shown; -1: of the first of each kind.",
+        "Number of the concept whose images are shown; -1: of the first of each kind.",
         low=-1,
         high=2_047,
         redraws=True,

@@ -16,7 +16,7 @@ from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace
 from trainer.store.question import told
 
-METHOD: Final = "Images of a class (row) that are taken for another (column), as shares of the row. Classes that occur \
+METHOD: Final = "Images of a class (row) predicted as another (column), as shares of the row. Classes that occur \
 nowhere are left out."
 
 
@@ -27,7 +27,7 @@ class ConfusionSettings:
     task: Literal["zero_shot", "linear_probe", "knn"] = setting(
         "zero_shot",
         "Task",
-        "Whose answers are shown.",
+        "Task whose predictions are shown.",
         named={"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbors"},
     )
 
@@ -58,8 +58,10 @@ def draw(chart: EvaluationChart, settings: ConfusionSettings) -> Panel:
     maps = tuple(_map(run, settings) for run in runs)
     counts = [confusion_of(run.tasks[settings.task]).counts for run in runs]
     lines = (
-        NumberRow("Images", "That were answered.", tuple(float(one.sum()) for one in counts), 0),
-        NumberRow("Right (%)", "On the diagonal.", tuple(100 * float(np.trace(one) / one.sum()) for one in counts), 1),
+        NumberRow("Images", "Images with a prediction.", tuple(float(one.sum()) for one in counts), 0),
+        NumberRow(
+            "Correct (%)", "On the diagonal.", tuple(100 * float(np.trace(one) / one.sum()) for one in counts), 1
+        ),
     )
     table = NumberTable("numbers", "Answers", tuple(run.label for run in runs), lines)
     head = f"{chart.dataset} {chart.split}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in runs)
@@ -113,7 +115,7 @@ CHART: Final = Chart(
     name="confusion",
     view="evaluate",
     label="Confusion",
-    question="Which classes does each run take for which?",
+    question="Which classes does each run confuse?",
     method=METHOD,
     settings=ConfusionSettings,
     compute=compute,

@@ -22,7 +22,7 @@ from trainer.store import RunRow, Workspace
 METHOD: Final = """\
 Smoothed: an exponential moving average that starts unbiased, with the weight of the slider but over a tenth of a \
 curve at most; the faint line is what was logged. Held-out metrics share an axis. Losses of different objectives are \
-different quantities: each objective has a plot of its own."""
+different quantities: each objective has its own plot."""
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 Axis = Literal["step", "time"]
 _POINTS: Final = 1500
@@ -35,9 +35,9 @@ _FEW: Final = 40
 class CurveSettings:
     """The metrics, and how to draw them."""
 
-    metrics: tuple[str, ...] = setting((), "Metrics", "Logged names; none: the usual ones.", control=False)
+    metrics: tuple[str, ...] = setting((), "Metrics", "Logged names; empty: the default ones.", control=False)
     axis: Literal["step", "time"] = setting(
-        "step", "Axis", "What runs to the right.", named={"step": "Step", "time": "Time"}
+        "step", "Axis", "The horizontal axis.", named={"step": "Step", "time": "Time"}
     )
     smoothing: float = setting(0.0, "Smoothing", "Weight of the moving average.", low=0.0, high=0.999)
 

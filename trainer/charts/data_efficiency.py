@@ -38,7 +38,7 @@ The test compares the first two groups at the largest number of pairs at which b
 one standard deviation over seeds."""
 
 DEFAULT: Final = "zero_shot_acc1"
-BY_WORDS: Final = "A bag of words answers by the scores of the words of a class's name."
+BY_WORDS: Final = "A bag of words scores a class by the words of its name."
 PAIRS_SEEN: Final = "Pairs seen: updates x pairs in a batch, repetitions counted."
 
 
@@ -268,7 +268,7 @@ def _group(
     made = band([(np.array(run.pairs), np.array(run.values)) for run in runs])
     if not len(made.pairs):
         raise ChartError(
-            f"The runs of {pattern} were measured after different numbers of pairs, so that they have no mean. "
+            f"The runs of {pattern} were measured after different numbers of pairs, so they have no mean. "
             "Name runs of one batch size that are measured equally often."
         )
     objectives = tuple(dict.fromkeys(objective_label(row.objective) for row, _ in curves))
@@ -408,7 +408,7 @@ CHART: Final = Chart(
     name="data-efficiency",
     view="evaluate",
     label="Data efficiency",
-    question="How many pairs does a group of runs have to see for the same score?",
+    question="How many pairs does a group of runs need to reach the same score?",
     method=METHOD,
     settings=EfficiencySettings,
     needs="none",

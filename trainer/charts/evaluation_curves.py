@@ -15,9 +15,9 @@ from trainer.store import Workspace
 from trainer.store.question import told
 
 METHOD: Final = """\
-Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the diagonal a \
-probability means what it says. ECE is the mean distance to it, weighted by the images of a bin; the value by chance \
-is what a perfectly calibrated run would show on as many images.
+Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the diagonal, \
+confidence equals accuracy. ECE is the mean distance to it, weighted by the images of a bin; the value by chance \
+is the value of a perfectly calibrated run on the same number of images.
 
 Under corruption: accuracy at severities 1 to 5 of each corruption, 0 is clean (Hendrycks and Dietterich, 2019).
 
@@ -135,7 +135,7 @@ CHART: Final = Chart(
     name="evaluation-curves",
     view="evaluate",
     label="Curves",
-    question="Do probabilities hold, and how does accuracy fall with corruption and fewer labels?",
+    question="Are probabilities calibrated, and how does accuracy fall with corruption and fewer labels?",
     method=METHOD,
     compute=compute,
     draw=draw,

@@ -24,7 +24,7 @@ METHOD: Final = """\
 The line is the mean over the seeds of an arm, at the steps that all of them have logged; the band is the 95 % \
 interval of the mean at each single step (Student's t). Faint lines are the runs, those that failed too. The band is \
 not the interval that decides, which is that of the verdict. Losses of different objectives are different quantities: \
-each arm has a plot of its own."""
+each arm has its own plot."""
 USUAL: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 
 
@@ -33,7 +33,7 @@ class ArmCurveSettings:
     """Which experiment, and what of it."""
 
     experiment: str = setting("", "Experiment", "Its name; empty: the newest.", control=False)
-    metrics: tuple[str, ...] = setting((), "Metrics", "Logged names; none: the usual ones.", control=False)
+    metrics: tuple[str, ...] = setting((), "Metrics", "Logged names; empty: the default ones.", control=False)
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,10 @@ from trainer.store.question import told
 METHOD: Final = """\
 Every arm is trained on the same seeds, and each is compared with the first, the control, on one outcome that was \
 fixed before the first run: the differences on equal seeds are averaged. The bar is an anytime-valid confidence \
-sequence (Wang and Ramdas 2023, arXiv:2310.03722), alpha shared among the comparisons (Bonferroni): one may look after \
-every seed and stop at any. Above 0 or below it decides; within the margin on both sides the arms are called equal; \
-else it is undecided. It takes the differences as about normal; an arm that fails rarely but badly is not.
+sequence (Wang and Ramdas 2023, arXiv:2310.03722), alpha shared among the comparisons (Bonferroni): results may be \
+checked after every seed, and the experiment stopped at any. Above 0 or below it decides; within the margin on both \
+sides the arms are called equal; else it is undecided. It takes the differences as about normal; an arm that fails \
+rarely but badly is not.
 
 Secondary outcomes decide nothing. Their p is anytime-valid and adjusted for all of them and all arms (Holm)."""
 
@@ -228,7 +229,7 @@ def _asked(verdict: ExperimentVerdict) -> NumberTable:
     facts = {
         "Question": experiment.question or "–",
         "Primary outcome": f"{experiment.outcome.label} ({better} is better), at the last step",
-        "It answers": told(question, task=True) if question else "–",
+        "Measured on": told(question, task=True) if question else "–",
         "Control": experiment.control.name,
         "The arms differ in": ", ".join(experiment.fields),
         "Data": config.data_name(experiment.control.run.data),
@@ -241,7 +242,7 @@ def _asked(verdict: ExperimentVerdict) -> NumberTable:
         "Wrong verdicts": f"at most {100 * experiment.alpha:g} % at any number of seeds",
     }
     lines = tuple(NumberRow(words, "", (value,)) for words, value in facts.items())
-    return NumberTable("asked", "What was asked", ("",), lines, badges=False)
+    return NumberTable("asked", "Design", ("",), lines, badges=False)
 
 
 def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[dict[str, Any]]:

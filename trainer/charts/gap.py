@@ -49,8 +49,8 @@ al., Mind the Gap, 2022). 0: the modalities have one center; √2: two points at
 
 Shift moves every image by −s/2 and every text by +s/2 of the gap, then makes them unit rows again; beyond 100 % \
 they have changed sides. Project out takes a share of each row's own component along the gap away. At 100 % the \
-centers meet before the rows are unit rows again; that parts them a little, so a small gap remains. Neither trains \
-anything: it asks whether the gap carries what the model knows.
+centers meet before the rows are unit rows again; that separates them slightly, so a small gap remains. Neither \
+involves training: it tests whether the gap carries information.
 
 The loss is the run's own objective: CLOOB with its fixed temperature and beta for CLOOB, else symmetric InfoNCE at \
 the temperature of that step. All n pairs count as one batch, so it depends on n and is not the loss of training. \
@@ -101,7 +101,7 @@ class GapSettings:
 
     way: Literal["shift", "project"] = setting(
         "shift",
-        "Close the gap by",
+        "Closing method",
         "Shift moves both modalities by half the gap; project takes the component along the gap away.",
         named={"shift": "Shift", "project": "Project out"},
     )
@@ -464,7 +464,7 @@ CHART: Final = Chart(
     name="gap",
     view="gap",
     label="Modality gap",
-    question="How far apart are images and texts as a whole, and what does closing that do?",
+    question="How far apart are image and text embeddings, and what is the effect of closing the gap?",
     method=METHOD,
     settings=GapSettings,
     compute=per_run(gap),

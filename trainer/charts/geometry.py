@@ -22,17 +22,17 @@ from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
-Uniform directions in d dimensions are nearly at right angles: the angle of two of them has a density of \
-sin^(d−2), the dashed curve. What an embedding adds or lacks to either side of it is structure.
+Uniform directions in d dimensions are nearly at right angles: the pairwise angle has a density of \
+sin^(d−2), the dashed curve. Deviations of an embedding from it are structure.
 
 Ajne: A = n/4 − (sum of the angles of all pairs)/(nπ): .25 if uniform, n/4 if all rows are equal. It grows with n off \
 uniformity, so A of two sizes must not be compared; A/n and the mean angle may. It is blind to whatever is symmetric \
 about the origin. Giné: G = n/2 − (d−1)/(2n) (Γ((d−1)/2)/Γ(d/2))² (sum of the sines): .5 if uniform, n/2 if all are \
 equal; it sees just that (Prentice, 1978).
 
-p-values: 199 samples of as many uniform directions are simulated; p = (1 + number as large)/200, so .005 is the \
-least. They are of up to 400 rows drawn at random. With n large every embedding is significantly non-uniform: look at \
-the sizes.
+p-values: 199 samples of the same number of uniform directions are simulated; p = (1 + number at least as \
+large)/200, so the minimum is .005. Up to 400 rows are drawn at random. With large n every embedding is significantly \
+non-uniform: compare effect sizes.
 
 Alignment: mean squared distance of an image to its text. Uniformity: log of the mean of exp(−2 squared distance) over \
 pairs (Wang and Isola, 2020). Mean resultant length: length of the mean row, from all rows. Modality gap: distance of \
@@ -61,7 +61,7 @@ PUBLISHED: Final = {
 """Ajne's statistic of images and of texts as the CLOOB paper plots it."""
 SOURCE: Final = (
     "Published values: Fürst et al., CLOOB, 2022, arXiv:2110.11316: RN50 on CC3M, about 13,000 validation pairs; read "
-    "off the figures, give or take 2 %."
+    "off the figures, ±2 %."
 )
 MODALITIES: Final = ("image", "text")
 
@@ -255,7 +255,7 @@ def _angles(data: PerRun[Geometry], names: Sequence[str], modality: str) -> XYPl
     ]
     for d in sorted({spread.d for spread in found if spread is not None}):
         curves.append(Series(f"uniform, d = {d}", "quiet", degrees, 100 * sphere_density(d), dashed=True, width=1.5))
-    x = Axis("angle of two rows (°)", 0, 180)
+    x = Axis("pairwise angle (°)", 0, 180)
     y = axis_over("share of pairs (%)", [curve.y for curve in curves], include=(0,))
     return XYPlot(f"angles-{modality}", f"Angles of {modality}s", x, y, tuple(curves))
 
@@ -289,13 +289,13 @@ def _spreads(data: PerRun[Geometry], names: Sequence[str], modality: str) -> Num
         ("Uniformity", "Wang and Isola, t = 2: lower is more uniform, 0 is collapsed.", lambda s: s.uniformity, 3),
         ("Ajne A", ".25 if uniform, n/4 if all are equal: grows with n.", lambda s: s.ajne, 3),
         ("Ajne A / n", "From 0 (uniform) to .25 (all equal): comparable between sizes.", lambda s: s.ajne_per_n, 5),
-        ("p (Ajne)", "Chance of as large an A under uniformity, at the n tested.", lambda s: s.p_ajne, 3),
+        ("p (Ajne)", "Probability of an A at least as large under uniformity, at the tested n.", lambda s: s.p_ajne, 3),
         ("Giné G", ".5 if uniform, n/2 if all are equal: grows with n.", lambda s: s.gine, 3),
         ("Giné G / n", "From 0 (uniform) to .5 (all equal): comparable between sizes.", lambda s: s.gine_per_n, 5),
-        ("p (Giné)", "Chance of as large a G under uniformity, at the n tested.", lambda s: s.p_gine, 3),
+        ("p (Giné)", "Probability of a G at least as large under uniformity, at the tested n.", lambda s: s.p_gine, 3),
         ("Directions", "Components that hold 99 % of the variance.", lambda s: s.effective_eigenvalues, 0),
-        ("n, all pairs of", "Rows whose pairs were all compared.", lambda s: s.n, 0),
-        ("n tested", "Rows the p-values are of; the null is simulated at this n.", lambda s: s.n_tested, 0),
+        ("n (angles)", "Rows whose pairs were all compared.", lambda s: s.n, 0),
+        ("n tested", "Rows used for the p-values; the null is simulated at this n.", lambda s: s.n_tested, 0),
     )
     rows = tuple(NumberRow(words, hint, read(of), digits) for words, hint, of, digits in lines)
     return NumberTable(f"{modality}s", f"{modality.capitalize()}s", tuple(names), rows)
@@ -324,7 +324,7 @@ def _sampled(found: Sequence[Geometry]) -> str:
     n = max(run.n for run in found)
     sampled = any(run.n < run.pairs for run in found)
     words = f"Angles of all pairs of {n:,} rows drawn at random." if sampled else "Angles of all pairs of rows."
-    return f"{words} p-values: {DRAWS} simulated samples of as many uniform directions; with n large every p is small."
+    return f"{words} p-values: {DRAWS} samples of as many simulated uniform directions; with large n every p is small."
 
 
 def values(data: PerRun[Geometry], _settings: GeometrySettings) -> list[dict[str, Any]]:

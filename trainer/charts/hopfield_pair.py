@@ -41,8 +41,8 @@ NOTE: Final = (
 )
 _COSINES: Final = (
     ("cos(x, y)", "Image and text before any retrieval."),
-    ("cos(U_x, U_y)", "What CLOOB's first InfoLOOB sees."),
-    ("cos(V_x, V_y)", "What CLOOB's second InfoLOOB sees."),
+    ("cos(U_x, U_y)", "Input of CLOOB's first InfoLOOB."),
+    ("cos(V_x, V_y)", "Input of CLOOB's second InfoLOOB."),
 )
 _NAMES: Final = ("U_x", "U_y", "V_x", "V_y")
 _WAYS: Final = (
@@ -159,7 +159,7 @@ CHART: Final = Chart(
     name="hopfield-pair",
     view="hopfield",
     label="Pair",
-    question="What do the four Hopfield retrievals of a pair average, and what becomes of its cosine?",
+    question="What do the four Hopfield retrievals of a pair average, and how does its cosine change?",
     settings=PairSettings,
     compute=per_run(pair_retrievals),
     draw=draw,

@@ -26,14 +26,14 @@ from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
 k-occurrence: how many texts find an image among their first k hits. A few images that are found by nearly \
-everything are hubs, and what is found by nobody cannot be retrieved at all; the skewness of the counts measures it \
-(Radovanović et al., 2010).
+everything are hubs, and an image that no text finds cannot be retrieved at all; the skewness of the counts measures \
+it (Radovanović et al., 2010).
 
-CSLS: the cosine minus half the mean cosine of the hit to its 10 nearest captions, which takes hubs down (Conneau et \
+CSLS: the cosine minus half the mean cosine of the hit to its 10 nearest captions, which reduces hubness (Conneau et \
 al., 2018).
 
-Texts and images are distinct: equal captions are one question, equal images one answer. Recall is of texts that find \
-an image of their own among the first 1, 5 or 10 of all distinct images."""
+Texts and images are distinct: identical captions count as one query, identical images as one item. Recall is of \
+texts that find an image of their own among the first 1, 5 or 10 of all distinct images."""
 
 MOST_QUERIES: Final = 20_000
 """More distinct texts than this are sampled as questions: each is compared with every distinct image."""
@@ -155,7 +155,7 @@ def _table(data: PerRun[Hubness], names: list[str]) -> NumberTable:
     lines = []
     for words, hint, read, digits in (
         ("Skewness", "Of how often an image is found: large where few images are hubs.", _skewness, 2),
-        ("Greatest hub", "How many texts find the image that is found most often.", _greatest, 0),
+        ("Largest hub", "Number of texts that find the most frequent hit.", _greatest, 0),
         ("Never found (%)", "Images that no text finds.", _never, 1),
         *(
             (_name(data, k), f"Texts that find an image of their own among the first {k}.", _recall(k), 3)
@@ -228,7 +228,7 @@ CHART: Final = Chart(
     name="hubness",
     view="search",
     label="Hubs",
-    question="Which images are found by everything?",
+    question="Which images are hits of too many texts?",
     method=METHOD,
     settings=HubSettings,
     compute=per_run(hubness),

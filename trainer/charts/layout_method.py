@@ -9,7 +9,7 @@ METHODS: Final = ("pca", "umap", "tsne", "pacmap", "file")
 METRICS: Final = ("cosine", "euclidean")
 LABELS: Final = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE", "pacmap": "PaCMAP", "file": "From a file"}
 """Methods as people call them."""
-CAUTION: Final = "distances between clusters mean nothing"
+CAUTION: Final = "distances between clusters are not meaningful"
 
 
 @dataclass(frozen=True, kw_only=True)

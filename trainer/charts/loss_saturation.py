@@ -66,7 +66,7 @@ class LossSaturationSettings:
         0.3, "Spread of the negatives", "They lie evenly this far to both sides of their mean.", low=0.0, high=1.0
     )
     beta: float = setting(
-        0.15, "Hardness β (DHN-NCE)", "0 weighs all negatives alike. MedCLIP-SAM: 0.15.", low=0.0, high=2.0
+        0.15, "Hardness β (DHN-NCE)", "0 weighs all negatives equally. MedCLIP-SAM: 0.15.", low=0.0, high=2.0
     )
 
 

@@ -46,7 +46,7 @@ def mispairs(changes: Changes, *, share: float = 0.1) -> Mispairs:
     if "text_rank_a" not in changes.values:
         raise ChartError(f"Ranks of pairs need images and texts of both runs. {BOTH}")
     if not 0 < share < 1:
-        raise ChartError("The share of pairs that counts as badly ranked lies between 0 and 1.")
+        raise ChartError("The share of pairs that counts as low-ranked must be between 0 and 1.")
     values = changes.values
     bad = [np.sqrt(values[f"image_rank_{side}"] * values[f"text_rank_{side}"]) for side in "ab"]
     place = [_quantile(b) for b in bad]

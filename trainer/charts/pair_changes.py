@@ -55,21 +55,23 @@ class PairMeasure:
 
 
 MEASURES: Final[dict[str, PairMeasure]] = {
-    "image_rank_a": PairMeasure("Caption rank A", "Place of the right caption among all, asked by the image, in A.", 0),
-    "image_rank_b": PairMeasure("Caption rank B", "Place of the right caption among all, asked by the image, in B.", 0),
+    "image_rank_a": PairMeasure("Caption rank A", "Rank of the correct caption for the image, in A.", 0),
+    "image_rank_b": PairMeasure("Caption rank B", "Rank of the correct caption for the image, in B.", 0),
     "image_rank_change": PairMeasure(
-        "Caption rank, B − A", "Change of the rank of the right caption; negative: better in B.", 0, signed=True
+        "Caption rank, B − A", "Change of the rank of the correct caption; negative: better in B.", 0, signed=True
     ),
-    "text_rank_a": PairMeasure("Image rank A", "Place of the right image among all, asked by the caption, in A.", 0),
-    "text_rank_b": PairMeasure("Image rank B", "Place of the right image among all, asked by the caption, in B.", 0),
+    "text_rank_a": PairMeasure("Image rank A", "Rank of the correct image for the caption, in A.", 0),
+    "text_rank_b": PairMeasure("Image rank B", "Rank of the correct image for the caption, in B.", 0),
     "text_rank_change": PairMeasure(
-        "Image rank, B − A", "Change of the rank of the right image; negative: better in B.", 0, signed=True
+        "Image rank, B − A", "Change of the rank of the correct image; negative: better in B.", 0, signed=True
     ),
     "margin_a": PairMeasure(
-        "Margin A", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in A."
+        "Margin A",
+        "Correct cosine minus the best incorrect one, in standard deviations of the image's incorrect cosines, in A.",
     ),
     "margin_b": PairMeasure(
-        "Margin B", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in B."
+        "Margin B",
+        "Correct cosine minus the best incorrect one, in standard deviations of the image's incorrect cosines, in B.",
     ),
     "margin_change": PairMeasure(
         "Margin, B − A", "Change of the standardized margin; positive: clearer in B.", 2, signed=True
@@ -78,9 +80,9 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         "Shared neighbors", "Jaccard overlap of the k nearest neighbors in A and in B: 1 the same, 0 none shared."
     ),
     "residual": PairMeasure(
-        "Procrustes residual", "Distance left after B is laid on A; 1 is a typical item's distance to the center."
+        "Procrustes residual", "Remaining distance after aligning B to A; 1 is a typical item's distance to the center."
     ),
-    "verdict": PairMeasure("Same verdict", "1 where A and B take the image for the same class, 0 where not.", 0),
+    "verdict": PairMeasure("Same prediction", "1 if A and B predict the same class for the image, else 0.", 0),
 }
 
 
@@ -330,7 +332,7 @@ def _by_prompts(
     first: Snapshot, rows: np.ndarray, images: list[np.ndarray], texts: tuple[ClassTexts, ClassTexts]
 ) -> tuple[str, tuple[str, ...], np.ndarray, np.ndarray]:
     if texts[0].labels != texts[1].labels:
-        raise ChartError("A and B were asked for other classes. Ask both for the same prompt suite.")
+        raise ChartError("A and B have predictions for different classes. Choose the same prompt suite for both.")
     task = class_task(first, texts[0].labels)
     known = np.isin(rows, task.rows)
     a, b = (np.where(known, predict(image, _unit(_unit(one.vectors).mean(0))), -1) for image, one in zip(images, texts))

@@ -85,7 +85,7 @@ class PairColors:
         numbers: Each pair's place on a scale, NaN where it has none; None without a scale.
         ends: Least and greatest number of the scale; None without one.
         ordered: The classes stand in an order: their colors do too.
-        own_scale: This map's scale is not the other maps' (cosines of two runs are not on one scale).
+        own_scale: This map's scale is not the other maps' (cosines are not comparable across runs).
         note: What else must be said about it; may be empty.
         better: The scale is around zero: 1 where great numbers speak for run B, -1 where small ones do; else 0.
     """
@@ -181,7 +181,7 @@ def _rank(one: ColoredMap) -> PairColors:
 
 def _cosine(one: ColoredMap) -> PairColors:
     numbers = np.full(one.n, np.nan) if one.numbers is None else np.asarray(one.numbers.cosine, np.float64)
-    note = "cosines of two runs are not on one scale"
+    note = "cosines are not comparable across runs"
     return PairColors(COSINE, numbers=numbers, ends=_ends([numbers]), own_scale=True, note=note)
 
 

@@ -26,7 +26,7 @@ METHOD: Final = """\
 Each template classifies alone; the ensemble is the normalized mean of the class vectors of all templates, weighted \
 where weights are given. A difference is in points of accuracy above or below the mean ensemble, class by class.
 
-Confusion: images of a class (row) that the weighted ensemble takes for another (column), as shares of the row."""
+Confusion: images of a class (row) that the weighted ensemble predicts as another (column), as shares of the row."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,12 @@ class PromptSettings(ClassWords):
     """The labels and templates, the templates' weights, and the value of the cells."""
 
     weights: tuple[float, ...] = setting(
-        (), "Weights", "Of each template in the ensemble; none: all alike.", low=0.0, redraws=True, control=False
+        (),
+        "Weights",
+        "Weight of each template in the ensemble; empty: equal weights.",
+        low=0.0,
+        redraws=True,
+        control=False,
     )
     value: Literal["difference", "accuracy"] = setting(
         "difference", "Cells", "Points above or below the mean ensemble, or accuracy.", redraws=True, control=False
@@ -104,7 +109,7 @@ def mixture(run: PromptRun, weights: Sequence[float]) -> Mixture:
         ChartError: A weight is negative or no number, none is above zero, or there is not one a template.
     """
     if len(weights) != len(run.templates):
-        raise ChartError(f"There are {len(run.templates)} templates and {len(weights)} weights: give one a template.")
+        raise ChartError(f"There are {len(run.templates)} templates and {len(weights)} weights: give one per template.")
     return _mixture(run.image, run.texts, run.truth, weights)
 
 
@@ -184,7 +189,7 @@ def draw(data: PerRun[PromptRun], settings: PromptSettings) -> Panel:
     mixed = [_weighted(run, settings) for run in data.found]
     rows = [_maps(run, one, settings) for run, one in zip(data.found, mixed, strict=True)]
     names = " · ".join(f"{one.name}: n = {one.n:,} of {one.pairs:,}, class from {one.column}" for one in data.found)
-    notes = ("The mean ensemble weighs all templates alike.",)
+    notes = ("The mean ensemble weighs all templates equally.",)
     return Panel(title="Prompt templates and classes", head=(names,), rows=(*rows, (_table(data, mixed),)), notes=notes)
 
 
@@ -198,7 +203,7 @@ def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[
     base = np.concatenate([[run.mean.accuracy], run.mean.by_class])
     cells = 100 * (found - base if difference else found)
     reach = max(float(np.nanmax(np.abs(cells), initial=0.0)), 2.0)
-    classes, unit = ("All", *run.labels), "points to the mean ensemble" if difference else "percent right"
+    classes, unit = ("All", *run.labels), "points vs. the mean ensemble" if difference else "accuracy in percent"
     weights = settings.weights or (1.0,) * len(found)
     templates = tuple(f"{weight:g} × {words}" for weight, words in zip(weights, run.templates, strict=True))
     same: dict[str, Any] = {"x_label": "", "y_label": "", "named": True}
@@ -245,7 +250,7 @@ def _table(data: PerRun[PromptRun], mixed: Sequence[Mixture]) -> NumberTable:
         return NumberRow(words, hint, tuple(100 * float(read(run, one)) for run, one in both), 1)
 
     lines = [
-        line("Mean ensemble", "All templates alike.", lambda run, _one: run.mean.accuracy),
+        line("Mean ensemble", "All templates weighted equally.", lambda run, _one: run.mean.accuracy),
         line("Weighted ensemble", "By the weights that are set.", lambda _run, one: one.accuracy),
         line("Best template", "Alone.", lambda run, _one: run.overall.max()),
         heading_row("By class, weighted ensemble"),

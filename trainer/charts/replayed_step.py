@@ -16,8 +16,8 @@ from trainer.store import Workspace
 from trainer.store.replay_files import ReplayRecord, read_replays
 
 METHOD: Final = """\
-Order, crops and weights of a run are functions of (seed, step), so an update can be made again: `trainer replay RUN \
---step N` does, goes on to the next checkpoint, and stores the update only if weights, buffers and moments are the \
+Order, crops and weights of a run are functions of (seed, step), so an update can be reproduced: `trainer replay RUN \
+--step N` does, continues to the next checkpoint, and stores the update only if weights, buffers and moments are the \
 same there, bit by bit. This chart draws what is stored.
 
 Similarities: cosines of the batch's images (rows) and captions (columns), as the update saw them and with the weights \
@@ -161,7 +161,7 @@ def _objectives(one: RunReplay, record: ReplayRecord, place: int) -> NumberTable
         NumberRow("Agreement", "Cosine of its gradient with the run's own.", record.agreements, 3),
     )
     columns = (f"{record.labels[0]} (this run)", *record.labels[1:])
-    title = f"{one.name}: what objectives ask of this batch"
+    title = f"{one.name}: gradients of objectives on this batch"
     return NumberTable(f"objectives-{place}", title, columns, lines, badges=False)
 
 

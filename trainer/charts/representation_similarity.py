@@ -27,8 +27,8 @@ Every snapshot of the runs is compared with every other on the pairs that all of
 space of its own; a step that is named is taken alone.
 
 Linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman correlation of all pairwise cosines, Kriegeskorte \
-et al. 2008), and the mean Jaccard overlap of the k nearest neighbors. CKA is near 1 for anything when there are fewer \
-pairs than dimensions, so mind n. Gray: a space that does not vary."""
+et al. 2008), and the mean Jaccard overlap of the k nearest neighbors. CKA is close to 1 for any two spaces when there \
+are fewer pairs than dimensions, so check n. Gray: a space that does not vary."""
 
 MEASURES: Final[dict[str, str]] = {"cka": "Linear CKA", "rsa": "RSA", "neighbors": "Shared neighbors"}
 MOST_ROWS: Final = 4_000
@@ -208,7 +208,7 @@ def _places(ids: Shaped[np.ndarray, " m"], wanted: Shaped[np.ndarray, " n"]) -> 
 CHART: Final = Chart(
     name="representation-similarity",
     view="changes",
-    label="Whole runs",
+    label="Representation similarity",
     question="How similar are whole snapshots?",
     method=METHOD,
     settings=RepresentationSettings,

@@ -99,7 +99,7 @@ def retrained_lines(found: Retrained) -> list[str]:
             f" (95 %: {low:+.1f} to {high:+.1f}), right only before {one.discordant.only_a}, only after "
             f"{one.discordant.only_b}, p = {one.p:.2g}".replace("-", "−")
         )
-    lines.append(f"p: {CORRECTION}. One run of each: another seed may differ by more.")
+    lines.append(f"p: {CORRECTION}. One run of each: the difference between seeds may be larger.")
     return lines
 
 

@@ -29,9 +29,9 @@ from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 METHOD: Final = """\
 The items of each run's snapshot with the largest cosine to the query, which the run's own model embeds; exact. CSLS \
-takes hubs down: from the cosine, half of an item's mean cosine to its 10 nearest of the other modality is taken away.
+reduces hubness: from the cosine, half of an item's mean cosine to its 10 nearest of the other modality is taken away.
 
-Cosines of two runs are not on one scale: compare the order of the hits."""
+Cosines are not comparable across runs: compare the order of the hits."""
 Target = Literal["image", "text"]
 CSLS_K: Final = 10
 MOST_CSLS: Final = 20_000
@@ -46,7 +46,7 @@ class SearchSettings(OutsideQuery):
 
     target: Literal["image", "text"] = setting("image", "Among", "What is searched.", control=False)
     k: int = setting(50, "Hits", "Of each run.", low=1, control=False)
-    csls: bool = setting(False, "CSLS", "Take hubs down: order by CSLS instead of the cosine.", control=False)
+    csls: bool = setting(False, "CSLS", "Reduce hubness: order by CSLS instead of the cosine.", control=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ def search(
     vectors = _vectors(snapshot, target, row.name)
     if len(query) != snapshot.d:
         raise ChartError(
-            f"The question has {len(query)} dimensions and the snapshot of {row.name} {snapshot.d}: they are of "
+            f"The query has {len(query)} dimensions and the snapshot of {row.name} {snapshot.d}: they are of "
             "different models. Choose the step that the snapshot is of."
         )
     if csls:
@@ -168,7 +168,7 @@ def compute(
     """
     query = outside_vector(request, target, settings)
     if query is None:
-        raise ChartError("Name what to look for: --query-text 'a red circle', or --query-image FILE.")
+        raise ChartError("Name a query: --query-text 'a red circle', or --query-image FILE.")
     where: dict[str, Any] = {"step": target.step, "dataset": request.dataset, "split": request.split}
     asked: dict[str, Any] = {"target": settings.target, "k": settings.k, "csls": settings.csls}
     return search(workspace, target.run, query, **where, **asked, progress=progress)
@@ -178,7 +178,7 @@ def draw(data: PerRun[Hits], settings: SearchSettings) -> Panel:
     """Draw one row of hits per run, best first."""
     rows = tuple((_row(hits, place),) for hits, place in zip(data.found, data.places, strict=True))
     words = settings.query_text or Path(settings.query_image).name
-    notes = ("Cosines of two runs are not on one scale: compare the order of the hits.",)
+    notes = ("Cosines are not comparable across runs: compare the order of the hits.",)
     return Panel(title="Search", head=(f"“{words}”",), rows=(*rows, (_table(data.found),)), notes=notes)
 
 
@@ -238,7 +238,7 @@ CHART: Final = Chart(
     name="search",
     view="search",
     label="Hits",
-    question="What does a sentence or a picture find in each run?",
+    question="Which items are nearest to a text or an image in each run?",
     method=METHOD,
     settings=SearchSettings,
     compute=per_run(compute),

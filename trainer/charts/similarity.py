@@ -40,7 +40,7 @@ from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 NOTE: Final = (
-    "Cosines of two runs are not on one scale: compare AUC and d′ with the level of shuffled pairs, not the cosines."
+    "Cosines are not comparable across runs: compare AUC and d′ with the level of shuffled pairs, not the cosines."
 )
 
 MOST_IMAGES: Final = 20_000
@@ -84,10 +84,13 @@ class SimilaritySettings:
     k: int = setting(10, "k", "Unmatched texts that an image keeps.", low=1, high=100)
     bins: int = setting(60, "Bars", "Bars of a histogram.", low=5, high=300, redraws=True, control=False)
     same_axis: bool = setting(
-        False, "Same axis", "One axis of cosines for all runs, which are not on one scale.", redraws=True
+        False,
+        "Same axis",
+        "One cosine axis for all runs, although cosines are not comparable across runs.",
+        redraws=True,
     )
     density: bool = setting(False, "Density", "Smooth densities over the bars.", redraws=True)
-    facet: str = setting("", "Tell apart by", "A column of the data whose values are told apart.", control=False)
+    facet: str = setting("", "Group by", "A column of the data to group by.", control=False)
     only: str = setting("", "Only", "Only the images of this value of the column.", control=False)
 
     @property
@@ -413,8 +416,8 @@ def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
             lines.append(NumberRow(f"{words}, interval", hint, tuple(_interval(one, field, digits) for one in runs)))
         if any(field in one.shuffled for one in runs):
             level = tuple(one.shuffled[field] for one in runs)
-            lines.append(NumberRow(f"{words}, shuffled", "What a model that knows nothing shows.", level, digits))
-    raw = "Raw cosine: not on one scale for two runs."
+            lines.append(NumberRow(f"{words}, shuffled", "The level of an uninformative model.", level, digits))
+    raw = "Raw cosine: not comparable across runs."
     rest: tuple[tuple[str, str, Callable[[SimilarityRun], float], int], ...] = (
         ("Mean matched", raw, lambda one: one.mean_matched, 3),
         ("Mean unmatched", raw, lambda one: one.mean_unmatched, 3),

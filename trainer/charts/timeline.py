@@ -211,9 +211,9 @@ def timeline(
     if placement.method == "pca":
         placed, note = pca_frames(folders)
     elif layouts is None:
-        raise ChartError(f"Who asks for a timeline by {placement.words} has to place its points.")
+        raise ChartError(f"A timeline by {placement.words} has to place its points.")
     else:
-        placed, note = layouts(folders), f"{placement.words}; each step begun at the next and turned onto it"
+        placed, note = layouts(folders), f"{placement.words}; each step initialized from the next one and aligned to it"
     made = []
     for index, (row, snapshots, points) in enumerate(zip(rows, chosen, placed, strict=True)):
         run = _run(index, row, snapshots, points)
@@ -361,7 +361,7 @@ def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.nd
             seen = principal_axes(aim, 2)[:2]
         placed.append([_seen(_vectors(read_snapshot(folder)), aim, *seen) for folder in run])
     note = (
-        f"PCA: the axes of the last step ({shares.sum():.0%} of its variance), every step turned onto it in the "
+        f"PCA: the axes of the last step ({shares.sum():.0%} of its variance), every step aligned to it in "
         "embedding space"
     )
     return placed, note + ("; runs of other pairs have axes of their own" if alone else "")

@@ -13,8 +13,8 @@ from trainer.charts.settings import cells, held, setting
 from trainer.charts.spec import Chart, no_data
 
 METHOD: Final = """\
-Toy batch. Logits are similarities over the temperature τ. The softmax of a row says which text an image takes \
-for its own, that of a column which image a text takes; −ln of the matched share is the cross-entropy, and the \
+Toy batch. Logits are similarities over the temperature τ. The softmax of a row is the distribution of an image \
+over texts, that of a column of a text over images; −ln of the matched share is the cross-entropy, and the \
 loss is the mean of both directions (Radford et al., CLIP, 2021, figure 3). With the dot products shown first it \
 is 0.780074, with cosines 0.712431, and with cosines at τ = 0.07 it is 0.000438; notes that print 0.717 have \
 slips on the way."""

@@ -23,13 +23,13 @@ from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
 METHOD: Final = """\
-Each run's model embeds the caption of a pair, and the caption without each of its words. The fall is the cosine of \
+Each run's model embeds the caption of a pair, and the caption without each of its words. The drop is the cosine of \
 image and caption minus that without the word; a negative one says that the caption fits better without it. The rank \
 is that of the pair's image among all images of the split; 1 is best.
 
-Cosines of two runs are not on one scale: the fall is given in standard deviations of the run's own unmatched cosines, \
-of at most 100,000 unmatched pairs drawn at random (seed 0). Words that are left out change the sentence too: a fall \
-is not only the meaning of the word."""
+Cosines are not comparable across runs: the drop is given in standard deviations of the run's own unmatched cosines, \
+of at most 100,000 unmatched pairs drawn at random (seed 0). Words that are left out change the sentence too: a drop \
+does not reflect only the meaning of the word."""
 
 UNITS: Final = {"deviations": "Unmatched deviations", "cosine": "Cosine"}
 
@@ -40,13 +40,13 @@ class WordsSettings:
 
     units: Literal["deviations", "cosine"] = setting(
         "deviations",
-        "Fall in",
+        "Unit",
         "Standard deviations of the run's unmatched cosines, which compare runs, or plain cosines, which do not.",
         redraws=True,
         named=UNITS,
     )
     pair: int = setting(0, "Pair", "The pair, a row of the snapshot.", low=0, control=False)
-    caption: str = setting("", "Caption", "A text to take apart instead of the pair's own caption.", control=False)
+    caption: str = setting("", "Caption", "A text to analyze instead of the pair's own caption.", control=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,25 +143,23 @@ def draw(data: PerRun[WordsRun], settings: WordsSettings) -> Panel:
         Bars(name, run_tone(place), tuple(falls.tolist()))
         for name, place, falls in zip(names, data.places, found, strict=True)
     )
-    y = axis_over(f"fall of the cosine without the word{'' if plain else ' (σ)'}", found, include=(0,), margin=0.12)
+    y = axis_over(f"drop in cosine without the word{'' if plain else ' (σ)'}", found, include=(0,), margin=0.12)
     plot = XYPlot(
-        "falls", "What each word is worth", categories("", first.words), y, bars=bars, names=first.words, lying=True
+        "falls", "Contribution of each word", categories("", first.words), y, bars=bars, names=first.words, lying=True
     )
     notes = (
         f"“{first.caption}”, pair {first.pair}.",
-        "Cosines of two runs are not on one scale: compare ranks."
+        "Cosines are not comparable across runs: compare ranks."
         if plain
         else "σ: standard deviation of the run's own unmatched cosines.",
     )
-    return Panel(title="What each word is worth", rows=((plot, _table(data.found, names)),), notes=notes)
+    return Panel(title="Contribution of each word", rows=((plot, _table(data.found, names)),), notes=notes)
 
 
 def _deviation(run: WordsRun) -> float:
     if run.deviation > 0:
         return run.deviation
-    raise ChartError(
-        f"The unmatched cosines of run {run.name} do not vary, so there is no unit. Set Fall in to Cosine."
-    )
+    raise ChartError(f"The unmatched cosines of run {run.name} do not vary, so there is no unit. Set Unit to Cosine.")
 
 
 def _table(runs: Sequence[WordsRun], names: list[str]) -> NumberTable:
@@ -214,7 +212,7 @@ CHART: Final = Chart(
     name="words",
     view="similarity",
     label="Words",
-    question="What is each word of a caption worth?",
+    question="How much does each word contribute to the cosine of a caption?",
     method=METHOD,
     settings=WordsSettings,
     compute=per_run(words),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _LISTED: Final = 10
 TITLES: Final = {
     "mispair": "Suspected mispairs",
-    "duplicate": "Near-duplicate pictures",
-    "leak": "Held-out pictures that are also trained on",
+    "duplicate": "Near-duplicate images",
+    "leak": "Held-out images that are also trained on",
     "outlier": "Outliers",
 }
 
@@ -33,7 +33,7 @@ class QualityProblem(UserError):
 def add_actions(actions: Any) -> list[argparse.ArgumentParser]:
     """Add the actions and return their parsers."""
     quality = actions.add_parser("quality", help="suspected mispairs, near-duplicates, leaks and outliers by a run")
-    quality.add_argument("runs", nargs="+", metavar="RUN", help="one run, or two that both have to suspect a pair")
+    quality.add_argument("runs", nargs="+", metavar="RUN", help="one run, or two that must both suspect a pair")
     quality.add_argument("--step", type=int, nargs="+", default=[], metavar="N", help="of each run (last)")
     quality.add_argument("--out", type=Path, metavar="FILE", help="write the findings to a .csv or .parquet")
     review = actions.add_parser("review", help="flag, ignore or mark pairs as reviewed, by their keys")
@@ -41,7 +41,7 @@ def add_actions(actions: Any) -> list[argparse.ArgumentParser]:
     for name, words in (
         ("flag", "left out of cleaned lists"),
         ("ignore", "fine as they are"),
-        ("reviewed", "seen, nothing decided"),
+        ("reviewed", "reviewed, no decision"),
         ("clear", "without a state again"),
     ):
         review.add_argument(f"--{name}", nargs="+", default=[], metavar="KEY", help=words)

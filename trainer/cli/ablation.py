@@ -18,11 +18,13 @@ class AblationError(UserError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the four runs share."""
-    parser.add_argument("--preset", default="clip-scenes", metavar="NAME", help="all but the objective (clip-scenes)")
+    parser.add_argument(
+        "--preset", default="clip-scenes", metavar="NAME", help="preset of everything but the objective (clip-scenes)"
+    )
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.cooccurrence=0.8; repeatable"
     )
-    parser.add_argument("--queue", action="store_true", help="put them into the window's queue and return at once")
+    parser.add_argument("--queue", action="store_true", help="add them to the queue and return immediately")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,5 +78,5 @@ def _train(args: argparse.Namespace, number: int) -> None:
     if row.status != "finished":
         raise AblationError(
             f"{row.name} {row.status} at step {row.step} of {row.total_steps}"
-            f"{': ' + row.reason if row.reason else '.'} Go on with: trainer resume {number}"
+            f"{': ' + row.reason if row.reason else '.'} Continue with: trainer resume {number}"
         )

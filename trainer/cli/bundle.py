@@ -42,12 +42,12 @@ DEFAULT_EXPORTS: Final = ("curves", "similarity", "map", "calibration", "prompts
 _README: Final = """\
 Evidence bundle, made by Contrastive Explorer
 
-report.html       the comparison on one page; opens in any browser, needs nothing else
+report.html       the comparison on one self-contained page
 figures/          every figure as SVG, PDF and PNG, and its numbers as CSV and Parquet
 runs/             configuration, seed and provenance of every run
 environment.json  Python, packages, system and the state of the source
-commands.sh       what draws each figure again, in a workspace that has the runs
-bundle.json       what is here, with the SHA-256 of every file, and what could not be drawn
+commands.sh       commands that draw each figure again, in a workspace that has the runs
+bundle.json       contents, with the SHA-256 of every file, and figures that could not be drawn
 
 A text in a CSV that a spreadsheet would run as a formula has an apostrophe before it; Parquet keeps texts as they are.
 """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 GROUP = "Look"
-HELP = "say which label each run gives to image files"
+HELP = "classify image files with each run"
 
 PLAIN_TEMPLATE = "a photo of a {}"
 
@@ -129,7 +129,7 @@ def as_text(shown: Predictions) -> str:
             said = ", ".join(f"{shown.labels[i]} {100 * run.probabilities[place, i]:.1f} %" for i in order[:5])
             lines.append(f"  {name:<{width}}  {said}")
         if len(tops) == 2:
-            both = f"both say {shown.labels[tops[0]]}" if tops[0] == tops[1] else "they disagree"
+            both = f"both predict {shown.labels[tops[0]]}" if tops[0] == tops[1] else "they disagree"
             lines.append(f"  {'':<{width}}  {both}")
     lines += [f"{path}\n  cannot be read: {why}" for path, why in shown.unreadable.items()]
     if shown.images:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trainer.charts.spec import Chart
 
 GROUP = "Look"
-HELP = "put the held-out numbers of runs, or of groups of runs over seeds, side by side"
+HELP = "compare the held-out metrics of runs, or of groups of runs over seeds"
 SUFFIXES: Final = (".md", ".csv", ".tex")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trainer.data.survey import Survey
 
 GROUP = "Maintain"
-HELP = "write the built-in pictures, or show the pairs of a preset, folder or table and what is wrong with them"
+HELP = "write the built-in images, or show the pairs of a preset, folder or table and their problems"
 
 _PROBLEMS = 20
 
@@ -36,9 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_scenes_fields(write)
     show = actions.add_parser("show", help="counts, ten example pairs, and every problem")
     _add_choice(show)
-    show.add_argument("--quick", action="store_true", help="list the pairs only: open and prepare no picture")
-    show.add_argument("--report", type=Path, metavar="FILE", help="write what is not used or odd to a .csv or .parquet")
-    same = actions.add_parser("duplicates", help="pictures that show the same, also on both sides of the split")
+    show.add_argument("--quick", action="store_true", help="list the pairs only, without decoding images")
+    show.add_argument(
+        "--report", type=Path, metavar="FILE", help="write unused and unusual items to a .csv or .parquet"
+    )
+    same = actions.add_parser("duplicates", help="near-duplicate images, also across the split")
     _add_choice(same)
     same.add_argument(
         "--bits",
@@ -68,7 +70,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     """Add the choice of pairs, and how to read them."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--preset", metavar="NAME", help="the data of a preset")
-    which.add_argument("--data", metavar="PATH", help="a folder, table or tar of whatever layout; it is recognized")
+    which.add_argument("--data", metavar="PATH", help="a folder, table or tar; the layout is detected")
     which.add_argument("--folder", metavar="DIR", help="images with .txt captions next to them")
     which.add_argument("--table", metavar="FILE", help="table of images and captions")
     which.add_argument("--config", type=Path, metavar="FILE", help="the data of a run's config.toml")
@@ -129,7 +131,7 @@ def _show(args: argparse.Namespace) -> int:
     else:
         _print_survey(found)
         if found.opened and not found.trouble:
-            kept = f"The prepared pictures lie in {args.workspace.folder / 'cache'} until 30 days after their last use"
+            kept = f"The prepared images are in {args.workspace.folder / 'cache'} until 30 days after their last use"
             print(spelled(f"{kept}; --quick opens and keeps none."))
     if found.trouble:
         offered = other_ways(proposal) if proposal and proposal.data == data else ""
@@ -181,8 +183,8 @@ def _check_kept(file: Path, tables: Iterable[Sequence[tuple[str, ...]]]) -> None
 def _print_duplicates(groups: Sequence[Group], files: Sequence[Path]) -> None:
     leaks = sum(len(group.heldout) for group in groups if group.leaks)
     print(
-        f"{len(groups):,} group{'s' * (len(groups) != 1)} of pictures that show the same; held-out pictures that are "
-        f"also among those to train on: {leaks:,}."
+        f"{len(groups):,} group{'s' * (len(groups) != 1)} of near-duplicate images; held-out images that are also "
+        f"training images: {leaks:,}."
     )
     for group in groups[:_PROBLEMS]:
         print("  " + spelled("  =  ".join([*group.train, *(f"{path} (held out)" for path in group.heldout)])))
@@ -234,7 +236,7 @@ def _print_survey(found: Survey) -> None:
         print(f"\n{len(found.examples)} training pairs, spread evenly:")
     for example in found.examples:
         print(f"  {spelled(example.path)}\n      {spelled(example.caption[:110])}")
-    listed = "used" if found.opened else "listed (their pictures were not opened)"
+    listed = "used" if found.opened else "listed (their images were not decoded)"
     rest = "not"
     if found.pairs.get("train") == 0:
         listed, rest = "held out, none to train on", "not used"
@@ -245,11 +247,11 @@ def _print_survey(found: Survey) -> None:
         print(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")
     if found.passed_over:
         named = ", ".join(f"{count:,} {spelled(ending)}" for ending, count in found.passed_over.items())
-        print(f"Passed over, being neither image nor text: {named}.")
+        print(f"Skipped, neither image nor text: {named}.")
     for sentence in found.notes:
         print(spelled(sentence))
     _print_some("Not used", found.problems)
-    _print_some("Used, but odd", found.remarks)
+    _print_some("Used with a warning", found.remarks)
 
 
 def _print_some(title: str, lines: list[tuple[str, str]]) -> None:

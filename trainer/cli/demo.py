@@ -29,9 +29,9 @@ class DemoError(UserError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the output folder and the training length."""
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the report (default: in the workspace)")
-    parser.add_argument("--quick", action="store_true", help="a few seconds on few pairs: shows that it works, no more")
-    parser.add_argument("--seed", type=int, help="of weights, order and crops (default: the presets')")
-    parser.add_argument("--epochs", type=int, help="how often each pair is seen (default: the presets')")
+    parser.add_argument("--quick", action="store_true", help="smoke test: a few seconds on few pairs")
+    parser.add_argument("--seed", type=int, help="seed of weights, order and crops (default: the presets')")
+    parser.add_argument("--epochs", type=int, help="epochs (default: the presets')")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,7 +88,7 @@ def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
     if row.status != "finished":
         raise DemoError(
             f"{row.name} {row.status} at step {row.step} of {row.total_steps}"
-            f"{': ' + row.reason if row.reason else '.'} Go on with: trainer resume {number}"
+            f"{': ' + row.reason if row.reason else '.'} Continue with: trainer resume {number}"
         )
     print(f"{row.name}: {row.step} steps in {row.duration_s or 0:.0f} s", flush=True)
     return number

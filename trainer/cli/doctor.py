@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 GROUP = "Maintain"
-HELP = "versions, devices and workspace, and what is wrong with each"
+HELP = "check versions, devices and the workspace"
 
 _PACKAGES: Final = (
     "torch",
@@ -65,16 +65,16 @@ class Finding:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the repair options, and the one slow check."""
     parser.add_argument("--check", action="store_true", help="compare every checkpoint and snapshot with its manifest")
-    parser.add_argument("--adopt", action="store_true", help="make a workspace that is look only your own")
+    parser.add_argument("--adopt", action="store_true", help="take ownership of a look-only workspace")
     parser.add_argument(
         "--restore",
         nargs="?",
         const="newest",
         metavar="DATE",
-        help="put the newest backup of the database, or that of a day, in its place",
+        help="restore the newest backup of the database, or that of a day",
     )
-    parser.add_argument("--clean", action="store_true", help="remove layouts of runs that are gone")
-    parser.add_argument("--rebuild", action="store_true", help="put runs that only folders know into the database")
+    parser.add_argument("--clean", action="store_true", help="remove layouts of runs that no longer exist")
+    parser.add_argument("--rebuild", action="store_true", help="add runs found only as folders to the database")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -217,13 +217,15 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
         words = f"{len(unused.names):,} files of runs that are gone, {unused.size / 2**20:,.1f} MiB"
         yield Finding(group, "layouts", words, "note", "Remove them: trainer doctor --clean.")
     for row in workspace.reconcile():
-        yield Finding(group, f"run {row.id}", f"{row.name} was interrupted", "note", f"Go on: trainer resume {row.id}.")
+        yield Finding(
+            group, f"run {row.id}", f"{row.name} was interrupted", "note", f"Continue: trainer resume {row.id}."
+        )
     try:
         told = workspace.setting("left out by schema 0004", [])
     except ValueError:
         told = []
     for words in told if isinstance(told, list) else ():
-        hint = "The database as it was lies in backups, explorer-v0003 or older."
+        hint = "The previous database is in backups, explorer-v0003 or older."
         yield Finding(group, "upgrade", str(words), "note", hint)
     rows = workspace.runs.all()
     active = sum(row.active for row in rows)
@@ -251,7 +253,7 @@ def _files(workspace: Workspace) -> Iterator[Finding]:
             whole += 1
         except (OSError, ValueError, KeyError) as error:
             damaged += 1
-            hint = "Training goes back to the checkpoint before it by itself."
+            hint = "Training returns to the checkpoint before it automatically."
             if folder.parent.name == "snapshots":
                 hint = "Embed the run's step again: trainer embed."
             yield Finding(group, folder.name, f"damaged: {error} ({folder})", "broken", hint)
@@ -278,4 +280,4 @@ def _print(findings: list[Finding]) -> None:
         if finding.next:
             print(textwrap.fill(finding.next, 110, initial_indent=" " * 24, subsequent_indent=" " * 24))
     broken = sum(finding.state == "broken" for finding in findings)
-    print("Nothing is broken." if not broken else f"{broken} broken: see the lines marked with !.")
+    print("No problems found." if not broken else f"{broken} broken: see the lines marked with !.")

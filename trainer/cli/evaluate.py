@@ -56,19 +56,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", default="", metavar="PATH", help="folder, table, tars, or cifar10 (the run's own data)"
     )
     tasks.add_argument("--snapshot", action="store_true", help="measure stored embeddings instead of embedding again")
-    tasks.add_argument("--split", help="which split to try (the held-out one)")
+    tasks.add_argument("--split", help="split to evaluate (the held-out one)")
     tasks.add_argument("--suite", help="class names and templates (those of the data)")
     tasks.add_argument(
         "--most", type=int, metavar="N", help="evaluate at most N pairs (default all); stored as a separate split"
     )
-    tasks.add_argument("--most-train", type=int, default=5_000, metavar="N", help="learn probes from at most (5000)")
+    tasks.add_argument(
+        "--most-train", type=int, default=5_000, metavar="N", help="most samples to train probes on (5000)"
+    )
     tasks.add_argument(
         "--features", action="store_true", help="probes and neighbors read features before the projection"
     )
     tasks.add_argument(
         "--json-lines", action="store_true", help="print each task as a line of JSON once it is measured"
     )
-    tasks.add_argument("--shift", default="", metavar="PATH", help="a second data set; its fall is part of robustness")
+    tasks.add_argument(
+        "--shift", default="", metavar="PATH", help="a second data set; its drop in accuracy is part of robustness"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -149,12 +153,12 @@ def told(record: TaskRecord) -> list[str]:
     details = record.details
     words = []
     if seen := details.get("trained_on"):
-        words.append(f"trained on: {seen:,} of these pairs, so that this says little about new ones")
+        words.append(f"trained on: {seen:,} of these pairs, so this says little about new pairs")
     if details.get("suite") and record.task == "zero_shot":
         by = "words of the names" if details.get("by") == "words" else f"{len(details['templates'])} templates"
         words.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
         if silent := details.get("classes_without_a_word"):
-            words.append(f"never answered, for it learned no word of their names: {', '.join(silent)}")
+            words.append(f"never predicted, because no word of their names was learned: {', '.join(silent)}")
     if details.get("of") == "features":
         words.append("on features before the projection")
     for one in details.get("shares", ()):

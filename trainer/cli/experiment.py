@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from trainer.experiments.definition import Experiment, Outcome
 
 GROUP = "Train"
-HELP = "ask one question of many runs: arms over seeds until decided, and the verdict"
+HELP = "compare arms over seeds until decided, and show the verdict"
 SUFFIXES: Final = (".md", ".html", ".tex", ".svg", ".pdf", ".png", ".csv", ".parquet")
 
 _EXAMPLES = """
 trainer experiment                                              the experiments of this workspace
 trainer experiment new duel.toml --preset clip-scenes --preset cloob-scenes --margin 0.02
-                                                                write a file, and store what it asks; nothing starts
+                                                                write a file, and store its design; nothing starts
 trainer experiment new duel.toml                                store an existing file (import); nothing starts
 trainer experiment run duel.toml                                train, seed by seed over all arms, until decided
 trainer experiment run NAME --queue                             the same in the queue, which an open window runs
 trainer experiment stop NAME                                    no more runs; those done stay comparable
 trainer experiment show NAME                                    how far it is
-trainer experiment verdict NAME [--out verdict.html ...]        who won by how much; .md, .html, .tex and figures
+trainer experiment verdict NAME [--out verdict.html ...]        the result; .md, .html, .tex and figures
 trainer experiment repeat RUN --set objective.beta=8,14,30      an experiment that varies one field of a run
 trainer experiment export NAME --out duel.toml                  the whole definition as one file
 """
@@ -45,18 +45,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new = parser.add_argument_group("new and repeat")
     new.add_argument("--preset", action="append", default=[], metavar="NAME", help="an arm; the first is the control")
     new.add_argument("--name", default="", help="of the experiment (default: that of the file)")
-    new.add_argument("--question", default="", help="what it shall tell, a sentence")
+    new.add_argument("--question", default="", help="the question to decide, a sentence")
     new.add_argument(
         "--set", action="append", default=[], metavar="FIELD=V,V", help="new: in all arms; repeat: the arms"
     )
     new.add_argument("--metric", default="", help="primary outcome (default: image_to_text_R@1)")
     new.add_argument("--split", default="", help="on which split (default: the held-out one)")
-    new.add_argument("--secondary", action="append", default=[], metavar="METRIC", help="told too; repeatable")
+    new.add_argument("--secondary", action="append", default=[], metavar="METRIC", help="secondary outcome; repeatable")
     new.add_argument("--margin", type=float, default=0.0, help="differences below it count as none, e.g. 0.02")
     new.add_argument("--least", type=int, default=3, metavar="N", help="seeds before anything is decided (3)")
     new.add_argument("--most", type=int, default=5, metavar="N", help="seeds at most (5)")
-    new.add_argument("--hours", type=float, default=0.0, metavar="H", help="of training after which no seed is added")
-    parser.add_argument("--queue", action="store_true", help="run: return at once; the queue trains")
+    new.add_argument(
+        "--hours", type=float, default=0.0, metavar="H", help="hours of training after which no seed is added"
+    )
+    parser.add_argument("--queue", action="store_true", help="run: return immediately; the queue trains")
     parser.add_argument("--out", nargs="+", action="extend", default=[], type=Path, metavar="FILE", help="to write")
 
 

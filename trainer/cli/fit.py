@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 GROUP = "Train"
-HELP = "train a run: one that exists, or a new one from a preset or a file"
+HELP = "train an existing run, or a new one from a preset or a file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the run, changes to its configuration, and where to train it."""
-    parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder of a run that exists")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder of an existing run")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", metavar="NAME", help="make a new run from a preset: clip-scenes, cloob-scenes, ...")
     source.add_argument("--config", type=Path, metavar="FILE", help="make a new run from a TOML file")
@@ -28,17 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     place.add_argument(
         "--data",
         metavar="PATH",
-        help="train on a folder, table or tar of whatever layout; without --preset or --config as it fits the data",
+        help="train on a folder, table or tar (layout detected); without --preset or --config, settings fit the data",
     )
     place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions next to them")
     place.add_argument("--table", metavar="FILE", help="train on a table of images and captions")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimizer.batch_size=64; repeatable"
     )
-    parser.add_argument(
-        "--measure", action="store_true", help="make no run: say what it would take, by three real steps"
-    )
-    parser.add_argument("--detach", action="store_true", help="train in the background and return at once")
+    parser.add_argument("--measure", action="store_true", help="estimate the cost with three real steps; create no run")
+    parser.add_argument("--detach", action="store_true", help="train in the background and return immediately")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
     changes = args.set or args.name or args.folder or args.table or args.data
     if bool(args.run) == bool(args.preset or args.config or args.data):
         raise ConfigError(
-            "Name a run that exists, or make a new one with --data PATH, --preset or --config: exactly one of these; "
+            "Name an existing run, or create a new one with --data PATH, --preset or --config: exactly one of these; "
             "--data may be combined with --preset or --config."
         )
     if args.run and changes:
-        raise ConfigError("A run that exists keeps its configuration; make a new one with --preset or --config.")
+        raise ConfigError("An existing run keeps its configuration; create a new one with --preset or --config.")
     if args.measure:
         return _measure(args)
     if args.run:

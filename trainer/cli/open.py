@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trainer import config
 
 GROUP = "Train"
-HELP = "open a pretrained model as a run that every view takes, without training anything"
+HELP = "open a pretrained model as a run, without training"
 FEW: Final = 256
 """Pairs of each split of the Scenes that a model is opened with where no data are named."""
 INTERRUPTED: Final = 130
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run, or a .safetensors or .pt file (open_clip, or CLOOB as published)",
     )
     data = parser.add_mutually_exclusive_group()
-    data.add_argument("--data", metavar="PATH", help="folder, table or tar to look at; it is recognized")
+    data.add_argument("--data", metavar="PATH", help="folder, table or tar to embed; the layout is detected")
     data.add_argument(
         "--preset",
         metavar="NAME",
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.heldout_share=0.5; repeatable"
     )
-    parser.add_argument("--detach", action="store_true", help="open it in the background and return at once")
+    parser.add_argument("--detach", action="store_true", help="open it in the background and return immediately")
 
 
 def run(args: argparse.Namespace) -> int:

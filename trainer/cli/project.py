@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trainer.store import SnapshotRow
 
 GROUP = "Look"
-HELP = "place a snapshot's images and texts in the plane with PCA, UMAP, t-SNE or PaCMAP"
+HELP = "project a snapshot's images and texts to 2-D with PCA, UMAP, t-SNE or PaCMAP"
 
 METHODS = ("pca", "umap", "tsne", "pacmap", "file")
 """A test compares them with `trainer.charts.layout_method`."""
@@ -43,7 +43,7 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--metric", choices=("cosine", "euclidean"), default="cosine", help="UMAP, t-SNE: distance of vectors (cosine)"
     )
-    group.add_argument("--seed", type=int, default=0, help="makes it reproducible (0)")
+    group.add_argument("--seed", type=int, default=0, help="random seed (0)")
     group.add_argument(
         "--coordinates", type=Path, metavar="FILE", help="file: .npy, .csv or .parquet with x and y, images first"
     )

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
 
 GROUP = "Train"
-HELP = "queue runs, over seeds and grids; arrange them; run them without a window"
+HELP = "queue runs over seeds and grids, reorder them, run them without a window"
 
 _EXAMPLES = """
-trainer queue                                             what waits, and how long all of it takes
+trainer queue                                             waiting runs, and the time for all of them
 trainer queue add --preset cloob-scenes --seeds 0 1 2     three runs
 trainer queue add --preset cloob-scenes --grid objective.beta=4,8,16 --grid objective=clip,cloob
 trainer queue add --run RUN --after RUN                   one like it, once another has ended
-trainer queue add --again RUN                             one that has ended goes on in its turn
+trainer queue add --again RUN                             continue an ended run when a slot is free
 trainer queue move RUN --to 1                             the next one; also --up, --down
 trainer queue set RUN --priority 2 --after RUN            higher priorities start first; --after 0: after none
 trainer queue remove RUN ...                              does not start any more

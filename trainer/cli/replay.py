@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trainer.training.replay import ReplayedStep
 
 GROUP = "Look"
-HELP = "make one update of a run again: its pairs, their loss, and who pulled and pushed whom"
+HELP = "reproduce one update of a run: its pairs, their losses and gradients"
 
 MOST_PRINTED: Final = 10
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=None,
         metavar="KIND",
-        help="objectives asked what they would have done (clip infoloob cloob)",
+        help="objectives to compare (clip infoloob cloob)",
     )
 
 

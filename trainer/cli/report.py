@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
 
 GROUP = "Share"
-HELP = "compare runs on one page that needs nothing else, or in a folder with every figure and number"
+HELP = "compare runs on one self-contained page, or in a folder with every figure and number"
 
 _CURVES = (
     "val/image_to_text_R@1",
@@ -136,7 +136,7 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
     line = export_files(workspace, "similarity", paired, _files(folder, "similarity"))
     text = (
         "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
-        "captions. AUC, d′ and overlap say how well the two can be told apart; dashed lines are means."
+        "captions. AUC, d′ and overlap measure how well the two separate; dashed lines are means."
     )
     figures.append(ReportFigure("similarity", "Matched and unmatched pairs", text, line))
     return figures + _maps(workspace, rows, folder)
@@ -153,7 +153,7 @@ def _zero_shot(
         (
             "calibration",
             "Calibration of zero-shot probabilities",
-            "Whether confidence means accuracy, at the temperature of training; the cross is the temperature that fits "
+            "Confidence against accuracy at the training temperature; the cross is the temperature that fits "
             "best on these same images.",
         ),
         (
@@ -178,7 +178,7 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
     titles = {"pca": "Map, principal components", "umap": "Map, UMAP"}
     texts = {
         "pca": "Images (discs) and texts (diamonds) in one plane; a gap between the modalities stays visible.",
-        "umap": "Neighborhoods are kept, distances between clusters are not, so they are not evidence.",
+        "umap": "Neighborhoods are kept, distances between clusters are not, so they are not meaningful.",
     }
     figures = []
     colors = ["modality", *_class_column(workspace, rows)]

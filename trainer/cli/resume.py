@@ -6,15 +6,15 @@ import argparse
 import json
 
 GROUP = "Train"
-HELP = "go on with a stopped, failed or interrupted run, or branch off a kept checkpoint of any"
+HELP = "continue a stopped, failed or interrupted run, or branch from a kept checkpoint of any run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the run and where to train it."""
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
-    parser.add_argument("--step", type=int, metavar="N", help="branch: a new run goes on from this kept checkpoint")
+    parser.add_argument("--step", type=int, metavar="N", help="branch: a new run continues from this kept checkpoint")
     parser.add_argument("--as", dest="name", metavar="NAME", help="name of the branch")
-    parser.add_argument("--foreground", action="store_true", help="train here, and end with this terminal")
+    parser.add_argument("--foreground", action="store_true", help="train in the foreground")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,6 +49,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         pid = launch.start_detached(workspace, row.id)
         answer = {"id": row.id, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
-        text = f"Run {row.id} ({row.name}) goes on as process {pid}. Its log: {row.folder / 'log.txt'}"
+        text = f"Run {row.id} ({row.name}) continues as process {pid}. Its log: {row.folder / 'log.txt'}"
     print(json.dumps(answer) if args.json else text)
     return 0

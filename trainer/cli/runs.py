@@ -19,8 +19,8 @@ GROUP = "Train"
 HELP = "list, show, rename, delete, restore, purge or import runs; pause, save or evaluate one"
 
 _WISHES: Final = {
-    "pause": "pauses after the step it is in, with its model in memory",
-    "resume": "goes on",
+    "pause": "pauses after the current step, with its model in memory",
+    "resume": "continues",
     "save": "writes a checkpoint",
     "evaluate": "measures itself",
 }
@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trainer runs restore RUN          show a deleted one again\n"
         "trainer runs purge RUN            remove it and its files for good\n"
         "trainer runs import FOLDER        take over a run folder of another workspace, as a new run that has ended\n"
-        "trainer runs pause RUN            rest after the step it is in, with the model in memory\n"
-        "trainer runs resume RUN           go on after a pause, or from the newest checkpoint\n"
+        "trainer runs pause RUN            pause after the current step, with the model in memory\n"
+        "trainer runs resume RUN           continue after a pause, or from the newest checkpoint\n"
         "trainer runs save RUN             write a checkpoint now\n"
         "trainer runs evaluate RUN         measure now"
     )
@@ -104,9 +104,9 @@ def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str
 
     if not workspace.is_alive(row.id):
         if action != "resume":
-            raise launch.LaunchError(f"Run {row.id} ({row.name}) is {row.status}: nobody is there to ask.")
+            raise launch.LaunchError(f"Run {row.id} ({row.name}) is {row.status}: it has no running trainer.")
         pid = launch.start_detached(workspace, row.id)
-        return f"Run {row.id} ({row.name}) goes on as process {pid}.", _plain(workspace.runs.get(row.id))
+        return f"Run {row.id} ({row.name}) continues as process {pid}.", _plain(workspace.runs.get(row.id))
     workspace.runs.ask(row.id, "" if action == "resume" else action)  # type: ignore[arg-type]
     return f"Run {row.id} ({row.name}) {_WISHES[action]}.", _plain(workspace.runs.get(row.id))
 
@@ -134,7 +134,7 @@ def _table(rows: list[RunRow], silent: dict[int, str]) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
     names = sorted({headline_name(row.metric, row.facts) for row in rows})
-    told = "".join(f"\nRun {run} does not answer. {words}" for run, words in silent.items())
+    told = "".join(f"\nRun {run} does not respond. {words}" for run, words in silent.items())
     return f"{text}\nLast and best are of: {'; '.join(names)}.{told}"
 
 
@@ -144,7 +144,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer.training import provenance
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
-    lines += [f"  silent    It does not answer. {words}" for words in _silent(workspace, [row]).values()]
+    lines += [f"  silent    It does not respond. {words}" for words in _silent(workspace, [row]).values()]
     lines += [f"  folder    {row.folder}", f"  trained   {_span(row.duration_s)}, step {row.step} of {row.total_steps}"]
     if row.note:
         lines.append(f"  note      {row.note}")
@@ -179,7 +179,7 @@ def _sittings(row: RunRow) -> list[str]:
         source = f"commit {git['commit'][:12]}{' and changes' if git.get('changed') else ''}" if git else "no git"
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(told["at"]))
         lines.append(
-            f"  sitting   {at} from step {told.get('step')} on {told.get('host')}: "
+            f"  session    {at} from step {told.get('step')} on {told.get('host')}: "
             f"{told.get('gpu') or told.get('cpu')}, "
             f"{told.get('threads')} threads; version {told.get('version')}, {source}, "
             f"torch {told['versions'].get('torch')}"

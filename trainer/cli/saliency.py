@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 GROUP = "Look"
-HELP = "show where in an image each run sees a caption"
+HELP = "compute which regions of an image support a caption in each run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add runs, image, caption, method and output."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
     parser.add_argument("--image", required=True, type=Path, metavar="FILE", help="image file")
-    parser.add_argument("--caption", required=True, metavar="TEXT", help="the caption whose parts are looked for")
+    parser.add_argument("--caption", required=True, metavar="TEXT", help="the caption to locate")
     parser.add_argument("--method", choices=("occlusion", "gradient"), default="occlusion", help="how (occlusion)")
     parser.add_argument("--grid", type=int, default=12, metavar="N", help="cells a side (12)")
     add_step_argument(parser, "checkpoints")

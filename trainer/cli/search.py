@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 GROUP = "Look"
-HELP = "search a snapshot with a sentence or a picture: the nearest images or texts of each run"
+HELP = "search a snapshot with a sentence or an image: the nearest images or texts of each run"
 
 
 class SearchProblem(UserError):
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_snapshot_arguments(parser)
     parser.add_argument("--target", choices=("image", "text"), default="image", help="what is searched (image)")
     parser.add_argument("--k", type=int, default=50, help="hits of each run (50)")
-    parser.add_argument("--csls", action="store_true", help="take hubs down: order by CSLS instead of the cosine")
+    parser.add_argument("--csls", action="store_true", help="reduce hubness: order by CSLS instead of the cosine")
 
 
 def run(args: argparse.Namespace) -> int:

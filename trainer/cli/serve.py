@@ -8,7 +8,7 @@ import sys
 from typing import Final
 
 GROUP = "Inside"
-HELP = "answer the window's questions: JSON lines in, JSON lines out"
+HELP = "serve the window's requests: JSON lines in, JSON lines out"
 
 LONG_NICENESS: Final = 10
 """As a training run: the window and the quick questions stay smooth beside it."""

@@ -7,14 +7,14 @@ import json
 import sys
 
 GROUP = "Train"
-HELP = "stop runs after the step or epoch they are in, leaving a checkpoint"
+HELP = "stop runs after the current step or epoch, with a checkpoint"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs and the timeout."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="number, name or folder")
     parser.add_argument("--after", choices=("step", "epoch"), default="step", help="when to stop (default: step)")
-    parser.add_argument("--kill", action="store_true", help="end at once; what follows the last checkpoint is lost")
+    parser.add_argument("--kill", action="store_true", help="end immediately; work since the last checkpoint is lost")
     text = "seconds to wait (default: 60, or 10 with --force, which takes at most 15 more for each run)"
     parser.add_argument("--timeout", type=float, metavar="S", help=text)
     parser.add_argument("--force", action="store_true", help="end a trainer that does not stop in time")

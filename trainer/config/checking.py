@@ -62,10 +62,14 @@ def _check_data(data: Data) -> None:
             raise ConfigError(f"data.{name} is empty: choose the {_NOUNS[type(data)]} to train on.")
     encoding = getattr(data, "encoding", "auto")
     if encoding != "auto" and not _is_encoding(encoding):
-        raise ConfigError(f"data.encoding {encoding!r} is none that Python knows: write auto, utf-8, cp1252, cp1251...")
+        raise ConfigError(
+            f"data.encoding {encoding!r} is not an encoding known to Python: write auto, utf-8, cp1252, cp1251..."
+        )
     separator = getattr(data, "separator", "auto")
     if separator not in ("auto", "tab") and (len(separator) != 1 or separator in '"\r\n'):
-        raise ConfigError(f"data.separator {separator!r}: write auto, tab, or the one sign that parts the columns.")
+        raise ConfigError(
+            f"data.separator {separator!r}: write auto, tab, or the one character that separates the columns."
+        )
     template = getattr(data, "template", "{}")
     if template.count("{}") != 1:
         raise ConfigError(f"data.template {template!r} needs one {{}} where the name of the class goes.")
@@ -108,7 +112,7 @@ def _check_objective(run: Run) -> None:
     _check_micro_batch(run)
     if isinstance(objective, Word2Vec) and run.optimizer.micro_batch:
         raise ConfigError(
-            f"optimizer.micro_batch {run.optimizer.micro_batch} is of no use to {objective.label}, whose pairs of "
+            f"optimizer.micro_batch {run.optimizer.micro_batch} cannot be used with {objective.label}, whose pairs of "
             "words do not depend on each other: choose 0 and a smaller batch.",
             better=0,
         )

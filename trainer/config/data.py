@@ -18,7 +18,7 @@ class Scenes:
     kind: ClassVar[str] = "scenes"
     label: ClassVar[str] = "Scenes"
 
-    seed: int = option(0, "Drawing seed", "The same seed draws the same pictures.", low=0)
+    seed: int = option(0, "Drawing seed", "The same seed draws the same images.", low=0)
     train_pairs: int = option(
         12_288, "Training pairs", "How many pairs are drawn to learn from.", low=64, high=1_000_000
     )
@@ -59,7 +59,7 @@ class Folder:
         advanced=True,
     )
     train_list: str = option(
-        "", "Training list", "A text file that names the images to train on, one a line; empty: all.", advanced=True
+        "", "Training list", "A text file that names the images to train on, one per line; empty: all.", advanced=True
     )
     heldout_list: str = option(
         "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
@@ -84,7 +84,7 @@ class Table:
     )
     caption_column: str = option("title", "Caption column", "Column with the captions.")
     separator: str = option(
-        "auto", "Separator", "The sign between two columns of a CSV: auto, tab, or any one sign.", advanced=True
+        "auto", "Separator", "Column separator of a CSV: auto, tab, or any single character.", advanced=True
     )
     image_folder: str = option(
         "",
@@ -103,7 +103,7 @@ class Table:
         advanced=True,
     )
     train_list: str = option(
-        "", "Training list", "A text file that names the images to train on, one a line; empty: all.", advanced=True
+        "", "Training list", "A text file that names the images to train on, one per line; empty: all.", advanced=True
     )
     heldout_list: str = option(
         "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
@@ -117,7 +117,9 @@ class ClassFolder:
     kind: ClassVar[str] = "classes"
     label: ClassVar[str] = "Folder per class"
 
-    path: str = option("", "Folder", "One folder a class, its images at any depth; or folders train and test of those.")
+    path: str = option(
+        "", "Folder", "One folder per class, its images at any depth; or folders train and test of those."
+    )
     class_from: Literal["folders", "names"] = option(
         "folders",
         "Class",
@@ -135,7 +137,7 @@ class ClassFolder:
         advanced=True,
     )
     train_list: str = option(
-        "", "Training list", "A text file that names the images to train on, one a line; empty: all.", advanced=True
+        "", "Training list", "A text file that names the images to train on, one per line; empty: all.", advanced=True
     )
     heldout_list: str = option(
         "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
@@ -184,7 +186,7 @@ class Named:
         "Country211",
         "StanfordCars",
     ] = option("CIFAR10", "Data set", "Trained on its training split, validated on its test split.")
-    root: str = option("", "Folder", "Where it lies or is downloaded to; empty: in the workspace.", advanced=True)
+    root: str = option("", "Folder", "Where it is or is downloaded to; empty: in the workspace.", advanced=True)
     template: str = option("a photo of a {}.", "Caption", "{} is replaced by the name of the class.")
 
 

@@ -20,7 +20,7 @@ class TinyTowers:
         64, "Image size", "Side of the square the image is resized to.", low=16, high=512, unit="px"
     )
     image_width: int = option(16, "Image width", "Channels of the stem (ResNet) or of a token (ViT).", low=8, high=1024)
-    image_layers: int = option(1, "Image layers", "Blocks a stage (ResNet) or in all (ViT).", low=1, high=24)
+    image_layers: int = option(1, "Image layers", "Blocks per stage (ResNet) or in total (ViT).", low=1, high=24)
     patch_size: int = option(
         8, "Patch size", "Side of a ViT patch; unused by the ResNet.", low=2, high=64, unit="px", advanced=True
     )
@@ -58,7 +58,7 @@ class OpenClip:
         "Of an architecture by name: a tag of open_clip (laion2b_s34b_b79k) or a file; empty: random weights.",
     )
     freeze: Literal["none", "image", "text", "all but projections"] = option(
-        "none", "Freeze", "What training leaves as it is; batch norms of a frozen tower stay as they are, too."
+        "none", "Freeze", "What training does not change; batch norms of a frozen tower stay as they are, too."
     )
     image_size: int = option(
         0,

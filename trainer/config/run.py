@@ -16,16 +16,18 @@ from trainer.config.objectives import Clip, Objective
 class Optimizer:
     """AdamW with linear warm-up and cosine decay; 1-D parameters and scales are not decayed."""
 
-    batch_size: int = option(128, "Batch size", "Pairs in a step.", low=2, high=65_536)
+    batch_size: int = option(128, "Batch size", "Pairs per step.", low=2, high=65_536)
     epochs: int = option(
         5,
         "Epochs",
-        "How often each training pair is seen; 0: a pretrained model is only opened and measured.",
+        "Passes over the data. 0: evaluate a pretrained model only.",
         low=0,
         high=10_000,
     )
     learning_rate: float = option(1e-3, "Learning rate", "Peak, reached after the warm-up.", low=1e-8, high=1.0)
-    weight_decay: float = option(0.1, "Weight decay", "Decoupled, on matrices only.", low=0.0, high=10.0)
+    weight_decay: float = option(
+        0.1, "Weight decay", "Decoupled; weights only, not biases or norms.", low=0.0, high=10.0
+    )
     warmup_steps: int = option(
         250,
         "Warm-up",
@@ -47,7 +49,7 @@ class Optimizer:
     epsilon: float = option(
         1e-6, "Adam epsilon", "Added to the root of the second moment.", low=1e-12, high=1e-2, advanced=True
     )
-    clip_norm: float = option(1.0, "Gradient clipping", "Largest gradient norm; 0 switches it off.", low=0.0, high=1e6)
+    clip_norm: float = option(1.0, "Gradient clipping", "Max gradient norm; 0 disables clipping.", low=0.0, high=1e6)
     micro_batch: int = option(
         0,
         "Micro-batch",
@@ -96,7 +98,7 @@ class Watching:
     features: bool = option(
         False,
         "Keep features",
-        "Keep what the image tower makes before its projection with every snapshot, for linear probes.",
+        "Keep the image tower's features before the projection with every snapshot, for linear probes.",
         advanced=True,
     )
 
@@ -106,7 +108,7 @@ class Run:
     """The configuration that determines what a run computes."""
 
     name: str = option("run", "Name", "Unique in the workspace.")
-    seed: int = option(0, "Seed", "Of the initial weights, the order and the crops.", low=0)
+    seed: int = option(0, "Seed", "Seeds weight init, data order and augmentation.", low=0)
     device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "Device", "auto takes the first of cuda, mps, cpu.")
     loading: Literal["auto", "prepared", "streamed"] = option(
         "auto",

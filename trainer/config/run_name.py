@@ -19,12 +19,9 @@ def name_fault(name: str) -> str:
     if not name.strip() or any(sign in name for sign in _BANNED):
         return f"name {_shown(name)}: give the run a name without slashes, colons or line breaks."
     if any(map(_is_unseen, name)):
-        return (
-            f"name {_shown(name)} holds signs that cannot be seen, such as control characters or turns of direction: "
-            "leave them out."
-        )
+        return f"name {_shown(name)} contains invisible characters, such as control or direction marks: remove them."
     if not any(unicodedata.category(sign)[0] not in "ZC" for sign in name):
-        return f"name {_shown(name)} cannot be seen: give the run a name with letters."
+        return f"name {_shown(name)} has no visible characters: give the run a name with letters."
     if len(name) > MOST_LETTERS:
         return f"name {_shown(name)} has {len(name):,} characters: choose at most {MOST_LETTERS}."
     return ""

@@ -98,7 +98,7 @@ def _texts(file: BinaryIO, encoding: str) -> Iterator[tuple[int, str, str]]:
         if "\0" in text:
             yield number, "", "It holds a NUL."
         elif "\ufffd" in text:
-            yield number, "", "Letters of it are damaged."
+            yield number, "", "It contains damaged characters."
         else:
             yield number, text, ""
 

@@ -87,7 +87,7 @@ def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
         elif (image := _key(one.get("image_id"))) not in names:
             yield (
                 where,
-                f"It belongs to the image {untrusted_files.spelled(image[:60])}, which the document does not have.",
+                f"It belongs to the image {untrusted_files.spelled(image[:60])}, which is not in the document.",
             )
         elif "caption" not in one:
             yield where, "It has no caption; COCO's captions are in captions_*.json."

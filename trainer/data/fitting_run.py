@@ -43,7 +43,7 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
     pairs = len(train)
     if pairs < 2:
         first = f" The first problem: {found.problems[0][0]}: {found.problems[0][1]}" if found.problems else ""
-        raise DataError(f"{found.name} has too few pairs to train on: {pairs}. Add some; 2 are the least.{first}")
+        raise DataError(f"{found.name} has too few pairs to train on: {pairs}. Add some; at least 2 are needed.{first}")
     if captions_repeat(source.caption for source in train) and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
     batch = next(size for size in _SIZES if size <= min(pairs, run.optimizer.batch_size))

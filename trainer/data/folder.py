@@ -92,7 +92,7 @@ def named_in(stem: str) -> str:
     words = _WORDNET.sub("", " ".join(re.split(r"[\s_\-]+", stem)).strip())
     named = _NUMBER.sub("", words).strip() or words
     if not any(letter.isalpha() for letter in named):
-        raise ValueError("Its name holds no word that could be its caption.")
+        raise ValueError("Its name contains no word to use as a caption.")
     return named
 
 
@@ -102,7 +102,7 @@ def images_below(root: Path, endings: frozenset[str] = SUFFIXES, *, progress: Pr
     for image in _walk(root, endings):
         found.append(image)
         if len(found) % TOLD_EVERY == 0:
-            progress(0.0, f"Looking for pictures: {len(found):,} found")
+            progress(0.0, f"Looking for images: {len(found):,} found")
     return sorted(found, key=Path.as_posix)
 
 
@@ -153,5 +153,5 @@ def _check_link(path: Path) -> None:
         target = os.path.realpath(path)
         if os.path.splitext(target)[1].lower() != ".txt":
             raise ValueError(
-                f"Its caption {path.name} is a link to {untrusted_files.spelled(target)}, which is no .txt."
+                f"Its caption {path.name} is a link to {untrusted_files.spelled(target)}, which is not a .txt."
             )

@@ -126,7 +126,7 @@ def _pictures(data: config.HubDataset, rows: Any, progress: Progress) -> Iterato
     names = getattr(rows.features[data.caption_column], "names", None)
     for number, row in enumerate(rows):
         if number % 500 == 0:
-            progress(number / len(rows), f"Keeping the pictures of {data.name}: {number:,} of {len(rows):,}")
+            progress(number / len(rows), f"Caching the images of {data.name}: {number:,} of {len(rows):,}")
         image, caption, label = row[data.image_column], row[data.caption_column], ""
         if names is not None and isinstance(caption, int):
             label = names[caption].replace("_", " ") if 0 <= caption < len(names) else ""

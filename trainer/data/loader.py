@@ -101,7 +101,7 @@ class BatchStream:
                 pixels, reasons = next(self._loading)
             except RuntimeError as error:  # how a DataLoader says that a worker has died
                 if tried < _TRIES:
-                    self.news.append(f"a process that decodes was ended from outside ({error}); another goes on")
+                    self.news.append(f"a decoding process was killed ({error}); another one continues")
                     self._begin(step)
                 continue
             if isinstance(reasons, str):
@@ -109,8 +109,8 @@ class BatchStream:
             return self._asked.popleft(), pixels, reasons
         self.close()
         raise DataError(
-            f"The processes that decode pictures were ended from outside {_TRIES} times in a row, most likely by the "
-            f"system for memory: there are {self._workers}. Set workers to fewer and resume the run."
+            f"The decoding processes were killed {_TRIES} times in a row, most likely by the "
+            f"system for lack of memory: there are {self._workers}. Set workers to fewer and resume the run."
         )
 
     def _mended(self, rows: Rows, pixels: UInt8[np.ndarray, "batch size size 3"], reasons: list[str]) -> Rows:
@@ -120,7 +120,7 @@ class BatchStream:
             return rows
         if len(broken) > max(_FEW, len(rows) // 2):
             raise DataError(
-                f"{len(broken):,} of the {len(rows):,} pictures of a batch can no longer be read; the first: "
+                f"{len(broken):,} of the {len(rows):,} images of a batch can no longer be read; the first: "
                 f"{self._images.places[rows[broken[0]]]}: {reasons[broken[0]]} Put them back and resume the run."
             )
         rows = rows.copy()
@@ -140,7 +140,7 @@ class BatchStream:
             if not told.reason:
                 return other, pixels[0]
             self._lose(other, told.reason)
-        raise DataError("No picture that is not in the batch can be read any more. Put them back and resume the run.")
+        raise DataError("No image outside the batch can be read any more. Put them back and resume the run.")
 
     def _lose(self, row: int, reason: str) -> None:
         if row not in self._broken:

@@ -122,7 +122,7 @@ def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[StoredPair
     names = _class_names(name, opened)
     for row, (pixels, target) in enumerate(zip(opened.data, opened.targets, strict=True)):
         if row % 1000 == 0:
-            progress(row / len(opened.data), f"Keeping the pictures of {name}: {row:,} of {len(opened.data):,}")
+            progress(row / len(opened.data), f"Caching the images of {name}: {row:,} of {len(opened.data):,}")
         buffer = io.BytesIO()
         image = Image.fromarray(pixels if name in _COLORED else pixels.numpy())
         image.save(buffer, "PNG", compress_level=1)

@@ -319,7 +319,7 @@ def _decode_all(
     }
     done = sum(part.count for part in finished)
     waiting = [part for first, part in parts.items() if first not in {part.first for part in finished}]
-    doing = "Preparing images" if keep else "Looking at all images once"
+    doing = "Preparing images" if keep else "Scanning all images"
     with journal.open("a", encoding="utf-8") as written:
         for part in _decoded(waiting):
             finished.append(part)

@@ -186,10 +186,10 @@ def as_json(survey: Survey) -> dict[str, Any]:
 
 
 def report_lines(survey: Survey) -> Iterator[tuple[str, str, str]]:
-    """Yield (item, `not used`, `note` or `used, but odd`, reason) for everything in the report."""
+    """Yield (item, `not used`, `note` or `used with a warning`, reason) for everything in the report."""
     yield from ((item, "not used", reason) for item, reason in survey.problems)
     yield from ((survey.name, "note", sentence) for sentence in survey.notes)
-    yield from ((item, "used, but odd", remark) for item, remark in survey.remarks)
+    yield from ((item, "used with a warning", remark) for item, remark in survey.remarks)
 
 
 def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progress) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
     words = " ".join(caption.split())
     for what, text in (("caption", words), ("image", image), *metadata.items()):
         if isinstance(text, str) and not untrusted_files.is_text(text):
-            raise ValueError(f"Its {untrusted_files.spelled(what)} holds half of a letter (a lone surrogate).")
+            raise ValueError(f"Its {untrusted_files.spelled(what)} contains half a character (a lone surrogate).")
     if isinstance(image, Cell):
         return Source(image, f"{image.file.name}/{image.row}", words, metadata.get(LABEL, ""), metadata)
     if not isinstance(image, str) or not image.strip():

@@ -62,8 +62,8 @@ def _ffmpeg() -> str:
         return imageio_ffmpeg.get_ffmpeg_exe()
     except (ImportError, RuntimeError) as error:
         raise DataError(
-            "This folder holds films, and to take their middle frames ffmpeg is needed: install it with "
-            "`uv sync --extra film`, or `pip install imageio-ffmpeg`; or put pictures of the frames there."
+            "This folder contains videos, and ffmpeg is needed to extract their middle frames: install it with "
+            "`uv sync --extra film`, or `pip install imageio-ffmpeg`; or put images of the frames there."
         ) from error
 
 
@@ -73,7 +73,7 @@ def _frames(films: Sequence[Path], root: Path, program: str, progress: Progress)
         pictures = threads.map(lambda film: _frame(program, film), films)
         try:
             for number, (film, picture) in enumerate(zip(films, pictures, strict=True)):
-                progress(number / len(films), f"Taking the middle frames of films: {number:,} of {len(films):,}")
+                progress(number / len(films), f"Extracting middle frames of videos: {number:,} of {len(films):,}")
                 name = film.relative_to(root).as_posix()
                 if isinstance(picture, bytes):
                     yield StoredPair(f"{number:06}.png", picture, name)

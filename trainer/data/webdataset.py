@@ -394,7 +394,9 @@ def _decompressed(tar: Path, workspace_folder: Path) -> Path:
             while block := _block(packed):
                 left -= len(block)
                 if left < 0:
-                    raise tarfile.ReadError(f"it unfolds to over {_MOST_RATIO} times its size, as no images do")
+                    raise tarfile.ReadError(
+                        f"it unfolds to over {_MOST_RATIO} times its size, which is implausible for images"
+                    )
                 if shutil.disk_usage(unfinished).free < 64 * 2**20:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 plain.write(block)

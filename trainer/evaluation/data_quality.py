@@ -67,7 +67,7 @@ def check_data(
         raise DataError("Both runs have to embed images and captions. Choose a run of CLIP, CLOOB or another such one.")
     first = opened[0]
     if any((o.image_size, o.preprocessing) != (first.image_size, first.preprocessing) for o in opened):
-        raise DataError("The two runs read pictures at different sizes. Choose runs with the same image size.")
+        raise DataError("The two runs read images at different sizes. Choose runs with the same image size.")
     splits = load(
         workspace.runs.config_of(rows[0].id).data,
         image_size=first.image_size,

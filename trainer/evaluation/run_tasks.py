@@ -351,7 +351,7 @@ def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Sta
     except checkpoint.CheckpointError as error:
         raise AnswerError(
             "unreadable",
-            f"The words that {row.name} learned cannot be told: the captions of {splits.train.name} have changed.",
+            f"The words that {row.name} learned are unknown: the captions of {splits.train.name} have changed.",
             "Evaluate it on other tasks, or train it again.",
         ) from error
     return method.to(opened.device).eval()

@@ -129,7 +129,7 @@ def check(experiment: Experiment) -> None:
         raise ConfigError(f"An experiment has 2 to {MOST_ARMS} arms, this one {len(experiment.arms)}.")
     names = [arm.name for arm in experiment.arms]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ConfigError(f"Two arms are called {twice!r}. Give each a name of its own.")
+        raise ConfigError(f"Two arms are called {twice!r}. Give each its own name.")
     _check_numbers(experiment)
     for outcome in (experiment.outcome, *experiment.secondaries):
         _check_outcome(outcome)
@@ -193,7 +193,7 @@ def from_toml(text: str, *, source: str = "experiment") -> Experiment:
         ConfigError: It is not valid TOML, or does not define an experiment.
     """
     if len(text) > LONGEST:
-        raise ConfigError(f"{source} has more than {LONGEST:,} letters: no experiment has so many.")
+        raise ConfigError(f"{source} has more than {LONGEST:,} letters: more than an experiment needs.")
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

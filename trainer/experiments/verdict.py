@@ -111,7 +111,7 @@ class ExperimentVerdict:
     def words(self) -> str:
         """The verdict in sentences."""
         if not any(one.differences for one in self.primary):
-            return "Nothing can be said yet: no seed has been measured in two arms."
+            return "No result yet: no seed has been measured in two arms."
         return " ".join(map(self._sentence, self.primary))
 
     def _sentence(self, one: ArmComparison) -> str:
@@ -309,7 +309,7 @@ def _notes(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[str, ...
     found.append(
         f"Interval: anytime-valid confidence sequence of the paired difference over seeds at alpha {experiment.alpha:g}"
         + (f" / {len(experiment.arms) - 1} (one for each arm compared)" if len(experiment.arms) > 2 else "")
-        + ", Wang and Ramdas 2023 (arXiv:2310.03722). It holds at whatever seed one stops, if the differences are "
+        + ", Wang and Ramdas 2023 (arXiv:2310.03722). It holds at any stopping seed, if the differences are "
         "about normal; where one arm fails rarely but badly it does not. Two seeds never decide, and three hardly ever."
     )
     found.append("p: anytime-valid, adjusted by Holm; that of the secondaries over all of them and all arms.")

@@ -42,7 +42,7 @@ _NO_CLASS: Final = frozenset(
         *("labels", "masks", "hires", "files", "all"),
     )
 )
-"""Names of folders that tell how pictures are kept, not what they show."""
+"""Names of folders that describe how images are stored, not what they show."""
 _TEXTS: Final = frozenset(
     (
         *(".txt", ".md", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml", ".html"),
@@ -299,16 +299,16 @@ def _about(name: str, classes: Sequence[str]) -> str:
         return ""
     if len(classes) == 1:
         return (
-            f"All pictures of {untrusted_files.spelled(name)} lie in one folder, "
-            f"{untrusted_files.spelled(classes[0])!r}: one single class, of which nothing can be told apart."
+            f"All images of {untrusted_files.spelled(name)} lie in one folder, "
+            f"{untrusted_files.spelled(classes[0])!r}: a single class, so there is nothing to distinguish."
         )
     odd = [one for one in classes if one.lower() in _NO_CLASS]
     if 2 * len(odd) < len(classes):
         return ""
     named = ", ".join(repr(untrusted_files.spelled(one)) for one in odd[:4])
     return (
-        f"The folders of {untrusted_files.spelled(name)} would be its classes, and {named} tell how pictures are kept, "
-        "not what they show."
+        f"The folders of {untrusted_files.spelled(name)} would be its classes, and {named} describe how images are "
+        "stored, not what they show."
     )
 
 

@@ -187,9 +187,9 @@ class Decoder:
             if not self._awaited().get("ready"):
                 self._end()
                 words.seek(0)
-                last = words.read().decode(errors="replace").strip().rpartition("\n")[2] or "it ended at once"
+                last = words.read().decode(errors="replace").strip().rpartition("\n")[2] or "it ended immediately"
                 raise HelperError(
-                    f"The process that decodes pictures cannot be started: {last}. Start the program again; if that "
+                    f"The image decoding process cannot be started: {last}. Start the program again; if that "
                     "does not help, install it again."
                 )
         self._starting = False
@@ -209,7 +209,7 @@ class Decoder:
             return self._verdict
         code = self._process.wait() if self._process else 0
         by = f" by {signal.Signals(-code).name}" if -code in set(signal.Signals) else ""
-        return f"Decoding it ended the process that decodes pictures{by}; the file is damaged, or made to do so."
+        return f"Decoding it crashed the decoding process{by}; the file is damaged, or made to do so."
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """End the helper when an image exceeds its time limit; runs in its own thread."""
@@ -237,7 +237,7 @@ class Decoder:
                 process.kill()
 
     def _too_large(self) -> str:
-        return f"It takes more than the {self._memory / 1e9:.1g} GB of memory that a picture may."
+        return f"It takes more than the {self._memory / 1e9:.1g} GB of memory allowed for an image."
 
 
 def _absolute(place: Location | str) -> str:

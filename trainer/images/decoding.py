@@ -63,7 +63,7 @@ NOT_READ: Final = {
 def not_read(name: str) -> str:
     """Return why an image with this name is not supported, with the next step; empty if it is, or is not an image."""
     format_ = NOT_READ.get(f".{name.lower().rpartition('.')[2]}", "")
-    return f"{format_} is a format that is not read. Save it as JPEG or PNG." if format_ else ""
+    return f"{format_} is not a supported format. Save it as JPEG or PNG." if format_ else ""
 
 
 LARGEST: Final = 64_000_000
@@ -166,7 +166,7 @@ def open_image(
     except NoFile as reason:
         raise UnreadableImage(str(reason)) from None
     except MemoryError as error:
-        raise UnreadableImage("It takes more memory to open than there is.") from error
+        raise UnreadableImage("Opening it needs more memory than there is.") from error
     except UnidentifiedImageError:
         raise UnreadableImage(f"This is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]} image.") from None
     except Exception as error:
@@ -190,13 +190,13 @@ def _oddities(image: Image.Image) -> list[str]:
         depth = "Floating-point" if image.mode == "F" else "16-bit or deeper"
         found.append(f"{depth} values are scaled to 8 bits.")
     if image.mode == "CMYK":
-        found.append("Print colors (CMYK) are turned into screen colors.")
+        found.append("CMYK colors are converted to RGB.")
     if image.has_transparency_data:
-        found.append("Transparent parts lie on white.")
+        found.append("Transparent parts are composited on white.")
     if image.getexif().get(_ORIENTATION, 1) in range(2, 9):
-        found.append("The camera was turned; the picture is set upright.")
+        found.append("The image was rotated to its EXIF orientation.")
     if getattr(image, "n_frames", 1) > 1:
-        found.append(f"Of {image.n_frames} frames the first is taken.")
+        found.append(f"The first of {image.n_frames} frames is used.")
     return found
 
 

@@ -91,7 +91,7 @@ def _decoded(
     except UnreadableImage as error:
         return {"reason": str(error)} | ({"starved": True} if isinstance(error.__cause__, MemoryError) else {}), None
     except MemoryError:
-        return {"reason": "It takes too much memory.", "starved": True}, None
+        return {"reason": "It needs too much memory.", "starved": True}, None
     except Exception as error:  # whatever a decoder raises beyond the many kinds that are known
         return {"reason": f"The image is damaged: {error or type(error).__name__}."}, None
     digest = hashlib.blake2b(pixels.data, digest_size=16).hexdigest()

@@ -57,7 +57,7 @@ def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: 
             locked = locked or isinstance(error, LockedFile)
     if locked:
         raise PretrainedError(
-            f"{repository} is not public on the Hugging Face hub, or there is no such name: it asks for a login. Check "
+            f"{repository} is not public on the Hugging Face hub, or there is no such name: it requires a login. Check "
             "the name; or download it with your own account, and open its folder: local-dir:FOLDER."
         )
     raise PretrainedError(f"{repository} on the Hugging Face hub has none of {', '.join(names)}. Check the name.")
@@ -88,7 +88,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
         _download(url, part, file.name, progress)
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
-            raise LockedFile(f"{url} is not public: it asks for a login (answer {error.code}).") from error
+            raise LockedFile(f"{url} is not public: it requires a login (answer {error.code}).") from error
         if error.code in (404, 410):
             raise MissingFile(f"{url} is not there (answer {error.code}). Check the name.") from error
         raise _unreachable(url, f"the answer is {error.code}", part) from error
@@ -124,7 +124,7 @@ def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> N
     request = urllib.request.Request(url, headers={"User-Agent": "contrastive-explorer"})
     if begun:
         request.add_header("Range", f"bytes={begun}-")
-    progress(0.0, f"Asking for {name}")
+    progress(0.0, f"Requesting {name}")
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
         if answer.status != 206:
             begun = 0
@@ -149,7 +149,7 @@ def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> N
 
 def _unreachable(url: str, why: str, part: Path) -> PretrainedError:
     host = url.split("/")[2]
-    kept = " What has arrived is kept, and the next try goes on." if part.exists() and part.stat().st_size else ""
+    kept = " What has arrived is kept, and the next try continues." if part.exists() and part.stat().st_size else ""
     return PretrainedError(
         f"{host} cannot be reached: {why}.{kept} Check the network; or get the model's folder on another computer and "
         "open it from there: local-dir:FOLDER."

@@ -29,11 +29,13 @@ def check_settings(settings: Mapping[str, Any], *, source: str) -> None:
     sizes = settings.get("model_cfg", settings)
     parts = [sizes, *(sizes.get(name, {}) for name in _PARTS)] if isinstance(sizes, dict) else [sizes]
     if not all(isinstance(part, dict) for part in parts):
-        raise PretrainedError(f"The settings of {source} are none of a model. Put the right ones there.")
+        raise PretrainedError(f"The settings of {source} are not those of a model. Put the right ones there.")
     for name, value in _numbers(sizes):
         most = _MOST_LAYERS if "layer" in name or name.endswith("depth") else _MOST_SIZE
         if not 0 <= abs(value) <= most:
-            raise PretrainedError(f"The settings of {source} say {name} = {value:,}, as no model has. Get it again.")
+            raise PretrainedError(
+                f"The settings of {source} say {name} = {value:,}, which is out of range. Get it again."
+            )
     for name in ("embed_dim", "d_embed"):
         if not isinstance(sizes.get(name, 1), int):
             raise PretrainedError(f"The settings of {source} say {name} = {sizes[name]!r:.60}, which is not a number.")
@@ -71,7 +73,7 @@ def check_sizes(blueprint: Blueprint, weights: Mapping[str, Tensor], *, source: 
     except (NotImplementedError, RuntimeError):  # a tower of timm that asks for values while it is built
         return
     except (TypeError, ValueError, ArithmeticError, AssertionError) as error:
-        raise PretrainedError(f"The settings of {source} are none of a model: {error}. Get it again.") from error
+        raise PretrainedError(f"The settings of {source} are not those of a model: {error}. Get it again.") from error
     wanted = sum(value.numel() for value in towers.state_dict().values())
     there = sum(value.numel() for value in weights.values())
     if wanted > 2 * there + _SLACK:

@@ -84,7 +84,7 @@ def recognize(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *,
         return _open_clip(tensors, settings, source)
     first = ", ".join(list(tensors)[:3])
     raise PretrainedError(
-        f"{source} is of no layout that is known here: its tensors begin with {first}. Known are open_clip's models, "
+        f"{source} has an unknown layout: its tensors begin with {first}. Known are open_clip's models, "
         "CLOOB's CLIPGeneral (ml-jku) and the CLOOB of crowsonkb and EleutherAI."
     )
 
@@ -287,7 +287,7 @@ def _from_shapes(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:
         }
     except (KeyError, IndexError) as error:
         raise PretrainedError(
-            f"{source} does not tell what it is built from ({error} is missing). Put its open_clip_config.json next to "
+            f"{source} does not describe its architecture ({error} is missing). Put its open_clip_config.json next to "
             "it, or name the architecture: model.name = ViT-B-32 and model.pretrained = the file."
         ) from error
 

@@ -62,7 +62,7 @@ def fit(
         raise ProjectError(f"Unknown projection {placement.method!r}: choose one of {', '.join(METHODS[:-1])}.")
     m = len(vectors)
     if m < FEWEST:
-        raise ProjectError(f"{m} points are too few for a picture: at least {FEWEST} are needed.")
+        raise ProjectError(f"{m} points are too few for a map: at least {FEWEST} are needed.")
     if placement.method == "pca":
         return Fitted(pca(vectors, 2), m)
     if m <= most:

@@ -168,7 +168,7 @@ def _layout(
     if facts is None:
         other = None
         if chain:
-            first = lambda share, note: progress(share / 2, f"the map to face first: {note}")  # noqa: E731
+            first = lambda share, note: progress(share / 2, f"reference map first: {note}")  # noqa: E731
             other = _layout(workspace_folder, chain[0], placement, chain[1:], most, first)
         started = time.perf_counter()
         points, words, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
@@ -214,10 +214,10 @@ def _compute(
     common, xy = common_points(snapshot, reference), load_npy(other.file)
     if len(common.here) < FEWEST_COMMON:
         fitted = fitting.fit(vectors, placement, progress, most=most)
-        return fitted.points, f"not turned: only {len(common.here)} points are also in the other map", fitted.fitted
+        return fitted.points, f"not aligned: only {len(common.here)} points are also in the other map", fitted.fitted
     start = None if placement.method == "pca" else start_at(vectors, xy, common)
     fitted = fitting.fit(vectors, placement, progress, start=start, most=most)
-    words = f"turned to face {reference.model or 'the other map'}, step {reference.step:,}"
+    words = f"aligned to {reference.model or 'the other map'}, step {reference.step:,}"
     return turned_onto(fitted.points, xy, common), words, fitted.fitted
 
 

@@ -20,7 +20,7 @@ SUFFIXES: Final = (".gif", ".apng", ".mp4")
 RATE: Final = 25
 """Frames a second of an MP4; a GIF and an animated PNG keep the milliseconds of each frame."""
 _NO_FFMPEG: Final = (
-    "An MP4 needs ffmpeg, which is not there: install it with `uv sync --extra film` (or "
+    "An MP4 needs ffmpeg, which is not installed: install it with `uv sync --extra film` (or "
     "`pip install contrastive-explorer[film]`, or your system's ffmpeg), or choose a name that ends in .gif or .apng."
 )
 
@@ -41,7 +41,7 @@ def check_film(file: Path) -> None:
         FigureError: Another ending, or no ffmpeg.
     """
     if file.suffix.lower() not in SUFFIXES:
-        raise FigureError(f"{file.name}: a film's name ends in {', '.join(SUFFIXES)}.")
+        raise FigureError(f"{file.name}: an animation's name ends in {', '.join(SUFFIXES)}.")
     if file.suffix.lower() == ".mp4":
         ffmpeg()
 
@@ -150,4 +150,4 @@ def _mp4(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> 
     _, errors = process.communicate()
     if process.returncode:
         words = errors.decode("utf-8", "replace").strip().splitlines()
-        raise FigureError(f"ffmpeg could not write the film: {words[-1] if words else process.returncode}.")
+        raise FigureError(f"ffmpeg could not write the animation: {words[-1] if words else process.returncode}.")

@@ -38,9 +38,9 @@ _MOST_LEGEND: Final = 20
 
 _METHODS: Final = {
     "pca": ("First two principal components of images and texts together", ""),
-    "umap": ("UMAP of images and texts together", "; distances between clusters are not evidence"),
-    "tsne": ("t-SNE of images and texts together", "; distances between clusters are not evidence"),
-    "pacmap": ("PaCMAP of images and texts together", "; distances between clusters are not evidence"),
+    "umap": ("UMAP of images and texts together", "; distances between clusters are not meaningful"),
+    "tsne": ("t-SNE of images and texts together", "; distances between clusters are not meaningful"),
+    "pacmap": ("PaCMAP of images and texts together", "; distances between clusters are not meaningful"),
     "file": ("Coordinates of a file, shown as they are", ""),
 }
 
@@ -196,7 +196,7 @@ def _note(charts: Sequence[MapChart]) -> str:
         what = "First three principal components of images and texts together, paler where farther away"
     notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
     if len(charts) > 1 and first.side is None and first.method != "file":
-        notes.append("Maps of the same pairs are turned to face the first")
+        notes.append("Maps of the same pairs are aligned to the first")
     shown = next((chart for chart in charts if chart.lit is not None), None)
     if shown is not None:
         notes.append(f"{shown.lit_note[0].upper()}{shown.lit_note[1:]}, n = {shown.lit_n:,}; the others gray")

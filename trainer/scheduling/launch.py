@@ -19,7 +19,7 @@ from trainer.untrusted import confined, safe_subprocess
 POLL_S: Final = 0.05
 GRACE_S: Final = 10.0
 """How long a trainer that was told to end may take to save: with the 15 s before, no Stop takes more than 30 s."""
-ENDED_WORDS: Final = "Its trainer was to stop, did not, and was ended."
+ENDED_WORDS: Final = "Its trainer did not stop when asked, and was ended."
 """The reason in the row of a run whose trainer was killed by `end`."""
 _ASK_MS: Final = 1_000
 """How long a wish to stop waits for a locked database, before the trainer is told without it."""

@@ -117,7 +117,7 @@ def choose_slots(workspace: Workspace, **values: Any) -> Slots:
     """
     for name in ("per_gpu", "cpu"):
         if not 0 <= int(values.get(name, 1)) <= MOST:
-            raise QueueError(f"{values[name]} runs at once make no sense; choose 0 to {MOST}.")
+            raise QueueError(f"{values[name]} parallel runs are not possible; choose 0 to {MOST}.")
     there = system_usage.gpu_count()
     unknown = [number for number in values.get("gpus") or () if not 0 <= number < there]
     if unknown:
@@ -181,7 +181,7 @@ def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
     seen, at = {run}, other
     while at is not None and at in known:
         if at in seen:
-            raise QueueError(f"Run {run} cannot wait for run {other}: that one waits for it.")
+            raise QueueError(f"Run {run} cannot wait for run {other}: run {other} waits for it.")
         seen.add(at)
         at = known[at].after if known[at].status == "queued" else None
 
@@ -249,7 +249,7 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
                     say(f"Run {run} ({workspace.runs.get(run).name}) starts.")
             except DatabaseBusy as busy:
                 # Nobody would start what waits once the database is free again.
-                say(f"{busy} The queue goes on by itself.")
+                say(f"{busy} The queue continues automatically.")
             time.sleep(POLL_S)
 
 

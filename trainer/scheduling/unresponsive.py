@@ -42,7 +42,7 @@ def why_silent(workspace: Workspace, run: int) -> str:
     if silent_s <= _patience_s(row):
         return ""
     return (
-        f"Its process {trainer.pid} lives and has given no sign of life for {silent_s:.0f} s: it may be in a long "
+        f"Its process {trainer.pid} is alive but has not responded for {silent_s:.0f} s: it may be in a long "
         "step, its disk or device may hang, or another program may hold the database. "
         f"Wait, or end it: trainer stop {run} --force."
     )

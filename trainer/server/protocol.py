@@ -70,7 +70,7 @@ class _Inbox:
         try:
             number, question = decode(line)
         except (MessageError, ValueError, OverflowError, RecursionError) as error:
-            self.lines.put((_number_in(line), Failure("bad_question", f"The question was not understood: {error}.")))
+            self.lines.put((_number_in(line), Failure("bad_question", f"Could not parse the request: {error}.")))
             return
         with self._lock:
             if not isinstance(question, Cancel):
@@ -142,12 +142,12 @@ def _failure(error: Exception) -> Failure:
     if isinstance(error, UserError):
         return Failure("unreadable", str(error))
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return Failure("memory", "There is not enough memory for this.", "Ask with fewer images, labels or points.")
+        return Failure("memory", "There is not enough memory for this.", "Try fewer images, labels or points.")
     traceback.print_exc(file=sys.stderr)
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(last.filename)}:{last.lineno}"
     return Failure(
-        "bug", f"Answering failed: {type(error).__name__}: {error} ({where}).", "This is a fault of the program."
+        "bug", f"The request failed: {type(error).__name__}: {error} ({where}).", "This is a bug of the program."
     )
 
 

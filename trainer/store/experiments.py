@@ -87,8 +87,8 @@ class Experiments:
             for row in fetch(connection, select(table).where(table.c.name == name)):
                 if row.definition != definition:
                     raise StoreError(
-                        f"There is another experiment called {name!r}. What an experiment asks is fixed when it is "
-                        "made: choose another name."
+                        f"There is another experiment called {name!r}. The design of an experiment is fixed when it "
+                        "is created: choose another name."
                     )
                 break
             else:

@@ -177,8 +177,8 @@ else:
         except OSError as error:
             if error.errno in _WITHOUT_LOCKS:
                 raise StoreError(
-                    f"The file system of {file.name} has no locks ({error.strerror}), so nobody could tell whether a "
-                    "run is being trained. Put the workspace on another disk."
+                    f"The file system of {file.name} has no locks ({error.strerror}), so it is unknown whether a run "
+                    "is being trained. Put the workspace on another disk."
                 ) from error
             return False
         return True

@@ -182,15 +182,13 @@ def _said(row: Mapping[str, Any], folder: Path) -> Mapping[str, Any] | None:
 
 def _reason(row: Mapping[str, Any], folder: Path) -> str:
     last = _last_log_line(folder / "log.txt")
-    said = f" Its last words: {last}" if last else " It left no words."
+    said = f" Its last output: {last}" if last else " It left no output."
     if row["status"] == "starting":
         return f"The trainer ended before it began.{said}"
     if last.startswith(_SAID):
         # Where the workspace was moved, the trainer could tell its log only.
         return last.removeprefix(_SAID)
-    return (
-        f"The trainer's process ended without saying why (killed, out of memory, or a power cut).{_memory(row)}{said}"
-    )
+    return f"The trainer's process ended without a reason (killed, out of memory, or a power cut).{_memory(row)}{said}"
 
 
 def _memory(row: Mapping[str, Any]) -> str:

@@ -127,8 +127,8 @@ class RunRow:
         """Seconds of training over all sessions, without pauses in between; None before the first."""
         if self.started_at is None:
             return None
-        sitting = time.time() - self.sitting_at if self.active and self.pid is not None and self.sitting_at else 0.0
-        return self.trained_s + max(sitting, 0.0)
+        session = time.time() - self.sitting_at if self.active and self.pid is not None and self.sitting_at else 0.0
+        return self.trained_s + max(session, 0.0)
 
 
 class ScalarRow(NamedTuple):

@@ -335,7 +335,7 @@ class RunLog:
         """Mark a run without a final status as interrupted, store the rest, and release the lock."""
         try:
             if not self._ended:
-                self.status("interrupted", "The trainer ended without saying how.")
+                self.status("interrupted", "The trainer ended without a result.")
             elif self._buffer or self._waiting:
                 self.flush(patience_s=1.0)
         finally:

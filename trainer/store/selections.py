@@ -141,7 +141,7 @@ def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> No
     ways = {".parquet": _write_parquet, ".csv": _write_csv, ".txt": _write_paths}
     way = ways.get(file.suffix.casefold())
     if way is None:
-        raise StoreError(f"{file.name} needs the ending .parquet, .csv, or .txt (image paths, one a line).")
+        raise StoreError(f"{file.name} needs the ending .parquet, .csv, or .txt (image paths, one per line).")
     try:
         write_atomically(file, lambda draft: way(items, rows, draft))
     except OSError as error:

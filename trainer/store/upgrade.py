@@ -54,7 +54,7 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
         if backup is None:
             raise
         raise StoreError(
-            f"{path} could not be brought to schema {newest} ({error}). It is as it was; a copy lies at {backup}."
+            f"{path} could not be brought to schema {newest} ({error}). It was not changed; a copy is at {backup}."
         ) from error
 
 

@@ -100,7 +100,7 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
 def _tokenizer(run: config.Run, captions: Sequence[str], cache: Path, progress: Progress) -> AnyTokenizer:
     if named := run.model.tokenizer.strip():
         return pretrained.tokenizer_by_name(named, cache=cache, progress=progress)
-    assert isinstance(run.model, config.TinyTowers), "a published model has a tokenizer of its own"
+    assert isinstance(run.model, config.TinyTowers), "a published model has its own tokenizer"
     return train_tokenizer(captions, run.model.vocabulary)
 
 

@@ -59,7 +59,7 @@ class DiskGuard:
         self.waited += 1
         # The row must be written on a disk that is full.
         self._log.give_reserve()
-        words = f"{trouble} The run waits and goes on by itself."
+        words = f"{trouble} The run waits and continues automatically."
         self._speech.say(f"paused: {words}")
         self._log.alert("disk", words, int(self._log.said("step", 0)))
         self._log.status("paused", words)
@@ -78,4 +78,4 @@ class DiskGuard:
         self._log.take_reserve()
         self._log.all_clear("disk")
         self._log.status("running")
-        self._speech.say("the disk takes it again: going on")
+        self._speech.say("the disk is writable again: continuing")

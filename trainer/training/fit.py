@@ -55,7 +55,7 @@ def fit(workspace: Workspace, run: int) -> None:
             if log.is_moved:
                 words = (
                     f"{log.folder} was moved, renamed or removed while the run was being trained. Open its workspace "
-                    "where it lies now: Resume goes on."
+                    "where it lies now: Resume continues."
                 )
                 # Told through what is open of the database, or by the log alone; `reconcile` reads that.
                 log.status("interrupted", words)
@@ -125,7 +125,7 @@ def _train(
         if wish == "stop":
             return (
                 "stopped",
-                f"Stopped after step {training.step} of {training.total_steps}; resume goes on.",
+                f"Stopped after step {training.step} of {training.total_steps}; resume continues.",
             )
         if wish == "pause":
             watch.rest(wishes)
@@ -235,7 +235,7 @@ def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: Train
     begun = max(log.run.step, *checkpoint.steps(log.folder / "checkpoints"), 0)
     if begun and not data.are_those_of(log.run.facts.get("fingerprint", pairs.fingerprint), pairs):
         raise FitError(
-            f"The images, captions or labels of {pairs.name} have changed since this run began, so it cannot go on. "
+            f"The images, captions or labels of {pairs.name} have changed since this run began, so it cannot continue. "
             "Put them back, or duplicate the run to train on them as they are now."
         )
     parameters = sum(p.numel() for module in training.modules.values() for p in module.parameters())

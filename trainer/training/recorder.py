@@ -150,12 +150,12 @@ class Recorder:
         """Resume from the newest valid checkpoint; without one, evaluate and save the untrained model."""
         found, complaints = checkpoint.newest(self._checkpoints)
         for complaint in complaints:
-            self._speech.say(f"{complaint} Going back to {f'step {found.step}' if found else 'the start'}.")
+            self._speech.say(f"{complaint} Returning to {f'step {found.step}' if found else 'the start'}.")
         if found:
             checkpoint.restore(found, modules=self._training.modules, optimizer=self._training.optimizer)
             self._training.step = self._saved_step = found.step
             self._best, self._best_step = found.training["best"], found.training["best_step"]
-            self._speech.say(f"going on from the checkpoint of step {found.step}")
+            self._speech.say(f"continuing from the checkpoint of step {found.step}")
         for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
             self._log.drop_checkpoint(damaged)
         measured = self._measured_step is not None
@@ -292,7 +292,7 @@ class Recorder:
         what = "The loss" if not math.isfinite(update.loss) else "The gradient"
         kept = "No checkpoint was made yet"
         if self._saved_step is not None:
-            kept = f"The checkpoint of step {self._saved_step} is still good"
+            kept = f"The checkpoint of step {self._saved_step} is still valid"
         rate = self._run.optimizer.learning_rate
         return FitError(
             f"{what} became {update.loss if what == 'The loss' else update.gradient_norm} in the update after step "

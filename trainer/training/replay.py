@@ -133,7 +133,7 @@ def replay(
     verified = min((kept for kept in checkpoint.steps(folder) if kept >= step), default=None)
     if verified is None:
         raise ReplayError(
-            f"{row.name} has no checkpoint at or after step {step:,} yet, so that a replay could not be verified. "
+            f"{row.name} has no checkpoint at or after step {step:,} yet, so a replay could not be verified. "
             "Choose an earlier step, or train the run further."
         )
     target = checkpoint.load(folder / f"step_{verified:06d}")
@@ -144,7 +144,7 @@ def replay(
         while training.step < until:
             progress((training.step - began) / whole, f"Making update {training.step + 1:,} again")
             if not training.update().made:
-                raise ReplayError(f"Update {training.step + 1:,} has no finite loss or gradient; it was never made.")
+                raise ReplayError(f"Update {training.step + 1:,} has no finite loss or gradient; it was not applied.")
 
     advance(step - 1)
     batch = training.batch()
@@ -323,7 +323,7 @@ def _assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: 
         most = max((float((a.cpu().double() - b.double()).abs().max()) for a, b in pairs if a.numel()), default=0.0)
         raise ReplayError(
             f"The replay of {row.name} differs from its checkpoint of step {target.step:,} (largest difference "
-            f"{most:.2g}), so that it would show another step. It was trained on another device, with other threads or "
+            f"{most:.2g}), so it would show another step. It was trained on another device, with other threads or "
             "another version of torch: replay it there."
         )
 

@@ -224,7 +224,7 @@ def relative(root: Path, path: Path) -> PurePath:
         NotConfined: It lies elsewhere, by its words.
     """
     if not path.is_relative_to(root):
-        raise NotConfined(errno.EINVAL, f"it does not lie in {root}", str(path))
+        raise NotConfined(errno.EINVAL, f"it is not inside {root}", str(path))
     return PurePath(*parts(path.relative_to(root)))
 
 

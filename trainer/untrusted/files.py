@@ -112,7 +112,7 @@ def read_record(path: Path, most: int = MOST_SETTINGS) -> dict[str, Any]:
     text = read_text(path, most)
     document = parse_json(text)
     if not isinstance(document, dict):
-        raise ValueError(f"{path.name} is no JSON object")
+        raise ValueError(f"{path.name} is not a JSON object")
     return _encodable(document) if _HALF.search(text) else document
 
 

@@ -19,15 +19,15 @@ SHOWN = (
 )
 """Columns of the table, in order."""
 SHORT = {
-    "image_rank_a": "Caption A",
+    "image_rank_a": "Text rank A",
     "image_rank_b": "B",
     "image_rank_change": "B − A",
-    "text_rank_a": "Image A",
+    "text_rank_a": "Image rank A",
     "text_rank_b": "B",
     "margin_change": "Margin",
     "overlap": "Overlap",
     "residual": "Residual",
-    "verdict": "Verdict",
+    "verdict": "Prediction",
 }
 
 

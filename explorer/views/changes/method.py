@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 METHOD = """\
-Everything here is computed in the embedding spaces, never on the map's picture, from the pairs that both snapshots \
-hold. All pairs are compared with all.
+All numbers are computed in the embedding spaces, not from the 2-D maps, over the pairs that both snapshots contain. \
+Every pair is compared with every other.
 
-Caption rank: place of the right caption among all distinct captions, asked by the image; image rank: the other way, \
-among distinct pictures. An equally near wrong one goes before. Ranks of two runs may be compared, cosines may not.
+Caption rank: rank of the correct caption among all distinct captions, with the image as the query; image rank: rank \
+of the correct image among distinct images. Ties count against the correct item. Ranks are comparable across runs; \
+cosines are not.
 
-Margin: cosine of the right caption minus that of the nearest wrong one, in standard deviations of this image's \
-cosines to wrong captions; so it does not depend on how far an objective spreads its cosines.
+Margin: cosine of the correct caption minus that of the nearest incorrect one, in standard deviations of this \
+image's cosines with incorrect captions, so it does not depend on the scale of an objective's cosines.
 
 Shared neighbors: Jaccard overlap of the k nearest neighbors in A and in B (members of both over members of either).
 
-Procrustes residual: distance left between a pair's two places after B is laid on A by the best rotation, reflection \
-and scale (Schönemann 1966), both centered and of root mean square length 1.
+Procrustes residual: remaining distance between a pair's positions in A and B after the best rotation, reflection and \
+scaling of B (Schönemann 1966), both centered and scaled to root-mean-square length 1.
 
-Same verdict: whether both take the image for the same class. A class is stood for by the mean embedding of its own \
-captions in this snapshot, or by a prompt suite that each run's own model embeds: the line above says which, and the \
-list next to it changes it.
+Same prediction: whether both assign the image to the same class. A class is represented by the mean embedding of \
+its captions in this snapshot, or by a prompt suite that each run's own model embeds; the list above selects which.
 
-Mispairs: the pairs worst ranked in each run (geometric mean of both ranks). Bad in both hints at wrong data, bad in \
-one at a difference of the models. "By chance" is how many would be bad in both if the runs erred independently.
+Mispairs: the lowest-ranked pairs of each run (geometric mean of both ranks). Low-ranked in both suggests a mislabel, \
+in one a difference between the models. "By chance" is how many would be low-ranked in both if the runs erred \
+independently.
 
-Whole runs: linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman correlation of all pairwise cosines, \
-Kriegeskorte et al. 2008), and the mean overlap of neighbors. CKA is near 1 for anything when there are fewer pairs \
-than dimensions, so mind n."""
+Representation similarity: linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman correlation of all \
+pairwise cosines, Kriegeskorte et al. 2008), and the mean overlap of neighbors. CKA is close to 1 for any two spaces \
+when there are fewer pairs than dimensions, so check n."""
 
 NO_RUN = "Choose run A in the bar above, and run B to compare. Or compare two steps of one run."
-ONE_STEP = "There is one snapshot only. Choose run B in the bar above, or wait for the next evaluation."
+ONE_STEP = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."

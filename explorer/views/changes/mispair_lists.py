@@ -16,9 +16,9 @@ from trainer.charts.mispairs import Mispairs
 from trainer.charts.pair_changes import Changes
 
 HEADS = (
-    ("both", "Bad in both", "the data may be wrong"),
-    ("only_a", "Bad only in A", "the models differ"),
-    ("only_b", "Bad only in B", "the models differ"),
+    ("both", "Low-ranked in both", "possible mislabels"),
+    ("only_a", "Low-ranked only in A", "the models differ"),
+    ("only_b", "Low-ranked only in B", "the models differ"),
 )
 MOST = 500
 

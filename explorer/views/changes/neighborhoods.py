@@ -46,7 +46,7 @@ class Neighborhoods(QWidget):
     def show_pair(self, found: Changes | None, place: int) -> None:
         """Show the neighbors of the pair at `place` of the comparison."""
         if found is None or not 0 <= place < found.n:
-            self.title.setText("Choose a pair: its nearest neighbors in A and in B appear here")
+            self.title.setText("Select a pair to see its nearest neighbors in A and in B")
             self.note.setText("")
             for row in self.rows:
                 row.show_tiles([])
@@ -61,7 +61,9 @@ class Neighborhoods(QWidget):
             parts.append(f"caption rank {ranks[0]} → {ranks[1]}")
         if len(found.classes) and found.verdict_a[place] >= 0:
             names = [found.classes[int(side[place])] for side in (found.verdict_a, found.verdict_b)]
-            parts.append(f"taken for {names[0]}" if names[0] == names[1] else f"taken for {names[0]} → {names[1]}")
+            parts.append(
+                f"predicted as {names[0]}" if names[0] == names[1] else f"predicted as {names[0]} → {names[1]}"
+            )
         self.note.setText(" · ".join(parts))
         self.note.setToolTip(MEASURES["overlap"].hint)
         for row, places in zip(self.rows, near, strict=True):

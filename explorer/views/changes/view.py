@@ -35,7 +35,7 @@ class ChangesView(View):
     """A against B, pair by pair: a table with both neighborhoods, a scatter, mispairs, and whole snapshots."""
 
     title = "Compare"
-    question = "Which pairs do A and B see differently, and how alike are whole snapshots?"
+    question = "Pairs that differ between A and B, and the similarity of whole snapshots"
     icon = "blend"
     method = METHOD
 
@@ -48,16 +48,16 @@ class ChangesView(View):
         )
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
-        self.suite = Picker(name="changes-suite", words="By what the verdicts are", width=172)
+        self.suite = Picker(name="changes-suite", words="Class prompts for the predictions", width=172)
         yield
-        self.table = PairTable(self.pictures, name="changes-table", words="Pairs that A and B see differently")
+        self.table = PairTable(self.pictures, name="changes-table", words="Pairs that differ between A and B")
         self.neighborhoods = Neighborhoods(self.pictures)
         yield
         self.compared = Compared(context, self.pictures)
         yield
         self.mispairs = MispairLists(self.pictures)
         self.wholes = WholeRuns(context, self.pictures)
-        self.tabs = QTabWidget(objectName="changes-tabs", accessibleName="Ways to look at the changes")
+        self.tabs = QTabWidget(objectName="changes-tabs", accessibleName="Views of the changes")
         yield
         self._lay_out()
         yield
@@ -144,7 +144,7 @@ class ChangesView(View):
         """Offer the available sources of verdicts and name the current one above the table."""
         choices = [Choice(name, f"Verdicts: {name}") for name in (self.compared.data.suites if self._shown else ())]
         self.suite.show_choices(
-            [Choice("", "Verdicts: captions", "The mean of each class's own captions represents it"), *choices],
+            [Choice("", "Class prompts: captions", "The mean of each class's own captions represents it"), *choices],
             self.compared.settings_now().suite,
         )
         self.suite.setVisible(bool(choices) and "verdict" in (self._shown.values if self._shown else {}))
@@ -163,7 +163,7 @@ class ChangesView(View):
     def _cancelled(self) -> None:
         self._forget()
         self.show_empty(
-            "circle-stop", "Not compared", "You ended the comparison. It can be begun again.", self._again, None
+            "circle-stop", "Not compared", "Comparison cancelled. Press Compare again to restart it.", self._again, None
         )
 
     # -- linking -----------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class ChangesView(View):
             (pairs, "Pairs"),
             (self.compared, "A against B"),
             (self.mispairs, "Mispairs"),
-            (self.wholes, "Whole runs"),
+            (self.wholes, "Representation similarity"),
         ):
             self.tabs.addTab(widget, words)
         self.tabs.setDocumentMode(True)

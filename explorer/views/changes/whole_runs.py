@@ -23,7 +23,7 @@ class WholeRuns(ChartTab):
 
     def __init__(self, context: Context, pictures: Pictures) -> None:
         super().__init__(context, "representation-similarity", pictures)
-        hint = ElidedLabel("Click a cell, or press Enter on it, to see its two snapshots as A and B")
+        hint = ElidedLabel("Click a cell or press Enter to show its two snapshots as A and B")
         theme.set_role(hint, "small")
         self.column.insertWidget(1, hint)
         self.pane.panel.cell_chosen.connect(lambda _key, row, column: self._choose(row, column))

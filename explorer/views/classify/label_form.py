@@ -31,10 +31,10 @@ class Questions(QWidget):
         super().__init__(parent)
         self.setObjectName("classifyQuestions")
         self.suites = QComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
-        self.suites.addItem("Fitting run A's data", OF_THE_RUN)
-        self.suites.addItem("Own words", OWN)
+        self.suites.addItem("Match run A's data", OF_THE_RUN)
+        self.suites.addItem("Custom labels", OWN)
         self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines", "cat, dog, house")
-        self.templates_edit = _editor("classifyTemplates", "Templates, one a line", "a photo of a {}")
+        self.templates_edit = _editor("classifyTemplates", "Templates, one per line", "a photo of a {}")
         self._labels_count, self._templates_count = _small(), _small()
         self._labels_remark, self._templates_remark = (
             _remark("classifyLabelsRemark"),
@@ -118,7 +118,7 @@ class Questions(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(*[theme.BETWEEN] * 4)
         column.setSpacing(theme.INSIDE)
-        column.addLayout(_heading("Words to choose from", None))
+        column.addLayout(_heading("Label set", None))
         column.addWidget(self.suites)
         column.addSpacing(theme.INSIDE)
         column.addLayout(_heading("Labels", self._labels_count))
@@ -128,7 +128,7 @@ class Questions(QWidget):
         column.addLayout(_heading("Templates", self._templates_count))
         column.addWidget(self.templates_edit, 2)
         column.addWidget(self._templates_remark)
-        hint = _small("Every label is put in the place of {} in every template; their embeddings are averaged.")
+        hint = _small("Each label replaces {}; embeddings are averaged over templates.")
         hint.setWordWrap(True)
         column.addWidget(hint)
 

@@ -35,9 +35,9 @@ def verdict(predictions: Sequence[Prediction | None], names: Sequence[str]) -> V
         return None
     if len(said) < 2:
         place, prediction = said[0]
-        return Verdict(f"{names[place]} says {prediction.label}")
+        return Verdict(f"{names[place]} predicts {prediction.label}")
     if len({prediction.label for _, prediction in said}) == 1:
-        return Verdict(f"Both say {said[0][1].label}", True)
+        return Verdict(f"Both predict {said[0][1].label}", True)
     return Verdict(", ".join(f"{LETTERS[place]}: {prediction.label}" for place, prediction in said), False)
 
 

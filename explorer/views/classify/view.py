@@ -34,7 +34,7 @@ class ClassifyView(View):
     """Dropped images and the label that each run predicts."""
 
     title = "Classify"
-    question = "What does each model see in this picture?"
+    question = "Zero-shot predictions of each run for your images"
     icon = "image"
     method = METHOD
 
@@ -53,7 +53,7 @@ class ClassifyView(View):
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self._demo = QAction("Start the demo runs", self, triggered=context.jobs.start_demo)
-        self._again = QAction("Ask the models again", self, triggered=self.asking.ask_again)
+        self._again = QAction("Recompute the predictions", self, triggered=self.asking.ask_again)
         self._show_map = QAction("Show the images on the map", self, objectName="classifyMap")
         self._show_map.triggered.connect(self._go_to_map)
         self._clear = QAction("Remove all images", self, triggered=lambda: self._remove(self._paths))
@@ -88,9 +88,9 @@ class ClassifyView(View):
                 return
             self.show_empty(
                 "flask-conical",
-                "No model to ask yet",
-                "Train a run first. The demo runs take a few minutes; then drop any picture here and compare what "
-                "CLIP and CLOOB see in it.",
+                "No model yet",
+                "Train a run first. The demo runs take a few minutes; then drop any image here to compare the "
+                "predictions of CLIP and CLOOB.",
                 self._demo,
             )
             return
@@ -159,7 +159,7 @@ class ClassifyView(View):
                 "image-plus",
                 "Drop images here",
                 "Drop image files anywhere on this window, paste one from the clipboard, or browse. Each of the two "
-                "runs then says which of your labels fits best.",
+                "runs then predicts the best of your labels.",
                 self._browse,
             )
         else:
@@ -248,7 +248,7 @@ class ClassifyView(View):
             words = "Choose run A and run B above." if there else "No run yet: start the demo runs in Runs (Ctrl+1)."
             self._tell("info", "secondary", words)
         elif not self._has_words and self.questions.suite != OF_THE_RUN:
-            self._tell("info", "secondary", "Write labels and templates to choose from.")
+            self._tell("info", "secondary", "Enter labels and templates.")
         elif found is not None:
             sign, role = {True: ("circle-check", "good"), False: ("circle-x", "warn"), None: ("image", "secondary")}[
                 found.agree
@@ -256,7 +256,7 @@ class ClassifyView(View):
             self._tell(sign, role, found.words)
         elif self.asking.waiting or not self._has_words:
             state = self.context.asker.state("models")
-            self._tell("loader", "secondary", "Asking …" if state in ("warm", "busy") else "Warming up the models …")
+            self._tell("loader", "secondary", "Predicting…" if state in ("warm", "busy") else "Loading the models…")
         else:
             trouble = next((t for side in sides if (t := self.asking.trouble(side.run, side.step))), "")
             self._tell("triangle-alert" if trouble else "image", "warn" if trouble else "secondary", trouble)
@@ -404,7 +404,7 @@ class ClassifyView(View):
         theme.keep_icon(self._remove_button, "trash-2", role="secondary")
         self._remove_button.clicked.connect(lambda: self._remove([self.strip.current]))
         self._map_button = QPushButton("Show on the map", objectName="classifyShowMap", visible=False)
-        self._map_button.setToolTip("Where each run puts these images among those it was measured on")
+        self._map_button.setToolTip("Place these images on each run's map")
         theme.set_role(self._map_button, "quiet")
         theme.keep_icon(self._map_button, "chart-scatter", role="secondary")
         self._map_button.clicked.connect(self._go_to_map)

@@ -17,8 +17,8 @@ from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
 
 MOST_IMAGES: Final = 60
-POINT: Final = "Point at a cell; click it to see its images."
-NOTHING: Final = "There is no confusion yet: measure zero-shot, linear probe or neighbors on data with classes."
+POINT: Final = "Hover over a cell for its count; click it to see its images."
+NOTHING: Final = "No confusion matrix yet: evaluate zero-shot, linear probe or neighbors on data with classes."
 MOST_CLASSES: Final = 200
 TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbors"}
 
@@ -30,11 +30,11 @@ class ConfusionPane(QWidget):
         super().__init__(parent)
         self._chart: EvaluationChart | None = None
         self._found: list[Confusion | None] = [None, None]
-        self.tasks = Picker(name="evaluate-confused-task", words="Task of the confusion", width=160)
+        self.tasks = Picker(name="evaluate-confused-task", words="Task of the confusion matrix", width=160)
         self.maps = [GridMap() for _ in range(2)]
         for letter, one in zip("ab", self.maps, strict=True):
             one.setObjectName(f"evaluate-confusion-{letter}")
-            one.setAccessibleName(f"Confusion of run {letter.upper()}")
+            one.setAccessibleName(f"Confusion matrix of run {letter.upper()}")
         self.heads = [ElidedLabel() for _ in range(2)]
         self.told = QLabel(NOTHING)
         self.told.setTextFormat(Qt.TextFormat.PlainText)
@@ -89,7 +89,7 @@ class ConfusionPane(QWidget):
             record = run.tasks.get(self.task) if run is not None and self.task else None
             found = confusion_of(record) if record is not None else None
             if found is not None and len(found.classes) > MOST_CLASSES:
-                self.heads[place].setText(f"{run.label}: {len(found.classes):,} classes are too many to be drawn.")
+                self.heads[place].setText(f"{run.label}: {len(found.classes):,} classes are too many to draw.")
                 found = None
             elif found is not None:
                 right = int(found.counts.trace())
@@ -115,7 +115,7 @@ class ConfusionPane(QWidget):
         count, share = int(found.counts[row, column]), 100 * float(found.shares[row, column])
         of = int(found.counts[row].sum())
         true, answer = found.classes[row], found.classes[column]
-        words = f"Run {'AB'[index]}: {true} taken for {answer}: {count:,} of {of:,}"
+        words = f"Run {'AB'[index]}: {true} predicted as {answer}: {count:,} of {of:,}"
         self.told.setText(f"{words} ({share:.0f} %){more}" if of else words)
 
     def _lay_out(self) -> None:

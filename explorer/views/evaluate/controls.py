@@ -58,9 +58,9 @@ class EvaluateControls(QWidget):
         self.data = QComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
         self.browse = QPushButton("Folder…", objectName="evaluate-browse")
         self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
-        self.split = QComboBox(objectName="evaluate-split", accessibleName="Split to try")
+        self.split = QComboBox(objectName="evaluate-split", accessibleName="Split to evaluate")
         self.suite = Picker(name="evaluate-suite", words="Class names and templates", width=170)
-        self.most = QSpinBox(objectName="evaluate-most", accessibleName="Images to try at most")
+        self.most = QSpinBox(objectName="evaluate-most", accessibleName="Max samples")
         self.go = QPushButton("Evaluate", objectName="evaluate-go")
         self.second = QHBoxLayout()
         self.task_menu = self._menu()
@@ -123,7 +123,7 @@ class EvaluateControls(QWidget):
 
     def _choose_shift(self) -> None:
         """Choose a second data set for measuring robustness to a shift; cancel to choose none."""
-        words = "Second data set: how much worse are the runs on it? Cancel for none"
+        words = "Second data set, to measure the drop in accuracy; Cancel for none"
         self._shift = QFileDialog.getExistingDirectory(self, words, self._shift or self.data.currentText())
         self._tell_shift()
 
@@ -146,7 +146,7 @@ class EvaluateControls(QWidget):
             action.setCheckable(True)
             action.setData(name)
         menu.addSeparator()
-        self.features_action = menu.addAction("Probes read features before the projection")
+        self.features_action = menu.addAction("Probe features before the projection")
         self.features_action.setObjectName("evaluate-features")
         self.features_action.setCheckable(True)
         self.shift_action = menu.addAction("")
@@ -180,7 +180,7 @@ class EvaluateControls(QWidget):
             box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.data.lineEdit().setPlaceholderText("A folder, table, tars or the name of a data set")
         self.split.addItems([OWN_SPLIT, *SPLITS])
-        self.split.setToolTip("Split to try; any name that the data have may be written")
+        self.split.setToolTip("Split to evaluate; any split name of the data can be typed")
         suites = [Choice("", "Classes of the data"), *(Choice(name, f"Suite {name}") for name in prompt_suites())]
         self.suite.show_choices(suites, "")
         for widget in (self.split, self.suite):

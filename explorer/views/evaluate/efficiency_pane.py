@@ -23,7 +23,7 @@ from trainer.charts.data_efficiency import (
 from trainer.charts.spec import Request
 from trainer.metrics import metric
 
-NOTHING = "Write names of runs, or patterns such as clip-*, and press Draw. " + PAIRS_SEEN
+NOTHING = "Enter run names or patterns such as clip-*, then press Draw. " + PAIRS_SEEN
 Offers = dict[tuple[str, str], list[str]]
 
 

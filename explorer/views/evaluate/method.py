@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 METHOD: Final = """\
-Zero-shot: a class is the mean of its prompts' unit embeddings, brought to unit length again (Radford et al. 2021); \
-the nearest class is the answer. CLOOB's retrieval is part of training only. Mean per class weighs every class \
-alike.
+Zero-shot: a class is the mean of its prompts' unit embeddings, normalized again (Radford et al. 2021); \
+the nearest class is predicted. CLOOB's Hopfield retrieval is used in training only. Mean per class weighs all classes \
+equally.
 
 A run can have several zero-shot accuracies: logged while it trained, of a snapshot in other views, and \
-measured here. Each answers its own question (split, n, classes, templates, step): they agree where these are equal, \
-and only then may they be compared.
+measured here. Each has its own split, n, classes, templates and step: they agree where these are equal, and can be \
+compared only then.
 
 Calibration: expected calibration error over 15 bins (Guo et al. 2017), at the run's own temperature, and at one \
 fitted on a half of the images and measured on the other half.
@@ -30,15 +30,16 @@ begins as the probe and batch norms keep their statistics. The share is one of t
 Data efficiency: the score over the pairs seen, which are updates times the pairs of a batch, repetitions counted. The \
 level is the worst of the groups' best means; how many pairs a group needed for it is read between two measurements. \
 A model that predicts bags of words (Joulin et al. 2016) has no prompts: a class scores the mean of the logits of the \
-words of its name, and a class none of whose words it learned is never answered.
+words of its name, and a class none of whose words it learned is never predicted.
 
 Robustness: Gaussian noise, contrast and JPEG as ImageNet-C (Hendrycks and Dietterich 2019), blur scaled to the \
-image's side, and a covered square; five severities. Both runs see the same corrupted images.
+image's side, and a covered square; five severities. Both runs get the same corrupted images.
 
-Is the difference real? Both runs answer the same images, so the difference is paired: its 95 % interval is \
-Newcombe's (1998, method 10), which holds also where few images differ, p from McNemar's exact test, adjusted for the \
-rows of the table (Holm). This is about the images: another seed may give another answer. Groups of runs over seeds \
-are compared by Welch's t-test (Holm) and by permutation; with 3 seeds each, permutation cannot give less than 0.1.
+Is the difference real? Both runs are evaluated on the same images, so the difference is paired: its 95 % \
+interval is Newcombe's (1998, method 10), which is valid even where few images differ, p from McNemar's exact test, \
+adjusted for the rows of the table (Holm). The test covers the choice of images only: another seed may give another \
+result. Groups of runs over seeds are compared by Welch's t-test (Holm) and by permutation; with 3 seeds each, \
+permutation cannot give less than 0.1.
 
 Caveats: images are those of the run's own resolution. A sample is drawn by a hash of the file names and is the same \
 for every run; n is shown. Published numbers were measured with other models, on whole test sets at full resolution: \

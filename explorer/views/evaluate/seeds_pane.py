@@ -24,7 +24,7 @@ SEEDS: Final = 5
 _NUMBERS: Final = r"-\d+(?:-\d+)?"
 _NUMBERED: Final = re.compile(rf"(.+?){_NUMBERS}")
 """`clip-emoji-2`, and `clip-emoji-2-2` where that name was taken."""
-NOTHING: Final = "Write names of runs, or patterns such as clip-*, and press Compare."
+NOTHING: Final = "Enter run names or patterns such as clip-*, then press Compare."
 
 
 class SeedsPane(QWidget):

@@ -48,7 +48,7 @@ from trainer.errors import UserError
 from trainer.messages import Evaluate
 from trainer.store import Workspace
 
-NO_RUN: Final = "Choose run A in the bar above, and run B to compare. They are then asked the same questions."
+NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Both are evaluated on the same tasks."
 TABS: Final = (
     (SCORES.name, SCORES.label),
     (CONFUSION.name, CONFUSION.label),
@@ -64,15 +64,15 @@ EFFICIENCY_TAB: Final = 5
 WITHOUT_DATA: Final = (COMPARISON_TAB, SEEDS_TAB, EFFICIENCY_TAB)
 """Tabs that show more than the data set chosen."""
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
-PROCESS: Final = "The runs answer in a process of their own."
-NOTHING: Final = "Nothing is measured of these runs yet: choose data and tasks above, then press Evaluate."
+PROCESS: Final = "Evaluations run in the background."
+NOTHING: Final = "No results yet: choose data and tasks above, then press Evaluate."
 
 
 class EvaluateView(View):
     """Evaluates both runs and shows stored results."""
 
     title = "Evaluate"
-    question = "How good are the runs at the tasks of the field, and is their difference real?"
+    question = "Benchmark the runs and test the differences"
     icon = "list-checks"
     method = METHOD
     exports = (*EXPORTS, *TABLE_EXPORTS)
@@ -88,7 +88,7 @@ class EvaluateView(View):
         self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
         self.status = ElidedLabel(PROCESS)
         self.shown = Picker(name="evaluate-shown", words="Data set shown", width=200)
-        self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Ways to look at an evaluation")
+        self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Views of the evaluation")
         self.stack = OpenPage()
         yield
         self.table = ChartPane(context, SCORES.name)
@@ -161,7 +161,7 @@ class EvaluateView(View):
     def copy_evaluation(self) -> None:
         """Copy the equivalent command to the clipboard."""
         QApplication.clipboard().setText(command_of(self._question(), self.context.workspace.folder))
-        self.status.setText("The command that measures this is on the clipboard.")
+        self.status.setText("Copied the command to the clipboard.")
 
     def read(self, *, again: bool = False) -> None:
         """Read the runs' stored results, unless they are shown already."""
@@ -216,7 +216,7 @@ class EvaluateView(View):
         if busy:
             self.progress.setRange(0, 100 if self.asking.progress else 0)
             self.progress.setValue(round(100 * self.asking.progress))
-            self.status.setText(f"In a process of its own: {self.asking.note}")
+            self.status.setText(f"Running in the background: {self.asking.note}")
 
     def _done(self, answer: dict[str, Any]) -> None:
         reasons = [f"{what}: {why}" for what, why in answer["left_out"].items()]
@@ -267,7 +267,7 @@ class EvaluateView(View):
     def _queue(self, runs: Sequence[Any]) -> None:
         self.seeds.launch.setEnabled(True)
         if not runs:
-            self.status.setText("Every seed of both runs is there already.")
+            self.status.setText("Every seed of both runs already exists.")
             return
         self.context.jobs.enqueue(runs)
         self.status.setText(f"{len(runs)} runs queued: {runs[0].name} to {runs[-1].name}. See Runs.")

@@ -16,7 +16,7 @@ negative is likely false where it has the anchor's caption, or where the two tex
 of at least 0.9 in that run.
 
 Attributes: a linear probe (multinomial logistic regression, L-BFGS, weight decay 0.001, rows scaled to mean 0 and \
-deviation 1) is fitted on 70 % of the pairs and tried on the rest. Explaining away: an objective that is satisfied by \
+deviation 1) is fitted on 70 % of the pairs and tested on the rest. Explaining away: an objective that is satisfied by \
 some attributes stops learning the others, so they cannot be read off its embedding. 'From the others' is a probe on \
 the other attributes of the pair alone: with co-occurrence the held-out renderings are correlated like the training \
 pairs, and only what lies above that line is read off the embedding. Independent Scenes are 1,024 pairs drawn with a \

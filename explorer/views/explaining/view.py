@@ -32,7 +32,7 @@ class ExplainingView(ChartView):
     """What each run encodes, in how many dimensions, and how saturated its objective is."""
 
     title = "Explaining away"
-    question = "What does each run encode, and how hard does it still learn?"
+    question = "What each run encodes, and how much gradient is left"
     icon = "layers"
     method = METHOD
     name = "explaining"
@@ -53,7 +53,9 @@ class ExplainingView(ChartView):
         theme.set_role(self.start, "primary")
         theme.keep_icon(self.start, "play", role="accent_text")
         theme.set_role(self.state, "secondary")
-        self.start.setToolTip("Trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB alike, one after the other")
+        self.start.setToolTip(
+            "Trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB with equal settings, one after the other"
+        )
         yield
         self.start.clicked.connect(self.start_ablation)
         self.embed.clicked.connect(self.embed_independent)
@@ -148,7 +150,7 @@ class ExplainingView(ChartView):
         self.embed.setToolTip(
             f"Draws 1,024 Scenes without co-occurrence and embeds them with the {runs} that lack them: under a minute"
             if lacking
-            else "Every run shown that was trained on Scenes has them, or no checkpoint to embed them with"
+            else "All shown runs trained on Scenes already have them, or have no checkpoint to embed them with"
         )
 
     def show_tools(self) -> None:

@@ -34,7 +34,7 @@ class HopfieldView(ChartView):
     """Hopfield retrieval among the embeddings of runs."""
 
     title = "Hopfield"
-    question = "What does a Hopfield retrieval with this beta average?"
+    question = "What a Hopfield retrieval at this beta averages over"
     icon = "orbit"
     method = METHOD
     name = "hopfield"
@@ -199,7 +199,7 @@ class HopfieldView(ChartView):
             caption = Path(path).name if path else f"“{self._external}”"
             about = "query: your image" if path else "query: your text"
             if self.chart.name != RETRIEVAL:
-                about += "; the other charts take pairs"
+                about += "; the other charts use pairs"
             self.query.show_query(path, caption, about, "image" if path else "text", pair=False)
         elif self.patterns and self._query < len(items := self.patterns[0].items):
             about = f"query: the {self._asks} of pair {self._query}"

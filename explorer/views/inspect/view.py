@@ -41,24 +41,24 @@ from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
-Occlusion (Zeiler and Fergus 2014): a patch of 2 x 2 cells in the image's mean color is laid over every place, and \
-the image is embedded again. A cell has the mean fall of the cosine with the caption over all patches that cover it: \
-positive, the cell helps the caption; negative, it speaks against it.
+Occlusion (Zeiler and Fergus 2014): a patch of 2 x 2 cells in the image's mean color is moved over the image, which \
+is embedded each time. The value of a cell is the mean drop of the cosine with the caption over all patches that \
+cover it: a positive cell supports the caption, a negative one contradicts it.
 
 Gradient: integrated gradients (Sundararajan, Taly and Yan 2017) from the image's mean color to the image in 24 \
 steps, summed over each cell. The cells add up to the cosine of the image minus that of the plain color.
 
-Each run's map is in its own cosines, which are not on one scale. The difference is B minus A after each map is \
-divided by its root mean square: blue, A looks there more; orange, B does. The correlation is that of the cells.
+Each map is in the run's own cosines, which are not comparable across runs. The difference is B minus A after each \
+map is divided by its root mean square: blue is higher in A, orange in B. The correlation is that of the cells.
 
-Caveats: covering makes images that no training has shown, and an edge of the patch may be seen as a shape. Gradients \
-are noisy and miss what is saturated. A map shows what this answer depends on, not what the model understands. Only \
-the middle square of the image is seen by the model."""
+Caveats: occluded images are out of distribution, and the edge of a patch may be recognized as a shape. Gradients \
+are noisy and vanish where the model is saturated. A map shows what this cosine depends on, not what the model \
+understands. The model receives only the center crop of the image."""
 
-NO_RUN: Final = "Choose run A in the bar above, and run B to compare. They are then asked where they see a caption."
+NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Then compute the saliency of a caption."
 NO_IMAGE: Final = (
-    "Drop an image on this window, or select pairs in the map. Then choose or write a caption, and each run shows "
-    "which parts of the image make it fit."
+    "Drop an image on this window, or select pairs in the map. Then choose or enter a caption to see which regions "
+    "support it in each run."
 )
 METHODS: Final = (("occlusion", "Occlusion"), ("gradient", "Gradient"))
 MOST_IMAGES: Final = 50
@@ -77,7 +77,7 @@ class InspectView(View):
     """Saliency of a caption for run A, run B, and their difference."""
 
     title = "Inspect"
-    question = "Which parts of this image make a caption fit it, and do the runs agree?"
+    question = "Saliency: which regions support the caption, and whether the runs agree"
     icon = "scan-search"
     method = METHOD
 
@@ -93,15 +93,15 @@ class InspectView(View):
         self.strip = ImageStrip(self.pictures.get)
         self.strip.setObjectName("inspect-images")
         yield
-        self.captions = QComboBox(objectName="inspect-caption", accessibleName="Caption to look for")
+        self.captions = QComboBox(objectName="inspect-caption", accessibleName="Caption to explain")
         self.captions.setEditable(True)
         self.captions.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.captions.lineEdit().setPlaceholderText("A caption to look for in the image")
+        self.captions.lineEdit().setPlaceholderText("A caption to locate in the image")
         self.methods = QButtonGroup(self)
-        self.grid = QSpinBox(objectName="inspect-grid", accessibleName="Cells a side")
+        self.grid = QSpinBox(objectName="inspect-grid", accessibleName="Grid size")
         self.grid.setRange(4, 32)
         self.grid.setValue(int(context.settings.value("inspect/grid", 12)))
-        self.show_button = QPushButton("Show where", objectName="inspect-show")
+        self.show_button = QPushButton("Compute", objectName="inspect-show")
         theme.set_role(self.show_button, "primary")
         self.working = Working("inspect-working", self, asks=True)
         self._ticket = Ticket()
@@ -148,7 +148,7 @@ class InspectView(View):
         self.captions.setFocus()
 
     def actions_for_palette(self) -> list[QAction]:
-        show = QAction("Show where the runs see the caption", self, objectName="inspect-action-show")
+        show = QAction("Compute the saliency of the caption", self, objectName="inspect-action-show")
         show.triggered.connect(self.ask)
         return [show]
 
@@ -276,9 +276,9 @@ class InspectView(View):
         elif chart is not None:
             self.status.setText(_summary(chart))
         elif self._question() is None:
-            self.status.setText("Write a caption: a word or a sentence to look for in the image.")
+            self.status.setText("Enter a caption: a word or a sentence to locate in the image.")
         else:
-            self.status.setText("Press Enter or Show where; it takes some seconds.")
+            self.status.setText("Press Enter or Compute (a few seconds).")
         if not busy and (self._failed is None or self._failed != self._question()):
             self.working.end()
             self.map_area.ready()
@@ -382,7 +382,7 @@ class InspectView(View):
             button.setChecked(name == remembered or place == 0)
             self.methods.addButton(button, place)
             bar.addWidget(button)
-        cells = QLabel("Cells a side")
+        cells = QLabel("Grid size")
         theme.set_role(cells, "secondary")
         cells.setBuddy(self.grid)
         for widget in (cells, self.grid, self.show_button):

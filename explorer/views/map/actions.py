@@ -37,7 +37,7 @@ def make_actions(
         ("Move both maps together", "K", "link", tools.lock.toggle),
         ("Contours", "C", "eye", tools.shown["contours"].toggle),
         ("Thumbnails", "T", "eye", tools.shown["sprites"].toggle),
-        ("Words of clusters", "W", "eye", tools.shown["labels"].toggle),
+        ("Cluster labels", "W", "eye", tools.shown["labels"].toggle),
         ("Show PCA", "", "chart-scatter", lambda: toolbar.pca.setChecked(True)),
         ("Show UMAP", "", "chart-scatter", lambda: toolbar.umap.setChecked(True)),
     ]

@@ -21,7 +21,7 @@ from explorer.views.view import Context
 from explorer.widgets.class_legend import ClassEntry, ClassLegend, ScaleLegend
 from trainer.charts.pair_colors import PairNumbers
 
-_RANK_HINT: Final = "Place of the right caption among {1:,}, asked by the image, in {0}."
+_RANK_HINT: Final = "Rank of the correct caption among {1:,} for the image, in {0}."
 
 
 class MapDetails(QWidget):
@@ -113,7 +113,7 @@ class MapDetails(QWidget):
     def _tell_note(self, colors: Sequence[Coloring]) -> None:
         first = colors[0] if colors else None
         unknown = sum(one.unknown for one in colors)
-        parts = [first.note if first is not None else "", f"{unknown:,} points gray: not known" if unknown else ""]
+        parts = [first.note if first is not None else "", f"{unknown:,} points gray: no value" if unknown else ""]
         said = "; ".join(part for part in parts if part)
         self.note.setText(said[:1].upper() + said[1:] + "." if said else "")
         self.note.setVisible(bool(said))

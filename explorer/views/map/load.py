@@ -70,7 +70,7 @@ class MapSide:
     @property
     def pca_words(self) -> str:
         """A description of how `xy` was computed."""
-        return "PCA, turned to face A" if self.turned else "PCA"
+        return "PCA, Procrustes-aligned to A" if self.turned else "PCA"
 
     @property
     def n(self) -> int:

@@ -52,9 +52,9 @@ class MethodForm(QWidget):
         for button in (self.pca, self.umap, self.other):
             self._group.addButton(button)
         self.neighbors = _Count(objectName="map-neighbors", accessibleName="Neighbors", minimum=2, maximum=200)
-        self.min_dist = _Share(objectName="map-min-dist", accessibleName="Minimal distance of UMAP", maximum=0.99)
+        self.min_dist = _Share(objectName="map-min-dist", accessibleName="Minimum distance of UMAP", maximum=0.99)
         self.min_dist.setSingleStep(0.05)
-        self.metric = QComboBox(objectName="map-metric", accessibleName="Distance of two vectors")
+        self.metric = QComboBox(objectName="map-metric", accessibleName="Distance metric")
         for metric in METRICS:
             self.metric.addItem("Cosine" if metric == "cosine" else "Euclidean", metric)
         self.seed = _Count(objectName="map-seed", accessibleName="Seed", minimum=0, maximum=9999)
@@ -141,7 +141,7 @@ class MethodForm(QWidget):
         form.setSpacing(theme.INSIDE)
         fields = {
             "Neighbors": self.neighbors,
-            "Minimal distance": self.min_dist,
+            "Minimum distance": self.min_dist,
             "Distance": self.metric,
             "Seed": self.seed,
         }
@@ -149,7 +149,7 @@ class MethodForm(QWidget):
             if box is not self.metric:
                 box.setAlignment(Qt.AlignmentFlag.AlignRight)
             form.addRow(words, box)
-        note = QLabel("More neighbors show the whole,\nfewer show the small groups.")
+        note = QLabel("More neighbors show global structure,\nfewer show local structure.")
         theme.set_role(note, "small")
         form.addRow(note)
         menu = QMenu(self)

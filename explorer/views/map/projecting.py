@@ -112,7 +112,7 @@ class Projecting(QObject):
                 load_npy,
                 answer["layout"],
                 done=partial(self._place, ticket, answer.get("note", "")),
-                failed=lambda error: self._on_failure(ticket, Failure("bug", str(error), "Ask for it again.")),
+                failed=lambda error: self._on_failure(ticket, Failure("bug", str(error), "Request it again.")),
                 key=f"layout {ticket}",
             )
 

@@ -13,7 +13,7 @@ from explorer.widgets.point_map.view_box import Tool
 
 _MODES: Final = "Shift adds, Alt removes"
 TOOLS: Final[tuple[tuple[Tool, str, str, str], ...]] = (
-    ("pan", "hand", "V", "Move the map, or turn it in 3-D: drag. Shift + drag adds a rectangle, Alt removes"),
+    ("pan", "hand", "V", "Pan the map, or rotate it in 3-D: drag. Shift + drag adds a rectangle, Alt removes"),
     ("lasso", "lasso", "L", f"Lasso: drag around points. {_MODES}"),
     ("rectangle", "square-dashed", "R", f"Rectangle: drag over points. {_MODES}"),
     ("brush", "brush", "B", f"Brush: drag over points. {_MODES}; [ and ] change its size"),
@@ -23,9 +23,9 @@ TOOLS: Final[tuple[tuple[Tool, str, str, str], ...]] = (
 SHOWN: Final = (
     ("images", "Images", ""),
     ("texts", "Texts", ""),
-    ("contours", "Contours where points are many", "C"),
-    ("sprites", "Thumbnails where images are few", "T"),
-    ("labels", "Words of clusters", "W"),
+    ("contours", "Contours of dense regions", "C"),
+    ("sprites", "Thumbnails in sparse regions", "T"),
+    ("labels", "Cluster labels", "W"),
 )
 """What can be shown or left away, in words, and its key."""
 
@@ -66,9 +66,9 @@ class Tools(QWidget):
         self.grow = _button(
             "map-grow", "waypoints", "Grow the selection to its nearest neighbors in the embedding space (G)"
         )
-        self.space = _button("map-space", "box", "3-D: three principal components, drag to turn (D)", checkable=True)
-        self.lock = _button("map-lock", "link", "Move, zoom and turn both maps together (K)", checkable=True)
-        self.show_menu = _button("map-show", "eye", "What is shown")
+        self.space = _button("map-space", "box", "3-D: three principal components, drag to rotate (D)", checkable=True)
+        self.lock = _button("map-lock", "link", "Pan, zoom and rotate both maps together (K)", checkable=True)
+        self.show_menu = _button("map-show", "eye", "Display options")
         self.fit = _button("map-fit", "maximize", "Show all points (F)")
         self.shown: dict[str, QAction] = {}
         self.show_menu.setMenu(self._menu())

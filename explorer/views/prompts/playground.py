@@ -54,7 +54,7 @@ class Playground(QWidget):
         self.value_buttons = self._choices("value", ("Difference", "Accuracy"))
         self.equal = QPushButton("Equal weights", objectName="prompts-equal")
         self.by_accuracy = QPushButton("Weigh by accuracy", objectName="prompts-by-accuracy")
-        self.by_accuracy.setToolTip("Weight of a template: its accuracy above the worst template's")
+        self.by_accuracy.setToolTip("Weight of a template: its accuracy minus that of the worst template")
         self.matrix = HeatTable("prompts-matrix", "Templates and classes")
         self.confusion = HeatTable("prompts-confusion", "Confusion of classes")
         self.summary = _plain("small", wrap=True)
@@ -172,7 +172,7 @@ class Playground(QWidget):
         def tip(row: int, place: int) -> str:
             if place == WEIGHT:
                 return "Type a weight from 0" if row >= FIRST_TEMPLATE else ""
-            unit = "points to the mean ensemble" if difference and row >= FIRST_TEMPLATE else "percent right"
+            unit = "points vs. the mean ensemble" if difference and row >= FIRST_TEMPLATE else "accuracy in percent"
             return f"{100 * values[row, place]:.1f} {unit}"
 
         colors = ("run_a", "run_b") if difference else (theme.run_color(self._index),) * 2
@@ -217,7 +217,7 @@ class Playground(QWidget):
             return
         places = np.flatnonzero((run.truth == row) & (shown.predicted == column))
         of = int(np.sum(run.truth == row))
-        what = "recognized" if row == column else f"taken for {run.labels[column]}"
+        what = "recognized" if row == column else f"predicted as {run.labels[column]}"
         more = f", the first {MOST_IMAGES} shown" if len(places) > MOST_IMAGES else ""
         self.images_title.setText(f"{run.labels[row]} {what}: {len(places):,} of {of:,} images{more}")
         said = ((run.labels[column], theme.run_color(self._index)),)
@@ -248,7 +248,7 @@ class Playground(QWidget):
             weight = -1.0
         if column == WEIGHT and not self.set_weight(row - FIRST_TEMPLATE, weight):
             self.summary.setText(
-                f"A weight is a number from 0 to {MOST_WEIGHT:g}, one of them above 0; the last one still counts."
+                f"A weight is a number from 0 to {MOST_WEIGHT:g}, one of them above 0; the last valid one is kept."
             )
 
     def _weigh_by_accuracy(self) -> None:

@@ -79,7 +79,7 @@ class TauControl(QWidget):
         fits = isinstance(typed, int | float) and LOW <= typed <= HIGH
         self.box.setProperty("state", "" if fits else "bad")
         self.box.style().polish(self.box)
-        self.box.setToolTip("" if fits else f"A number from {LOW:g} to {HIGH:g}; {self._tau:.4g} still counts.")
+        self.box.setToolTip("" if fits else f"A number from {LOW:g} to {HIGH:g}; {self._tau:.4g} is kept.")
         if fits and typed != self._tau:
             self._tau = float(typed)
             with QSignalBlocker(self.slider):

@@ -45,7 +45,7 @@ class PromptsView(View):
     """Temperatures and templates of zero-shot classification."""
 
     title = "Prompts"
-    question = "Do the probabilities mean what they say, and what does each template do to each class?"
+    question = "Calibration of zero-shot probabilities, and the effect of each template on each class"
     icon = "type"
     method = METHOD
 
@@ -80,7 +80,7 @@ class PromptsView(View):
         self.progress.setTextVisible(False)
         self.cancel = QPushButton("Cancel", objectName="prompts-cancel", visible=False)
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS, timeout=self._remember)
-        self._again = QAction("Ask the models again", self, objectName="prompts-again", triggered=self._ask_again)
+        self._again = QAction("Recompute the predictions", self, objectName="prompts-again", triggered=self._ask_again)
         yield
         self._lay_out()
         yield
@@ -151,7 +151,7 @@ class PromptsView(View):
             return
         wish = Wish(selection.sides, selection.dataset, questions.labels, questions.templates)
         if self.asking.want(wish, again=again):
-            self._tell("Asking the models…", busy=True)
+            self._tell("Computing predictions…", busy=True)
         elif self._reading is not None:
             self._show_samples()
 
@@ -262,7 +262,7 @@ class PromptsView(View):
         if self.questions.suite != OF_THE_RUN:
             return
         if suite is None:
-            self._tell("The data of run A has no classes to fill in; write labels of your own.")
+            self._tell("The data of run A has no classes; enter your own labels.")
         else:
             self.questions.fill(suite)
 
@@ -312,11 +312,11 @@ class PromptsView(View):
     def _progressed(self, share: float, note: str) -> None:
         self.progress.setRange(0, 100)
         self.progress.setValue(round(100 * share))
-        self.status.setText(f"Asking the models: {note}")
+        self.status.setText(f"Computing predictions: {note}")
 
     def _cancelled(self) -> None:
         self.asking.cancel()
-        self._tell("Cancelled. Ask the models again from the palette, or change the words.")
+        self._tell("Cancelled. Recompute the predictions from the command palette, or change the labels.")
 
     def _on_tab(self, place: int) -> None:
         self.stack.setCurrentIndex(place)

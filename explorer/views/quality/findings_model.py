@@ -118,7 +118,7 @@ def _hint(column: str) -> str:
         "Margin": "Cosine minus the mean unmatched cosine, in deviations of the run's unmatched cosines",
         "Ranks": "Rank of the caption for the image / rank of the image for the caption",
         "Better caption": "The caption of another image that fits this image best in run A",
-        "Distance": "1 − cosine in run A; of an outlier the mean to its 10 nearest pictures",
+        "Distance": "1 − cosine in run A; for an outlier, the mean to its 10 nearest images",
         "Found by": "Perceptual hash of the pixels, or embedding of run A",
     }
     return next((words for name, words in hints.items() if column.startswith(name)), column)

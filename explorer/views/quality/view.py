@@ -43,8 +43,8 @@ FILTER: Final = "Parquet (*.parquet);;CSV (*.csv)"
 DEEDS: Final = (
     ("flagged", "Flag", "F", "Leave these pairs out of cleaned lists"),
     ("ignored", "Ignore", "I", "These pairs are fine as they are"),
-    ("reviewed", "Reviewed", "R", "Seen, nothing decided"),
-    ("", "Clear state", "Backspace", "Make these pairs new again"),
+    ("reviewed", "Reviewed", "R", "Reviewed, no decision"),
+    ("", "Clear state", "Backspace", "Reset the state of these pairs"),
 )
 """State, words, key and hint of each decision."""
 
@@ -59,7 +59,7 @@ class QualityView(View):
     train_asked = Signal(int, object)
 
     title = "Data quality"
-    question = "Which pairs may be wrong, twice, or in both splits, and does training without them help?"
+    question = "Possible mislabels, duplicates and leaks, and the effect of training without them"
     icon = "database"
     method = METHOD
     exports = (("csv", "Findings as CSV"), ("parquet", "Findings as Parquet"))
@@ -255,7 +255,7 @@ class QualityView(View):
 
     def _not_written(self, problem: Exception) -> None:
         self._writes.clear()
-        self.failed.emit(str(problem), "Nothing of it was kept.")
+        self.failed.emit(str(problem), "Nothing was saved.")
         self.refresh()
 
     # -- the cleaned list --------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class QualityView(View):
     def _exported(self, answer: Mapping[str, Any]) -> None:
         self.note.setText(
             f"{answer['kept']:,} pairs in {answer['file']}, {answer['left_out']:,} flagged ones left out; the held-out "
-            f"pairs lie next to it."
+            f"list is saved next to it."
         )
 
     def _train(self, run: int, answer: Mapping[str, Any]) -> None:

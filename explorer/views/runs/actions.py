@@ -54,36 +54,36 @@ DEEDS: Final[dict[str, Deed]] = {
         "Stop",
         "circle-stop",
         "",
-        "End after the step it is in, with a checkpoint to resume from",
+        "Stop after the current step, with a checkpoint to resume from",
         lambda runs: any(run.active and run.status != "stopping" for run in runs),
     ),
-    "stop-epoch": Deed(
-        "Stop after the epoch", "circle-stop", "", "End when it has seen each pair as often as every other", _listens
-    ),
+    "stop-epoch": Deed("Stop after the epoch", "circle-stop", "", "Stop at the end of the current epoch", _listens),
     "pause": Deed(
-        "Pause", "circle-pause", "", "Rest after the step it is in, with the model in memory; Resume goes on", _listens
+        "Pause", "circle-pause", "", "Pause after the current step with the model in memory; Resume continues", _listens
     ),
-    "save": Deed("Save a checkpoint now", "save", "", "Write a checkpoint of the step it is in", _listens),
-    "evaluate": Deed("Evaluate now", "target", "", "Measure the held-out pairs at the step it is in", _listens),
+    "save": Deed("Save a checkpoint now", "save", "", "Write a checkpoint of the current step", _listens),
+    "evaluate": Deed("Evaluate now", "target", "", "Evaluate the held-out pairs at the current step", _listens),
     "kill": Deed(
         "Kill",
         "ban",
         "",
-        "End the trainer at once; what it did since its last checkpoint is lost",
+        "End the trainer immediately; work since its last checkpoint is lost",
         lambda runs: any(working(run) for run in runs),
     ),
-    "queue-up": Deed("Earlier in the queue", "chevron-up", "Alt+Up", "One place up; runs can be dragged, too", _queued),
-    "queue-down": Deed("Later in the queue", "chevron-down", "Alt+Down", "One place down", _queued),
+    "queue-up": Deed(
+        "Earlier in the queue", "chevron-up", "Alt+Up", "Move up one place; runs can also be dragged", _queued
+    ),
+    "queue-down": Deed("Later in the queue", "chevron-down", "Alt+Down", "Move down one place", _queued),
     "queue-turn": Deed("Choose its turn\u2026", "clock", "", "Priority, and which run to wait for", _queued),
     "queue-again": Deed(
         "Resume in the queue",
         "list",
         "",
-        "Go on from the newest checkpoint when it is its turn",
+        "Continue from the newest checkpoint when a slot is free",
         lambda runs: any(run.status in RESUMABLE for run in runs),
     ),
     "queue-slots": Deed(
-        "How many train at once\u2026",
+        "Max parallel runs\u2026",
         "cpu",
         "",
         "Runs on each GPU and on the processor; hold the queue",
@@ -93,14 +93,14 @@ DEEDS: Final[dict[str, Deed]] = {
         "End now",
         "ban",
         "",
-        "End the trainer that does not stop by itself; what it did since its last checkpoint is lost",
+        "End a trainer that does not stop; work since its last checkpoint is lost",
         lambda runs: False,
     ),
     "resume": Deed(
         "Resume",
         "play",
         "",
-        "Go on after a pause, or from the newest checkpoint",
+        "Continue after a pause, or from the newest checkpoint",
         lambda runs: any(run.status in RESUMABLE or run.status == "paused" or run.asked == "pause" for run in runs),
     ),
     "repeat": Deed(
@@ -109,14 +109,16 @@ DEEDS: Final[dict[str, Deed]] = {
     "experiment": Deed(
         "Repeat with\u2026", "scale", "", "An experiment: this run with other values of a field, over seeds", _one
     ),
-    "branch": Deed("Branch off a checkpoint\u2026", "split", "", "A new run that goes on from a kept checkpoint", _one),
+    "branch": Deed(
+        "Branch off a checkpoint\u2026", "split", "", "A new run that continues from a kept checkpoint", _one
+    ),
     "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _one),
-    "rename": Deed("Rename", "pencil", "F2", "Type another name in its place", _one),
+    "rename": Deed("Rename", "pencil", "F2", "Rename in place", _one),
     "delete": Deed(
         "Delete",
         "trash-2",
         "Del",
-        "Take out of the list; can be undone",
+        "Remove from the list; can be undone",
         lambda runs: bool(runs) and not any(working(run) for run in runs),
     ),
     "show-a": Deed("Show as A", "circle-dot", "A", "Make it run A, blue in every view", _one),

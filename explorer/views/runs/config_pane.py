@@ -102,7 +102,7 @@ class ConfigPane(QWidget):
                 self.table.setItem(row, column, item)
 
     def _say_what_to_choose(self) -> None:
-        self._say("Choose one run to read its configuration, or two to see in what they differ.")
+        self._say("Select one run to see its configuration, or two to see how they differ.")
 
     def _say(self, words: str) -> None:
         self.words.setText(words)

@@ -200,7 +200,7 @@ class CurvesPane(QWidget):
             return "Choose a metric to draw."
         if self._reading or self._draw_again:
             return "Reading the curves."
-        return "Nothing was logged of these metrics. The log may tell why."
+        return "No data for these metrics. See the log."
 
     def _with_waiting(self, panels: Sequence[charts.CurvePanel]) -> list[CurvePlotData]:
         """Return the panels in metric order, with empty ones for metrics that an active run has not logged yet."""
@@ -277,12 +277,12 @@ class CurvesPane(QWidget):
         self.slider.setAccessibleName("Smoothing")
         self.slider.setRange(0, 99)
         self.slider.setFixedWidth(120)
-        self.slider.setToolTip("Weight of the moving average; the faint line is what was logged")
+        self.slider.setToolTip("Weight of the moving average; the faint line shows the logged values")
         self.weight = QLabel()
         self.weight.setFixedWidth(32)
         self.slider.valueChanged.connect(self._look_changed)
         self.resume = QPushButton("Following paused. Reset zoom", objectName="curves-reset-zoom")
-        self.resume.setToolTip("Show all of every curve, and follow as they grow (double click a plot)")
+        self.resume.setToolTip("Show complete curves and follow new values (double-click a plot)")
         theme.keep_icon(self.resume, "rotate-ccw")
         self.resume.hide()
         self.resume.clicked.connect(self.grid.reset_zoom)

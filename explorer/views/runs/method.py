@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-METHOD: Final = """Every row is a run: one configuration trained once, by a process of its own that goes on when this \
+METHOD: Final = """Every row is a run: one configuration trained once, in its own process, which continues when this \
 window is closed.
 
 R@1 (recall at 1) is the share of held-out images whose own caption is the nearest of all held-out captions, by \
-cosine similarity. Equal captions are one answer, so are equal pictures. R@1 of guessing is 1 in their number.
+cosine similarity. Identical captions count once, as do identical images. Chance R@1 is 1 divided by their number.
 
 Curves: the faint line is what was logged. The strong one is its exponential moving average with bias correction, \
 s_t = (sum over i <= t of w^(t-i) x_i) / (sum of w^(t-i)), so that it starts at the first value.

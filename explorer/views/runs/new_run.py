@@ -239,7 +239,7 @@ class NewRun(QDialog):
         if self._asker is None or not self.foot.start.isEnabled():
             return
         run = self.run()
-        self.foot.show_measuring("Starting the process that measures…")
+        self.foot.show_measuring("Starting the measurement…")
         self._measuring = self._asker.ask(
             MeasureRun(config=config.to_toml(dataclasses.replace(run, data=config.absolute(run.data)))),
             done=partial(self._take_cost, run),
@@ -311,10 +311,10 @@ class NewRun(QDialog):
         self.preset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.preset.setMinimumContentsLength(20)
         self.save = QPushButton("Save as preset…", self, objectName="new-run-save-preset", autoDefault=False)
-        self.save.setToolTip("Keeps what the form says under a name, for this user")
+        self.save.setToolTip("Save these settings as a named preset for this user")
         self.save.clicked.connect(self._save_preset)
         self.remove = QPushButton("Remove", self, objectName="new-run-remove-preset", autoDefault=False)
-        self.remove.setToolTip("Removes a preset that you have saved")
+        self.remove.setToolTip("Delete a preset that you saved")
         self.remove.clicked.connect(self._remove_preset)
         self._list_presets(preset)
         self.preset.activated.connect(self._take_preset)
@@ -373,7 +373,7 @@ class NewRun(QDialog):
 
     def _import_button(self) -> QPushButton:
         button = QPushButton("Import\u2026", self, objectName="new-run-import", autoDefault=False)
-        button.setToolTip("See what a folder, table or tar of pairs holds, and what is wrong with it, before training")
+        button.setToolTip("See what a folder, table or tar of pairs holds, and its problems, before training")
         button.clicked.connect(self._import)
         return button
 
@@ -568,7 +568,7 @@ def estimate_words(run: config.Run, pairs: int | None) -> str:
     if pairs is None:
         return ""
     if not run.optimizer.epochs:
-        return "Opened and measured, not trained: 0 epochs"
+        return "Evaluate only, no training: 0 epochs"
     steps = estimated_steps(run, pairs)
     return f"About {steps:,} steps, {steps // run.optimizer.epochs:,} an epoch, from {pairs:,} pairs"
 

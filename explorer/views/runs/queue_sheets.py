@@ -185,14 +185,14 @@ class QueueSheet(Sheet):
     chosen = Signal(int, object)
 
     def __init__(self, queued: Sequence[RunRow], runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
-        super().__init__("Choose its turn" if len(queued) == 1 else "Choose their turn", "Apply", parent)
+        super().__init__("Set priority" if len(queued) == 1 else "Set priorities", "Apply", parent)
         self.setObjectName("turn-sheet")
         own = {run.id for run in queued}
         self.priority = priority_box(queued[0].priority)
         self.after = after_box([run for run in runs if run.id not in own], queued[0].after)
         self.form.addRow("Priority", self.priority)
         self.form.addRow("Start after", self.after)
-        self.tell("Higher priorities start first. A run waits until the other has ended, however it ends.")
+        self.tell("Higher priorities start first. A run waits until the other one has ended, whatever its result.")
 
     def accept(self) -> None:
         """Apply both."""
@@ -210,7 +210,7 @@ class Branch(Sheet):
     chosen = Signal(int, str)
 
     def __init__(self, row: RunRow, steps: Sequence[int], parent: QWidget | None = None) -> None:
-        super().__init__(f"Branch off {row.name}", "Queue", parent)
+        super().__init__(f"Fork {row.name}", "Queue", parent)
         self.setObjectName("branch-sheet")
         self._row = row
         self.step = QComboBox(objectName="branch-step", accessibleName="Checkpoint")
@@ -222,11 +222,11 @@ class Branch(Sheet):
         self.step.currentIndexChanged.connect(self._propose)
         self._propose()
         self.tell(
-            "A new run with the same configuration, curves and snapshots up to that step; it goes on from there "
-            f"when it is its turn. {row.name} stays as it is."
+            "A new run with the same configuration, curves and snapshots up to that step; it continues from there "
+            f"when a slot is free. {row.name} is not changed."
         )
         if not steps:
-            self.tell(f"{row.name} keeps no checkpoint yet.", wrong=True)
+            self.tell(f"{row.name} has no checkpoint yet.", wrong=True)
 
     def accept(self) -> None:
         """Create the branch."""
@@ -248,7 +248,7 @@ class SlotsSheet(Sheet):
     chosen = Signal(object)
 
     def __init__(self, slots: Slots, gpus: Sequence[str], parent: QWidget | None = None) -> None:
-        super().__init__("How many train at once", "Apply", parent)
+        super().__init__("Max parallel runs", "Apply", parent)
         self.setObjectName("slots-sheet")
         self.cpu = number_box("slots-cpu", "On the processor", slots.cpu, low=0, high=64)
         self.form.addRow("On the processor", self.cpu)
@@ -262,7 +262,7 @@ class SlotsSheet(Sheet):
         self.held = QCheckBox("Hold the queue: nothing starts until this is switched off", objectName="slots-held")
         self.held.setChecked(slots.held)
         self.form.addRow("", self.held)
-        self.tell("Runs that train already are left alone. Two at once on one device each take about twice as long.")
+        self.tell("Runs already training are not affected. Two runs on one device each take about twice as long.")
 
     def accept(self) -> None:
         """Apply the numbers to the workspace, for every window and command."""

@@ -62,7 +62,7 @@ class RunsView(View):
     open_model_asked = Signal()
 
     title = "Runs"
-    question = "Which runs are there, and how do they learn?"
+    question = "All runs and their training curves"
     icon = "activity"
     method = METHOD
 
@@ -270,8 +270,8 @@ class RunsView(View):
                 "activity",
                 "No run yet. Compare CLIP and CLOOB",
                 "Both train in the background, and the window shows them from the untrained model on. The demo scenes "
-                "are drawn here and take a few minutes. Your data are a folder, table or tar of pictures and captions; "
-                "you can also drop it on the window. Published models are measured without training.",
+                "are drawn here and take a few minutes. Your data can be a folder, table or tar of images and "
+                "captions; you can also drop it on the window. Published models are evaluated without training.",
                 *self.first_steps.values(),
             )
 

@@ -14,7 +14,7 @@ class Chip(QToolButton):
     """The query image; a click removes it."""
 
     def __init__(self) -> None:
-        super().__init__(objectName="search-picture", accessibleName="Remove the picture searched by", visible=False)
+        super().__init__(objectName="search-picture", accessibleName="Remove the query image", visible=False)
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         theme.keep_icon(self, "image", 16, "secondary")
         self.removed = self.clicked

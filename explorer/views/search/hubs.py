@@ -24,7 +24,7 @@ class Hubs(QWidget):
 
     def __init__(self, context: Context, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="search-hubs")
-        self.csls = QCheckBox("Correct for hubs (CSLS)", objectName="search-csls")
+        self.csls = QCheckBox("Reduce hubness (CSLS)", objectName="search-csls")
         self.csls.setToolTip("Order hits by cosine minus half the hit's mean cosine to its 10 nearest captions")
         self.pane = ChartPane(context, CHART.name, pictures)
         heading = QLabel(CHART.label)

@@ -36,8 +36,8 @@ from trainer.store import of_split
 TYPING_MS: Final = 350
 FIELD_PX: Final = 160
 K: Final = 60
-NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Then search their embeddings by text or picture."
-ASK: Final = "Type what to look for, or drop or paste a picture. Both runs answer side by side."
+NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Then search their embeddings by text or image."
+ASK: Final = "Type a query, or drop or paste an image. The hits of both runs appear side by side."
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SearchView(View):
     """A search field above the hits of runs A and B."""
 
     title = "Search"
-    question = "What does a sentence or a picture find in each run?"
+    question = "Which items are nearest to a text or an image in each run?"
     icon = "search"
     method = METHOD
 
@@ -71,7 +71,7 @@ class SearchView(View):
         self.field = QLineEdit(
             objectName="search-field",
             placeholderText="Search by text, for example: a red star above a blue ring",
-            accessibleName="What to look for",
+            accessibleName="Search query",
             clearButtonEnabled=True,
         )
         self.picture = Chip()
@@ -103,7 +103,7 @@ class SearchView(View):
 
     @property
     def drop_words(self) -> str:
-        return "Drop to search by this picture" if self.context.selection.runs else ""
+        return "Drop to search by this image" if self.context.selection.runs else ""
 
     def take(self, paths: Iterable[Path | str]) -> None:
         """Search with the first of these images (dropped or pasted)."""
@@ -176,7 +176,7 @@ class SearchView(View):
             if run is None:
                 panel.show_nothing("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
             elif not self._asked.words:
-                panel.show_nothing("search", "What are you looking for?", ASK, name=self._name(run))
+                panel.show_nothing("search", "Enter a query", ASK, name=self._name(run))
             else:
                 where = self._where(index, run)
                 self._waiting.add(index)
@@ -205,7 +205,7 @@ class SearchView(View):
         for index in tuple(self._waiting):
             self.context.background.forget(self, f"hits {index}")
             self._cancel(index)
-            self._tell_problem(index, "You ended the search. Press Enter to search again.")
+            self._tell_problem(index, "Search cancelled. Press Enter to search again.")
         self._shown = None
 
     def _where(self, index: int, run: int) -> Where:
@@ -239,7 +239,7 @@ class SearchView(View):
         unreadable = answer.get("unreadable") or {}
         if asked.image in unreadable:
             self._answered(index)
-            self.panels[index].show_nothing("triangle-alert", "This picture cannot be read", unreadable[asked.image])
+            self.panels[index].show_nothing("triangle-alert", "This image cannot be read", unreadable[asked.image])
             self.note.setText("")
             return
         if len(self._arrays) > 200:

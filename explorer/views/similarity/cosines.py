@@ -30,11 +30,11 @@ class CosinesTab(ChartTab):
         # Another day's data may have other columns.
         self.controls.show_settings(replace(self.controls.settings, facet="", only=""))
         self._zone: Zone | None = None
-        self.facet = Picker(name="similarity-facet", words="Tell apart by", width=120)
+        self.facet = Picker(name="similarity-facet", words="Group by", width=120)
         self.only = Picker(name="similarity-only", words="Only the images of", width=120)
-        self.zone_button = QPushButton("Brush overlap", objectName="similarity-zone")
+        self.zone_button = QPushButton("Select overlap", objectName="similarity-zone")
         self.zone_button.setToolTip(
-            "Select the first run's matched pairs below the cosine that 95 % of the unmatched stay below"
+            "Select the first run's matched pairs below the 95th percentile of the unmatched cosines"
         )
         self.strip = PairStrip(pictures)
         self._show_columns()
@@ -116,7 +116,7 @@ class CosinesTab(ChartTab):
 
     def _lay_out(self) -> None:
         row = WrappingRow()
-        for words, picker in (("Tell apart by", self.facet), ("Only", self.only)):
+        for words, picker in (("Group by", self.facet), ("Only", self.only)):
             label = QLabel(words)
             theme.set_role(label, "secondary")
             label.setBuddy(picker)

@@ -173,7 +173,7 @@ class MatrixPane(Pane):
         self.sides[index].map.show_values(tile.means, (window.top, window.bottom, window.left, window.right), low, high)
         self.sides[index].scale.show_range(low, high, "cosine" if tile.single else "mean of block")
         rows, columns = len(tile.rows[0]) if tile.rows else 0, len(tile.columns[0]) if tile.columns else 0
-        words = "one cosine a cell" if tile.single else f"blocks of {rows:,} × {columns:,}"
+        words = "one cosine per cell" if tile.single else f"blocks of {rows:,} × {columns:,}"
         self.sides[index].tell(f"{window.bottom - window.top:,} × {window.right - window.left:,} cosines · {words}")
 
     def _moved(self, index: int) -> None:

@@ -11,12 +11,12 @@ AUC: the chance that a matched cosine exceeds an unmatched one (Mann-Whitney). d
 root of the mean variance. Overlap: area that both normalized histograms share. R@1: share of images whose own text is \
 the most similar of all distinct ones.
 
-Shuffled: the same numbers after every image was given another's text, which is what a model that knows nothing shows. \
+Shuffled: the same statistics after each image is given the text of another, the level of an uninformative model. \
 Against sampled or all unmatched pairs AUC is about .5 then. Against the k most similar ones, each a maximum over all \
 texts, it is near 0, d′ below 0, overlap small and KS near 1; all four depend on n and k. So splits of unlike n do not \
 compare, and a small overlap or a large KS is good only where AUC is above .5: an untrained run has both.
 
-Cosines of two runs are not on one scale, because an objective may stretch or squeeze them: compare runs by AUC, d′ \
+Cosines are not comparable across runs, because an objective may stretch or compress them: compare runs by AUC, d′ \
 and R@1. Differences of raw cosines are therefore not shown.
 
 Each histogram is drawn as a share of its own pairs; k times as many unmatched as matched pairs are counted.
@@ -32,8 +32,9 @@ Matrix: rows are images, columns are texts, ordered by class (or clusters) with 
 are adjacent. From afar a cell is the mean of a block, exactly: it is the product of the mean vectors. Each run has \
 its own colors.
 
-Words: the caption is embedded again without each word. A word is worth the cosine that is lost; the rank is the place \
-of the pair's image among all images of the split. A shorter sentence is also less usual, so some loss is not meaning.
+Words: the caption is embedded again without each word. The contribution of a word is the drop in cosine; the rank is \
+the place of the pair's image among all images of the split. A shorter sentence is also less usual, so some loss is \
+not meaning.
 
 Words and axes are embedded by the checkpoint of the snapshot's own step: any other step would place them elsewhere. \
 Where a run keeps it no longer, there are none.

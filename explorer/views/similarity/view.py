@@ -22,7 +22,7 @@ NO_RUN = "Choose run A in the bar above, and run B to compare. The cosines of th
 TABS = (
     ("Cosines", "How far matched pairs are from unmatched ones"),
     ("Matrix", "All cosines of images with texts, ordered"),
-    ("Words", "What each word of a caption is worth"),
+    ("Words", "Contribution of each word of a caption"),
     ("Axes", "Pairs along axes that texts define"),
 )
 PANES: tuple[Callable[[Context, Pictures], Pane | ChartTab], ...] = (CosinesTab, MatrixPane, WordsTab, AxesTab)
@@ -38,7 +38,7 @@ class SimilarityView(View):
 
     def build(self) -> Iterator[None]:
         self.pictures = Pictures(self.context.background, self)
-        self.tabs = QTabBar(objectName="similarity-tabs", accessibleName="Ways to look at cosines")
+        self.tabs = QTabBar(objectName="similarity-tabs", accessibleName="Views of the cosines")
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         for words, hint in TABS:
@@ -71,7 +71,7 @@ class SimilarityView(View):
             actions.append(action)
         for name, words, does in (
             ("axis", "Same axis for all runs", self._toggle_axis),
-            ("zone", "Brush the overlap of the first run", self.cosines.brush_overlap),
+            ("zone", "Select the overlap of the first run", self.cosines.brush_overlap),
         ):
             action = QAction(words, self, objectName=f"similarity-action-{name}")
             action.triggered.connect(does)

@@ -28,10 +28,10 @@ class WordsTab(ChartTab):
         self._pictures = pictures
         self.number = NumberBox(whole=True, low=0)
         self.number.setObjectName("words-pair")
-        self.number.setAccessibleName("Number of the pair")
+        self.number.setAccessibleName("Index of the pair")
         self.number.setFixedWidth(96)
         self.number.set_value(0)
-        self.caption = QLineEdit(objectName="words-caption", accessibleName="Caption to take apart")
+        self.caption = QLineEdit(objectName="words-caption", accessibleName="Caption to analyze")
         self.caption.setPlaceholderText("Type a caption: its words are left out one by one")
         self.own = QPushButton("Its own caption", objectName="words-own")
         self.picture = ImageBox()

@@ -57,7 +57,7 @@ def placed_by(chart: TimelineChart, placement: PointPlacement, files: dict[int, 
     runs = tuple(
         replace(run, points=tuple(load_npy(file).astype(np.float32) for file in files[run.index])) for run in chart.runs
     )
-    note = f"{placement.words}; each step begun at the next one and turned onto it"
+    note = f"{placement.words}; each step initialized from the next one and aligned to it"
     return replace(
         chart, runs=runs, frame=frame_of([p for run in runs for p in run.points]), placement=placement, note=note
     )

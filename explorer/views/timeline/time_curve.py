@@ -82,7 +82,7 @@ class TimeCurve(QWidget):
         self.name.setText(label)
         self.plot.setAccessibleName(label)
         logged = {curve.logged for curve in self._curves.values()}
-        words = "not known of these runs" if not logged else "as logged" if logged == {True} else "from the snapshots"
+        words = "not known for these runs" if not logged else "as logged" if logged == {True} else "from the snapshots"
         self.setToolTip(f"{label}, {words if len(logged) < 2 else 'logged, or from the snapshots'}")
 
     def point_at(self, step: float) -> None:

@@ -37,18 +37,18 @@ METHOD = """\
 Every snapshot of the split is a frame; images are discs, texts are diamonds, and point i stays pair i.
 
 PCA: the two principal axes of the last step of run A, of images and texts together, are the frame of every step of \
-both runs. Before it is projected, each step is turned onto that last step in the embedding space (orthogonal \
-Procrustes about the origin, Schoenemann 1966): a turn keeps every distance, so the gap and the spread that are seen \
-are real, while a mere rotation of the space is not seen as movement. Early steps are seen along axes that are the \
+both runs. Before it is projected, each step is aligned to that last step in the embedding space (orthogonal \
+Procrustes about the origin, Schoenemann 1966): a rotation keeps all distances, so the visible gap and spread are \
+real, while a mere rotation of the space does not appear as movement. Early steps are seen along axes that are the \
 last step's, not their own; the axes show the share of the variance that is said above the maps.
 
-UMAP: the last step is laid out first; each earlier step begins at the places of the next later one, learns at a tenth \
-of the usual rate and is turned onto it. Distances between clusters mean nothing, and movement in the picture is not a \
+UMAP: the last step is laid out first; each earlier step is initialized from the next later one, uses a tenth of the \
+learning rate and is aligned to it. Distances between clusters are not meaningful, and movement on the map is not a \
 measure of movement in the space.
 
 Curves: recall, modality gap and tau as the run logged them; alignment and uniformity (Wang and Isola 2020), effective \
 rank (Roy and Vetterli 2007) and Ajne's statistic over n (Prentice 1978) are measured on the snapshots, at most on \
-4,000 pairs drawn once for all steps. Cosines and gaps of two objectives are not on one scale."""
+4,000 pairs drawn once for all steps. Cosines and gaps are not comparable across objectives."""
 
 NO_RUN = "Choose run A in the bar above, and run B to compare. Their snapshots then play here."
 CURVES_PX = 300
@@ -59,7 +59,7 @@ class TimelineView(View):
     """Snapshots of A and B in one fixed frame, and their measures over time."""
 
     title = "Timeline"
-    question = "How does the geometry form while the run trains?"
+    question = "The geometry over the course of training"
     icon = "film"
     method = METHOD
     exports = (("gif", "Film as GIF"), ("apng", "Film as animated PNG"), ("mp4", "Film as MP4"), *EXPORTS)

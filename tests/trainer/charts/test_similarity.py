@@ -75,7 +75,7 @@ def test_each_run_has_its_own_axis_until_one_is_asked_for(charted):
     smooth = next(curve for curve in first.curves if curve.name == "matched, density")
     width = (first.x.high - first.x.low) / 60
     assert np.trapezoid(smooth.y, smooth.x) == pytest.approx(100 * width, rel=0.1)
-    assert "not on one scale" in panel.notes[0]
+    assert "not comparable across runs" in panel.notes[0]
     assert panel.piece("differences").lines[0].values == (data.found[1].auc - data.found[0].auc,)
     assert len(CHART.draw(similarity(charted, 1), SimilaritySettings()).rows[1]) == 1, "one run differs from none"
 

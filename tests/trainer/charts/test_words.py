@@ -90,5 +90,5 @@ def test_what_cannot_be_taken_apart_is_refused(charted):
     with pytest.raises(ChartError, match="not embedded yet"):
         compute(charted, replace(request, vectors=()), settings)
     flat = replace(data, found=(replace(data.found[0], deviation=0.0),))
-    with pytest.raises(ChartError, match="Set Fall in to Cosine"):
+    with pytest.raises(ChartError, match="Set Unit to Cosine"):
         CHART.draw(flat, settings)

@@ -205,5 +205,5 @@ def test_films_without_ffmpeg_are_a_sentence(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "films" / "Surfing").mkdir(parents=True)
     (tmp_path / "films" / "Surfing" / "a.avi").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(DataError, match=r"holds films, and .*uv sync --extra film"):
+    with pytest.raises(DataError, match=r"contains videos, and .*uv sync --extra film"):
         read(config.ClassFolder(path=str(tmp_path / "films")), tmp_path)

@@ -423,9 +423,9 @@ def test_listing_tells_how_many_there_are_while_it_reads(tmp_path: Path):
         notes = told.setdefault(f"{data.kind} {Path(data.path).suffix}", [])
         found = listing(data, tmp_path, lambda _share, note, notes=notes: notes.append(note))
         assert len(found.splits["train"]) == 1_100
-    assert "Looking for pictures: 1,000 found" in told["folder "]
+    assert "Looking for images: 1,000 found" in told["folder "]
     assert "Reading captions: 1,000 of 1,100" in told["folder "]
-    assert "Looking for pictures: 1,000 found" in told["classes "]
+    assert "Looking for images: 1,000 found" in told["classes "]
     assert "Reading rows: 1,000" in told["table .csv"]
     assert "Reading rows: 1,000" in told["table .jsonl"]
 

@@ -229,7 +229,7 @@ def test_a_drive_that_is_gone_ends_the_training_with_a_sentence(root: Path, tmp_
     pairs = read(folder(root), tmp_path, "streamed").train
     root.rename(tmp_path / "unplugged")
     stream = BatchStream(pairs.images, lambda step: batches(len(pairs), 8, 0, 0), workers=1)
-    with pytest.raises(DataError, match=r"8 of the 8 pictures of a batch can no longer be read; .*does not exist"):
+    with pytest.raises(DataError, match=r"8 of the 8 images of a batch can no longer be read; .*does not exist"):
         stream.batch(0)
     stream.close()
 
@@ -254,7 +254,7 @@ def test_a_worker_that_is_killed_is_replaced_and_said(root: Path, tmp_path: Path
         assert (rows == order[step]).all()
         assert (pixels == pairs.images[rows]).all()
     assert len(stream.news) == 1
-    assert "another goes on" in stream.news[0]
+    assert "another one continues" in stream.news[0]
     stream.close()
 
 
@@ -299,7 +299,7 @@ def test_looking_at_all_images_goes_on_where_it_was_stopped(
     monkeypatch.setattr(prepared, "_CHUNK", 5)
 
     def stop(share: float, note: str) -> None:
-        if note.startswith("Looking at all images once: 20 of"):
+        if note.startswith("Scanning all images: 20 of"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

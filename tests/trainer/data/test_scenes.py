@@ -179,7 +179,7 @@ def test_a_half_written_set_is_drawn_again(tmp_path: Path) -> None:
 
 def test_the_folder_explains_itself_and_lists_its_words(tmp_path: Path) -> None:
     folder = scenes.write(TINY, tmp_path / "scenes", quiet, processes=1)
-    assert "Drop any of the pictures onto the window" in (folder / "README.txt").read_text(encoding="utf-8")
+    assert "Drop any of the images onto the window" in (folder / "README.txt").read_text(encoding="utf-8")
     for source in scenes.sources(folder, "combinations"):
         assert source.path.is_file()
         assert source.path.stat().st_size < 12_000

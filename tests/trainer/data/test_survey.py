@@ -61,8 +61,8 @@ def test_listing_opens_no_picture_and_opening_names_every_one(folder: Path, tmp_
     assert (opened.found, opened.used) == (28, 25)
     assert opened.used == sum(opened.pairs.values())
     assert {item for item, _ in opened.problems} == {"phone.heic", "silent.png", "broken.png"}
-    assert opened.remarks == [("thin.png", "Transparent parts lie on white.")]
-    assert [line[:2] for line in report_lines(opened)][-1] == ("thin.png", "used, but odd")
+    assert opened.remarks == [("thin.png", "Transparent parts are composited on white.")]
+    assert [line[:2] for line in report_lines(opened)][-1] == ("thin.png", "used with a warning")
 
 
 def test_ten_pairs_are_spread_over_all_classes(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_hours_end_it(workspace, stored, clip_cloob):
 
 
 def test_what_it_asks_is_fixed_and_a_broken_one_holds_up_nothing(workspace, stored, clip_cloob):
-    with pytest.raises(StoreError, match="fixed when it is made"):
+    with pytest.raises(StoreError, match="fixed when it is created"):
         workspace.experiments.add("duel", to_toml(dataclasses.replace(clip_cloob, margin=0.5)))
     assert workspace.experiments.add("duel", to_toml(clip_cloob)).state == "new"
     workspace.experiments.add("broken", "name = 1")

@@ -115,7 +115,7 @@ def test_a_picture_that_takes_too_much_memory_is_named(tmp_path: Path, pixels_fi
     told = list(little.decode(places, size=SIZE, file=pixels_file))
     assert [one.reason for one in told] == [
         "",
-        "It takes more than the 0.2 GB of memory that a picture may.",
+        "It takes more than the 0.2 GB of memory allowed for an image.",
         "",
     ]
     assert psutil.Process(little.pid).memory_info().rss < 250_000_000

@@ -90,7 +90,7 @@ def test_a_cancelled_download_goes_on_where_it_was(server, tmp_path):
 def test_a_connection_that_breaks_is_told_and_what_came_is_kept(server, tmp_path):
     handler, address = server
     handler.cut = True
-    with pytest.raises(PretrainedError, match=r"cannot be reached: .*the next try goes on.*local-dir:FOLDER"):
+    with pytest.raises(PretrainedError, match=r"cannot be reached: .*the next try continues.*local-dir:FOLDER"):
         fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None)
     handler.cut = False
     assert fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None).read_bytes() == CONTENT
@@ -138,8 +138,8 @@ def test_a_part_that_is_longer_than_the_file_is_begun_anew(server, tmp_path):
     ("path", "sentence"),
     [
         ("missing.pt", r"missing\.pt is not there \(answer 404\)\. Check the name"),
-        ("locked.pt", r"locked\.pt is not public: it asks for a login \(answer 401\)"),
-        ("gated.pt", r"gated\.pt is not public: it asks for a login \(answer 403\)"),
+        ("locked.pt", r"locked\.pt is not public: it requires a login \(answer 401\)"),
+        ("gated.pt", r"gated\.pt is not public: it requires a login \(answer 403\)"),
         ("ill.pt", r"127\.0\.0\.1:\d+ cannot be reached: the answer is 503\. Check the network"),
     ],
 )

@@ -148,7 +148,7 @@ def test_too_few_common_pairs_are_not_turned_and_the_note_says_so(tmp_path: Path
     first = snapshot_folder(tmp_path / "a", clusters(20), clusters(20, seed=1))
     second = snapshot_folder(tmp_path / "b", clusters(20), clusters(20, seed=1), first=17)
     found = layout_file(tmp_path, second, onto=first)
-    assert "not turned: only 6 points are also in the other map" in found.note
+    assert "not aligned: only 6 points are also in the other map" in found.note
     assert np.array_equal(np.load(found.file), layout(tmp_path, second))
 
 

@@ -378,4 +378,4 @@ def test_the_runner_outlives_a_locked_database_and_who_looks_at_it(workspace, qu
     threading.Timer(0.3, looks.release).start()
     queue.keep_going(workspace, say=said.append)
     assert len(tried) == 2
-    assert said == ["It is in use. The queue goes on by itself.", f"Run {run} (waits) starts."]
+    assert said == ["It is in use. The queue continues automatically.", f"Run {run} (waits) starts."]

@@ -80,7 +80,7 @@ def test_a_suspended_trainer_is_told_until_it_goes_on(
     table = said()
     assert "not answering" in table
     assert f"Run 1 does not answer. {told}" in table
-    assert f"It does not answer. {told}" in said("show", "1")
+    assert f"It does not respond. {told}" in said("show", "1")
     shown = json.loads(said("show", "1", "--json"))
     assert (shown["status"], shown["not_answering"]) == ("running", told)
     assert [row["not_answering"] for row in json.loads(said("--json"))] == [told]
@@ -116,7 +116,7 @@ def test_a_living_trainer_without_a_sign_of_life(
         told = why_silent(workspace, run)
         assert bool(told) is silent, told
         if silent:
-            assert f"lives and has given no sign of life for {age_s:.0f} s" in told
+            assert f"is alive but has not responded for {age_s:.0f} s" in told
             assert told.endswith(f"Wait, or end it: trainer stop {run} --force.")
         log.status("stopped")
     assert why_silent(workspace, run) == ""

@@ -173,7 +173,7 @@ def test_a_trainer_that_hangs_while_it_starts_can_be_killed(workspace, tiny, sta
     assert end(workspace, number)
     assert identity(pid) is None
     row = workspace.runs.get(number)
-    assert (row.status, row.reason) == ("interrupted", "The trainer ended before it began. It left no words.")
+    assert (row.status, row.reason) == ("interrupted", "The trainer ended before it began. It left no output.")
 
 
 def test_a_run_that_is_to_end_after_the_epoch_may_start(workspace, tiny, stand_in):

@@ -58,7 +58,7 @@ def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
     row = there.runs.get(number)
     assert row.status == "interrupted"
     assert "was moved, renamed or removed" in row.reason
-    assert "Resume goes on" in row.reason
+    assert "Resume continues" in row.reason
     there.close()
 
 

@@ -444,7 +444,7 @@ def test_a_trainer_that_dies_while_it_begins_does_not_end_as_the_one_before(work
         RunLog.claim(workspace, failed)
     (row,) = workspace.reconcile()
     assert row.status == "interrupted"
-    assert "without saying why" in row.reason
+    assert "without a reason" in row.reason
 
 
 def test_the_last_step_gives_signs_of_life_no_oftener_than_others(workspace, tiny):

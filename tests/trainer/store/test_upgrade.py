@@ -105,7 +105,7 @@ def test_an_older_database_is_backed_up_then_migrated(filled, later):
 def test_a_migration_that_fails_changes_nothing_and_names_the_backup(filled, later):
     with closing(sqlite3.connect(filled)) as connection:
         before = list(connection.iterdump())
-    with pytest.raises(StoreError, match=r"It is as it was; a copy lies at .*backups"):
+    with pytest.raises(StoreError, match=r"It was not changed; a copy is at .*backups"):
         prepare(filled, migrations=later('op.execute("INSERT INTO nowhere VALUES (1)")'), newest="9999")
     with closing(sqlite3.connect(filled)) as connection:
         assert list(connection.iterdump()) == before

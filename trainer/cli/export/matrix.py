@@ -22,7 +22,7 @@ from trainer.cli.export import (
 if TYPE_CHECKING:
     from trainer.store import Workspace
 
-HELP = "cosines of all images with all texts, in an order worth looking at"
+HELP = "cosines of all images with all texts, ordered"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainer.charts.timeline import TimelineChart
     from trainer.store import Workspace
 
-HELP = "how the geometry forms while runs train: a film, its frames, or a figure"
+HELP = "the geometry over the course of training: an animation, its frames, or a figure"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="films: .gif, .apng, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv",
+        help="animations: .gif, .apng, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv",
     )
     parser.add_argument("--frames", type=Path, metavar="FOLDER", help="one PNG a step")
 

@@ -184,12 +184,14 @@ class DhnNce(ImageText):
 
     inv_tau: float = _fixed_inv_tau(1 / 0.07)
     beta_image: float = option(
-        0.15, "Image hardness", "Of image-to-text negatives; 0 weighs all alike.", low=0.0, high=10.0
+        0.15, "Image hardness", "Of image-to-text negatives; 0 weighs all equally.", low=0.0, high=10.0
     )
     beta_text: float = option(
-        0.15, "Text hardness", "Of text-to-image negatives; 0 weighs all alike.", low=0.0, high=10.0
+        0.15, "Text hardness", "Of text-to-image negatives; 0 weighs all equally.", low=0.0, high=10.0
     )
     detach_weights: bool = option(
-        False, "Constant weights", "Follow no gradient through the weights; easy negatives are then never attracted."
+        False,
+        "Constant weights",
+        "Do not propagate gradients through the weights; easy negatives are then never attracted.",
     )
     mask_duplicates: bool = _mask_duplicates()

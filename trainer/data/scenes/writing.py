@@ -30,8 +30,8 @@ _QUALITY: Final = 90
 _README: Final = """Scenes
 ======
 
-Pictures that Contrastive Explorer drew itself: two colored shapes on a ground, the larger one named first.
-A .txt next to each picture holds its caption. Drop any of the pictures onto the window to classify it.
+Images drawn by Contrastive Explorer: two colored shapes on a ground, the larger one named first.
+A .txt next to each picture holds its caption. Drop any of the images onto the window to classify it.
 
 train/         {train:,} pairs that runs learn from
 renderings/    {heldout:,} new drawings of captions that occur in train/

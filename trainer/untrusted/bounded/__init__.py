@@ -195,6 +195,6 @@ def _too_large(memory: int) -> str:
 
 def _too_long(cpu_s: float) -> str:
     return (
-        f"takes more than {cpu_s:.2g} seconds of processor time for a few rows, as no table of pairs does. Write it "
-        "again."
+        f"takes more than {cpu_s:.2g} seconds of processor time for a few rows, too much for a table of pairs. Write "
+        "it again."
     )

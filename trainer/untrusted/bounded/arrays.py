@@ -66,7 +66,7 @@ def load_npz(path: Path, kinds: str = NUMBERS + _WORDS) -> dict[str, np.ndarray]
                 if len(members) > _MOST_MEMBERS or unfolded > _MOST_UNFOLDED + size:
                     raise Unreadable(
                         f"{path.name} has {size:,} bytes and its {len(members):,} arrays {unfolded:,} once they are "
-                        "unpacked, which no evaluation has."
+                        "unpacked, too much for an evaluation."
                     )
                 # Of a member, no more is ever unpacked than its directory claims.
                 return {one.filename.removesuffix(".npy"): _array(path, archive.read(one), kinds) for one in members}

@@ -77,7 +77,7 @@ def npy_header(path: Path, file: BinaryIO, size: int, kinds: str = NUMBERS) -> t
     if header.dtype.kind not in kinds or header.dtype.itemsize == 0:
         raise Unreadable(f"{path.name} holds values of type {header.dtype}, where numbers are expected.")
     if len(header.shape) > _MOST_AXES or not all(type(length) is int and length >= 0 for length in header.shape):
-        raise Unreadable(f"{path.name} has a header with the shape {_short(header.shape)}, which no array has.")
+        raise Unreadable(f"{path.name} has a header with the shape {_short(header.shape)}, which is invalid.")
     _check_length(path, start + math.prod(header.shape) * header.dtype.itemsize, size)
     return header, start
 
@@ -91,7 +91,7 @@ def _parsed(path: Path, file: BinaryIO, size: int) -> tuple[Header, int]:
         if version not in ((1, 0), (2, 0)) or length > _MOST_NPY or start > size:
             raise Unreadable(
                 f"{path.name} has {size:,} bytes and a header of {length:,} of version {version[0]}.{version[1]}, "
-                "which no array of numbers has."
+                "which is invalid."
             )
         file.seek(-width, io.SEEK_CUR)
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

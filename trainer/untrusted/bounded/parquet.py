@@ -246,7 +246,7 @@ def _bounded(
         if left < 0:
             raise Unreadable(
                 f"{path.name} has {path.stat().st_size:,} bytes and many times more once it is unpacked: its words "
-                "repeat themselves, as no pairs do. Write it again without them."
+                "repeat themselves. Write it again without repetitions."
             )
         ends = np.cumsum(sizes)
         start = 0
