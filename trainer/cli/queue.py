@@ -25,9 +25,9 @@ trainer queue add --run RUN --after RUN                   one like it, once anot
 trainer queue add --again RUN                             continue an ended run when a slot is free
 trainer queue move RUN --to 1                             the next one; also --up, --down
 trainer queue set RUN --priority 2 --after RUN            higher priorities start first; --after 0: after none
-trainer queue remove RUN ...                              does not start any more
+trainer queue remove RUN ...                              take waiting runs out
 trainer queue slots --per-gpu 2 --cpu 1 --gpus 0 1        how many at once, and where
-trainer queue hold, trainer queue go                      nothing starts; it goes on
+trainer queue hold, trainer queue go                      pause the queue, or release it
 trainer queue run [--detach]                              start them, each in its turn, without a window
 """
 
