@@ -11,6 +11,25 @@ from trainer.config.fields import option
 from trainer.untrusted import files as untrusted_files
 
 
+def _heldout_share() -> float:
+    return option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+
+
+def _train_list() -> str:
+    words = "A text file that names the images to train on, one per line; empty: all."
+    return option("", "Training list", words, advanced=True)
+
+
+def _heldout_list() -> str:
+    words = "A text file that names the images to validate on, one per line; empty: a share."
+    return option("", "Held-out list", words, advanced=True)
+
+
+def _encoding(of: str = "captions") -> str:
+    words = f"Of the {of}: auto, or a name such as utf-8, cp1252, shift_jis."
+    return option("auto", "Encoding", words, advanced=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scenes:
     """The built-in pairs: two colored shapes in a spatial relation on a textured ground, generated from a seed."""
@@ -48,22 +67,16 @@ class Folder:
         "txt: of the .txt next to each image. names: the names of the images, without numbers at their end.",
         advanced=True,
     )
-    encoding: str = option(
-        "auto", "Encoding", "Of the captions: auto, or a name such as utf-8, cp1252, shift_jis.", advanced=True
-    )
-    heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    encoding: str = _encoding()
+    heldout_share: float = _heldout_share()
     heldout_path: str = option(
         "",
         "Held-out folder",
         "Another folder of the same form to validate on; empty: a share of the first.",
         advanced=True,
     )
-    train_list: str = option(
-        "", "Training list", "A text file that names the images to train on, one per line; empty: all.", advanced=True
-    )
-    heldout_list: str = option(
-        "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
-    )
+    train_list: str = _train_list()
+    heldout_list: str = _heldout_list()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,22 +105,16 @@ class Table:
         "Where relative image paths begin; empty: at the table's folder or one next to or below it.",
         advanced=True,
     )
-    encoding: str = option(
-        "auto", "Encoding", "Of the captions: auto, or a name such as utf-8, cp1252, shift_jis.", advanced=True
-    )
-    heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    encoding: str = _encoding()
+    heldout_share: float = _heldout_share()
     heldout_path: str = option(
         "",
         "Held-out table",
         "Another table of the same form to validate on; empty: a share of the first.",
         advanced=True,
     )
-    train_list: str = option(
-        "", "Training list", "A text file that names the images to train on, one per line; empty: all.", advanced=True
-    )
-    heldout_list: str = option(
-        "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
-    )
+    train_list: str = _train_list()
+    heldout_list: str = _heldout_list()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,19 +136,15 @@ class ClassFolder:
     template: str = option(
         "a photo of a(n) {}.", "Caption", "{} is replaced by the name of the class, a(n) for a or an."
     )
-    heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    heldout_share: float = _heldout_share()
     heldout_path: str = option(
         "",
         "Held-out folder",
         "Another folder of the same form to validate on; empty: its folder test or val, or a share of the first.",
         advanced=True,
     )
-    train_list: str = option(
-        "", "Training list", "A text file that names the images to train on, one per line; empty: all.", advanced=True
-    )
-    heldout_list: str = option(
-        "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
-    )
+    train_list: str = _train_list()
+    heldout_list: str = _heldout_list()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,10 +160,8 @@ class Shards:
     template: str = option(
         "a photo of a(n) {}.", "Caption", "Of pairs with a class (.cls) and no text; {} is its name, a(n) its article."
     )
-    encoding: str = option(
-        "auto", "Encoding", "Of the texts: auto, or a name such as utf-8, cp1252, shift_jis.", advanced=True
-    )
-    heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    encoding: str = _encoding("texts")
+    heldout_share: float = _heldout_share()
     heldout_path: str = option(
         "",
         "Held-out tars",
@@ -205,7 +206,7 @@ class HubDataset:
     )
     split: str = option("train", "Training split", "Its name on the hub.", advanced=True)
     heldout_split: str = option("", "Held-out split", "Its name; empty: a share of the first.", advanced=True)
-    heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    heldout_share: float = _heldout_share()
     template: str = option(
         "a photo of a(n) {}.", "Caption", "Of classes; {} is the name, a(n) its article.", advanced=True
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from trainer import config
 from trainer.analysis.progress import Progress, silent
 from trainer.data import DataError, load
 from trainer.data.duplicates import PAIR, heldout_rows, rows_of
@@ -87,8 +86,3 @@ def write_cleaned_list(
     captions = [line[1] for line in kept]
     written, other = (str(each.absolute()) for each in files)
     return CleanedList(written, other, len(kept), len(keys) - len(kept), len({*captions}) < len(captions))
-
-
-def data_of(written: CleanedList) -> config.Table:
-    """Return the configuration of data that trains on the list and validates on the same held-out pairs."""
-    return config.Table(path=written.file, heldout_path=written.heldout)

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Bool, Int
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QPixmap
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.map.coloring import Coloring, classes_of
 from explorer.views.map.depth_shading import DepthView, shaded
 from explorer.views.map.load import MapSide, Sketch
-from explorer.widgets.combo_boxes import Badge
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.map_card import MapCard
 from explorer.widgets.point_map import PointMap
 from explorer.widgets.point_map.class_glyphs import ClassGlyphs
 from explorer.widgets.point_map.contours import Contours
 from explorer.widgets.point_map.labels import Labels
 from explorer.widgets.point_map.pins import Pins
 from explorer.widgets.point_map.sprites import Sprites
-from explorer.widgets.state_area import StateArea
 from trainer.charts.pair_colors import PairNumbers
 
-EMPTY_PX = 280
-STRIPE_PX = 3
 
-
-class MapPanel(QFrame):
+class MapPanel(MapCard):
     """The map of run A or B.
 
     Attributes:
@@ -40,8 +34,8 @@ class MapPanel(QFrame):
     """
 
     def __init__(self, index: int, pictures: Pictures, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.index = index
+        points = PointMap()
+        super().__init__(index, points, parent)
         self.side: MapSide | None = None
         self.numbers: PairNumbers | None = None
         self.one: tuple[int, PairNumbers] | None = None
@@ -50,12 +44,8 @@ class MapPanel(QFrame):
         self._level: Int[np.ndarray, " m"] | None = None
         self._sketched = False
         self.setObjectName(f"map-panel-{'ab'[index]}")
-        theme.set_role(self, "card")
         self._projection = self._progress = ""
-        self.title, self.note = ElidedLabel(), ElidedLabel()
-        for label, role in ((self.title, "strong"), (self.note, "small")):
-            theme.set_role(label, role)
-        self.map = PointMap()
+        self.map = points
         self.map.setObjectName(f"map-{'ab'[index]}")
         self.map.setAccessibleName(f"Map of run {'AB'[index]}")
         self.glyphs = ClassGlyphs(self.map.layer, self)
@@ -63,9 +53,6 @@ class MapPanel(QFrame):
         self.sprites = Sprites(self.map.layer, self._picture, self._ink, self)
         self.labels = Labels(self.map.layer, self)
         self.pins = Pins(self.map.layer, pictures.get, lambda: theme.color(theme.run_color(index)), self)
-        self.area = StateArea(self.map, width=EMPTY_PX)
-        self._lay_out()
-        theme.theme().changed.connect(self.update)
 
     def show_side(self, side: MapSide, colors: Coloring, projection: str) -> None:
         """Show a snapshot; the same items at another step move to their new positions, others replace the points."""
@@ -162,28 +149,3 @@ class MapPanel(QFrame):
         if colors is None or point >= len(colors.index):
             return theme.color("unselected")
         return QColor(*map(int, colors.palette[colors.index[point]]))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        super().paintEvent(event)
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color(theme.run_color(self.index)))
-        painter.setClipRect(0, 0, self.width(), STRIPE_PX)
-        painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
-
-    def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setContentsMargins(theme.INSIDE + 2, STRIPE_PX + theme.INSIDE, theme.INSIDE, theme.SPACE)
-        head.setSpacing(theme.INSIDE)
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(self.title)
-        words.addWidget(self.note)
-        head.addWidget(Badge("AB"[self.index], self.index))
-        head.addLayout(words, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 1, 1, theme.SPACE)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(self.area, 1)

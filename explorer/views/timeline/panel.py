@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Int, UInt8
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
-from explorer import theme
 from explorer.views.timeline.frame_map import FrameMap
-from explorer.widgets.combo_boxes import Badge
-from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.state_area import StateArea
+from explorer.widgets.map_card import MapCard
 from trainer.charts.timeline import TimelineRun
 
-EMPTY_PX = 280
-STRIPE_PX = 3
 
-
-class TimelinePanel(QFrame):
+class TimelinePanel(MapCard):
     """The map of run A or B over time.
 
     Attributes:
@@ -27,21 +19,14 @@ class TimelinePanel(QFrame):
     """
 
     def __init__(self, index: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.index = index
+        points = FrameMap()
+        super().__init__(index, points, parent)
         self.run: TimelineRun | None = None
         self._place = -1
         self.setObjectName(f"timeline-panel-{'ab'[index]}")
-        theme.set_role(self, "card")
-        self.title, self.note = ElidedLabel(), ElidedLabel()
-        for label, role in ((self.title, "strong"), (self.note, "small")):
-            theme.set_role(label, role)
-        self.map = FrameMap()
+        self.map = points
         self.map.setObjectName(f"timeline-map-{'ab'[index]}")
         self.map.setAccessibleName(f"Map of run {'AB'[index]} over time")
-        self.area = StateArea(self.map, width=EMPTY_PX)
-        self._lay_out()
-        theme.theme().changed.connect(self.update)
 
     def show_run(
         self,
@@ -90,28 +75,3 @@ class TimelinePanel(QFrame):
         what = "pairs" if run.images and run.texts else "items"
         sampled = ", a sample of the split" if run.sampled else ""
         self.note.setText(f"{run.n:,} {what}{sampled} · {len(run.steps)} snapshots · {run.dataset}, {run.split}")
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        super().paintEvent(event)
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color(theme.run_color(self.index)))
-        painter.setClipRect(0, 0, self.width(), STRIPE_PX)
-        painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
-
-    def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setContentsMargins(theme.INSIDE + 2, STRIPE_PX + theme.INSIDE, theme.INSIDE, theme.SPACE)
-        head.setSpacing(theme.INSIDE)
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(self.title)
-        words.addWidget(self.note)
-        head.addWidget(Badge("AB"[self.index], self.index))
-        head.addLayout(words, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 1, 1, theme.SPACE)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(self.area, 1)

@@ -1,0 +1,61 @@
+"""A card with a map of run A or B, under its name and a note."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.widgets.combo_boxes import Badge
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.state_area import StateArea
+
+EMPTY_PX = 280
+STRIPE_PX = 3
+
+
+class MapCard(QFrame):
+    """A map under a title and a note, with a stripe in the color of its run.
+
+    Attributes:
+        index: 0 for run A, 1 for run B.
+        title, note: The two lines of the head.
+        area: Shows the map, or the reason why there is none.
+    """
+
+    def __init__(self, index: int, content: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.index = index
+        theme.set_role(self, "card")
+        self.title, self.note = ElidedLabel(), ElidedLabel()
+        for label, role in ((self.title, "strong"), (self.note, "small")):
+            theme.set_role(label, role)
+        self.area = StateArea(content, width=EMPTY_PX)
+        self._lay_out()
+        theme.theme().changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color(theme.run_color(self.index)))
+        painter.setClipRect(0, 0, self.width(), STRIPE_PX)
+        painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setContentsMargins(theme.INSIDE + 2, STRIPE_PX + theme.INSIDE, theme.INSIDE, theme.SPACE)
+        head.setSpacing(theme.INSIDE)
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addWidget(self.title)
+        words.addWidget(self.note)
+        head.addWidget(Badge("AB"[self.index], self.index))
+        head.addLayout(words, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(1, 1, 1, theme.SPACE)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(self.area, 1)
