@@ -15,7 +15,7 @@ from typing import Any, Final
 import shiboken6
 from PySide6.QtCore import QObject, Signal
 
-from explorer.event_loop.mailbox import Courier, courier
+from explorer.event_loop.mailbox import Mailbox, mailbox
 
 THREADS: Final = 2
 """Training needs the cores too; more threads would only wait for each other under the GIL."""
@@ -162,10 +162,10 @@ class Background(QObject):
         if self._closed:
             return
         self._forget_the_gone()
-        number, wish = courier().expect(self), _Wish(owner, (id(owner), key or _name(function)), done, failed)
+        number, wish = mailbox().expect(self), _Wish(owner, (id(owner), key or _name(function)), done, failed)
         self._newest.set(wish.key, number)
         self._wishes[number] = wish
-        call = functools.partial(_answer, number, wish.key, functools.partial(function, *args), self._newest, courier())
+        call = functools.partial(_answer, number, wish.key, functools.partial(function, *args), self._newest, mailbox())
         # What was asked last is what the person looks at: it overtakes what other views still wait for.
         self._pools[urgent].start(call, 0 if urgent else number)
 
@@ -178,7 +178,7 @@ class Background(QObject):
         self._closed = True
         self._newest.forget()
         for number in self._wishes:
-            courier().forget(number)
+            mailbox().forget(number)
         self._wishes.clear()
         deadline = time.monotonic() + wait_ms / 1000
         for pool in self._pools.values():
@@ -195,8 +195,8 @@ class Background(QObject):
                 self._newest.forget(*wish.key)
 
     def take(self, number: int, news: tuple[Any, Any]) -> None:
-        """Deliver a result to its requester if that is still the newest request; called by the courier."""
-        courier().forget(number)
+        """Deliver a result to its requester if that is still the newest request; called by the mailbox."""
+        mailbox().forget(number)
         answer, error = news
         wish = self._wishes.pop(number, None)
         if wish is None or not self._newest.is_newest(wish.key, number) or not shiboken6.isValid(wish.owner):
@@ -210,7 +210,7 @@ class Background(QObject):
             self.failed.emit(error)
 
 
-def _answer(number: int, key: Key, function: Callable[[], Any], newest: _Newest, courier: Courier) -> None:
+def _answer(number: int, key: Key, function: Callable[[], Any], newest: _Newest, mailbox: Mailbox) -> None:
     """Run one call on a thread, unless its result is no longer needed."""
     answer: Any = None
     failure: BaseException | None = None
@@ -219,7 +219,7 @@ def _answer(number: int, key: Key, function: Callable[[], Any], newest: _Newest,
             answer = function()
         except BaseException as error:  # every failure must reach the person, whatever it is
             failure = error
-    courier.bring(number, (answer, failure))
+    mailbox.post(number, (answer, failure))
 
 
 def _name(function: Callable[..., Any]) -> str:

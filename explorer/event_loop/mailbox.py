@@ -1,7 +1,7 @@
 """Pass objects from threads to the GUI thread without putting a Python object into a Qt event.
 
-Threads lay answers down in a queue of Python's and ring; the ring has no arguments and its only slot belongs to an
-object that lives as long as the process. So nothing that waits in Qt's event queue can refer to what has gone.
+Threads append results to a Python queue and emit a signal; the signal has no arguments and its only slot belongs to an
+object that lives as long as the process. So nothing in Qt's event queue can refer to a deleted object.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Addressee(Protocol):
         """Receive the result that a thread posted under this number; called on the GUI thread."""
 
 
-class Courier(QObject):
+class Mailbox(QObject):
     """Delivers each posted result to the object registered under its number, on the GUI thread."""
 
-    _rung = Signal()
+    _posted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self._waiting: dict[int, Addressee] = {}
-        self._bag: deque[tuple[int, Any]] = deque()
-        self._rung.connect(self._deliver)
+        self._queue: deque[tuple[int, Any]] = deque()
+        self._posted.connect(self._deliver)
 
     def expect(self, addressee: Addressee) -> int:
         """Return a number under which `addressee` receives results until `forget`."""
@@ -47,26 +47,26 @@ class Courier(QObject):
         """Drop everything that still arrives under this number."""
         self._waiting.pop(number, None)
 
-    def bring(self, number: int, news: Any) -> None:
-        """Post `news` from any thread; it is delivered in a later event-loop iteration that has time for it."""
-        self._bag.append((number, news))
+    def post(self, number: int, news: Any) -> None:
+        """Queue `news` from any thread; it is delivered in a later event-loop iteration that has time for it."""
+        self._queue.append((number, news))
         if shiboken6.isValid(self):  # a thread may outlive Qt at the end of the program
-            self._rung.emit()
+            self._posted.emit()
 
     @Slot()
     def _deliver(self) -> None:
-        if not self._bag:
+        if not self._queue:
             return
         if turns().is_full:
             turns().later(self, self._deliver)
             return
-        number, news = self._bag.popleft()
+        number, news = self._queue.popleft()
         addressee = self._waiting.get(number)
         if addressee is not None:
             addressee.take(number, news)
 
 
 @functools.cache
-def courier() -> Courier:
-    """Return this process's courier; the GUI thread creates it with the first call."""
-    return Courier()
+def mailbox() -> Mailbox:
+    """Return this process's mailbox; the GUI thread creates it with the first call."""
+    return Mailbox()

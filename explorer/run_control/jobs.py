@@ -25,7 +25,7 @@ from explorer.run_control.actions import demo_runs, free_name
 from explorer.run_control.alerts_seen import AlertsSeen
 from explorer.run_control.poller import PollResult, PollState, news, working
 from explorer.run_control.queue_notice import Notice
-from explorer.run_control.stop_timeout import Deaf, Patience
+from explorer.run_control.stop_timeout import StopTimeouts, Unresponsive
 from explorer.run_control.write_queue import Undoable, Writes, sentence
 from trainer import catalog, config
 from trainer.scheduling import experiments, launch, queue
@@ -66,7 +66,7 @@ class Jobs(QObject):
         snapshots_changed: The run that has a snapshot more (or fewer).
         run_ended: A run that was active at the last poll and is no more.
         started: The run that was just created or resumed.
-        went_deaf: A run whose trainer was asked to stop and is still running; `deaf` tells when it is ended by itself.
+        became_unresponsive: A trainer that was asked to stop still runs; `unresponsive` tells when it is terminated.
         alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
         silence_changed: Trainers that live do not answer, or answer again; `silent` tells which.
         deleted: The runs just deleted, so that a banner can offer to undo.
@@ -81,7 +81,7 @@ class Jobs(QObject):
     snapshots_changed = Signal(int)
     run_ended = Signal(object)
     started = Signal(int)
-    went_deaf = Signal(object)
+    became_unresponsive = Signal(object)
     deleted = Signal(list)
     alerted = Signal(object, str)
     silence_changed = Signal()
@@ -107,9 +107,9 @@ class Jobs(QObject):
         self._writes = Writes(background, self)
         self._writes.written.connect(self._written)
         self._writes.failed.connect(self.failed)
-        self._patience = Patience(workspace, background, self)
-        self._patience.went_deaf.connect(self._tell_deaf)
-        self._patience.overdue.connect(self.end)
+        self._stop_timeouts = StopTimeouts(workspace, background, self)
+        self._stop_timeouts.became_unresponsive.connect(self._tell_unresponsive)
+        self._stop_timeouts.overdue.connect(self.end)
         self._forced: dict[int, float | None] = {}
         self._slots = queue.Slots()
         self._look_only = ""
@@ -203,13 +203,13 @@ class Jobs(QObject):
     def ask(self, runs: Sequence[int], what: str) -> None:
         """Ask trainers to `pause`, `save` or `evaluate`; an empty string resumes paused ones."""
         for run in runs:
-            self._patience.forget(run)
+            self._stop_timeouts.forget(run)
             self._write(partial(actions.ask, self._workspace, run, what))
 
     def kill(self, runs: Sequence[int]) -> None:
         """Kill trainers; their work since the last checkpoints is lost."""
         for run in runs:
-            self._patience.end(run)
+            self._stop_timeouts.end(run)
             self._force(launch.kill, run)
 
     def branch(self, run: int, step: int, name: str, *, done: Done | None = None) -> None:
@@ -276,7 +276,7 @@ class Jobs(QObject):
 
     def end(self, run: int) -> None:
         """Terminate a trainer that does not respond: a signal, then a kill after a grace period."""
-        row, reminded = self.run(run), self._patience.end(run)
+        row, reminded = self.run(run), self._stop_timeouts.end(run)
         if row is not None:
             self._forced[run] = row.sitting_at
         # What has been told by a signal already has had its time.
@@ -285,11 +285,11 @@ class Jobs(QObject):
     def let_go_on(self, runs: Sequence[int]) -> None:
         """Let trainers that were asked to stop take as long as they need; they are no longer killed automatically."""
         for run in runs:
-            self._patience.wait(run)
+            self._stop_timeouts.wait(run)
 
-    def deaf(self, run: int) -> Deaf | None:
+    def unresponsive(self, run: int) -> Unresponsive | None:
         """Return the state of a run that was asked to stop but is still active; None for other runs."""
-        return self._patience.of(run)
+        return self._stop_timeouts.of(run)
 
     def was_forced(self, row: RunRow) -> bool:
         """Return whether this window has ended, or is about to end, the run's session in `row`."""
@@ -297,15 +297,15 @@ class Jobs(QObject):
 
     def _told_to_stop(self, run: int, after: str, done: Done | None, by_signal: bool) -> None:
         if after == "step":
-            self._patience.heard(run, by_signal=by_signal)
+            self._stop_timeouts.heard(run, by_signal=by_signal)
         else:
-            self._patience.forget(run)
+            self._stop_timeouts.forget(run)
         if done is not None:
             done(None)
 
-    def _tell_deaf(self, run: int) -> None:
+    def _tell_unresponsive(self, run: int) -> None:
         if (row := self.run(run)) is not None:
-            self.went_deaf.emit(row)
+            self.became_unresponsive.emit(row)
 
     def _force(self, function: Callable[[Workspace, int], bool], run: int, *, urgent: bool = False) -> None:
         # Not among the writes: they would wait for the grace time.
@@ -320,9 +320,9 @@ class Jobs(QObject):
             urgent=urgent,
         )
 
-    def is_deaf(self, run: int) -> bool:
+    def is_unresponsive(self, run: int) -> bool:
         """Return whether the run is still active long after it was asked to stop."""
-        return self.deaf(run) is not None
+        return self.unresponsive(run) is not None
 
     def resume(self, runs: Sequence[int]) -> None:
         """Start trainers that resume `runs` from their newest checkpoints."""
@@ -396,7 +396,7 @@ class Jobs(QObject):
         self._timer.stop()
         self._countdown.stop()
         self._backup.stop()
-        self._patience.close()
+        self._stop_timeouts.close()
         # The answer of a poll under way would start the next one.
         self._background.forget(self, "poll")
 
@@ -439,7 +439,7 @@ class Jobs(QObject):
         ended = self._ended(found.runs) if found.runs is not None else []
         if found.runs is not None and (found.runs != self._runs or not self._is_read):
             self._runs, self._is_read = found.runs, True
-            self._patience.watch(found.runs)
+            self._stop_timeouts.watch(found.runs)
             self.runs_changed.emit(list(found.runs))
         if found.silent is not None and found.silent != self._silent:
             self._silent = found.silent
@@ -503,7 +503,7 @@ class Jobs(QObject):
 
     def _go_on_after_all(self, run: int) -> None:
         """Cancel the countdown of a run that could not be ended; Stop tries again."""
-        self._patience.wait(run)
+        self._stop_timeouts.wait(run)
         self._forced.pop(run, None)
 
     def _ended(self, runs: Sequence[RunRow]) -> list[RunRow]:

@@ -15,27 +15,27 @@ from explorer.run_control.poller import working
 from trainer.store import RunRow, Workspace
 
 PATIENCE_MS: Final = 15_000
-"""How long a trainer that was asked to stop may go on before its run counts as deaf, and it is asked by a signal.
+"""How long a trainer may continue after a stop request before its run counts as unresponsive and gets a signal.
 
-One whose steps take long may go on for `STEPS` of them.
+A trainer with long steps may continue for `STEPS` of them.
 """
 STEPS: Final = 3
 MOST_MS: Final = 2**31 - 1
 """The longest time that a timer of Qt takes."""
 LAST_MS: Final = 12_000
-"""How long its person has from then on to call the end off: with what ending takes, no Stop takes more than 30 s."""
+"""How long the user can still cancel the termination: including the termination, no Stop takes more than 30 s."""
 SAVING_MS: Final = 15_000
-"""How long a checkpoint that a deaf trainer writes may stay as it is before the trainer counts as hanging."""
+"""How long a checkpoint that a unresponsive trainer writes may stay as it is before the trainer counts as hanging."""
 
 
 @dataclass(frozen=True)
-class Deaf:
+class Unresponsive:
     """The state of a run that was asked to stop but is still active.
 
     Attributes:
         kept: Step of its newest checkpoint; None where there is none, or the store does not say.
-        left_s: Seconds until it is ended by itself, 0 while it is being ended; None where it is not.
-        busy: What it is seen at and waited for, as long as that goes on: `writing its checkpoint`, `evaluating`.
+        left_s: Seconds until it is terminated automatically, 0 during termination; None where it is not.
+        busy: The activity that delays the termination: `writing its checkpoint`, `evaluating`.
     """
 
     kept: int | None
@@ -54,18 +54,18 @@ class _Request:
     busy: str = ""
 
 
-class Patience(QObject):
+class StopTimeouts(QObject):
     """Keeps a timeout for every run that was asked to stop after the step.
 
-    Only a wish of this window leads to an end by itself, and only while this window is open: who asked from
-    elsewhere, or closed the window, is not there to say that it is to be waited for.
+    Only requests of this window lead to automatic termination, and only while this window is open: a user who
+    requested the stop elsewhere, or closed the window, cannot choose to wait.
 
     Signals:
-        went_deaf: A run goes on though it was asked, or is seen at something now that is waited for.
-        overdue: A run is to be ended.
+        became_unresponsive: A run continues after a stop request, or its activity changed.
+        overdue: A run is to be terminated.
     """
 
-    went_deaf = Signal(int)
+    became_unresponsive = Signal(int)
     overdue = Signal(int)
 
     def __init__(self, workspace: Workspace, background: Background, parent: QObject) -> None:
@@ -76,13 +76,13 @@ class Patience(QObject):
         self._by_signal: set[int] = set()
         self._requests: dict[int, _Request] = {}
 
-    def of(self, run: int) -> Deaf | None:
+    def of(self, run: int) -> Unresponsive | None:
         """Return the state of `run` if its timeout has expired, else None."""
         request = self._requests.get(run)
         if request is None or request.look is None:
             return None
         left_s = max(request.timer.remainingTime(), 0) / 1000 if request.ends else None
-        return Deaf(request.look.kept, left_s, request.busy)
+        return Unresponsive(request.look.kept, left_s, request.busy)
 
     def heard(self, run: int, *, by_signal: bool) -> None:
         """Note that this window asked `run` to stop; by signal if the store could not record the request."""
@@ -182,7 +182,7 @@ class Patience(QObject):
         request.look = found
         if request.ends:
             request.timer.start(LAST_MS)
-        self.went_deaf.emit(run)
+        self.became_unresponsive.emit(run)
 
     def _decide(self, run: int, request: _Request, found: Responsiveness) -> None:
         if self._requests.get(run) is not request or not request.ends:
@@ -196,7 +196,7 @@ class Patience(QObject):
         request.timer.start(SAVING_MS)
         # An evaluation may take an hour: that it goes on is no news.
         if request.busy != before:
-            self.went_deaf.emit(run)
+            self.became_unresponsive.emit(run)
 
 
 def patience_ms(row: RunRow) -> int:

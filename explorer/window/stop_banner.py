@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, QTimer
 
 if TYPE_CHECKING:
-    from explorer.run_control.jobs import Deaf
+    from explorer.run_control.jobs import Unresponsive
     from explorer.views.view import Context
     from explorer.widgets.banner import Banner
     from explorer.window.desktop_notifications import Desktop
@@ -28,12 +28,12 @@ class Stopping(QObject):
         super().__init__(parent)
         self._context, self._banner, self._desktop = context, banner, desktop
         self._jobs = context.jobs
-        self._deaf: dict[int, RunRow] = {}
+        self._unresponsive: dict[int, RunRow] = {}
         self._ended: dict[str, int | None] = {}
         self._words = self._ended_words = ""
         self._covered = self._closed = self._untold = False
         self._clock = QTimer(self, interval=TICK_MS, timeout=self._go_on)
-        self._jobs.went_deaf.connect(self._tell)
+        self._jobs.became_unresponsive.connect(self._tell)
         self._jobs.runs_changed.connect(self._go_on)
 
     def tell_end(self, run: RunRow) -> bool:
@@ -56,21 +56,21 @@ class Stopping(QObject):
         return True
 
     def _tell(self, run: RunRow) -> None:
-        self._deaf[run.id] = run
+        self._unresponsive[run.id] = run
         self._covered = False
         self._show()
         self._clock.start()
         # Only now: who counts down in the desktop's corner would have to take it back.
         self._desktop.tell(self._words, self._next(self._known()))
 
-    def _known(self) -> list[tuple[RunRow, Deaf | None]]:
-        return [(run, self._jobs.deaf(run.id)) for run in self._deaf.values()]
+    def _known(self) -> list[tuple[RunRow, Unresponsive | None]]:
+        return [(run, self._jobs.unresponsive(run.id)) for run in self._unresponsive.values()]
 
     def _show(self) -> None:
         known = self._known()
         self._words = asked_words([run.name for run, _ in known])
         self._closed = False
-        automatic = any(deaf is not None and deaf.left_s is not None for _, deaf in known)
+        automatic = any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in known)
         self._banner.tell(
             self._words,
             self._next(known),
@@ -79,25 +79,27 @@ class Stopping(QObject):
             other=("Wait", self._wait) if automatic else None,
         )
 
-    def _next(self, known: Sequence[tuple[RunRow, Deaf | None]]) -> str:
-        return next_words([(run.name, deaf) for run, deaf in known])
+    def _next(self, known: Sequence[tuple[RunRow, Unresponsive | None]]) -> str:
+        return next_words([(run.name, unresponsive) for run, unresponsive in known])
 
     def _go_on(self) -> None:
         """Update the countdown, drop runs that have ended, and show the banner again when another one is gone.
 
         What its person has closed stays closed.
         """
-        before = len(self._deaf)
-        self._deaf = {run: row for run, row in self._deaf.items() if self._jobs.deaf(run) is not None}
+        before = len(self._unresponsive)
+        self._unresponsive = {
+            run: row for run, row in self._unresponsive.items() if self._jobs.unresponsive(run) is not None
+        }
         known = self._known()
-        if not any(deaf is not None and deaf.left_s is not None for _, deaf in known):
+        if not any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in known):
             self._clock.stop()
         if not before and not self._untold:
             return
         if self._banner.amend(self._words, self._next(known)):
-            if not self._deaf:
+            if not self._unresponsive:
                 self._banner.hide()
-            elif len(self._deaf) != before:
+            elif len(self._unresponsive) != before:
                 self._show()
         elif self._banner.isVisible():
             self._covered = not self._closed
@@ -110,15 +112,15 @@ class Stopping(QObject):
             self._show_ended()
 
     def _end(self) -> None:
-        for run in list(self._deaf):
+        for run in list(self._unresponsive):
             self._jobs.end(run)
 
     def _wait(self) -> None:
-        runs = list(self._deaf.values())
+        runs = list(self._unresponsive.values())
         self._jobs.let_go_on([run.id for run in runs])
         self._clock.stop()
-        # That is settled: a run that goes deaf later is told of, and ended, without them.
-        self._deaf = {}
+        # That is settled: a run that becomes unresponsive later is told of, and ended, without them.
+        self._unresponsive = {}
         names = listed([run.name for run in runs])
         self._banner.tell(
             f"{names} will be stopped as soon as it responds."
@@ -135,7 +137,7 @@ class Stopping(QObject):
         together = self._untold or (bool(shown) and shown == self._ended_words)
         self._ended = {**(self._ended if together else {}), name: kept}
         # The choice that others still leave comes first.
-        self._untold = bool(self._deaf) and shown == self._words
+        self._untold = bool(self._unresponsive) and shown == self._words
         if not self._untold:
             self._show_ended()
 
@@ -152,32 +154,32 @@ def asked_words(names: Sequence[str]) -> str:
     return f"{listed(names)} {asked} asked to stop and {runs} still running."
 
 
-def next_words(known: Sequence[tuple[str, Deaf | None]]) -> str:
+def next_words(known: Sequence[tuple[str, Unresponsive | None]]) -> str:
     """Return when the named runs are ended and what is lost; by name unless it is the same for all."""
-    groups: dict[str, list[tuple[str, Deaf | None]]] = {}
-    for name, deaf in known:
-        groups.setdefault(_what(deaf), []).append((name, deaf))
+    groups: dict[str, list[tuple[str, Unresponsive | None]]] = {}
+    for name, unresponsive in known:
+        groups.setdefault(_what(unresponsive), []).append((name, unresponsive))
     # What is urgent comes first.
     in_order = sorted(groups.items(), key=lambda group: group[0] != "ends")
     return " ".join(_next_of(what, group, by_name=len(groups) > 1) for what, group in in_order)
 
 
-def _what(deaf: Deaf | None) -> str:
+def _what(unresponsive: Unresponsive | None) -> str:
     """Return `ends`, the current activity waited for, or an empty string if the run is not ended automatically."""
-    return "" if deaf is None or deaf.left_s is None else deaf.busy or "ends"
+    return "" if unresponsive is None or unresponsive.left_s is None else unresponsive.busy or "ends"
 
 
-def _next_of(what: str, group: Sequence[tuple[str, Deaf | None]], *, by_name: bool) -> str:
+def _next_of(what: str, group: Sequence[tuple[str, Unresponsive | None]], *, by_name: bool) -> str:
     it, them, its, be = ("it", "it", "its", "is") if len(group) == 1 else ("they", "them", "their", "are")
     who = listed([name for name, _ in group]) if by_name else it.capitalize()
-    deaf = [each for _, each in group if each is not None]
-    loses = f"loses what {it} did since {_kept([each.kept for each in deaf], its)}"
+    unresponsive = [each for _, each in group if each is not None]
+    loses = f"loses what {it} did since {_kept([each.kept for each in unresponsive], its)}"
     if not what:
         return f"{who} may be in a long step; ending {them} {loses}."
     if what != "ends":
         doing = what if len(group) == 1 else what.replace("its", "a")
         return f"{who} {be} {doing}, and will be stopped after that."
-    left = sorted({round(each.left_s or 0.0) for each in deaf})
+    left = sorted({round(each.left_s or 0.0) for each in unresponsive})
     if left == [0]:
         return f"{who} {be} being ended, which {loses}."
     return f"{who} {be} ended in {listed([str(each) for each in left])} s, which {loses}."

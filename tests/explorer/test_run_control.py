@@ -138,33 +138,33 @@ def test_a_trainer_that_does_not_listen_is_announced_and_ended(
 ):
     monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 300)
     monkeypatch.setattr(sys.modules[__name__], "TRAINER", TRAINER.replace('log.asked() == "stop"', "False"))
-    jobs.start(run_called("deaf"))
-    qtbot.waitUntil(lambda: status_of(jobs, "deaf") == "running", timeout=8_000)
+    jobs.start(run_called("unresponsive"))
+    qtbot.waitUntil(lambda: status_of(jobs, "unresponsive") == "running", timeout=8_000)
     run = jobs.runs[0].id
-    assert not jobs.is_deaf(run)
-    with qtbot.waitSignal(jobs.went_deaf, timeout=5_000) as told:
+    assert not jobs.is_unresponsive(run)
+    with qtbot.waitSignal(jobs.became_unresponsive, timeout=5_000) as told:
         jobs.stop([run])
     assert told.args[0].id == run
-    assert jobs.is_deaf(run)
+    assert jobs.is_unresponsive(run)
     jobs.end(run)
-    qtbot.waitUntil(lambda: status_of(jobs, "deaf") == "interrupted", timeout=5_000)
-    assert not jobs.is_deaf(run)
+    qtbot.waitUntil(lambda: status_of(jobs, "unresponsive") == "interrupted", timeout=5_000)
+    assert not jobs.is_unresponsive(run)
 
 
-def test_a_trainer_that_stops_in_time_is_not_called_deaf(
+def test_a_trainer_that_stops_in_time_is_not_called_unresponsive(
     qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 3_600_000)
-    deaf: list[RunRow] = []
-    jobs.went_deaf.connect(deaf.append)
+    unresponsive: list[RunRow] = []
+    jobs.became_unresponsive.connect(unresponsive.append)
     jobs.start(run_called("good"))
     qtbot.waitUntil(lambda: status_of(jobs, "good") == "running", timeout=8_000)
     jobs.stop([jobs.runs[0].id])
     qtbot.waitUntil(lambda: status_of(jobs, "good") == "stopped", timeout=8_000)
-    (patience,) = jobs.findChildren(stop_timeout.Patience)
+    (timeouts,) = jobs.findChildren(stop_timeout.StopTimeouts)
     # What is left of a timeout is deleted in a later turn of the event loop.
-    qtbot.waitUntil(lambda: patience.findChildren(QTimer) == [])
-    assert deaf == []
+    qtbot.waitUntil(lambda: timeouts.findChildren(QTimer) == [])
+    assert unresponsive == []
 
 
 def test_a_killed_trainer_is_shown_interrupted_within_5_s(

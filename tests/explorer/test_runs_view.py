@@ -296,7 +296,7 @@ def test_a_trainer_that_does_not_stop_can_be_ended(
     monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 200)
     ended: list[int] = []
     monkeypatch.setattr(launch, "end", lambda _, run, **grace: ended.append(run) or True)
-    with RunLog.claim(workspace, workspace.runs.create(config.Run(name="deaf"))) as log:
+    with RunLog.claim(workspace, workspace.runs.create(config.Run(name="unresponsive"))) as log:
         log.status("running")
         view = shown(qtbot, context, 1)
         choose(qtbot, view, log.run.id)

@@ -23,8 +23,8 @@ from trainer import config
 from trainer.store import RunRow, Workspace
 
 
-def deaf(kept: int | None = 120, left_s: float | None = 12.0, *, busy: str = "") -> stop_timeout.Deaf:
-    return stop_timeout.Deaf(kept, left_s, busy)
+def unresponsive(kept: int | None = 120, left_s: float | None = 12.0, *, busy: str = "") -> stop_timeout.Unresponsive:
+    return stop_timeout.Unresponsive(kept, left_s, busy)
 
 
 def row(number: int, name: str, **more: object) -> RunRow:
@@ -35,15 +35,15 @@ def row(number: int, name: str, **more: object) -> RunRow:
 class FakeJobs(QObject):
     """Jobs whose run states the test sets; all terminations are this window's."""
 
-    went_deaf = Signal(object)
+    became_unresponsive = Signal(object)
     runs_changed = Signal(list)
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: dict[int, stop_timeout.Deaf] = {}
+        self.known: dict[int, stop_timeout.Unresponsive] = {}
         self.ended: list[int] = []
 
-    def deaf(self, run: int) -> stop_timeout.Deaf | None:
+    def unresponsive(self, run: int) -> stop_timeout.Unresponsive | None:
         return self.known.get(run)
 
     def was_forced(self, _row: RunRow) -> bool:
@@ -72,9 +72,9 @@ class Told:
         self.window.resize(900, 500)
         self.window.show()
 
-    def goes_deaf(self, number: int, name: str, known: stop_timeout.Deaf | None = None) -> None:
-        self.jobs.known[number] = known or deaf()
-        self.jobs.went_deaf.emit(row(number, name))
+    def becomes_unresponsive(self, number: int, name: str, known: stop_timeout.Unresponsive | None = None) -> None:
+        self.jobs.known[number] = known or unresponsive()
+        self.jobs.became_unresponsive.emit(row(number, name))
 
     def is_ended(self, number: int, name: str) -> None:
         del self.jobs.known[number]
@@ -93,8 +93,8 @@ def told(dressed: QApplication, qtbot: QtBot, background: Background, monkeypatc
 
 
 def test_the_end_of_one_leaves_the_choice_that_is_left_for_the_other(told: Told, qtbot: QtBot) -> None:
-    told.goes_deaf(1, "one")
-    told.goes_deaf(2, "two")
+    told.becomes_unresponsive(1, "one")
+    told.becomes_unresponsive(2, "two")
     assert told.words == "one and two were asked to stop and are still running."
     told.is_ended(1, "one")
     qtbot.wait(2 * stop_banner.TICK_MS)
@@ -106,8 +106,8 @@ def test_the_end_of_one_leaves_the_choice_that_is_left_for_the_other(told: Told,
 
 
 def test_the_end_of_one_is_told_once_the_other_is_settled(told: Told, qtbot: QtBot) -> None:
-    told.goes_deaf(1, "one")
-    told.goes_deaf(2, "two")
+    told.becomes_unresponsive(1, "one")
+    told.becomes_unresponsive(2, "two")
     told.is_ended(1, "one")
     qtbot.waitUntil(lambda: told.stopping._untold)
     told.banner.other.click()
@@ -118,16 +118,16 @@ def test_the_end_of_one_is_told_once_the_other_is_settled(told: Told, qtbot: QtB
 
 
 def test_who_is_waited_for_is_not_ended_with_the_next(told: Told) -> None:
-    told.goes_deaf(1, "one")
+    told.becomes_unresponsive(1, "one")
     told.banner.other.click()
-    told.goes_deaf(2, "two")
+    told.becomes_unresponsive(2, "two")
     assert told.words == "two was asked to stop and is still running."
     told.banner.action.click()
     assert told.jobs.ended == [2]
 
 
 def test_what_was_closed_does_not_come_back_after_other_news(told: Told, qtbot: QtBot) -> None:
-    told.goes_deaf(1, "one")
+    told.becomes_unresponsive(1, "one")
     told.banner.dismiss.click()
     qtbot.wait(2 * stop_banner.TICK_MS)
     told.banner.tell("Something else.")
@@ -144,7 +144,7 @@ def test_where_the_store_does_not_say_what_is_kept_nothing_is_made_up(
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(actions, "newest_checkpoint", refuse)
-    told.goes_deaf(1, "one")
+    told.becomes_unresponsive(1, "one")
     told.is_ended(1, "one")
     qtbot.waitUntil(lambda: told.words == "one did not stop and was ended.")
     assert told.banner.next.text() == "It can be resumed in Runs."
@@ -156,32 +156,32 @@ def test_keys_on_a_button_do_not_do_what_another_message_puts_there(told: Told, 
     told.banner.tell("three is deleted.", tone="info", action=("Undo", lambda: done.append("undo")))
     qtbot.keyClick(told.window, Qt.Key.Key_F6)
     assert told.window.focusWidget() is told.banner.action
-    told.goes_deaf(1, "one", deaf(left_s=None))
+    told.becomes_unresponsive(1, "one", unresponsive(left_s=None))
     assert told.banner.action.text() == "End now"
     qtbot.keyClick(told.window.focusWidget(), Qt.Key.Key_Space)
     assert (done, told.jobs.ended) == ([], [])
     # The same message told anew leaves the keys where they are.
-    told.goes_deaf(1, "one")
+    told.becomes_unresponsive(1, "one")
     qtbot.keyClick(told.window, Qt.Key.Key_F6)
     assert told.window.focusWidget() is told.banner.other
-    told.goes_deaf(2, "two")
+    told.becomes_unresponsive(2, "two")
     assert told.window.focusWidget() is told.banner.other
 
 
 @pytest.fixture
 def waiting(
     qapp: QApplication, background: Background, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[stop_timeout.Patience]:
+) -> Iterator[stop_timeout.StopTimeouts]:
     for name, short_ms in (("PATIENCE_MS", 30), ("LAST_MS", 30), ("SAVING_MS", 30)):
         monkeypatch.setattr(stop_timeout, name, short_ms)
     parent = QObject()
-    made = stop_timeout.Patience(None, background, parent)
+    made = stop_timeout.StopTimeouts(None, background, parent)
     yield made
     made.close()
 
 
 def test_what_is_waited_for_is_told_once(
-    qtbot: QtBot, waiting: stop_timeout.Patience, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, waiting: stop_timeout.StopTimeouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beats, seen, ends = itertools.count(), [], []
 
@@ -190,7 +190,7 @@ def test_what_is_waited_for_is_told_once(
         return Responsiveness(120, measured=min(count, 6))
 
     monkeypatch.setattr(stop_timeout, "look", look)
-    waiting.went_deaf.connect(lambda run: seen.append(waiting.of(run).busy))
+    waiting.became_unresponsive.connect(lambda run: seen.append(waiting.of(run).busy))
     waiting.overdue.connect(ends.append)
     waiting.watch((row(1, "one", status="running", asked="stop", step=0, total_steps=9),))
     waiting.heard(1, by_signal=False)
@@ -224,29 +224,32 @@ SINCE = "since step 120, its last checkpoint."
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        ([deaf(None)], "It is ended in 12 s, which loses what it did since its last checkpoint, if it has one."),
-        ([deaf(left_s=None)], f"It may be in a long step; ending it loses what it did {SINCE}"),
-        ([deaf(left_s=0)], f"It is being ended, which loses what it did {SINCE}"),
-        ([deaf(busy="writing its checkpoint")], f"It is writing its checkpoint, {WAITED}"),
-        ([deaf(busy="evaluating")], f"It is evaluating, {WAITED}"),
-        ([deaf(busy="evaluating"), deaf(busy="evaluating")], f"They are evaluating, {WAITED}"),
         (
-            [deaf(busy="writing its checkpoint"), deaf()],
+            [unresponsive(None)],
+            "It is ended in 12 s, which loses what it did since its last checkpoint, if it has one.",
+        ),
+        ([unresponsive(left_s=None)], f"It may be in a long step; ending it loses what it did {SINCE}"),
+        ([unresponsive(left_s=0)], f"It is being ended, which loses what it did {SINCE}"),
+        ([unresponsive(busy="writing its checkpoint")], f"It is writing its checkpoint, {WAITED}"),
+        ([unresponsive(busy="evaluating")], f"It is evaluating, {WAITED}"),
+        ([unresponsive(busy="evaluating"), unresponsive(busy="evaluating")], f"They are evaluating, {WAITED}"),
+        (
+            [unresponsive(busy="writing its checkpoint"), unresponsive()],
             f"B is ended in 12 s, which loses what it did {SINCE} A is writing its checkpoint, {WAITED}",
         ),
         (
-            [deaf(left_s=None), deaf()],
+            [unresponsive(left_s=None), unresponsive()],
             f"B is ended in 12 s, which loses what it did {SINCE} "
             f"A may be in a long step; ending it loses what it did {SINCE}",
         ),
         (
-            [deaf(left_s=3), deaf()],
+            [unresponsive(left_s=3), unresponsive()],
             "They are ended in 3 and 12 s, which loses what they did since their last checkpoints.",
         ),
         ([None], "It may be in a long step; ending it loses what it did since its last checkpoint."),
     ],
 )
-def test_the_words(known: list[stop_timeout.Deaf | None], words: str) -> None:
+def test_the_words(known: list[stop_timeout.Unresponsive | None], words: str) -> None:
     assert next_words([*zip("AB", known, strict=False)]) == words
 
 

@@ -174,8 +174,8 @@ def window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, quick) -> 
 
 def running_out(jobs: Jobs) -> list[QTimer]:
     """Return the timeouts that are running."""
-    (patience,) = jobs.findChildren(stop_timeout.Patience)
-    return [timer for timer in patience.findChildren(QTimer) if timer.isActive()]
+    (timeouts,) = jobs.findChildren(stop_timeout.StopTimeouts)
+    return [timer for timer in timeouts.findChildren(QTimer) if timer.isActive()]
 
 
 def run_out(jobs: Jobs) -> None:
@@ -201,13 +201,13 @@ def test_trainers_that_hang_are_ended_by_themselves(
     told: list[tuple[str, str]] = []
     tell = banner.tell
     monkeypatch.setattr(banner, "tell", lambda *words, **more: (told.append(words), tell(*words, **more)))
-    runs = [begin("deaf one"), begin("deaf two")]
+    runs = [begin("unresponsive one"), begin("unresponsive two")]
     who = [launch.trainer_of(workspace, run) for run in runs]
     for process in who:
         os.kill(process.pid, signal.SIGSTOP)
     wait_for(qtbot, jobs, runs[1], "running")
     jobs.stop(runs)
-    qtbot.waitUntil(lambda: all(jobs.is_deaf(run) for run in runs), timeout=20_000)
+    qtbot.waitUntil(lambda: all(jobs.is_unresponsive(run) for run in runs), timeout=20_000)
     assert (banner.action.text(), banner.other.text()) == ("End now", "Wait")
     # Their person does nothing.
     run_out(jobs)
@@ -220,14 +220,14 @@ def test_trainers_that_hang_are_ended_by_themselves(
     assert banner.action.isHidden()
     first, second = told[:2]
     assert first[0] in (
-        "deaf one was asked to stop and is still running.",
-        "deaf two was asked to stop and is still running.",
+        "unresponsive one was asked to stop and is still running.",
+        "unresponsive two was asked to stop and is still running.",
     )
     loses = ", which loses what it did since step 120, its last checkpoint."
     assert re.fullmatch(r"It is ended in 3[56]\d\d s" + re.escape(loses), first[1])
     assert {*second[0].removesuffix(" were asked to stop and are still running.").split(" and ")} == {
-        "deaf one",
-        "deaf two",
+        "unresponsive one",
+        "unresponsive two",
     }
     assert second[1].startswith("They are ended in ")
 
@@ -252,7 +252,7 @@ def test_wait_calls_the_end_off_until_stop_is_pressed_again(
 ):
     quick(last_ms=HOUR_MS)
     jobs, banner = window.rooms.jobs, window.banner
-    run = begin("deaf")
+    run = begin("unresponsive")
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
     qtbot.waitUntil(banner.isVisible, timeout=15_000)
@@ -263,31 +263,31 @@ def test_wait_calls_the_end_off_until_stop_is_pressed_again(
     qtbot.keyClick(window, Qt.Key.Key_F6)
     assert window.focusWidget() is banner.other
     qtbot.keyClick(banner.other, Qt.Key.Key_Space)
-    assert banner.message.text() == "deaf will be stopped as soon as it responds."
+    assert banner.message.text() == "unresponsive will be stopped as soon as it responds."
     assert banner.other.isHidden()
     assert window.focusWidget() is before, "the keys go back to where they were"
     assert running_out(jobs) == [], "nothing ends it by itself"
     assert status(jobs, run) == "running"
-    assert jobs.is_deaf(run)
+    assert jobs.is_unresponsive(run)
     assert True not in sent
     jobs.stop([run])
     qtbot.waitUntil(lambda: bool(running_out(jobs)))
     run_out(jobs)
     wait_for(qtbot, jobs, run, "interrupted")
-    qtbot.waitUntil(lambda: banner.message.text() == "deaf did not stop and was ended.", timeout=15_000)
+    qtbot.waitUntil(lambda: banner.message.text() == "unresponsive did not stop and was ended.", timeout=15_000)
 
 
 def test_end_now_does_not_wait_for_the_time_to_run_out(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=HOUR_MS)
     jobs, banner = window.rooms.jobs, window.banner
-    run = begin("deaf")
+    run = begin("unresponsive")
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
     qtbot.waitUntil(banner.isVisible, timeout=15_000)
     assert re.match(r"It is ended in 3[56]\d\d s", banner.next.text())
     qtbot.mouseClick(banner.action, Qt.MouseButton.LeftButton)
     wait_for(qtbot, jobs, run, "interrupted")
-    assert jobs.deaf(run) is None
+    assert jobs.unresponsive(run) is None
 
 
 @pytest.mark.parametrize(("deed", "ends"), [("stop", "stopped"), ("kill", "interrupted")])
@@ -313,7 +313,7 @@ def test_a_trainer_that_hangs_while_it_starts(
 def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=HOUR_MS)
     jobs, banner = window.rooms.jobs, window.banner
-    run = begin("deaf")
+    run = begin("unresponsive")
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
     qtbot.waitUntil(banner.isVisible, timeout=15_000)
@@ -321,7 +321,7 @@ def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, 
     qtbot.wait(3 * stop_banner.TICK_MS)
     assert banner.message.text() == "Something else."
     banner.dismiss.click()
-    qtbot.waitUntil(lambda: banner.isVisible() and "deaf was asked" in banner.message.text(), timeout=15_000)
+    qtbot.waitUntil(lambda: banner.isVisible() and "unresponsive was asked" in banner.message.text(), timeout=15_000)
     # Closed itself it stays closed, and the end comes.
     banner.dismiss.click()
     qtbot.wait(3 * stop_banner.TICK_MS)
@@ -332,14 +332,14 @@ def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, 
 
 def test_who_obeys_in_time_gets_no_signal(qtbot: QtBot, open_jobs, begin, quick, sent: list[bool]):
     quick(patience_ms=HOUR_MS)
-    jobs, deaf = open_jobs(), []
-    jobs.went_deaf.connect(deaf.append)
+    jobs, unresponsive = open_jobs(), []
+    jobs.became_unresponsive.connect(unresponsive.append)
     run = begin("obeys")
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
     wait_for(qtbot, jobs, run, "stopped")
-    assert (deaf, sent) == ([], [])
-    assert not jobs._patience._requests, "nothing is left that could run out"
+    assert (unresponsive, sent) == ([], [])
+    assert not jobs._stop_timeouts._requests, "nothing is left that could run out"
 
 
 def test_who_cannot_read_the_wish_obeys_a_signal(qtbot: QtBot, open_jobs, begin, quick, sent: list[bool]):
@@ -350,12 +350,12 @@ def test_who_cannot_read_the_wish_obeys_a_signal(qtbot: QtBot, open_jobs, begin,
     jobs.stop([run])
     wait_for(qtbot, jobs, run, "stopped")
     assert sent == [False]
-    assert jobs.deaf(run) is None
+    assert jobs.unresponsive(run) is None
 
 
 def test_who_hangs_is_ended_while_somebody_holds_the_database(qtbot: QtBot, open_jobs, begin, workspace: Workspace):
     jobs = open_jobs()
-    run = begin("deaf")
+    run = begin("unresponsive")
     wait_for(qtbot, jobs, run, "running")
     who = launch.trainer_of(workspace, run)
     os.kill(who.pid, signal.SIGSTOP)
@@ -374,15 +374,15 @@ def test_no_deadline_for_an_epoch_nor_for_a_wish_from_elsewhere(
     qtbot: QtBot, open_jobs, begin, sent: list[bool], workspace: Workspace
 ):
     jobs = open_jobs()
-    asked_here, asked_elsewhere = begin("deaf here"), begin("deaf elsewhere")
+    asked_here, asked_elsewhere = begin("unresponsive here"), begin("unresponsive elsewhere")
     wait_for(qtbot, jobs, asked_elsewhere, "running")
     jobs.stop([asked_here], after="epoch")
     workspace.runs.ask(asked_elsewhere, "stop")
-    qtbot.waitUntil(lambda: jobs.is_deaf(asked_elsewhere), timeout=15_000)
-    assert jobs.deaf(asked_elsewhere).left_s is None
-    assert jobs.deaf(asked_elsewhere).kept == 120
+    qtbot.waitUntil(lambda: jobs.is_unresponsive(asked_elsewhere), timeout=15_000)
+    assert jobs.unresponsive(asked_elsewhere).left_s is None
+    assert jobs.unresponsive(asked_elsewhere).kept == 120
     qtbot.wait(1_000)
-    assert jobs.deaf(asked_here) is None
+    assert jobs.unresponsive(asked_here) is None
     assert sent == []
     # The epoch became too long: the person asks for the step after all.
     jobs.stop([asked_here])
@@ -395,14 +395,14 @@ def test_a_window_that_is_closed_ends_nothing_and_the_next_one_offers_it(
 ):
     quick(last_ms=HOUR_MS)
     first = open_jobs()
-    run = begin("deaf")
+    run = begin("unresponsive")
     wait_for(qtbot, first, run, "running")
     first.stop([run])
-    qtbot.waitUntil(lambda: first.is_deaf(run), timeout=15_000)
+    qtbot.waitUntil(lambda: first.is_unresponsive(run), timeout=15_000)
     first.close()
     second = open_jobs()
-    qtbot.waitUntil(lambda: second.is_deaf(run), timeout=15_000)
-    assert second.deaf(run).left_s is None
+    qtbot.waitUntil(lambda: second.is_unresponsive(run), timeout=15_000)
+    assert second.unresponsive(run).left_s is None
     assert running_out(second) == [], "nothing ends it by itself"
     assert status(second, run) == "running"
     assert True not in sent
@@ -421,7 +421,7 @@ def test_a_checkpoint_that_grows_and_an_evaluation_are_waited_for(
 ):
     quick(last_ms=HOUR_MS, saving_ms=HOUR_MS)
     jobs, told = open_jobs(), []
-    jobs.went_deaf.connect(lambda row: told.append(jobs.deaf(row.id)))
+    jobs.became_unresponsive.connect(lambda row: told.append(jobs.unresponsive(row.id)))
     run = begin(how)
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
@@ -430,7 +430,7 @@ def test_a_checkpoint_that_grows_and_an_evaluation_are_waited_for(
     qtbot.waitUntil(lambda: look(workspace, run, False) not in (seen, Responsiveness(120)))
     run_out(jobs)
     qtbot.waitUntil(lambda: len(told) > 1)
-    assert [deaf.busy for deaf in told][:2] == ["", busy]
+    assert [unresponsive.busy for unresponsive in told][:2] == ["", busy]
     (workspace.runs.get(run).folder / "enough").touch()
     if kills:
         qtbot.waitUntil(lambda: run_out(jobs) or status(jobs, run) == outcome)
@@ -441,7 +441,7 @@ def test_a_checkpoint_that_grows_and_an_evaluation_are_waited_for(
 def test_no_signal_reaches_another_program(qtbot: QtBot, open_jobs, begin, sent: list[bool], workspace: Workspace):
     jobs, told = open_jobs(), []
     jobs.failed.connect(told.append)
-    run = begin("deaf")
+    run = begin("unresponsive")
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         now = identity(bystander.pid)
@@ -452,7 +452,7 @@ def test_no_signal_reaches_another_program(qtbot: QtBot, open_jobs, begin, sent:
         assert "it is not the process this run started" in told[0]
         assert bystander.poll() is None
         assert (sent, status(jobs, run)) == ([], "running")
-        assert jobs.deaf(run).left_s is None
+        assert jobs.unresponsive(run).left_s is None
     finally:
         bystander.kill()
         bystander.wait()
@@ -466,13 +466,13 @@ def test_what_could_not_be_ended_is_tried_again_by_stop(
 
     jobs, told = open_jobs(), []
     jobs.failed.connect(told.append)
-    run = begin("deaf")
+    run = begin("unresponsive")
     wait_for(qtbot, jobs, run, "running")
     with monkeypatch.context() as patch:
         patch.setattr(launch, "end", refuse)
         jobs.stop([run])
         qtbot.waitUntil(lambda: bool(told), timeout=20_000)
-    assert jobs.deaf(run).left_s is None, "nobody is told that it is being ended"
+    assert jobs.unresponsive(run).left_s is None, "nobody is told that it is being ended"
     jobs.stop([run])
     wait_for(qtbot, jobs, run, "interrupted")
 

@@ -573,7 +573,7 @@ def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
     window = open_window()
     ended: list[int] = []
     monkeypatch.setattr(window.rooms.jobs, "end", ended.append)
-    window.rooms.jobs.went_deaf.emit(replace(_run(7, "clip"), name="slow"))
+    window.rooms.jobs.became_unresponsive.emit(replace(_run(7, "clip"), name="slow"))
     assert window.banner.message.text() == "slow was asked to stop and is still running."
     window.banner.action.click()
     assert ended == [7]

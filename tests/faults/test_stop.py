@@ -197,7 +197,9 @@ def test_a_slow_trainer_is_waited_for(qtbot: QtBot, scene: Scene, faults, monkey
             scene.send(run, signal.SIGSTOP)
         qtbot.waitUntil(lambda r=late: scene.status(r) == "running", timeout=20_000)
         scene.jobs.stop([waited, late])
-        qtbot.waitUntil(lambda a=waited, b=late: scene.jobs.is_deaf(a) and scene.jobs.is_deaf(b), timeout=20_000)
+        qtbot.waitUntil(
+            lambda a=waited, b=late: scene.jobs.is_unresponsive(a) and scene.jobs.is_unresponsive(b), timeout=20_000
+        )
         scene.jobs.let_go_on([waited])
         scene.send(late, signal.SIGCONT)
         qtbot.wait(2 * last_ms)

@@ -187,10 +187,10 @@ class RunActions:
             if name in SHY:
                 self.by_name[name].setVisible(possible)
 
-    def offer_end(self, deaf: bool) -> None:
+    def offer_end(self, unresponsive: bool) -> None:
         """Show `end` only while a selected run's trainer does not respond."""
-        self["end"].setEnabled(deaf)
-        self["end"].setVisible(deaf)
+        self["end"].setEnabled(unresponsive)
+        self["end"].setVisible(unresponsive)
 
     def add_to(self, widget: QWidget, names: Sequence[str]) -> None:
         """Add these actions to `widget`, in order; an empty name is a separator."""

@@ -219,7 +219,7 @@ class RunsView(View):
 
     def _end(self) -> None:
         for run in self.table.chosen():
-            if self.context.jobs.is_deaf(run.id):
+            if self.context.jobs.is_unresponsive(run.id):
                 self.context.jobs.end(run.id)
 
     def _resume(self) -> None:
@@ -278,7 +278,7 @@ class RunsView(View):
     def _show_chosen(self) -> None:
         chosen = self.table.chosen()
         self.actions_of_runs.show_chosen(chosen)
-        self.actions_of_runs.offer_end(any(self.context.jobs.is_deaf(run.id) for run in chosen))
+        self.actions_of_runs.offer_end(any(self.context.jobs.is_unresponsive(run.id) for run in chosen))
         drawn = self._drawn_of(chosen)
         colors = self._colors(drawn)
         selection = self.context.selection
@@ -363,7 +363,7 @@ class RunsView(View):
         jobs, selection, deeds = self.context.jobs, self.context.selection, self.actions_of_runs
         jobs.runs_changed.connect(self._show_runs)
         jobs.silence_changed.connect(self._show_silent)
-        jobs.went_deaf.connect(self._show_chosen)
+        jobs.became_unresponsive.connect(self._show_chosen)
         selection.runs_changed.connect(self._show_chosen)
         theme.theme().follow(self._show_chosen)
         self.table.chosen_changed.connect(self._show_chosen)

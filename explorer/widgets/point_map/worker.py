@@ -13,7 +13,7 @@ from typing import Any
 import shiboken6
 from PySide6.QtCore import QObject
 
-from explorer.event_loop.mailbox import Courier, courier
+from explorer.event_loop.mailbox import Mailbox, mailbox
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class Worker:
         With `told`, work is given a function that takes the share that is done and calls `told` with it on the GUI
         thread. An error is raised on the GUI thread.
         """
-        number = courier().expect(self)
+        number = mailbox().expect(self)
         if not self._started:
             self._started = True
-            threading.Thread(target=_work_off, args=(self._work, courier()), name="point-map", daemon=True).start()
+            threading.Thread(target=_work_off, args=(self._work, mailbox()), name="point-map", daemon=True).start()
         self._done[number] = (done, told)
         self._work.put((number, work, told is not None))
 
@@ -100,7 +100,7 @@ class Worker:
             if told is not None:
                 told(news.done)
             return
-        courier().forget(number)
+        mailbox().forget(number)
         done, _told = self._done.pop(number, (None, None))
         if isinstance(news, BaseException):
             raise news
@@ -110,21 +110,21 @@ class Worker:
     def end(self) -> None:
         """Stop the thread after its current tasks and drop their results."""
         for number in self._done:
-            courier().forget(number)
+            mailbox().forget(number)
         self._done.clear()
         self._work.put(None)
 
 
-def _work_off(work: queue.SimpleQueue[tuple[int, Callable[..., object], bool] | None], courier: Courier) -> None:
+def _work_off(work: queue.SimpleQueue[tuple[int, Callable[..., object], bool] | None], mailbox: Mailbox) -> None:
     while (call := work.get()) is not None:
         number, function, tells = call
         try:
-            answer = function(partial(_tell, courier, number)) if tells else function()
+            answer = function(partial(_tell, mailbox, number)) if tells else function()
         except BaseException as error:
             answer = error
-        courier.bring(number, answer)
+        mailbox.post(number, answer)
         del call, function, answer
 
 
-def _tell(courier: Courier, number: int, share: float) -> None:
-    courier.bring(number, _Share(share))
+def _tell(mailbox: Mailbox, number: int, share: float) -> None:
+    mailbox.post(number, _Share(share))
