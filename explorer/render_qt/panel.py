@@ -91,7 +91,7 @@ class PanelWidget(QScrollArea):
         if shape != self._shape:
             self._shape = shape
             self._rebuild(panel)
-        self._fill(panel, list(panel.pieces))
+        self._fill(panel, list(panel.marks))
 
     @property
     def filling(self) -> bool:

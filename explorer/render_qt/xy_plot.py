@@ -132,7 +132,7 @@ class XYPlotWidget(Plot):
         self._brush: tuple[float, ...] | None = None
         self._brush_start: QPointF | None = None
         self._marked_ids: np.ndarray = np.empty(0, np.int64)
-        self.piece: marks.XYPlot | None = None
+        self.spec: marks.XYPlot | None = None
         self._shape: object = None
         self._curves: list[pg.PlotCurveItem] = []
         self._bands: list[tuple[pg.PlotCurveItem, pg.PlotCurveItem]] = []
@@ -149,55 +149,55 @@ class XYPlotWidget(Plot):
         self.setMinimumHeight(LEAST_HEIGHT)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
-    def show_plot(self, piece: marks.XYPlot) -> None:
+    def show_plot(self, spec: marks.XYPlot) -> None:
         """Draw the plot; existing items only receive new data."""
-        before, self.piece = self.piece, piece
-        if before is None or _scales(before) != _scales(piece):
+        before, self.spec = self.spec, spec
+        if before is None or _scales(before) != _scales(spec):
             if before is not None and before.lying:
                 self.setMinimumHeight(LEAST_HEIGHT)
-            self._scale(piece)
-        if self._shape != _shape(piece):
-            self._rebuild(piece)
-        self._fill(piece)
+            self._scale(spec)
+        if self._shape != _shape(spec):
+            self._rebuild(spec)
+        self._fill(spec)
 
     def recolor(self) -> None:
         super().recolor()
-        if self.piece is not None:
-            self._rebuild(self.piece)
-            self._fill(self.piece)
+        if self.spec is not None:
+            self._rebuild(self.spec)
+            self._fill(self.spec)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield series, x, y and interval ends of everything drawn, read from the items."""
-        piece = self.piece
-        if piece is None:
+        spec = self.spec
+        if spec is None:
             return
         bands = iter(self._bands)
-        for item, curve in zip(self._curves, piece.curves, strict=True):
-            x, y = _off_axis(piece.x, item.xData), _off_axis(piece.y, item.yData)
+        for item, curve in zip(self._curves, spec.curves, strict=True):
+            x, y = _off_axis(spec.x, item.xData), _off_axis(spec.y, item.yData)
             x = (x[1:] + x[:-1]) / 2 if curve.stepped else x
-            ends = () if curve.low is None else [_off_axis(piece.y, end.yData) for end in next(bands)]
+            ends = () if curve.low is None else [_off_axis(spec.y, end.yData) for end in next(bands)]
             yield from ((curve.name, *map(float, point)) for point in zip(x, y, *ends, strict=True))
-        for item, cloud in zip(self._clouds, piece.points, strict=True):
-            x, y = item.getData()[:: -1 if piece.lying else 1]
-            places = zip(_off_axis(piece.x, x), _off_axis(piece.y, y), strict=True)
+        for item, cloud in zip(self._clouds, spec.points, strict=True):
+            x, y = item.getData()[:: -1 if spec.lying else 1]
+            places = zip(_off_axis(spec.x, x), _off_axis(spec.y, y), strict=True)
             yield from ((cloud.name, float(x), float(y)) for x, y in places)
-        for (item, error), bars in zip(self._bars, piece.bars, strict=True):
-            heights = np.asarray(item.opts["width" if piece.lying else "height"])
+        for (item, error), bars in zip(self._bars, spec.bars, strict=True):
+            heights = np.asarray(item.opts["width" if spec.lying else "height"])
             ends = [heights - error.opts["bottom"], heights + error.opts["top"]] if bars.low else []
-            yield from ((bars.name, *point) for point in zip(piece.names, heights, *ends, strict=True))
-        yield from self._shown_dots(piece)
+            yield from ((bars.name, *point) for point in zip(spec.names, heights, *ends, strict=True))
+        yield from self._shown_dots(spec)
 
-    def _shown_dots(self, piece: marks.XYPlot) -> Iterator[tuple[Any, ...]]:
-        x, y = self._dots.getData()[:: -1 if piece.lying else 1]
-        first = len(x) - len(piece.dots)
-        ends = ("left", "right") if piece.lying else ("bottom", "top")
+    def _shown_dots(self, spec: marks.XYPlot) -> Iterator[tuple[Any, ...]]:
+        x, y = self._dots.getData()[:: -1 if spec.lying else 1]
+        first = len(x) - len(spec.dots)
+        ends = ("left", "right") if spec.lying else ("bottom", "top")
         bars = [self._errors.opts[end] for end in ends] if self._errors.isVisible() else [[], []]
         errors = iter(zip(*bars, strict=True))
-        for dot, at, height in zip(piece.dots, x[first:], y[first:], strict=True):
-            place, height = float(_off_axis(piece.x, at)), float(_off_axis(piece.y, height))
+        for dot, at, height in zip(spec.dots, x[first:], y[first:], strict=True):
+            place, height = float(_off_axis(spec.x, at)), float(_off_axis(spec.y, height))
             below, above = next(errors) if dot.low == dot.low else (None, None)
             if dot.name or dot.label:
-                where = piece.names[round(place)] if piece.names else place
+                where = spec.names[round(place)] if spec.names else place
                 interval = () if below is None else (height - below, height + above)
                 yield (" ".join(filter(None, (dot.name, dot.label))), where, height, *interval)
 
@@ -214,24 +214,24 @@ class XYPlotWidget(Plot):
         self._brush = brush
         self._shade.setVisible(brush is not None and len(brush) == 2)
         self._outline.setVisible(brush is not None and len(brush) == 4)
-        if brush is None or self.piece is None:
+        if brush is None or self.spec is None:
             return
         if len(brush) == 2:
             self._shade.setRegion(brush)
         else:
-            x = _on_axis(self.piece.x, np.array([brush[0], brush[1], brush[1], brush[0], brush[0]]))
+            x = _on_axis(self.spec.x, np.array([brush[0], brush[1], brush[1], brush[0], brush[0]]))
             self._outline.setData(
-                x, _on_axis(self.piece.y, np.array([brush[2], brush[2], brush[3], brush[3], brush[2]]))
+                x, _on_axis(self.spec.y, np.array([brush[2], brush[2], brush[3], brush[3], brush[2]]))
             )
 
     def mark(self, ids: np.ndarray) -> None:
         """Highlight the points with these ids."""
         self._marked_ids = ids
-        if self.piece is not None:
-            self._fill_lit(self.piece)
+        if self.spec is not None:
+            self._fill_lit(self.spec)
 
     def mousePressEvent(self, ev: QMouseEvent) -> None:
-        if self.piece is not None and self.piece.brushes and ev.button() == Qt.MouseButton.LeftButton:
+        if self.spec is not None and self.spec.brushes and ev.button() == Qt.MouseButton.LeftButton:
             self._brush_start = self._place(ev)
             self.setFocus(Qt.FocusReason.MouseFocusReason)
         self._drag(ev)
@@ -245,16 +245,16 @@ class XYPlotWidget(Plot):
 
     def mouseReleaseEvent(self, ev: QMouseEvent) -> None:
         ev.accept()
-        if self._brush_start is None or self.piece is None:
+        if self._brush_start is None or self.spec is None:
             return
         brush = self._brushed_to(ev)
-        ends = [_at(self.piece.x, end) for end in (*brush[:2], self.piece.x.low, self.piece.x.high)]
+        ends = [_at(self.spec.x, end) for end in (*brush[:2], self.spec.x.low, self.spec.x.high)]
         self._brush_start = None
         # A click, or a slip of the hand, takes the brush away, and chooses the point under it.
         self.set_brush(brush if ends[1] - ends[0] > (ends[3] - ends[2]) / 200 else None)
         self.brushed.emit(self._brush)
         if self._brush is None:
-            at = QPointF(ends[0], _at(self.piece.y, brush[2])) if len(brush) == 4 else None
+            at = QPointF(ends[0], _at(self.spec.y, brush[2])) if len(brush) == 4 else None
             spots = [spot for cloud in self._clouds if at is not None for spot in cloud.pointsAt(at)]
             if spots:
                 self._choose_point(spots)
@@ -267,13 +267,13 @@ class XYPlotWidget(Plot):
         super().keyPressEvent(ev)
 
     def _brushed_to(self, ev: QMouseEvent) -> tuple[float, ...]:
-        assert self.piece is not None
+        assert self.spec is not None
         assert self._brush_start is not None
         start, end = self._brush_start, self._place(ev)
         box: list[float] = []
-        for axis, ends in ((self.piece.x, (start.x(), end.x())), (self.piece.y, (start.y(), end.y()))):
+        for axis, ends in ((self.spec.x, (start.x(), end.x())), (self.spec.y, (start.y(), end.y()))):
             box += [max(min(ends), axis.low), min(max(ends), axis.high)]
-        return tuple(box) if self.piece.brushes == "xy" else tuple(box[:2])
+        return tuple(box) if self.spec.brushes == "xy" else tuple(box[:2])
 
     def leaveEvent(self, ev: QEvent) -> None:
         super().leaveEvent(ev)
@@ -285,45 +285,45 @@ class XYPlotWidget(Plot):
 
     def _place(self, ev: QMouseEvent) -> QPointF:
         place = self.getPlotItem().getViewBox().mapSceneToView(QPointF(ev.position()))
-        if self.piece is None:
+        if self.spec is None:
             return place
-        return QPointF(float(_off_axis(self.piece.x, place.x())), float(_off_axis(self.piece.y, place.y())))
+        return QPointF(float(_off_axis(self.spec.x, place.x())), float(_off_axis(self.spec.y, place.y())))
 
-    def _scale(self, piece: marks.XYPlot) -> None:
+    def _scale(self, spec: marks.XYPlot) -> None:
         item = self.getPlotItem()
-        item.getViewBox().invertY(piece.lying)
-        if piece.lying:
-            self._scale_lying(piece)
+        item.getViewBox().invertY(spec.lying)
+        if spec.lying:
+            self._scale_lying(spec)
             return
-        self.set_labels(x=piece.x.label, y=piece.y.label)
-        item.setAspectLocked(piece.equal)
-        for side, axis in (("bottom", piece.x), ("left", piece.y)):
+        self.set_labels(x=spec.x.label, y=spec.y.label)
+        item.setAspectLocked(spec.equal)
+        for side, axis in (("bottom", spec.x), ("left", spec.y)):
             item.getAxis(side).setTicks([_log_ticks(axis)] if axis.log else None)
-            item.getAxis(side).setVisible(not piece.equal)
-        if piece.names:
-            item.getAxis("bottom").setTicks([list(enumerate(piece.names))])
-        item.showGrid(x=not (piece.equal or piece.bars), y=not piece.equal, alpha=0.14)
-        for set_range, axis in ((self.setXRange, piece.x), (self.setYRange, piece.y)):
+            item.getAxis(side).setVisible(not spec.equal)
+        if spec.names:
+            item.getAxis("bottom").setTicks([list(enumerate(spec.names))])
+        item.showGrid(x=not (spec.equal or spec.bars), y=not spec.equal, alpha=0.14)
+        for set_range, axis in ((self.setXRange, spec.x), (self.setYRange, spec.y)):
             set_range(_at(axis, axis.low), _at(axis, axis.high), padding=0)
 
-    def _scale_lying(self, piece: marks.XYPlot) -> None:
-        self.set_labels(x=piece.y.label, y=piece.x.label)
+    def _scale_lying(self, spec: marks.XYPlot) -> None:
+        self.set_labels(x=spec.y.label, y=spec.x.label)
         item = self.getPlotItem()
         item.getAxis("bottom").setTicks(None)
-        item.getAxis("left").setTicks([list(enumerate(piece.names))])
+        item.getAxis("left").setTicks([list(enumerate(spec.names))])
         item.showGrid(x=True, y=False, alpha=0.14)
-        self.setXRange(piece.y.low, piece.y.high, padding=0)
-        self.setYRange(piece.x.low, piece.x.high, padding=0)
-        self.setMinimumHeight(LYING_ROOM_PX + LYING_PX * len(piece.names) * max(len(piece.bars), 1))
+        self.setXRange(spec.y.low, spec.y.high, padding=0)
+        self.setYRange(spec.x.low, spec.x.high, padding=0)
+        self.setMinimumHeight(LYING_ROOM_PX + LYING_PX * len(spec.names) * max(len(spec.bars), 1))
 
-    def _rebuild(self, piece: marks.XYPlot) -> None:
+    def _rebuild(self, spec: marks.XYPlot) -> None:
         self.clear()
-        self._shape = _shape(piece)
-        self._regions = [self._new_region(region) for region in piece.regions]
-        self._bands = [self._new_band(curve) for curve in piece.curves if curve.low is not None]
-        self._curves = [self._new_curve(curve) for curve in piece.curves]
-        self._clouds = [self._new_cloud(cloud) for cloud in piece.points]
-        self._bars = [self._new_bars(bars) for bars in piece.bars]
+        self._shape = _shape(spec)
+        self._regions = [self._new_region(region) for region in spec.regions]
+        self._bands = [self._new_band(curve) for curve in spec.curves if curve.low is not None]
+        self._curves = [self._new_curve(curve) for curve in spec.curves]
+        self._clouds = [self._new_cloud(cloud) for cloud in spec.points]
+        self._bars = [self._new_bars(bars) for bars in spec.bars]
         self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), pg.ErrorBarItem(beam=0.0)
         self._cursor = pg.InfiniteLine(angle=90, pen=pg.mkPen(theme.color("text"), width=1, style=_DASHES))
         self._cursor.setZValue(-5)
@@ -334,8 +334,8 @@ class XYPlotWidget(Plot):
         self._lit = pg.ScatterPlotItem(pxMode=True, size=9, pen=pg.mkPen(theme.color("text"), width=1.5), brush=None)
         for item in (self._errors, self._dots, self._cursor, self._shade, self._outline, self._lit):
             self.addItem(item, ignoreBounds=True)
-        self.set_brush(self._brush if piece.brushes else None)
-        written = _written(piece) + sum(bool(dot.label) for dot in piece.dots)
+        self.set_brush(self._brush if spec.brushes else None)
+        written = _written(spec) + sum(bool(dot.label) for dot in spec.dots)
         self._signs = [pg.TextItem(color=theme.color("secondary"), anchor=(0.5, 0.5)) for _ in range(written)]
         for label in self._signs:
             label.setFont(theme.pixel_font(theme.SMALL_PX))
@@ -405,45 +405,45 @@ class XYPlotWidget(Plot):
             self.addItem(part, ignoreBounds=True)
         return item, label
 
-    def _fill(self, piece: marks.XYPlot) -> None:
-        for item, curve in zip(self._curves, piece.curves, strict=True):
-            x, y = _on_axis(piece.x, curve.x), _on_axis(piece.y, curve.y)
+    def _fill(self, spec: marks.XYPlot) -> None:
+        for item, curve in zip(self._curves, spec.curves, strict=True):
+            x, y = _on_axis(spec.x, curve.x), _on_axis(spec.y, curve.y)
             # A value that is not finite is a gap.
             item.setData(x, y, stepMode="center" if curve.stepped else None, connect="finite")
-        banded = [curve for curve in piece.curves if curve.low is not None]
+        banded = [curve for curve in spec.curves if curve.low is not None]
         for (low, high), curve in zip(self._bands, banded, strict=True):
-            x = _on_axis(piece.x, curve.x)
+            x = _on_axis(spec.x, curve.x)
             for end, values in ((low, curve.low), (high, curve.high)):
                 if values is not None:
-                    end.setData(x, _on_axis(piece.y, values))
-        for (item, label), region in zip(self._regions, piece.regions, strict=True):
+                    end.setData(x, _on_axis(spec.y, values))
+        for (item, label), region in zip(self._regions, spec.regions, strict=True):
             item.setRegion((region.low, region.high))
-            at_end = region.high >= piece.x.high
+            at_end = region.high >= spec.x.high
             label.setAnchor((1, 0) if at_end else (0.5, 0))
-            label.setPos(region.high if at_end else (region.low + region.high) / 2, _at(piece.y, piece.y.high))
-        for item, cloud in zip(self._clouds, piece.points, strict=True):
-            x, y = _on_axis(piece.x, cloud.xy[:, 0]), _on_axis(piece.y, cloud.xy[:, 1])
-            x, y = (y, x) if piece.lying else (x, y)
+            label.setPos(region.high if at_end else (region.low + region.high) / 2, _at(spec.y, spec.y.high))
+        for item, cloud in zip(self._clouds, spec.points, strict=True):
+            x, y = _on_axis(spec.x, cloud.xy[:, 0]), _on_axis(spec.y, cloud.xy[:, 1])
+            x, y = (y, x) if spec.lying else (x, y)
             item.setData(x=x, y=y, data=cloud.ids)
-        self._fill_lit(piece)
+        self._fill_lit(spec)
         labels = iter(self._signs)
-        self._fill_bars(piece, labels)
-        self._fill_dots(piece, labels)
-        self._cursor.setVisible(math.isfinite(piece.cursor))
-        if math.isfinite(piece.cursor):
-            self._cursor.setValue(_at(piece.x, piece.cursor))
+        self._fill_bars(spec, labels)
+        self._fill_dots(spec, labels)
+        self._cursor.setVisible(math.isfinite(spec.cursor))
+        if math.isfinite(spec.cursor):
+            self._cursor.setValue(_at(spec.x, spec.cursor))
 
-    def _fill_lit(self, piece: marks.XYPlot) -> None:
-        parts = [cloud.xy[np.isin(cloud.ids, self._marked_ids)] for cloud in piece.points if cloud.ids is not None]
+    def _fill_lit(self, spec: marks.XYPlot) -> None:
+        parts = [cloud.xy[np.isin(cloud.ids, self._marked_ids)] for cloud in spec.points if cloud.ids is not None]
         xy = np.concatenate(parts) if parts and len(self._marked_ids) else np.zeros((0, 2))
-        self._lit.setData(x=_on_axis(piece.x, xy[:, 0]), y=_on_axis(piece.y, xy[:, 1]))
+        self._lit.setData(x=_on_axis(spec.x, xy[:, 0]), y=_on_axis(spec.y, xy[:, 1]))
 
-    def _fill_bars(self, piece: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
-        wide = BARS_WIDE / max(len(piece.bars), 1)
-        for place, ((item, error), bars) in enumerate(zip(self._bars, piece.bars, strict=True)):
-            at = np.arange(len(bars.heights)) + (place - (len(piece.bars) - 1) / 2) * wide
+    def _fill_bars(self, spec: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
+        wide = BARS_WIDE / max(len(spec.bars), 1)
+        for place, ((item, error), bars) in enumerate(zip(self._bars, spec.bars, strict=True)):
+            at = np.arange(len(bars.heights)) + (place - (len(spec.bars) - 1) / 2) * wide
             heights = np.asarray(bars.heights, dtype=np.float64)
-            if piece.lying:
+            if spec.lying:
                 item.setOpts(x=None, x0=0, width=heights, y=at, height=0.94 * wide)
             else:
                 item.setOpts(x=at, height=heights, width=0.94 * wide)
@@ -451,25 +451,25 @@ class XYPlotWidget(Plot):
             if bars.low:
                 low, high = np.asarray(bars.low), np.asarray(bars.high)
                 error.setData(x=at, y=heights, top=high - heights, bottom=heights - low)
-            if _written(piece):
+            if _written(spec):
                 for x, top, height in zip(at, bars.high or bars.heights, heights, strict=True):
                     label = next(labels)
                     label.setText(marks.bar_text(height))
-                    label.setAnchor((0.0 if height >= 0 else 1.0, 0.5) if piece.lying else (0.5, 1.0))
-                    label.setPos(*((top, x) if piece.lying else (x, top)))
+                    label.setAnchor((0.0 if height >= 0 else 1.0, 0.5) if spec.lying else (0.5, 1.0))
+                    label.setPos(*((top, x) if spec.lying else (x, top)))
 
-    def _fill_dots(self, piece: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
-        self._dots.setData(spots=[_spot(piece, dot) for dot in (*_marked(piece), *piece.dots)])
-        barred = [dot for dot in piece.dots if math.isfinite(dot.low)]
+    def _fill_dots(self, spec: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
+        self._dots.setData(spots=[_spot(spec, dot) for dot in (*_marked(spec), *spec.dots)])
+        barred = [dot for dot in spec.dots if math.isfinite(dot.low)]
         self._errors.setVisible(bool(barred))
         if barred:
             x, y, low, high = np.array([(dot.x, dot.y, dot.low, dot.high) for dot in barred]).T
             pen = pg.mkPen(theme.color("secondary"), width=1)
-            reach = {"left": y - low, "right": high - y} if piece.lying else {"top": high - y, "bottom": y - low}
+            reach = {"left": y - low, "right": high - y} if spec.lying else {"top": high - y, "bottom": y - low}
             none = dict.fromkeys({"left", "right", "top", "bottom"} - {*reach})
-            places = (y, x) if piece.lying else (_on_axis(piece.x, x), y)
+            places = (y, x) if spec.lying else (_on_axis(spec.x, x), y)
             self._errors.setData(x=places[0], y=places[1], **reach, **none, pen=pen)
-        for dot in piece.dots:
+        for dot in spec.dots:
             if dot.label:
                 label = next(labels)
                 label.setText(dot.label)
@@ -505,35 +505,35 @@ class XYPlotCard(QWidget):
         column.addWidget(self.legend)
         column.addWidget(self.plot, 1)
 
-    def show_plot(self, piece: marks.XYPlot) -> None:
+    def show_plot(self, spec: marks.XYPlot) -> None:
         """Show the plot."""
-        self.plot.show_plot(piece)
-        self.plot.setAccessibleName(piece.title)
-        self.title.setText(piece.title)
+        self.plot.show_plot(spec)
+        self.plot.setAccessibleName(spec.title)
+        self.title.setText(spec.title)
         self._tell(math.nan)
         self._tell_legend()
 
     def _tell(self, x: float) -> None:
-        piece = self.plot.piece
-        if piece is None:
+        spec = self.plot.spec
+        if spec is None:
             return
-        inside = piece.x.low <= x <= piece.x.high and not piece.equal and not piece.bars
-        self.note.setText(read_at(piece, x) if inside else piece.note)
+        inside = spec.x.low <= x <= spec.x.high and not spec.equal and not spec.bars
+        self.note.setText(read_at(spec, x) if inside else spec.note)
 
     def _tell_legend(self) -> None:
-        piece = self.plot.piece
-        if piece is None:
+        spec = self.plot.spec
+        if spec is None:
             return
         entries = [
-            LegendEntry(c.name, tone_color(c.tone).name(), "line", dash=_legend_dash(c)) for c in piece.curves if c.name
+            LegendEntry(c.name, tone_color(c.tone).name(), "line", dash=_legend_dash(c)) for c in spec.curves if c.name
         ]
         entries += [
             LegendEntry(b.name, tone_color(b.tone).name(), "square", brush=bar_brush(b.tone))
-            for b in piece.bars
+            for b in spec.bars
             if b.name
         ]
-        entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark) for p in piece.points if p.name]
-        for dot in piece.dots:
+        entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark) for p in spec.points if p.name]
+        for dot in spec.dots:
             square = dot.mark != "diamond" and marks.SYMBOLS.get(dot.tone) == "square"
             mark: Mark = "diamond" if dot.mark == "diamond" else "square" if square else "disc"
             entry = LegendEntry(dot.name, tone_color(dot.tone).name(), mark)
@@ -547,10 +547,10 @@ def _legend_dash(curve: marks.Series) -> tuple[float, ...]:
     return () if curve.filled or curve.faint else marks.dash_of(curve.tone, dashed=curve.dashed)
 
 
-def read_at(piece: marks.XYPlot, x: float) -> str:
+def read_at(spec: marks.XYPlot, x: float) -> str:
     """Return the values of the curves at x: `0.52: InfoNCE 3.1, InfoLOOB 14.3`."""
     parts = []
-    for curve in piece.curves:
+    for curve in spec.curves:
         if not len(curve.x) or not curve.x[0] <= x <= curve.x[-1]:
             continue
         if curve.stepped:
@@ -558,47 +558,47 @@ def read_at(piece: marks.XYPlot, x: float) -> str:
         else:
             y = float(np.interp(x, curve.x, curve.y))
         parts.append(f"{curve.name} {y:.3g}")
-    where = f"{x:,.0f}" if piece.x.low >= 1 else f"{x:.2f}"
+    where = f"{x:,.0f}" if spec.x.low >= 1 else f"{x:.2f}"
     return f"{where}: {', '.join(parts)}".replace("-", "−")
 
 
-def _shape(piece: marks.XYPlot) -> object:
+def _shape(spec: marks.XYPlot) -> object:
     """Return what determines which items exist; everything else is their data."""
-    curves = tuple((c.tone, c.dashed, c.width, c.filled, c.faint, c.low is not None) for c in piece.curves)
+    curves = tuple((c.tone, c.dashed, c.width, c.filled, c.faint, c.low is not None) for c in spec.curves)
     clouds, bars = (
-        tuple((c.tone, c.size, c.mark, c.classes, c.at) for c in piece.points),
-        tuple(b.tone for b in piece.bars),
+        tuple((c.tone, c.size, c.mark, c.classes, c.at) for c in spec.points),
+        tuple(b.tone for b in spec.bars),
     )
-    signs = _written(piece) + sum(bool(d.label) for d in piece.dots)
-    return curves, tuple(r.name for r in piece.regions), clouds, bars, signs, piece.lying, piece.brushes
+    signs = _written(spec) + sum(bool(d.label) for d in spec.dots)
+    return curves, tuple(r.name for r in spec.regions), clouds, bars, signs, spec.lying, spec.brushes
 
 
-def _scales(piece: marks.XYPlot) -> object:
+def _scales(spec: marks.XYPlot) -> object:
     """Return what determines the axes."""
-    return piece.x, piece.y, piece.equal, piece.names, piece.lying, len(piece.bars)
+    return spec.x, spec.y, spec.equal, spec.names, spec.lying, len(spec.bars)
 
 
-def _written(piece: marks.XYPlot) -> int:
+def _written(spec: marks.XYPlot) -> int:
     """Return how many bars are labeled with their number: all, or none if there are too many."""
-    bars = len(piece.bars) * len(piece.names)
+    bars = len(spec.bars) * len(spec.names)
     return bars if bars <= MOST_WRITTEN else 0
 
 
-def _marked(piece: marks.XYPlot) -> list[marks.Marker]:
+def _marked(spec: marks.XYPlot) -> list[marks.Marker]:
     """Return a marker for every point of the series with markers."""
     return [
         marks.Marker("", curve.tone, float(x), float(y), size=5)
-        for curve in piece.curves
+        for curve in spec.curves
         if curve.marked
         for x, y in zip(curve.x, curve.y, strict=True)
     ]
 
 
-def _spot(piece: marks.XYPlot, dot: marks.Marker) -> dict[str, object]:
+def _spot(spec: marks.XYPlot, dot: marks.Marker) -> dict[str, object]:
     paint = tone_color(dot.tone)
     ring = dot.mark == "ring"
     return {
-        "pos": (dot.y, dot.x) if piece.lying else (_at(piece.x, dot.x), _at(piece.y, dot.y)),
+        "pos": (dot.y, dot.x) if spec.lying else (_at(spec.x, dot.x), _at(spec.y, dot.y)),
         "size": dot.size,
         "symbol": "d" if dot.mark == "diamond" else _SYMBOLS.get(marks.SYMBOLS.get(dot.tone, ""), "o"),
         "brush": None if ring else pg.mkBrush(paint),

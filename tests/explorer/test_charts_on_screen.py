@@ -181,10 +181,10 @@ def test_the_screen_shows_what_is_exported(
 
 def assert_within_percent(plot: XYPlotWidget) -> None:
     """Check that an axis of shares shows nothing below 0 or above 100 on the screen."""
-    assert plot.piece is not None
+    assert plot.spec is not None
     ranges = plot.getViewBox().viewRange()
-    axes = (plot.piece.x, plot.piece.y)
-    for axis, (low, high) in zip(axes, reversed(ranges) if plot.piece.lying else ranges, strict=True):
+    axes = (plot.spec.x, plot.spec.y)
+    for axis, (low, high) in zip(axes, reversed(ranges) if plot.spec.lying else ranges, strict=True):
         if axis.label == "%" or "(%)" in axis.label:
             assert 0 <= axis.low < axis.high <= 100
             assert (low, high) == pytest.approx((axis.low, axis.high))

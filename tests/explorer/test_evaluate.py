@@ -148,7 +148,7 @@ def numbers(view: EvaluateView, qtbot: QtBot) -> Any:
 def test_published_numbers_stand_beside_ones_own(view: EvaluateView, qtbot: QtBot):
     measured(view, qtbot)
     numbers(view, qtbot)
-    published = view.table.answer.panel.piece("published")
+    published = view.table.answer.panel.mark("published")
     cells = ("Zero-shot", "CC3M, 31 epochs", "5", "6.38 ± 2.11 %")
     assert ("CLOOB RN50", cells) in {(line.words, line.values) for line in published.lines}
     assert "CLOOB paper" in published.lines[0].hint
@@ -189,7 +189,7 @@ def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbo
 def drawn_curves(view: EvaluateView, qtbot: QtBot) -> tuple[Mark, ...]:
     """Return the marks on the tab of curves."""
     qtbot.waitUntil(lambda: view.curves.answer is not None and not view.curves.busy)
-    return view.curves.answer.panel.pieces
+    return view.curves.answer.panel.marks
 
 
 def test_runs_of_other_questions_are_not_drawn_in_one_diagram(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
@@ -305,7 +305,7 @@ def test_fine_tuning_stands_beside_the_probe_on_the_same_labels(view: EvaluateVi
 
 def lines_of(view: EvaluateView) -> tuple[NumberRow, ...]:
     """Return the rows of the table of scores, including headings."""
-    return view.table.answer.panel.piece("numbers").lines if view.table.answer is not None else ()
+    return view.table.answer.panel.mark("numbers").lines if view.table.answer is not None else ()
 
 
 def test_the_help_says_how_the_accuracies_of_a_run_relate(view: EvaluateView):
@@ -439,7 +439,7 @@ def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: Evaluat
     assert not view.shown.isVisible()
     qtbot.waitUntil(lambda: not view.efficiency.pane.busy)
     panel = view.efficiency.pane.panel
-    curves = panel.panel.piece("curves").curves
+    curves = panel.panel.mark("curves").curves
     means = [curve for curve in curves if curve.low is not None]
     assert [curve.tone for curve in means] == ["run_a", "run_b"]
     assert means[0].x == pytest.approx((0, 1.28, 2.56, 3.84))

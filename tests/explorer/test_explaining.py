@@ -65,7 +65,7 @@ def test_a_click_on_a_row_shows_its_negatives(qtbot, view: ExplainingView):
     qtbot.mouseClick(card.map, Qt.MouseButton.LeftButton, pos=place.toPoint())
     settle(qtbot, view)
     assert view.pane.answer.settings.anchor == 6
-    strip = shown(view).piece("negatives-1")
+    strip = shown(view).mark("negatives-1")
     weights = card.grid.values[6]
     assert strip.cells[0].row == view.pane.answer.data.found[0].rows[6]
     assert strip.cells[1].share == pytest.approx(float(weights.max()))
@@ -167,7 +167,7 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
     view.ask_again()
     names = [f"{words}, co-occurrence 0" for words, _ in FOUR]
     qtbot.waitUntil(lambda: shown(view) is not before and not view.busy, timeout=20_000)
-    assert [line.words for line in shown(view).piece("runs").lines][2:] == names
+    assert [line.words for line in shown(view).mark("runs").lines][2:] == names
     assert view.start.isEnabled()
     qtbot.waitUntil(lambda: not view.context.background.busy, timeout=8000)
 

@@ -101,11 +101,11 @@ def test_the_query_stands_first_with_its_share(view: HopfieldView, two_runs: tup
 
 def test_clicking_a_picture_asks_with_its_pair(qtbot, view: HopfieldView):
     row = view.pane.panel.cards["top-0"].row
-    pair = board(view).piece("top-0").cells[2].row
+    pair = board(view).mark("top-0").cells[2].row
     qtbot.mouseClick(row, Qt.MouseButton.LeftButton, pos=row.place(2).center())
     settle(qtbot, view)
     assert view.settings_now().query == pair
-    assert board(view).piece("top-0").cells[0].row == pair
+    assert board(view).mark("top-0").cells[0].row == pair
     assert view.query.about.text() == f"query: the image of pair {pair}"
 
 
@@ -152,14 +152,14 @@ def test_a_clicked_row_becomes_the_query(qtbot, view: HopfieldView):
 
 def test_moving_beta_only_moves_the_line_of_the_heat_map(qtbot, view: HopfieldView):
     go_to(qtbot, view, "hopfield-beta")
-    before, data = board(view).piece("beta-0"), view.pane.answer.data
+    before, data = board(view).mark("beta-0"), view.pane.answer.data
     beta(view).slider.setValue(100)
     settle(qtbot, view)
-    after = board(view).piece("beta-0")
+    after = board(view).mark("beta-0")
     assert view.pane.answer.data is data
     assert after.values is before.values
     assert after.cursor < before.cursor
-    assert board(view).piece("medians").cursor == beta(view).value
+    assert board(view).mark("medians").cursor == beta(view).value
 
 
 def test_dragging_on_the_plot_moves_beta(qtbot, view: HopfieldView):
@@ -194,8 +194,8 @@ def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, t
     QApplication.sendEvent(view.query, drop)
     settle(qtbot, view)
     assert [(q.run, q.images) for q in asked] == [(run, (picture,)) for run in two_runs]
-    assert board(view).piece("top-0").cells[0].row == 7
-    assert not board(view).piece("top-0").cells[0].strong
+    assert board(view).mark("top-0").cells[0].row == 7
+    assert not board(view).mark("top-0").cells[0].strong
     assert view.command()[-2:] == ["--query-image", picture]
     assert "--query" not in view.command()
     assert not (tmp_path / f"{two_runs[0]}.npy").exists()

@@ -110,8 +110,8 @@ def test_every_slider_moves_its_setting_and_the_command_says_so(qtbot, view: Los
 def test_axes_are_those_of_the_chart(qtbot, view: LossLabView, name: str):
     for card in open_chart(qtbot, view, name).values():
         plot = getattr(card, "plot", None)
-        if plot is not None and not plot.piece.y.log and not plot.piece.equal:
-            assert plot.viewRange()[1] == pytest.approx([plot.piece.y.low, plot.piece.y.high])
+        if plot is not None and not plot.spec.y.log and not plot.spec.equal:
+            assert plot.viewRange()[1] == pytest.approx([plot.spec.y.low, plot.spec.y.high])
 
 
 def test_sliders_answer_at_once(qtbot, view: LossLabView):
@@ -127,13 +127,13 @@ def test_sliders_answer_at_once(qtbot, view: LossLabView):
 
 def test_merge_is_red_and_named_where_it_is_no_number(qtbot, view: LossLabView):
     cards = open_chart(qtbot, view, "loss-saturation")
-    merge = cards["merge"].plot.piece
+    merge = cards["merge"].plot.spec
     assert [curve.tone for curve in merge.curves] == ["first", "bad"]
     assert "never implement" in merge.regions[0].name
     assert cards["numbers"].text("Pull of the merge") == "NaN"
     control(view, "tau").box.set_value(0.6)
     settle(qtbot, view)
-    assert cards["merge"].plot.piece.regions == ()
+    assert cards["merge"].plot.spec.regions == ()
     assert 0 < float(cards["numbers"].text("Pull of the merge")) < 0.2
     control(view, "match").box.set_value(-2.0)
     assert control(view, "match").box.property("invalid")
@@ -162,7 +162,7 @@ def test_the_pointer_is_a_hand_over_what_can_be_dragged(qtbot, view: LossLabView
 def test_readout_names_the_curves(qtbot, view: LossLabView):
     card = open_chart(qtbot, view, "loss-saturation")["pulls"]
     card.plot.pointed.emit(0.5)
-    words = read_at(card.plot.piece, 0.5)
+    words = read_at(card.plot.spec, 0.5)
     assert card.note.text() == words
     assert words.startswith("0.50: InfoLOOB 14.3, InfoNCE ")
     card.plot.pointed.emit(math.nan)

@@ -171,7 +171,7 @@ def test_geometry(qtbot: QtBot, show: Callable, sides: Any):
     assert [f"step {step}" in name for name, (_, step) in zip(cards["pairs"].numbers.columns, sides)] == [True, True]
     words, steps = view.command(), [str(step) for _, step in sides]
     assert words[words.index("--step") + 1 :][:2] == steps
-    course = cards["course"].plot.piece
+    course = cards["course"].plot.spec
     assert len(course.curves) == 2 * len({run for run, _ in sides}), "one run has one course, of A's color"
     assert [(dot.tone, dot.x) for dot in course.dots[::2]] == [("run_a", sides[0][1]), ("run_b", sides[1][1])]
 
@@ -199,7 +199,7 @@ def shows_both(qtbot: QtBot, view: Any, sides: Any) -> None:
     answer = view.pane.answer
     assert [(target.run, target.step) for target in answer.request.targets] == [*sides]
     assert all(f"step {step}," in answer.panel.head[0] for _, step in sides)
-    assert all(f"step {step}" in str(answer.panel.pieces) for _, step in sides), f"{name} names both"
+    assert all(f"step {step}" in str(answer.panel.marks) for _, step in sides), f"{name} names both"
     words = view.command()
     steps = [str(step) for _, step in sides]
     at = words.index("--step") + 1

@@ -219,10 +219,10 @@ def test_words_are_left_out_one_by_one(qtbot, view: SimilarityView, model: _Mode
     QTest.keyClick(pane.caption, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: pane.runs[0].words == ("a", "blue", "star"), timeout=30_000)
     assert view.command()[-2:] == ["--caption", "a blue star"]
-    assert pane.pane.panel.cards["falls"].plot.piece.names == ("a", "blue", "star")
+    assert pane.pane.panel.cards["falls"].plot.spec.names == ("a", "blue", "star")
     asked = len(model.asked)
     pane.change(units="cosine")
-    qtbot.waitUntil(lambda: "σ" not in pane.pane.panel.cards["falls"].plot.piece.y.label, timeout=30_000)
+    qtbot.waitUntil(lambda: "σ" not in pane.pane.panel.cards["falls"].plot.spec.y.label, timeout=30_000)
     assert len(model.asked) == asked, "other units need no model"
     QTest.mouseClick(pane.own, LEFT)
     qtbot.waitUntil(lambda: pane.caption.text() == caption, timeout=30_000)
@@ -250,7 +250,7 @@ def test_axes_of_texts_are_brushed(qtbot, view: SimilarityView, model: _Model):
     assert np.abs(near - (x, y)).max(1).min() < 0.05, "a point under the pointer"
     pane.x.setText("a red ring; a red disc - a blue ring")
     QTest.keyClick(pane.x, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: "a red disc" in pane.pane.panel.cards["axes-0"].plot.piece.x.label, timeout=30_000)
+    qtbot.waitUntil(lambda: "a red disc" in pane.pane.panel.cards["axes-0"].plot.spec.x.label, timeout=30_000)
     assert view.command()[-2:] == ["--x", pane.x.text()]
     pane.x.setText(" - nothing")
     QTest.keyClick(pane.x, Qt.Key.Key_Return)

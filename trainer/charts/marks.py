@@ -412,13 +412,13 @@ class Panel:
     warnings: tuple[str, ...] = ()
 
     @property
-    def pieces(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[Mark, ...]:
         """All marks, in order."""
         return tuple(mark for row in self.rows for mark in row)
 
-    def piece(self, key: str) -> Any:
+    def mark(self, key: str) -> Any:
         """Return the mark with this key."""
-        return next(mark for mark in self.pieces if mark.key == key)
+        return next(mark for mark in self.marks if mark.key == key)
 
 
 def _raised(power: int) -> str:

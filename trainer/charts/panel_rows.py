@@ -14,7 +14,7 @@ HEADER: Final = ("chart", "part", "title", "series", "x", "y", "low", "high")
 
 def panel_rows(panel: Panel, name: str) -> Iterator[tuple[Any, ...]]:
     """Yield every number of the panel of chart `name`: mark and its title, series, position, value, and interval."""
-    for mark in panel.pieces:
+    for mark in panel.marks:
         for values in values_of(mark):
             yield (name, mark.key, mark.title, *values, *(None,) * (len(HEADER) - 3 - len(values)))
 

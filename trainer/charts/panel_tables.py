@@ -53,7 +53,7 @@ def _titled(
 
 
 def _tables(panel: Panel) -> list[NumberTable]:
-    found = [mark for mark in panel.pieces if isinstance(mark, NumberTable)]
+    found = [mark for mark in panel.marks if isinstance(mark, NumberTable)]
     if not found:
         raise ChartError(f"{panel.title} has no table. Choose a name that ends in .csv or .svg.")
     return found

@@ -181,7 +181,7 @@ def no_data(_workspace: Workspace, _request: Request, _settings: Any, _progress:
 def numbers_of(panel: Panel) -> list[dict[str, Any]]:
     """Return the tables of a panel, one dictionary per column."""
     found: list[dict[str, Any]] = []
-    for mark in panel.pieces:
+    for mark in panel.marks:
         if isinstance(mark, NumberTable):
             for place, column in enumerate(mark.columns):
                 values = {words: line.values[place] for words, line in mark.named()}

@@ -67,7 +67,7 @@ def page(workspace: Workspace, verdict: ExperimentVerdict, command: str) -> str:
     ]
     parts += [f"<p><strong>{_text(verdict.words)}</strong></p>"]
     parts.append(_image(_without_tables(drawn), f"Differences and values: {verdict.words}"))
-    parts += [_table(mark) for mark in drawn.pieces if isinstance(mark, NumberTable)]
+    parts += [_table(mark) for mark in drawn.marks if isinstance(mark, NumberTable)]
     parts += [f'<p class="quiet">{_text(line)}</p>' for line in (*drawn.warnings, *drawn.notes)]
     try:
         lines = curves.CHART.panel(

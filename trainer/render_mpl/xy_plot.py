@@ -190,14 +190,14 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
             xlabel=plot.y.label, xlim=(plot.y.low, plot.y.high), ylabel=plot.x.label, ylim=(plot.x.high, plot.x.low)
         )
         return
-    for axis, piece in (("x", plot.x), ("y", plot.y)):
-        getattr(axes, f"set_{axis}label")(piece.label)
-        if piece.log:
+    for axis, side in (("x", plot.x), ("y", plot.y)):
+        getattr(axes, f"set_{axis}label")(side.label)
+        if side.log:
             getattr(axes, f"set_{axis}scale")("log")
-            values, labels = zip(*piece.ticks())
+            values, labels = zip(*side.ticks())
             getattr(axes, f"set_{axis}ticks")(values, labels)
             getattr(axes, f"{axis}axis").set_minor_locator(NullLocator())
-        getattr(axes, f"set_{axis}lim")(piece.low, piece.high)
+        getattr(axes, f"set_{axis}lim")(side.low, side.high)
     if plot.equal:
         # At the left of its place: a title as wide as that has room.
         axes.set_aspect("equal", anchor="W")

@@ -58,7 +58,7 @@ def test_axes_without_a_direction_are_refused(charted):
 
 def test_classes_share_the_colors_of_the_map(charted):
     data = found(charted, AxesSettings(X, Y))
-    (plot,) = CHART.panel(data, AxesSettings(X, Y)).pieces
+    (plot,) = CHART.panel(data, AxesSettings(X, Y)).marks
     classes = data.found[0].classes
     drawn = sum(len(cloud.xy) for cloud in plot.points)
     assert drawn == 2 * data.found[0].n

@@ -48,7 +48,7 @@ def test_what_is_missing_is_named(charted):
 def test_raw_and_smooth_are_drawn_in_the_runs_colors(charted):
     data = curves(charted, [1, 2], ["val/image_to_text_R@1", "train/loss"], smoothing=0.6)
     panel = draw(data, CurveSettings(smoothing=0.6))
-    recall, clip, cloob = panel.pieces
+    recall, clip, cloob = panel.marks
     assert [line.tone for line in recall.curves] == ["run_a", "run_a", "run_b", "run_b"]
     raw, smoothed = recall.curves[:2]
     assert (raw.faint, smoothed.faint, smoothed.name) == (True, False, "clip-scenes")
@@ -66,7 +66,7 @@ def test_curves_that_diverge_have_gaps_and_every_value_is_a_record(charted):
     raw = panel.series[0].raw.copy()
     raw[100:], raw[50] = np.nan, np.inf
     broken = dataclasses.replace(panel, series=(dataclasses.replace(panel.series[0], raw=raw, smooth=raw),))
-    line = draw((broken,), CurveSettings()).pieces[0].curves[0]
+    line = draw((broken,), CurveSettings()).marks[0].curves[0]
     assert np.isnan(line.y[100:]).all()
     assert np.isnan(line.y[50])
     header, rows = records(curves(charted, [1, 2], ["train/loss"]), CurveSettings())

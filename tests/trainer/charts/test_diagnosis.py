@@ -49,8 +49,8 @@ def test_spectrum(charted):
     board = panel(charted, "embedding-spectrum")
     shots = [snapshot(charted, run) for run in (1, 2)]
     expected = [effective_eigenvalues(part) for shot in shots for part in (shot.image, shot.text)]
-    assert line(board.piece("spectra"), "Effective directions (99 %)") == tuple(expected)
-    over = board.piece("steps-directions")
+    assert line(board.mark("spectra"), "Effective directions (99 %)") == tuple(expected)
+    over = board.mark("steps-directions")
     assert [len(curve.x) for curve in over.curves] == [4] * 4
     assert over.curves[0].y[1] == effective_eigenvalues(snapshot(charted, 1, 80).image)
     assert board.warnings == ()
@@ -58,7 +58,7 @@ def test_spectrum(charted):
 
 def test_saturation_is_that_of_the_runs_own_batches(charted):
     board = panel(charted, "gradient-saturation")
-    table = board.piece("saturation")
+    table = board.mark("saturation")
     means = line(table, "Mean of 1 − p")
     shot = snapshot(charted, 1)
     warm = temperatures(charted, charted.runs.get(1), shot.step)
@@ -81,12 +81,12 @@ def test_batch_weights_are_of_what_the_objective_sees(charted):
     image, text = shot.image[rows], shot.text[rows]
     seen = hopfield_retrieval(image, image, 8.0), hopfield_retrieval(text, image, 8.0)
     found = batch(*seen, 30.0)
-    assert np.allclose(board.piece("infoloob-1").values, found.infoloob)
-    assert np.allclose(board.piece("logits-1").values, found.logits)
+    assert np.allclose(board.mark("infoloob-1").values, found.infoloob)
+    assert np.allclose(board.mark("logits-1").values, found.logits)
     assert data.found[0].rows.tolist() == batch_rows(snapshot(charted, 1), 16, 1).tolist()
     labels = [shot.items.label[row] for row in rows]
     assert labels == sorted(labels)
-    strip = board.piece("negatives-1")
+    strip = board.mark("negatives-1")
     assert strip.cells[0].row == rows[3]
     assert strip.cells[1].share == pytest.approx(float(found.infoloob[3].max()))
     for bad in (1, 1000):
@@ -97,13 +97,13 @@ def test_batch_weights_are_of_what_the_objective_sees(charted):
 def test_attributes_are_the_probes(charted):
     board = panel(charted, "attribute-probes")
     shot = snapshot(charted, 1)
-    table = board.piece("table-images")
+    table = board.mark("table-images")
     assert table.columns == ("color",)  # `relation` has one value only in these runs
     expected = probe(shot.image, shot.items.metadata["subject_color"])
     assert table.values[0, 0] == pytest.approx(100 * expected.accuracy)
     assert table.rows[2:] == ("guessing", "from the others, co-occurrence 0")
     assert math.isnan(table.values[3, 0])
-    assert [row.words for row in board.piece("runs").lines] == ["clip-scenes", "cloob-scenes"]
+    assert [row.words for row in board.mark("runs").lines] == ["clip-scenes", "cloob-scenes"]
 
 
 def test_progress_is_told_and_can_cancel(charted):
@@ -123,14 +123,14 @@ def test_progress_is_told_and_can_cancel(charted):
 @pytest.mark.parametrize("name", CHARTS)
 def test_three_snapshots_have_three_colors(charted, name: str):
     board = panel(charted, name, (1, 2, 1), (None, None, 80))
-    parts = [part for mark in board.pieces for part in (mark, *getattr(mark, "curves", ()), *getattr(mark, "dots", ()))]
+    parts = [part for mark in board.marks for part in (mark, *getattr(mark, "curves", ()), *getattr(mark, "dots", ()))]
     assert {"run_a", "run_b", "first"} <= {getattr(part, "tone", None) for part in parts}
-    assert "step 80" in str([(mark.title, getattr(mark, "columns", ""), parts) for mark in board.pieces])
+    assert "step 80" in str([(mark.title, getattr(mark, "columns", ""), parts) for mark in board.marks])
 
 
 def test_a_run_at_two_steps_has_one_course(charted):
     board = panel(charted, "embedding-spectrum", (1, 1), (80, 160))
-    assert [curve.name for curve in board.piece("steps-rank").curves] == ["clip-scenes, images", "clip-scenes, texts"]
+    assert [curve.name for curve in board.mark("steps-rank").curves] == ["clip-scenes, images", "clip-scenes, texts"]
 
 
 def test_negatives_are_listed(charted):

@@ -41,16 +41,16 @@ def test_the_gap_is_that_of_the_snapshot(charted):
         assert point.loss == pytest.approx(loss(image, text, objective.inv_tau, *beta))
         right = ranks(image, text, matching_of(snapshot).texts) == 1
         assert point.image_to_text == pytest.approx(right.mean())
-        shown = {line.words: line.values[place] for line in panel.piece("now").lines}
+        shown = {line.words: line.values[place] for line in panel.mark("now").lines}
         assert (shown["Loss"], shown["Image to text R@1, renderings, n = 240"], shown["n pairs"]) == (
             point.loss,
             right.mean(),
             240,
         )
-        curve = panel.piece("recall").curves[2 * place]
+        curve = panel.mark("recall").curves[2 * place]
         assert curve.y[SHARES.index(50)] == right.mean()
-        assert len(panel.piece(f"loss-{place}").curves[0].x) == len(SHARES)
-        mean = panel.piece(f"clouds-{place}").dots[0]
+        assert len(panel.mark(f"loss-{place}").curves[0].x) == len(SHARES)
+        mean = panel.mark(f"clouds-{place}").dots[0]
         moved = (image.astype(np.float64).mean(0) - measures.live.mean) @ measures.live.axes
         assert (mean.x, mean.y) == pytest.approx(tuple(moved), abs=1e-6)
     assert objective_of(charted, charted.runs.get(2), 240).inv_tau == 30
@@ -70,7 +70,7 @@ def test_what_was_measured_is_kept_while_it_is_shown(charted, monkeypatch):
     assert measured == [0.65], "all other shares and the snapshot are known"
     drawn = CHART.preview(again, GapSettings(share=66))
     assert measured == [0.65, 0.66], "a preview measures the live pairs at once"
-    assert drawn.piece("now").title == "66 % closed"
+    assert drawn.mark("now").title == "66 % closed"
     assert ("shift", 66) not in before.points
 
 
@@ -85,7 +85,7 @@ def test_a_sample_says_so(charted, monkeypatch):
 
 def test_one_run_at_two_steps_has_one_course(charted):
     data = gap(charted, 1, steps=(80, 240))
-    sizes = CHART.draw(data, GapSettings()).piece("sizes")
+    sizes = CHART.draw(data, GapSettings()).mark("sizes")
     assert [(curve.tone, curve.x.tolist()) for curve in sizes.curves] == [("run_a", [0, 80, 160, 240])]
     assert [(dot.tone, dot.x) for dot in sizes.dots] == [("run_a", 80), ("run_b", 240)]
 

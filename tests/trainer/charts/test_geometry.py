@@ -75,7 +75,7 @@ def test_the_course_is_that_of_the_measure_chosen(charted):
     _, lines = CHART.records(data, GeometrySettings())
     fields = {"angle": 6, "uniformity": 7, "resultant": 8, "ajne": 9}
     for course, column in fields.items():
-        plot = CHART.draw(data, GeometrySettings(course=course)).piece("course")
+        plot = CHART.draw(data, GeometrySettings(course=course)).mark("course")
         for curve, (run, modality) in zip(plot.curves, itertools.product((1, 2), ("image", "text")), strict=True):
             expected = [line[column] for line in lines if (line[0], line[4]) == (run, modality)]
             assert curve.y.tolist() == expected
@@ -87,13 +87,13 @@ def test_the_course_is_that_of_the_measure_chosen(charted):
 
 
 def test_one_run_at_two_steps_has_one_course_and_both_are_marked(charted):
-    plot = CHART.draw(geometry(charted, 1, steps=(80, 240)), GeometrySettings()).piece("course")
+    plot = CHART.draw(geometry(charted, 1, steps=(80, 240)), GeometrySettings()).mark("course")
     assert len(plot.curves) == 2
     assert [(dot.tone, dot.x) for dot in plot.dots] == [("run_a", 80), ("run_a", 80), ("run_b", 240), ("run_b", 240)]
 
 
 def test_published_values_stand_next_to_ours(charted):
-    table = CHART.draw(geometry(charted, 1), GeometrySettings()).piece("published")
+    table = CHART.draw(geometry(charted, 1), GeometrySettings()).mark("published")
     assert [line.values[:2] for line in table.lines] == list(PUBLISHED.values())
     # A = n/4 - (n - 1) angle / 360
     for line in table.lines:

@@ -45,15 +45,15 @@ def test_retrieval(charted, side: str, asks: str):
         shot = snapshot(charted, run)
         state = getattr(shot, asks)[17].astype(float)
         shares = retrieval_shares(state, shot.image if side == "images" else shot.text, 12.0)
-        numbers = board.piece("numbers")
+        numbers = board.mark("numbers")
         assert line(numbers, "Effective number")[place] == pytest.approx(effective_number(shares), rel=1e-5)
         assert line(numbers, "Weight of its own pair")[place] == pytest.approx(float(shares[17]), rel=1e-5)
-        cells = board.piece(f"top-{place}").cells
+        cells = board.mark(f"top-{place}").cells
         assert [cell.share for cell in cells] == pytest.approx(np.sort(shares)[:-13:-1].tolist(), rel=1e-4)
         assert [float(shares[cell.row]) for cell in cells] == pytest.approx([cell.share for cell in cells], rel=1e-4)
-        energy = board.piece("energy").curves[place].y
+        energy = board.mark("energy").curves[place].y
         assert (np.diff(energy) <= 1e-6).all()  # float32, as stored
-        trail = board.piece(f"map-{place}").curves[0]
+        trail = board.mark(f"map-{place}").curves[0]
         assert len(trail.x) == len(energy)
 
 
@@ -77,10 +77,10 @@ def test_a_query_from_outside(charted):
     vector = (tuple(snapshot(charted, 1).text[3].tolist()),)
     board = panel(charted, "retrieval", vectors=(vector,), query_text="mine")
     assert "query: “mine”" in board.head[1]
-    assert np.isnan(line(board.piece("numbers"), "Weight of its own pair")[0])
-    assert not any(cell.strong for cell in board.piece("top-0").cells)
+    assert np.isnan(line(board.mark("numbers"), "Weight of its own pair")[0])
+    assert not any(cell.strong for cell in board.mark("top-0").cells)
     pair = panel(charted, "retrieval", query=3, asks="text")
-    assert line(board.piece("numbers"), "Entropy (nats)") == line(pair.piece("numbers"), "Entropy (nats)")
+    assert line(board.mark("numbers"), "Entropy (nats)") == line(pair.mark("numbers"), "Entropy (nats)")
     with pytest.raises(ChartError, match="not embedded yet"):
         panel(charted, "retrieval", query_text="mine")
 
@@ -89,20 +89,20 @@ def test_pair(charted):
     board = panel(charted, "pair", (1, 2), query=5)
     shot = snapshot(charted, 2)
     four = four_retrievals(shot.image, shot.text, 5, 8.0)
-    numbers = board.piece("pair")
+    numbers = board.mark("pair")
     found = [line(numbers, words)[1] for words in ("cos(x, y)", "cos(U_x, U_y)", "cos(V_x, V_y)")]
     assert found == pytest.approx([four.before, four.images, four.texts], rel=1e-5)
     for place, name in enumerate(("U_x", "U_y", "V_x", "V_y")):
         assert line(numbers, f"own weight in {name}")[1] == pytest.approx(four.own[place], rel=1e-5)
-        own = next(cell for cell in board.piece(f"pair-1-{name}").cells if cell.row == 5)
+        own = next(cell for cell in board.mark(f"pair-1-{name}").cells if cell.row == 5)
         assert own.strong
         assert own.share == pytest.approx(four.own[place], rel=1e-4)
-    for curve in board.piece("matched-0").curves:
+    for curve in board.mark("matched-0").curves:
         assert curve.y.sum() == pytest.approx(100)
 
 
 def test_effective_numbers_are_ordered_and_fall_with_beta(charted):
-    grid = panel(charted, "beta", beta=10.0).piece("beta-0")
+    grid = panel(charted, "beta", beta=10.0).mark("beta-0")
     betas = hopfield_patterns.BETAS
     assert grid.values.shape == (hopfield_beta.MOST_QUERIES, len(betas))
     assert (np.diff(np.log(grid.values).mean(1)) >= 0).all()
@@ -115,7 +115,7 @@ def test_effective_numbers_are_ordered_and_fall_with_beta(charted):
 
 def test_self_weights_of_the_whole_snapshot(charted):
     """At N = n every batch is the snapshot itself: the mean of all self-weights, apart from anchor sampling."""
-    table = panel(charted, "batch-size", beta=6.0, pairs=tuple(range(60))).piece("batch")
+    table = panel(charted, "batch-size", beta=6.0, pairs=tuple(range(60))).mark("batch")
     vectors = snapshot(charted, 1).image[:60].astype(float)
     own = [retrieval_shares(vector, vectors, 6.0)[place] for place, vector in enumerate(vectors)]
     assert min(own) < table.lines[0].values[0] < max(own)
@@ -130,7 +130,7 @@ def test_spectrum_before_and_after(charted):
     after = hopfield_retrieval(shot.text, shot.text, 5.0)
     across = hopfield_retrieval(shot.image, shot.text, 5.0)
     expected = [effective_eigenvalues(rows) for rows in (shot.text, after, across)]
-    assert line(board.piece("spectra"), "Effective directions (99 %)") == tuple(expected)
+    assert line(board.mark("spectra"), "Effective directions (99 %)") == tuple(expected)
 
 
 def test_samples_say_so_and_hold_the_pair(charted, monkeypatch):
@@ -138,10 +138,10 @@ def test_samples_say_so_and_hold_the_pair(charted, monkeypatch):
     monkeypatch.setattr(hopfield_patterns, "MOST_MAPPED", 40)
     for query in (0, 239):
         board = panel(charted, "pair", query=query)
-        assert line(board.piece("pair"), "n stored") == (50.0,)
+        assert line(board.mark("pair"), "n stored") == (50.0,)
         assert "50 of 240" in board.notes[-1]
-    assert "40 of 240 drawn" in panel(charted, "retrieval").piece("map-0").note
-    assert "50 pairs of 240, sampled" in panel(charted, "spectrum").piece("spectrum-0").note
+    assert "40 of 240 drawn" in panel(charted, "retrieval").mark("map-0").note
+    assert "50 pairs of 240, sampled" in panel(charted, "spectrum").mark("spectrum-0").note
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_the_path_on_the_maps_plane(charted):
     expected = pca(unit_rows(shot), 2)[: shot.n]
     on_map = stored(charted, "map").points
     assert np.allclose(on_map, expected, atol=1e-5), "images stand where the Map's PCA puts them"
-    plot = panel(charted, "retrieval", plane="map", query=5).piece("map-0")
+    plot = panel(charted, "retrieval", plane="map", query=5).mark("map-0")
     assert "as on the Map" in plot.note
     assert (plot.dots[0].x, plot.dots[0].y) == pytest.approx(tuple(expected[5].tolist()), abs=1e-5)
 
@@ -176,6 +176,6 @@ def test_three_runs_have_three_colors(charted, name: str):
     chart = registry.load(name)
     request = Request((Target(1), Target(2), Target(1, 80)))
     drawn = chart.panel(chart.result(charted, request, chart.settings(), lambda *_: None), chart.settings())
-    tones = {getattr(part, "tone", None) for mark in drawn.pieces for part in (mark, *getattr(mark, "curves", ()))}
+    tones = {getattr(part, "tone", None) for mark in drawn.marks for part in (mark, *getattr(mark, "curves", ()))}
     assert {"run_a", "run_b", "first"} <= tones
-    assert "step 80" in str([(mark.title, getattr(mark, "columns", "")) for mark in drawn.pieces])
+    assert "step 80" in str([(mark.title, getattr(mark, "columns", "")) for mark in drawn.marks])

@@ -67,7 +67,7 @@ def test_numbers_are_finite_at_every_end_of_every_setting(name: str):
         for value in (one.low, one.high) if one.kind in ("number", "whole") else ():
             with np.errstate(over="raise", invalid="raise"):
                 drawn = panel(name, dataclasses.replace(kind(), **{one.name: value}))
-            for mark in drawn.pieces:
+            for mark in drawn.marks:
                 if isinstance(mark, XYPlot):
                     assert np.isfinite([mark.x.low, mark.x.high, mark.y.low, mark.y.high]).all()
                     assert mark.y.low < mark.y.high
@@ -114,6 +114,6 @@ def test_runs_are_asked_for_where_they_are_needed(tmp_path: Path, capsys: pytest
 
 
 def test_histograms_are_densities():
-    drawn = panel("loss-margins").piece("drawn")
+    drawn = panel("loss-margins").mark("drawn")
     for curve in drawn.curves:
         assert curve.y.sum() * 0.04 == pytest.approx(1)

@@ -61,7 +61,7 @@ def test_each_run_has_its_own_axis_until_one_is_asked_for(charted):
     data = similarity(charted, 1, 2)
     panel = CHART.draw(data, SimilaritySettings(bins=20))
     for place, run in enumerate(data.found):
-        plot = panel.piece(f"cosines-{place}")
+        plot = panel.mark(f"cosines-{place}")
         every = np.concatenate([run.matched, run.unmatched])
         assert (plot.x.low, plot.x.high) == (every.min(), every.max())
         matched, unmatched = (curve for curve in plot.curves if curve.stepped)
@@ -70,20 +70,20 @@ def test_each_run_has_its_own_axis_until_one_is_asked_for(charted):
         assert unmatched.y == pytest.approx(100 * np.histogram(run.unmatched, edges)[0] / 2400)
         assert [curve.x[0] for curve in plot.curves if curve.dashed] == [run.mean_matched, run.mean_unmatched]
     same = CHART.draw(data, SimilaritySettings(same_axis=True, density=True))
-    first, second = (same.piece(f"cosines-{place}") for place in (0, 1))
+    first, second = (same.mark(f"cosines-{place}") for place in (0, 1))
     assert (first.x, first.y) == (second.x, second.y)
     smooth = next(curve for curve in first.curves if curve.name == "matched, density")
     width = (first.x.high - first.x.low) / 60
     assert np.trapezoid(smooth.y, smooth.x) == pytest.approx(100 * width, rel=0.1)
     assert "not comparable across runs" in panel.notes[0]
-    assert panel.piece("differences").lines[0].values == (data.found[1].auc - data.found[0].auc,)
+    assert panel.mark("differences").lines[0].values == (data.found[1].auc - data.found[0].auc,)
     assert len(CHART.draw(similarity(charted, 1), SimilaritySettings()).rows[1]) == 1, "one run differs from none"
 
 
 def test_one_run_at_two_steps(charted):
     data = similarity(charted, 1, steps=(80, 240))
     assert [run.step for run in data.found] == [80, 240]
-    assert [column.split(", ")[1] for column in CHART.draw(data, SimilaritySettings()).piece("numbers").columns] == [
+    assert [column.split(", ")[1] for column in CHART.draw(data, SimilaritySettings()).mark("numbers").columns] == [
         "step 80",
         "step 240",
     ]
@@ -150,7 +150,7 @@ def test_facets(charted):
     assert part.found[0].n == first.n
     assert part.found[0].auc == pytest.approx(first.auc)
     assert part.found[0].facets == whole.found[0].facets
-    drawn = CHART.draw(whole, SimilaritySettings(facet="label")).piece("facets")
+    drawn = CHART.draw(whole, SimilaritySettings(facet="label")).mark("facets")
     assert drawn.rows[0] == f"{first.value}, n = {first.n}"
     assert drawn.values[0].tolist() == [
         next(one.auc for one in run.facets if one.value == first.value) for run in whole.found

@@ -40,7 +40,7 @@ def test_falls_and_ranks_are_those_of_the_snapshots(charted):
     data = compute(charted, request, settings)
     said = snapshot_of(charted, 1).items.caption[4]  # the first run's words are put to all of them
     words = said.split()
-    bars = CHART.draw(data, settings).piece("falls").bars
+    bars = CHART.draw(data, settings).mark("falls").bars
     for place, run in enumerate((1, 2)):
         snapshot = snapshot_of(charted, run)
         image, text = snapshot.image.astype(np.float64), snapshot.text.astype(np.float64)
@@ -57,7 +57,7 @@ def test_falls_and_ranks_are_those_of_the_snapshots(charted):
         assert found.falls == pytest.approx(falls, abs=1e-6)
         assert bars[place].heights == pytest.approx(falls / unmatched.std(), rel=0.02), "100,000 of them are drawn"
     plain = CHART.draw(data, replace(settings, units="cosine"))
-    assert plain.piece("falls").bars[1].heights == pytest.approx(data.found[1].falls.tolist())
+    assert plain.mark("falls").bars[1].heights == pytest.approx(data.found[1].falls.tolist())
     assert "compare ranks" in plain.notes[1]
     header, rows = CHART.records(data, settings)
     assert len(rows) == 2 * (1 + len(words))
@@ -71,7 +71,7 @@ def test_one_run_at_two_steps_and_another_caption(charted):
         (1, 80, ("a", "blue", "star")),
         (1, 240, ("a", "blue", "star")),
     ]
-    assert [column.split(", ")[1] for column in CHART.draw(data, settings).piece("ranks").columns] == [
+    assert [column.split(", ")[1] for column in CHART.draw(data, settings).mark("ranks").columns] == [
         "step 80",
         "step 240",
     ]

@@ -97,8 +97,8 @@ def test_templates_of_two_runs(charted: Workspace) -> None:
     with pytest.raises(ChartError, match="3 templates and 2 weights"):
         mixture(runs[0], [1, 2])
     panel = PROMPTS.panel(data, settings)
-    assert panel.piece("confusion-1").values.shape == (len(LABELS),) * 2
-    np.testing.assert_allclose(panel.piece("templates-0").values[:, 1:], 100 * runs[0].difference)
+    assert panel.mark("confusion-1").values.shape == (len(LABELS),) * 2
+    np.testing.assert_allclose(panel.mark("templates-0").values[:, 1:], 100 * runs[0].difference)
     header, rows = PROMPTS.records(data, settings)
     alone = [row[-2] for row in rows if row[8] == "template" and row[header.index("class")] is None]
     assert alone == pytest.approx([*runs[0].overall, *runs[1].overall])

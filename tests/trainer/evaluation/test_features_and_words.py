@@ -100,7 +100,7 @@ def test_probes_read_features_of_images_when_asked_and_the_table_says_so(own: Wo
     evaluate_runs(OpenModels(own), [1], EvaluationRequest(**about, features=True), silent)
     evaluate_runs(OpenModels(own), [2], EvaluationRequest(**about), silent)
     chart = evaluation(own, [1, 2], dataset="scenes", split="combinations")
-    headings = [line.words for line in draw(chart, None).piece("numbers").lines if not line.values]
+    headings = [line.words for line in draw(chart, None).mark("numbers").lines if not line.values]
     of_embeddings = "Linear probe, combinations, n = 24, 10 classes, learned from 64 training pairs"
     assert headings == [of_embeddings, f"{of_embeddings}, on features"], "two questions, each with a row of its own"
     assert "split combinations" in asked(chart)

@@ -104,14 +104,14 @@ def test_the_chart_has_an_interval_for_each_arm_and_a_point_for_each_seed(worksp
     settings = experiment_verdict.ExperimentSettings()
     data = experiment_verdict.CHART.result(workspace, Request(), settings, lambda *_: None)
     panel = experiment_verdict.CHART.panel(data, settings)
-    plot = panel.piece("difference")
+    plot = panel.mark("difference")
     (dot,), (points,) = plot.dots, plot.points
     interval = data.primary[0].interval
     points_of = tuple(100 * value for value in (interval.low, interval.mean, interval.high))
     assert (dot.low, dot.y, dot.high) == pytest.approx(points_of)
     assert points.xy[:, 1].tolist() == pytest.approx([100 * gap for _, gap in data.primary[0].differences])
-    assert len(panel.piece("runs").lines) == 6
-    assert [len(one.xy) for one in panel.piece("values").points] == [3, 3]
+    assert len(panel.mark("runs").lines) == 6
+    assert [len(one.xy) for one in panel.mark("values").points] == [3, 3]
 
 
 def test_a_band_is_the_interval_of_the_mean_and_losses_have_plots_of_their_own(workspace, stored):
@@ -130,9 +130,9 @@ def test_a_band_is_the_interval_of_the_mean_and_losses_have_plots_of_their_own(w
     low, high = stats.t.interval(0.95, 2, loc=first.mean[-1], scale=stats.sem(values))
     assert (first.mean[-1] - first.half[-1], first.mean[-1] + first.half[-1]) == pytest.approx((low, high))
     panel = experiment_curves.CHART.panel(data, settings)
-    titles = [plot.title for plot in panel.pieces]
+    titles = [plot.title for plot in panel.marks]
     assert [title for title in titles if "loss" in title] == ["Training loss, CLIP", "Training loss, CLOOB"]
-    assert sum(curve.faint for curve in panel.pieces[0].curves) == 6
+    assert sum(curve.faint for curve in panel.marks[0].curves) == 6
 
 
 @pytest.mark.slow

@@ -120,7 +120,7 @@ def test_the_figure_of_groups_has_a_line_a_question_and_its_own_legend(tmp_path:
         run = made.runs.create(config.Run(name=name))
         for question in (MANY, FEW):
             made.results.add_evaluation(run, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": question})
-    plot = draw(group_table(made, ["a*", "b*"]), GroupSettings()).piece("shares")
+    plot = draw(group_table(made, ["a*", "b*"]), GroupSettings()).mark("shares")
     assert sum("102 classes" in row for row in plot.names) == sum("101 classes" in row for row in plot.names) == 1
     assert list(dict.fromkeys(dot.name for dot in plot.dots)) == ["a* (n = 1)", "b* (n = 1)"]
 

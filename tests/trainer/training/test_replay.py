@@ -107,11 +107,11 @@ def test_the_chart_draws_what_was_replayed(workspace, trained, capsys, tmp_path)
     order = np.argsort([-pair["loss"] for pair in told["pairs"]], kind="stable")[:5]
     for key in ("before", "after"):
         expected = np.array(told[f"similarity_{key}"])[np.ix_(order, order)]
-        assert panel.piece(f"{key}-0").values == pytest.approx(expected, abs=1e-6)
-    change = panel.piece("after-0").values - panel.piece("before-0").values
-    assert panel.piece("change-0").values == pytest.approx(change)
-    assert [cell.caption for cell in panel.piece("hardest-0").cells][:5] == [told["pairs"][k]["caption"] for k in order]
-    losses = panel.piece("objectives-0").lines[0].values
+        assert panel.mark(f"{key}-0").values == pytest.approx(expected, abs=1e-6)
+    change = panel.mark("after-0").values - panel.mark("before-0").values
+    assert panel.mark("change-0").values == pytest.approx(change)
+    assert [cell.caption for cell in panel.mark("hardest-0").cells][:5] == [told["pairs"][k]["caption"] for k in order]
+    losses = panel.mark("objectives-0").lines[0].values
     assert losses == pytest.approx([one["loss"] for one in told["objectives"]], abs=1e-6)
     out = tmp_path / "replay.svg"
     assert main(["export", "replayed-step", "--runs", str(trained), "--out", str(out), *where]) == 0
@@ -126,7 +126,7 @@ def test_without_a_replay_the_chart_says_how_to_make_one(workspace, tiny):
     assert panel.warnings == (
         f"No step of {workspace.runs.get(run).name} was replayed yet: trainer replay {run} --step N.",
     )
-    assert panel.piece("replay").lines[0].values == (0.0,)
+    assert panel.mark("replay").lines[0].values == (0.0,)
 
 
 def test_a_replay_that_was_tampered_with_is_left_out(workspace, trained):
