@@ -66,6 +66,20 @@ def test_texts_are_plain(folder: str):
     assert wrong == []
 
 
+def test_documents_are_plain():
+    documents = sorted(
+        path for kind in ("*.md", "explorer/*.md", "trainer/*.md", "tests/*/*.md") for path in ROOT.glob(kind)
+    )
+    found_in = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in documents
+        for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for name, pattern in BANNED.items()
+        if pattern.search(text)
+    ]
+    assert found_in == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
