@@ -39,7 +39,7 @@ class _Placed:
 
 def draw(scene: Scene, generator: np.random.Generator) -> Image.Image:
     """Return the image of a scene; positions, sizes, tilts, colors and ground vary with `generator`."""
-    canvas = grounds.mark(scene.ground, generator, SIZE)
+    canvas = grounds.piece(scene.ground, generator, SIZE)
     for placed in _layout(scene, generator):
         _put(canvas, placed, generator)
     pixels = np.clip(np.rint(canvas, out=canvas), 0, 255, out=canvas).astype(np.uint8)
