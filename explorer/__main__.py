@@ -37,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(sys.argv[1:] if argv is None else argv)
     from explorer.window.single_instance import claim, ring
     from trainer.catalog import default_workspace
+    from trainer.untrusted.local_settings import load_elsewhere
 
+    load_elsewhere()
     folder = (options.workspace or default_workspace()).expanduser().resolve()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -46,6 +46,18 @@ def patient_qt() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def own_configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the tests, and the processes they start, a user's configuration of their own."""
+    from trainer import catalog
+
+    patch, folder = pytest.MonkeyPatch(), tmp_path_factory.mktemp("configuration") / "contrastive-explorer"
+    patch.setenv("XDG_CONFIG_HOME", str(folder.parent))
+    patch.setattr(catalog, "user_folder", lambda: folder)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(autouse=True, scope="session")
 def keep_pace() -> Iterator[None]:
     """Prevent training on the CPU from lowering the test process's priority, which would slow all later tests."""
     patch, here, nice = pytest.MonkeyPatch(), os.getpid(), getattr(os, "nice", None)

@@ -37,6 +37,7 @@ from typing import Any, Final
 import trainer.cli
 from trainer.errors import UserError
 from trainer.untrusted.files import guard_downloads, spelled
+from trainer.untrusted.local_settings import load_elsewhere
 
 GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
 """Headings of the help, in the order a person meets them."""
@@ -49,6 +50,7 @@ RUNS_NAMED: Final = {"bundle": 1, "export": 2, "search": 1}
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0 success, 1 check failed, 2 user error, 130 interrupted."""
+    load_elsewhere()
     modules = _commands()
     words = _runs_first(sys.argv[1:] if argv is None else argv)
     try:

@@ -43,6 +43,7 @@ from explorer.window.single_instance import answer_the_bell
 from explorer.window.status import Status
 from explorer.window.welcome import tell_how_it_starts
 from explorer.window.zoom import ZOOM_KEY, next_zoom, zoom_of
+from trainer import catalog
 from trainer.errors import UserError
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class Window(QMainWindow):
         keys.clicked.connect(self.show_keys)
         self.actions_by_group = self._make_actions()
         every = [action for actions in self.actions_by_group.groups.values() for action in actions]
-        self.bindings = KeyBindings(every, self.settings, self)
+        self.bindings = KeyBindings(every, catalog.user_folder(), self, remember=not self._safe)
         self._name_keys()
 
     opens_again = False

@@ -1,14 +1,20 @@
-"""Which keys do what: the shortcuts of the window's commands, as people changed them."""
+"""Which keys do what: the shortcuts of the window's commands, as people changed them.
+
+They are kept in this user's own configuration, never in a workspace: a stranger's would decide what a key press does.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QKeySequence
 
 from explorer.state.settings import Settings
+from trainer.untrusted import confined
 
 KEYS_KEY: Final = "window/keys"
 """Name of an action -> its keys in Qt's portable words; only what differs from the first assignment."""
@@ -23,11 +29,15 @@ class KeyBindings(QObject):
 
     changed = Signal()
 
-    def __init__(self, actions: Iterable[QAction], settings: Settings, parent: QObject | None = None) -> None:
+    def __init__(
+        self, actions: Iterable[QAction], folder: Path, parent: QObject | None = None, *, remember: bool = True
+    ) -> None:
+        """Apply the shortcuts kept in this user's folder; without `remember`, none is read or kept."""
         super().__init__(parent)
         self.actions = {action.objectName(): action for action in actions}
         self._first = {name: list(action.shortcuts()) for name, action in self.actions.items()}
-        self._settings = settings
+        self._folder, self._remember = folder, remember
+        self._settings = Settings(folder, self, remember=remember)
         self._apply()
 
     def keys_of(self, name: str) -> str:
@@ -45,8 +55,7 @@ class KeyBindings(QObject):
         """
         if refusal := self._refusal(name, keys, others):
             return refusal
-        self._settings.set(KEYS_KEY, {**self._changed(), name: keys.toString()})
-        self._apply()
+        self._keep({**self._changed(), name: keys.toString()})
         self.changed.emit()
         return ""
 
@@ -56,16 +65,22 @@ class KeyBindings(QObject):
         for keys in first:
             if refusal := self._refusal(name, keys, ()):
                 return refusal
-        self._settings.set(KEYS_KEY, {other: keys for other, keys in self._changed().items() if other != name})
-        self._apply()
+        self._keep({other: keys for other, keys in self._changed().items() if other != name})
         self.changed.emit()
         return ""
 
     def reset_all(self) -> None:
         """Give every action its first shortcut."""
-        self._settings.set(KEYS_KEY, {})
-        self._apply()
+        self._keep({})
         self.changed.emit()
+
+    def _keep(self, changed: dict[str, str]) -> None:
+        if self._remember:
+            # Where it cannot be made, the shortcuts hold for this window.
+            with contextlib.suppress(OSError):
+                confined.make_folder(self._folder.parent, self._folder.name)
+        self._settings.set(KEYS_KEY, changed)
+        self._apply()
 
     def _refusal(self, name: str, keys: QKeySequence, others: Iterable[QAction]) -> str:
         if keys.isEmpty():

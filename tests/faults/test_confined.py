@@ -28,7 +28,9 @@ from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace, branch, layout_files, ownership, pending_rows, picture_paths
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.files import make_folder, write_text
+from trainer.store.quality_files import Measured, QualityReport, write_quality
 from trainer.store.replay_files import ReplayRecord, write_replay
+from trainer.store.reviews import Review
 from trainer.store.snapshot_files import Items, write_snapshot
 from trainer.untrusted import confined
 
@@ -38,7 +40,7 @@ RUN = "runs/0001-one"
 IN_WORKSPACE = (
     *(".writable", "explorer.tmp", "explorer.json", "explorer.log", "explorer.log.1", "crash.log", "explorer.lock"),
     *("explorer.db", "explorer.db-wal", "explorer.db-shm", "explorer.db-journal", "workspace.json", "queue.txt"),
-    *("runs", "backups", "scratch", "layouts", "indexes", "cache"),
+    *("runs", "backups", "scratch", "layouts", "indexes", "cache", "reviews.jsonl", "lists"),
 )
 IN_RUN = (
     *("", "/metrics.jsonl", "/run.json", "/config.toml", "/log.txt", "/alive.lock", "/waiting.jsonl", "/.tmp-reserve"),
@@ -48,6 +50,7 @@ IN_RUN = (
         "/evaluations",
         "/scratch",
         "/replays",
+        "/quality",
         "/imported_from.json",
         "/checkpoints/step_000999",
         "/snapshots/s-x@000999",
@@ -122,10 +125,18 @@ def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: _snapshot(folder / RUN, 5)
     yield lambda: write_task(evaluation_folder(folder / RUN, "s", "x", 1), TaskRecord("gap", {"gap": 1.0}, 1, 1))
     yield lambda: write_replay(folder / RUN, _replay())
+    yield lambda: write_quality(
+        folder / RUN, QualityReport("s", 1.0, (Measured(1, "one", 1, {}, {}, {}),), *[{}] * 3, ())
+    )
+    yield lambda: workspace.reviews.put([Review("s", "p", "flagged")])
+    yield lambda: workspace.reviews.take_back("s", ["p"])
+    yield lambda: workspace.reviews.restore(str)
+    yield lambda: workspace.experiments.add("asked", "name = 'asked'")
+    yield lambda: workspace.experiments.set_state("asked", "stopped")
     yield lambda: picture_paths.remember_source(folder / RUN, folder / RUN)
     yield lambda: layout_files.remove_orphans(folder)
     yield lambda: write_text(folder / "workspace.json", "{}")
-    for name in ("scratch", "layouts", "indexes", "backups", "cache"):
+    for name in ("scratch", "layouts", "indexes", "backups", "cache", "lists"):
         yield lambda name=name: write_text(confined.make_folder(folder, name) / "new", "new")
     yield lambda: workspace.runs.rename(1, "another")
     yield lambda: workspace.reconcile()

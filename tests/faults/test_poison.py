@@ -17,11 +17,14 @@ from pathlib import Path
 import pytest
 
 from explorer.models.runs import RunColumn, RunsFilter, RunsModel
+from explorer.views.experiments import listed
 from trainer import config
 from trainer.cli import runs
 from trainer.errors import UserError
+from trainer.experiments.definition import clip_and_cloob, to_toml
 from trainer.scheduling import queue
-from trainer.store import RunLog, StoreError, Workspace, guard, schema
+from trainer.store import RunLog, StoreError, Workspace, database, guard, run_table, schema
+from trainer.store.reviews import Review
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3_600)]
 
@@ -69,6 +72,9 @@ def strict(tmp_path_factory) -> Path:
             log.facts(device="cpu")
             log.status("stopped", "Asked to.")
     workspace.selections.keep("mine", "scenes-renderings", [1, 2])
+    workspace.reviews.put([Review("scenes", "key", "flagged", "odd", "a.png", "a caption")])
+    workspace.experiments.add("asked", to_toml(clip_and_cloob(None)))
+    workspace.experiments.set_state("asked", "going")
     workspace.set_setting("queue", {"cpu": 2})
     workspace.close()
     with closing(sqlite3.connect(workspace.database_file)) as connection, connection:
@@ -145,6 +151,9 @@ def look(workspace: Workspace) -> None:
     assert 0 <= queue.slots(workspace).cpu <= 64
     queue.forecast(rows, queue.slots(workspace))
     workspace.selections.all()
+    workspace.reviews.all()
+    workspace.experiments.going()
+    listed(workspace)
     workspace.reconcile()
 
 
@@ -349,6 +358,54 @@ def test_an_endless_query_ends_with_a_sentence(strict, tmp_path, monkeypatch) ->
     assert len(workspace.runs.all()) == 3
     with workspace._database.write() as connection:
         connection.exec_driver_sql(words.replace("FROM n)", "FROM n WHERE i < 3000000)")).all()
+    workspace.close()
+
+
+@pytest.mark.parametrize("column", ["facts", "reason", "metric", "pid"])
+@pytest.mark.parametrize("beyond_sqlite", [False, True])
+def test_values_of_gigabytes_hide_no_run(loose, tmp_path, monkeypatch, column, beyond_sqlite) -> None:
+    """The limits are set low, so that two megabytes are as gigabytes are."""
+    folder = tmp_path / "w"
+    shutil.copytree(loose, folder)
+    assert poison(folder / "explorer.db", "run", column, "long")
+    monkeypatch.setattr(guard, "_LONGEST_VALUE", 1 << (20 if beyond_sqlite else 28))
+    for module in (database, run_table):
+        monkeypatch.setattr(module, "MOST_TEXT", 100_000)
+    monkeypatch.setattr(run_table, "_MOST_OF_ONE", 50_000)
+    workspace = Workspace(folder)
+    rows = workspace.runs.all()
+    assert [run.name for run in rows] == ["one", "two", "three"]
+    assert [run.status == "damaged" for run in rows] == [False, True, False]
+    assert column in rows[1].reason
+    assert workspace.runs.get(2).status == "damaged"
+    workspace.close()
+
+
+@pytest.mark.parametrize("column", ["name", "kind", "step", "value"])
+def test_long_values_hide_no_other_curve(loose, tmp_path, column) -> None:
+    folder = tmp_path / "w"
+    shutil.copytree(loose, folder)
+    assert poison(folder / "explorer.db", "scalar", column, "long")
+    workspace = Workspace(folder)
+    found = workspace.results.scalars_after(0)
+    assert len(found) == 17
+    assert {row.run for row in found} == {1, 2, 3}
+    assert [len(workspace.results.series(run, "train/loss")[0]) for run in (1, 3)] == [3, 3]
+    workspace.close()
+
+
+def test_experiments_of_a_stranger_add_no_runs_once_the_workspace_is_mine(strict, tmp_path) -> None:
+    folder = tmp_path / "w"
+    shutil.copytree(strict, folder)
+    workspace = Workspace(folder)
+    assert workspace.look_only
+    assert [one.name for one in workspace.experiments.going()] == ["asked"]
+    assert not queue.start_due(workspace)
+    workspace.adopt()
+    assert not workspace.look_only
+    assert [one.state for one in workspace.experiments.all()] == ["stopped"]
+    assert not queue.start_due(workspace)
+    assert len(workspace.runs.all()) == 3
     workspace.close()
 
 

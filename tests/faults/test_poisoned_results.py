@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from explorer.views.quality.load import load_quality
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.progress import silent
@@ -22,7 +23,8 @@ from trainer.data.image_tar import StoredPair, kept
 from trainer.errors import UserError
 from trainer.store import Items, RunLog, Workspace, read_snapshot, write_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
-from trainer.store.replay_files import ReplayRecord, read_replays, write_replay
+from trainer.store.quality_files import KINDS, Measured, QualityFinding, QualityReport, write_quality
+from trainer.store.replay_files import ReplayRecord, read_replay, write_replay
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3_600)]
 
@@ -65,6 +67,10 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Path:
         likely = ((0, 1, 0.5, 0.9, "why"),)
         told = (tuple(words), tuple(paths), ("own", "clip"), lines, (1.0, 0.5), both, both, likely)
         write_replay(log.folder, ReplayRecord(1, 0, 2, 0.5, *told))
+        finding = QualityFinding("mispair", "x", 0, ("k",), "p0", "c", "a", (-3.0,), ((4, 5),), "p1", "d")
+        measured = Measured(1, "one", 1, {"x": 0.1}, {"x": 0.2}, {"x": -2.0})
+        counts = {kind: {"x": 1} for kind in KINDS}
+        write_quality(log.folder, QualityReport("s", 1.0, (measured,), {"x": 8}, {"x": 8}, counts, (finding,)))
         arrays = {"path": np.array(paths), "right": np.ones(8, bool)}
         arrays |= {"label": np.array([0, 1] * 4), "predicted": np.array([0, 1] * 4)}
         details = {"classes": ["a", "b"], "captions": 8, "fingerprint": "f"}
@@ -114,9 +120,14 @@ def test_poisoned_results_of_a_run(space: Path, tmp_path: Path, faults) -> None:
             _command(space, "export", "map", "--runs", "1", "--out", out[0]),
         ],
         "replays/step_000001.json": [
-            lambda: read_replays(run),
+            lambda: read_replay(run, 1),
             _command(space, "export", "replayed-step", "--runs", "1", "--out", *out),
             _command(space, "analyze", "replayed-step", "1", "--json"),
+        ],
+        "quality/run_0001_step_000001.json": [
+            lambda: load_quality(Workspace(space), [(1, None)], None),
+            _command(space, "data", "review", "1", "--flag-suspected", "mispair", "--json"),
+            _command(space, "data", "review", "1", "--flag", "k"),
         ],
         "evaluations/s-x@000001/zero_shot.json": [
             lambda: read_records(run / "evaluations/s-x@000001"),
@@ -128,7 +139,11 @@ def test_poisoned_results_of_a_run(space: Path, tmp_path: Path, faults) -> None:
         n, found = _wrong(run / name, acts, faults.every(11))
         tried, wrong = tried + n, wrong + found
     faults.row(
-        "S5", "a value of any type in the JSON of a snapshot, replay or evaluation", "named", tried, tried - len(wrong)
+        "S5",
+        "a value of any type in the JSON of a snapshot, replay, evaluation or data check",
+        "named",
+        tried,
+        tried - len(wrong),
     )
     assert tried > 300 / faults.part
     assert not wrong, wrong[:12]

@@ -80,6 +80,10 @@ def trap(tmp_path: Path) -> Path:
     for name in HOSTILE:
         words = f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r} + chr(10))\nraise SystemExit('planted')\n"
         (folder / f"{name}.py").write_text(words)
+    found = folder / "planted_chart-1.0.dist-info"
+    found.mkdir()
+    (found / "METADATA").write_text("Metadata-Version: 2.1\nName: planted-chart\nVersion: 1.0\n")
+    (found / "entry_points.txt").write_text("[contrastive_explorer.charts]\nplanted = json\n")
     for number in range(12):
         Image.new("RGB", (32, 32), (20 * number, 10, 200)).save(folder / f"{number}.png")
         (folder / f"{number}.txt").write_text(f"picture {number}\n")
@@ -126,10 +130,33 @@ def test_commands_run_no_code_of_the_current_folder(trap: Path, faults):
         time.sleep(1)
     assert row["status"] == "finished", row
     _run(trap, "doctor", *space, ok=False)
+    _run(trap, "export", "planted", "--runs", str(number), "--out", str(trap.parent / "planted.csv"), *space, ok=False)
     _run(trap, "evaluate", "--help")
     _run(trap, "export", "curves", "--runs", str(number), "--out", str(trap.parent / "curves.csv"), *space, ok=False)
     words = "modules in the current folder called as those of Python, torch and numpy"
     faults.row("S2", words, "none is run by the commands", len(HOSTILE), len(HOSTILE))
+
+
+SHOWN = """
+import sys
+import trainer.__main__ as program
+program.main(["runs", "--workspace", sys.argv[1]])
+import matplotlib, numba
+from numba.core import config
+config.reload_config()  # as every compilation does
+print(matplotlib.rcParams["text.usetex"], config.CACHE_DIR == "stolen", config.DISABLE_JIT)
+"""
+
+
+@pytest.mark.parametrize("endless", [False, True])
+def test_settings_of_libraries_in_the_current_folder_are_not_read(tmp_path: Path, endless: bool):
+    if endless:
+        (tmp_path / "matplotlibrc").symlink_to("/dev/zero")
+    else:
+        (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
+    (tmp_path / ".numba_config.yaml").write_text("cache_dir: stolen\ndisable_jit: 1\n")
+    said = _run(tmp_path, "-c", SHOWN, str(tmp_path / "space"), module="")
+    assert said.splitlines()[-1] == "False False 0"
 
 
 @pytest.mark.parametrize("module", ["explorer", "trainer"])

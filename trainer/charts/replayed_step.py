@@ -13,7 +13,7 @@ from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberRow, NumberTable
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
-from trainer.store.replay_files import ReplayRecord, read_replays
+from trainer.store.replay_files import ReplayRecord, read_replay, replayed_steps
 
 METHOD: Final = """\
 Order, crops and weights of a run are functions of (seed, step), so an update can be reproduced: `trainer replay RUN \
@@ -32,6 +32,10 @@ last is circular: the embeddings are those of the model itself."""
 
 SHOWN: Final = 8
 """Pictures in a row."""
+
+
+_TRIED: Final = 16
+"""Newest replays that are tried where no step is chosen; damaged ones are skipped."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +66,15 @@ def replay_of(
         StoreError: No such run.
     """
     row = workspace.runs.get(target.run)
-    stored = {record.step: record for record in read_replays(row.folder)}
+    stored = replayed_steps(row.folder)
     if settings.replayed and stored and settings.replayed not in stored:
         there = ", ".join(f"{step:,}" for step in stored)
         raise ChartError(
             f"Step {settings.replayed:,} of {row.name} was not replayed. Choose one of {there}, or run "
             f"trainer replay {row.id} --step {settings.replayed}."
         )
-    record = stored.get(settings.replayed or max(stored, default=0))
+    wanted = [settings.replayed] if settings.replayed else stored[: -_TRIED - 1 : -1]
+    record = next((one for step in wanted if (one := read_replay(row.folder, step)) is not None), None)
     return RunReplay(row.id, row.name, tuple(stored), record)
 
 

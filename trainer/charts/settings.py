@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from trainer.charts import ChartError
+from trainer.untrusted.files import parse_json
 
 S = TypeVar("S")
 
@@ -262,7 +263,7 @@ def _value(one: Setting, text: str) -> Any:
     if one.kind == "rows":
         return tuple(int(row) for row in text.split(",") if row)
     if one.kind == "texts":
-        return tuple(json.loads(text or "[]"))
+        return tuple(parse_json(text or "[]"))
     if one.kind == "flag":
         return {"True": True, "False": False}.get(text, text == "true")
     if one.kind in ("choice", "text"):

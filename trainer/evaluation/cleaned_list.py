@@ -56,6 +56,8 @@ def write_cleaned_list(
         DataError: Nothing is flagged or would be left, pictures lie inside other files, or a CSV would change a text.
         FigureError: Another ending, or a place that cannot be written.
     """
+    # First, since the data are prepared in the workspace.
+    workspace.check_mine()
     row = workspace.runs.get(run)
     found = workspace.runs.config_of(row.id)
     size = read_architecture(found.model, row.folder)
@@ -74,7 +76,6 @@ def write_cleaned_list(
         what = "No training pair would be left. Flag fewer" if not kept else "No training pair is flagged. Flag some"
         raise DataError(f"{what}: in the Data quality view, or trainer data review.")
     if file is None:
-        workspace.check_mine()
         folder = confined.make_folder(workspace.folder, _FOLDER)
         file = folder / f"{splits.train.name}-cleaned-{time.strftime('%Y%m%d-%H%M%S')}.parquet"
     files = file, file.with_name(f"{file.stem}-heldout{file.suffix}")

@@ -60,6 +60,8 @@ def check_data(
         DataError: The data cannot be read any more, or a run does not embed images and captions.
     """
     workspace = models.workspace
+    # First, so that nothing is computed that cannot be kept.
+    workspace.check_mine()
     rows = [workspace.runs.get(run) for run in runs]
     chosen = list(steps) or [None] * len(rows)
     opened = [models.get(row.id, step).opened for row, step in zip(rows, chosen, strict=True)]

@@ -12,13 +12,13 @@ from sqlalchemy.types import Float, Integer
 
 from trainer.store import schema
 from trainer.store.rows import LATEST, MOST, MOST_STEP, REVIEW_STATES, STATUSES
-from trainer.untrusted.files import is_text, spelled
+from trainer.untrusted.files import MOST_TOML, is_text, parse_json, spelled
 
 _BELOW: Final = 2**31 - 1
 MOST_RUN: Final = 999_999_999
 """The largest number of a run."""
 _LONGEST: Final = 1_000_000
-_LONGEST_NAME: Final = 1_000
+LONGEST_NAME: Final = 1_000
 _PID: Final = (1, 2**31 - 1)
 _INTEGERS: Final = {
     ("run", "id"): (1, MOST_RUN),
@@ -41,7 +41,6 @@ _LONG: Final = {
     ("run", "config"),
     ("run", "facts"),
     ("run", "alerts"),
-    ("experiment", "definition"),
     "metrics",
     "items",
     "value",
@@ -95,7 +94,7 @@ def checker(table: str, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], b
         # Nearly every number is small and nearly every text short; the others are looked at one by one.
         values = [value for place in numbers if (value := row[place]) is not None]
         words = "".join([value for place in texts if (value := row[place])])
-        return min(values) >= 0 and max(values) <= _BELOW and len(words) < _LONGEST_NAME and "\0" not in words
+        return min(values) >= 0 and max(values) <= _BELOW and len(words) < LONGEST_NAME and "\0" not in words
 
     return sound
 
@@ -117,8 +116,8 @@ def document(text: object) -> dict[str, Any] | None:
     if not isinstance(text, str) or len(text) > _LONGEST_DOCUMENT:
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = parse_json(text)
+    except ValueError:
         return None
     if not isinstance(found, dict) or ("\\u" in text and not is_text(json.dumps(found, ensure_ascii=False))):
         return None
@@ -182,6 +181,8 @@ def _is_below(name: str) -> bool:
 
 
 def _longest(table: str, column: str) -> int:
+    if (table, column) == ("experiment", "definition"):
+        return MOST_TOML
     if (table, column) in _LONG or column in _LONG:
         return _LONGEST_DOCUMENT
-    return _LONGEST_NAME if column in _NAMES else _LONGEST
+    return LONGEST_NAME if column in _NAMES else _LONGEST

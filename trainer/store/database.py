@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import Connection, Engine, Executable, create_engine, event
+from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from trainer.store import disk, guard
-from trainer.store.rows import DatabaseBusy, StoreError, ValueRefused
+from trainer.store.rows import DatabaseBusy, StoreError, TooLong, ValueRefused
 from trainer.store.upgrade import prepare
 
 BUSY_MS: Final = 10_000
 _A_CHANGE: Final = 2**18
 """Bytes that a change of a row and its `run.json` take at most, about."""
+MOST_TEXT: Final = 1 << 26
+"""Characters of all rows of a query: thirty times what 2,000 runs have."""
 _REFUSED: Final = (275, 1299, 3091)
 """SQLITE_CONSTRAINT_CHECK, _NOTNULL and _DATATYPE: the value cannot be, whatever the other rows hold."""
 
@@ -128,9 +130,13 @@ def _engine(path: Path, wait_ms: Callable[[], int]) -> Engine:
 
 
 def fetch(connection: Connection, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
-    """Return all rows of a query; invalid UTF-8 is replaced, not raised as an error."""
+    """Return all rows of a query; invalid UTF-8 is replaced, not raised as an error.
+
+    Raises:
+        TooLong: All texts together are longer than any workspace's.
+    """
     try:
-        return connection.execute(query, values or {}).all()
+        return _all(connection.execute(query, values or {}))
     except OperationalError as error:
         if "decode" not in str(error.orig):
             raise
@@ -138,13 +144,46 @@ def fetch(connection: Connection, query: Executable, values: Mapping[str, Any] |
     assert driver is not None
     driver.text_factory = lambda content: content.decode("utf-8", "replace")
     try:
-        return connection.execute(query, values or {}).all()
+        return _all(connection.execute(query, values or {}))
     finally:
         driver.text_factory = str
 
 
+def _all(result: CursorResult[Any]) -> Sequence[Any]:
+    rows, left = [], MOST_TEXT
+    for row in result:
+        left -= sum([len(value) for value in row if value.__class__ is str or value.__class__ is bytes])
+        if left < 0:
+            result.close()
+            raise TooLong(
+                f"The database holds rows with more than {MOST_TEXT:,} characters, which this program never writes. "
+                "Rebuild it from the run folders: trainer doctor --rebuild."
+            )
+        rows.append(row)
+    return rows
+
+
+def is_too_long(error: BaseException) -> bool:
+    """Return whether reading failed because a value, or all of them together, are longer than is read."""
+    cause = getattr(error, "orig", error)
+    return isinstance(error, TooLong) or getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_TOOBIG
+
+
 def fetch_columns(connection: Connection, query: Executable) -> list[list[Any]]:
-    """Return the columns of a query with many rows, without creating an object per row."""
+    """Return the columns of a query with many rows, without creating an object per row.
+
+    Raises:
+        DataError: A row is longer than `guard.LONGEST_ROW`.
+    """
+    driver: Any = connection.connection.driver_connection
+    before = driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, guard.LONGEST_ROW)
+    try:
+        return _columns(connection, query)
+    finally:
+        driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)
+
+
+def _columns(connection: Connection, query: Executable) -> list[list[Any]]:
     result = connection.execute(query)
     width, cursor = len(result.keys()), result.cursor
     assert cursor is not None

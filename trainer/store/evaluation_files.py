@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from trainer.store.question import Question, question_from
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.arrays import load_npz
+
+_MOST: Final = 1_000
+"""Records in a folder that are read, the newest."""
+_MOST_OF_ALL: Final = 256 << 20
+"""Bytes of all of their arrays."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +83,13 @@ def read_records(folder: Path) -> list[TaskRecord]:
 
     What cannot be read is left out, for it can be evaluated again.
     """
-    found = []
-    for file in folder.glob("*.json"):
+    found, left = [], _MOST_OF_ALL
+    for file in untrusted_files.newest(folder, "*.json", _MOST):
         try:
             plain = untrusted_files.read_record(file)
-            arrays = _with_paths(load_npz(file.with_suffix(".npz")), folder, picture_paths.resolved)
+            unfolded = load_npz(file.with_suffix(".npz"), most=left)
+            left -= sum(array.nbytes for array in unfolded.values())
+            arrays = _with_paths(unfolded, folder, picture_paths.resolved)
             metrics = {name: math.nan if value is None else float(value) for name, value in plain["metrics"].items()}
             question = question_from(plain.get("question"))
             sizes = int(plain["n"]), int(plain["whole"])

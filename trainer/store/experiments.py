@@ -7,20 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from trainer.store import cells
 from trainer.store.database import fetch
 from trainer.store.rows import StoreError
 from trainer.store.schema import experiment as table
+from trainer.untrusted.files import MOST_TOML
 
 if TYPE_CHECKING:
     from trainer.store.database import Database
 
 STATES: Final = ("new", "going", "stopped", "ended")
-MOST: Final = 10_000
+MOST: Final = 1_000
 """Experiments of a workspace that are read."""
+_SHORT: Final = select(table).where(func.length(table.c.definition) <= MOST_TOML).order_by(table.c.id)
+"""Query of the experiments whose definition is read; one that is longer, this program has not made."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,13 @@ class Experiments:
     def all(self) -> list[ExperimentRow]:
         """Return all experiments, oldest first, without invalid ones."""
         with self._database.read() as connection:
-            rows = fetch(connection, select(table).order_by(table.c.id).limit(MOST))
+            rows = fetch(connection, _SHORT.limit(MOST))
         return [found for row in rows if (found := _read(row._mapping)) is not None]
 
     def going(self) -> list[ExperimentRow]:
         """Return the experiments to which the queue adds runs."""
         with self._database.read() as connection:
-            rows = fetch(connection, select(table).where(table.c.state == "going").order_by(table.c.id).limit(MOST))
+            rows = fetch(connection, _SHORT.where(table.c.state == "going").limit(MOST))
         return [found for row in rows if (found := _read(row._mapping)) is not None]
 
     def get(self, ref: int | str) -> ExperimentRow:
@@ -100,6 +103,11 @@ class Experiments:
         self._check_mine()
         with self._database.write() as connection:
             connection.execute(update(table).where(table.c.name == name).values(state=state))
+
+    def stop_all(self) -> None:
+        """Let no experiment add runs; for a workspace that becomes this user's own."""
+        with self._database.write() as connection:
+            connection.execute(update(table).where(table.c.state == "going").values(state="stopped"))
 
     def remove(self, name: str) -> None:
         """Remove an experiment; its runs stay."""

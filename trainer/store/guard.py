@@ -14,6 +14,8 @@ READ_S: Final = 20.0
 """Seconds of processor time that one reading transaction may take: hundreds of times what the longest takes."""
 _LONGEST_VALUE: Final = 2**28
 """Bytes of one value; SQLite's own limit is four times that."""
+LONGEST_ROW: Final = 2**13
+"""Bytes of a row of the curves, of which there are millions: a name has 1,000 characters at most."""
 _LOOK_EVERY: Final = 200_000
 """Steps of SQLite's machine between two looks at the clock: about a millisecond."""
 _OWN_OF_SQLITE: Final = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from trainer.store.rows import ValueRefused
 from trainer.untrusted import confined
-from trainer.untrusted.files import read_bytes
+from trainer.untrusted.files import parse_json, read_bytes
 
 _NAME: Final = "waiting.jsonl"
 _LONGEST: Final = 2**26
@@ -48,8 +48,8 @@ def _rows(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     found = []
     with contextlib.suppress(OSError):
         for line in read_bytes(folder / _NAME, _LONGEST).splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-                document = json.loads(line)
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                document = parse_json(line.decode("utf-8"))
                 found.append((str(document["kind"]), dict(document["values"])))
     return found
 

@@ -20,6 +20,10 @@ MOST_FINDINGS: Final = 5_000
 FALSE_ALARMS: Final = "measured on Scenes: at most 0.7 % of clean pairs are suspected, 94 % or more of planted ones"
 """What is known of the default threshold; the figures are in the trainer's README."""
 _FOLDER: Final = "quality"
+_MOST: Final = 32
+"""Reports of a run that are read, the newest: of one run they have a name a step."""
+_LARGEST: Final = 1 << 24
+"""Bytes of a report: 20,000 findings."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +138,10 @@ def read_quality(run_folder: Path, runs: list[tuple[int, int | None]]) -> Qualit
 def read_reports(run_folder: Path) -> list[QualityReport]:
     """Return the reports in a run's folder; unreadable ones are skipped, since they can be made again."""
     found = []
-    for file in sorted((run_folder / _FOLDER).glob("*.json")):
+    for file in untrusted_files.newest(run_folder / _FOLDER, "*.json", _MOST):
         try:
-            found.append(_report(untrusted_files.read_json(file)))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            found.append(_report(untrusted_files.read_record(file, _LARGEST)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
             continue
     return found
 

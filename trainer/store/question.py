@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from trainer.untrusted.files import parse_json
+
 _PICTURES: Final = re.compile(r"([\d,]+) distinct pictures")
 _FIRST_K: Final = re.compile(r"(?:_R@|zero_shot_acc)(\d+)$")
 """Names of numbers that count how often the right answer is among the first k."""
@@ -121,8 +123,8 @@ def hash_of(words: Sequence[str]) -> str:
 def question_from_key(key: str) -> Question | None:
     """Return the question stored as `key`; None if missing or invalid."""
     try:
-        found = json.loads(key) if key else None
-    except (ValueError, RecursionError):
+        found = parse_json(key) if key else None
+    except ValueError:
         return None
     return question_from(found)
 

@@ -32,7 +32,7 @@ from trainer.store.results_table import ResultsTable, metrics_from_json
 from trainer.store.rows import ACTIVE, StoreError
 from trainer.store.run_files import SKIPPED_OF_RUN, folder_name, folder_number, write_run_file
 from trainer.store.run_table import free_name, next_number
-from trainer.untrusted.files import check_ordinary, open_ordinary, read_text, spelled
+from trainer.untrusted.files import check_ordinary, open_ordinary, parse_json, read_text, spelled
 
 _LONGEST: Final = 2**26
 """Bytes of a `run.json`: thousands of times what one is."""
@@ -188,7 +188,7 @@ def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
             content = file.read(_LONGEST + 1)
         if len(content) > _LONGEST:
             raise ValueError(f"it is longer than {_LONGEST:,} bytes")
-        found = json.loads(content)
+        found = parse_json(content.decode("utf-8"))
         if not isinstance(found, dict):
             raise ValueError("it holds no object")
     except (OSError, ValueError, RecursionError) as error:

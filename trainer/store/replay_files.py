@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,11 @@ from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.arrays import load_npz
 
 _FOLDER: Final = "replays"
+_NAME: Final = re.compile(r"step_(\d{6,15})\.json")
+_MOST: Final = 10_000
+"""Replays of a run that are listed."""
+_LARGEST: Final = 1 << 24
+"""Bytes of what is said of one: 10,000 pairs with captions and paths."""
 _ARRAYS: Final = ("image_before", "text_before", "image_after", "text_after")
 
 
@@ -76,17 +82,21 @@ def write_replay(run_folder: Path, record: ReplayRecord) -> None:
     write_text(file.with_suffix(".json"), json.dumps(plain) + "\n")
 
 
-def read_replays(run_folder: Path) -> list[ReplayRecord]:
-    """Return the valid replays of a run, by step; unreadable ones are skipped, since they can be repeated."""
-    found = []
-    for file in sorted((run_folder / _FOLDER).glob("step_*.json")):
-        try:
-            record = _record(untrusted_files.read_record(file), load_npz(file.with_suffix(".npz")))
-            record = replace(record, paths=tuple(picture_paths.resolved(run_folder, record.paths)))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            continue
-        found.append(record)
-    return sorted(found, key=lambda one: one.step)
+def replayed_steps(run_folder: Path) -> list[int]:
+    """Return the steps of which a run's folder holds replays, in order."""
+    files = untrusted_files.newest(run_folder / _FOLDER, "step_*.json", _MOST)
+    return sorted({int(found[1]) for file in files if (found := _NAME.fullmatch(file.name))})
+
+
+def read_replay(run_folder: Path, step: int) -> ReplayRecord | None:
+    """Return the replay of a step; None if there is none, or it cannot be read, since it can be repeated."""
+    file = run_folder / _FOLDER / f"step_{step:06d}.json"
+    try:
+        record = _record(untrusted_files.read_record(file, _LARGEST), load_npz(file.with_suffix(".npz")))
+        record = replace(record, paths=tuple(picture_paths.resolved(run_folder, record.paths)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    return record if record.step == step else None
 
 
 def _record(plain: Any, arrays: dict[str, np.ndarray]) -> ReplayRecord:

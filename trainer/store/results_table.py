@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import Connection, Table, delete, func, select, text, update
+from sqlalchemy import Connection, Select, Table, delete, func, select, text, update
 from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import DBAPIError
 
 from trainer.metrics import metric
 from trainer.store import cells, schema
-from trainer.store.database import Database, fetch, fetch_columns
+from trainer.store.database import Database, fetch, fetch_columns, is_too_long
 from trainer.store.journal import Entry, number_from_json, number_to_json
 from trainer.store.question import Question, by_question, question_from_key
 from trainer.store.rows import LATEST, MOST, MOST_STEP, CheckpointRow, EvaluationRow, ScalarRow, SnapshotRow
@@ -59,7 +60,7 @@ class ResultsTable:
         if runs is not None:
             query = query.where(_SCALAR.run.in_(list(runs)))
         with self._database.read() as connection:
-            found = fetch_columns(connection, query.order_by(_SCALAR.id).limit(limit))
+            found = _columns(connection, query.order_by(_SCALAR.id).limit(limit))
         # By columns: tens of thousands of rows are checked, and made, in one go.
         if not _are_sound(found):
             found = _sound_rows(found, ("id", "run", "name", "step", "value", "kind", "time", "elapsed_s"))
@@ -76,7 +77,7 @@ class ResultsTable:
         query = select(_SCALAR.step, _SCALAR.value, _SCALAR.kind, _SCALAR.elapsed_s)
         query = query.where((_SCALAR.run == run) & (_SCALAR.name == name)).order_by(_SCALAR.step)
         with self._database.read() as connection:
-            columns = fetch_columns(connection, query)
+            columns = _columns(connection, query)
         if not _are_points(*columns):
             columns = _sound_rows(columns, ("step", "value", "kind", "elapsed_s"))
         steps, values, kinds, elapsed = columns
@@ -273,6 +274,19 @@ def metrics_from_json(content: str) -> dict[str, float]:
 def _folder_of(connection: Connection, run: int) -> str:
     found = _only(connection, select(schema.run.c.folder).where(schema.run.c.id == run))
     return found if not cells.fault("run", "folder", found) else f".damaged-{run}"
+
+
+def _columns(connection: Connection, query: Select[Any]) -> list[list[Any]]:
+    """Return the columns of a query of curves, without rows that are too long for one."""
+    try:
+        return fetch_columns(connection, query)
+    except DBAPIError as error:
+        if not is_too_long(error):
+            raise
+    numbers = (_SCALAR.step, _SCALAR.value, _SCALAR.time, _SCALAR.elapsed_s)
+    plain = [func.typeof(column).in_(("integer", "real", "null")) for column in numbers]
+    short = [func.length(column) <= cells.LONGEST_NAME for column in (_SCALAR.name, _SCALAR.kind)]
+    return fetch_columns(connection, query.where(*plain, *short))
 
 
 def _only(connection: Connection, query: Any) -> Any:

@@ -7,6 +7,7 @@ from it.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from trainer.store import cells
-from trainer.store.database import fetch
+from trainer.store.database import MOST_TEXT, fetch
 from trainer.store.rows import REVIEW_STATES, StoreError
 from trainer.store.schema import review as table
 from trainer.untrusted import confined
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
 JOURNAL: Final = "reviews.jsonl"
 """File beside the database with every change, one JSON object a line; state "" is a review that was taken back."""
-_LARGEST: Final = 2**28
-"""Bytes of the journal: a million reviews."""
+_LONGEST_LINE: Final = 2**23
+"""Bytes of a line: a caption of a million characters that JSON spells."""
+_MOST: Final = 200_000
+"""Reviews that are restored."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,12 @@ class Review:
 
 
 class Reviews:
-    """The table of reviews; changes raise `LookOnly` if `check_kept` does."""
+    """The table of reviews; changes raise `LookOnly` if `check_mine` does."""
 
-    def __init__(self, database: Database, folder: Path, check_kept: Callable[[], None]) -> None:
+    def __init__(self, database: Database, folder: Path, check_mine: Callable[[], None]) -> None:
         self._database = database
         self._folder = folder
-        self._check_kept = check_kept
+        self._check_mine = check_mine
 
     def all(self, dataset: str | None = None) -> list[Review]:
         """Return the reviews of one data set, or all, oldest first, without invalid ones."""
@@ -78,7 +81,7 @@ class Reviews:
         Raises:
             StoreError: A state is unknown, or a name or text cannot be stored.
         """
-        self._check_kept()
+        self._check_mine()
         now = time.time()
         rows = [vars(one) | {"created_at": one.created_at or now} for one in reviews]
         for row in rows:
@@ -91,7 +94,7 @@ class Reviews:
 
     def take_back(self, dataset: str, pairs: Iterable[str]) -> None:
         """Remove the reviews of these pairs; no error if a pair has none."""
-        self._check_kept()
+        self._check_mine()
         self._write([{"dataset": dataset, "pair": pair, "state": "", "created_at": time.time()} for pair in pairs])
 
     def restore(self, say: Callable[[str], None]) -> int:
@@ -101,12 +104,16 @@ class Reviews:
             say: Gets a sentence if lines of the journal could not be read.
         """
         last: dict[tuple[str, str], dict[str, Any] | None] = {}
-        wrong = 0
+        wrong, left = 0, MOST_TEXT
         for row in self._journal():
+            left -= sum(len(value) for value in (row or {}).values() if isinstance(value, str))
             if row is None:
                 wrong += 1
-            else:
+            elif len(last) < _MOST and left > 0:
                 last[row["dataset"], row["pair"]] = row if row["state"] else None
+            else:
+                say(f"{JOURNAL} holds more than {len(last):,} reviews; the others were left out.")
+                break
         if wrong:
             say(f"{wrong:,} lines of {JOURNAL} cannot be read and were left out.")
         known = {(one.dataset, one.pair): one.created_at for one in self.all()}
@@ -144,11 +151,12 @@ class Reviews:
     def _journal(self) -> Iterator[dict[str, Any] | None]:
         """Yield each line as a row; None if it cannot be read."""
         try:
-            content = confined.read(self._folder, JOURNAL, _LARGEST)
+            with confined.open_file(self._folder, JOURNAL) as raw:
+                file = io.BufferedReader(raw)  # type: ignore[arg-type]
+                while line := file.readline(_LONGEST_LINE):
+                    yield _from_line(line)
         except OSError:
             return
-        for line in content.splitlines():
-            yield _from_line(line)
 
 
 def pair_keys(paths: Iterable[str], captions: Iterable[str], workspace_folder: Path) -> list[str]:

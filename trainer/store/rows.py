@@ -41,6 +41,10 @@ class LookOnly(StoreError):
     """The workspace is read-only, because it is not this user's own; see `trainer.store.ownership`."""
 
 
+class TooLong(StoreError):
+    """The rows of a query hold more text than this program ever writes."""
+
+
 class ValueRefused(StoreError):
     """A column rejects a value, and would reject it again."""
 

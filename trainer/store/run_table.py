@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, case, delete, func, insert, literal_column, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from trainer import config
 from trainer.metrics import headline
 from trainer.store import cells, schema
-from trainer.store.database import Database, fetch
+from trainer.store.database import MOST_TEXT, Database, fetch, is_too_long
 from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
@@ -29,6 +29,9 @@ _READ: Final = (*_SHOWN, *(name for name in schema.run.c.keys() if name not in {
 """Columns of a run's row as it is read: what is shown, and what else decides whether it is sound."""
 _COLUMNS: Final = [_RUN[name] for name in _READ]
 _sound: Final = cells.checker("run", _READ)
+_MOST_OF_ONE: Final = 1 << 20
+"""Characters of a value that are read where the rows hold too much."""
+_TOO_LONG: Final = "x''"
 _AT_THE_END = ("status", "reason", "step", "total_steps", "phase", "eta_s", "ended_at", "trained_s")
 
 _NEXT: Final = "Rebuild it from its folder: trainer doctor --rebuild. Or delete it."
@@ -127,7 +130,7 @@ class RunTable:
         text = str(ref).strip()
         with self._database.read() as connection:
             for condition in self._conditions(text):
-                for row in fetch(connection, select(*_COLUMNS).where(condition)):
+                for row in _read(connection, condition):
                     return self._row(tuple(row))
             query = select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id)
             known = [f"{number} ({cells.shown(name)})" for number, name in fetch(connection, query)]
@@ -316,8 +319,8 @@ class RunTable:
     def active(self) -> list[Mapping[Any, Any]]:
         """Return complete rows of active runs, including deleted ones, without damaged ones."""
         with self._database.read() as connection:
-            rows = fetch(connection, select(*_COLUMNS).where(_RUN.status.in_(ACTIVE)))
-        return [row._mapping for row in rows if self._row(tuple(row)).status != DAMAGED]
+            rows = _read(connection, _RUN.status.in_(ACTIVE))
+        return [dict(zip(_READ, row, strict=True)) for row in rows if self._row(tuple(row)).status != DAMAGED]
 
     def interrupt(
         self, run: int, *, expected: Mapping[str, Any], reason: str, said: Mapping[str, Any] | None = None
@@ -363,7 +366,7 @@ class RunTable:
 
     def _rows(self, condition: Any) -> list[RunRow]:
         with self._database.read() as connection:
-            rows = fetch(connection, select(*_COLUMNS).where(condition).order_by(_RUN.id))
+            rows = _read(connection, condition)
         if len(self._known) > 4 * len(rows) + 1_000:
             self._known.clear()
         return [self._row(tuple(row)) for row in rows]
@@ -403,6 +406,36 @@ def next_number(connection: Connection, runs_folder: Path) -> int:
     newest = connection.execute(select(func.max(_RUN.id)).where(_RUN.id <= cells.MOST_RUN)).scalars().all()
     known = [number for number in (*folders, *given, *newest) if isinstance(number, int)]
     return 1 + max((number for number in known if 0 <= number < cells.MOST_RUN), default=0)
+
+
+def _read(connection: Connection, condition: Any) -> Sequence[Any]:
+    """Return the rows as they are read, by number; where they are too long, each value as far as one may be."""
+    try:
+        return fetch(connection, select(*_COLUMNS).where(condition).order_by(_RUN.id))
+    except (StoreError, DBAPIError) as error:
+        if not is_too_long(error):
+            raise
+    numbers = [row[0] for row in fetch(connection, select(_RUN.id).where(condition).order_by(_RUN.id))]
+    found, left = [], MOST_TEXT
+    for number in numbers:
+        most = _MOST_OF_ONE if left > 0 else cells.LONGEST_NAME
+        row = [_only_short(connection, number, name, most) for name in _READ]
+        left -= sum(len(value) for value in row if isinstance(value, str))
+        found.append(tuple(row))
+    return found
+
+
+def _only_short(connection: Connection, run: int, name: str, most: int) -> Any:
+    """Return a value of a run's row; no text, which is a fault in any column of texts, where it is longer."""
+    column = _RUN[name]
+    is_short = func.typeof(column).not_in(("text", "blob")) | (func.length(column) <= most)
+    try:
+        query = select(case((is_short, column), else_=literal_column(_TOO_LONG))).where(_RUN.id == run)
+        return _only(connection, query)
+    except DBAPIError as error:
+        if not is_too_long(error):
+            raise
+        return b""
 
 
 def _only(connection: Connection, query: Any) -> Any:

@@ -17,6 +17,7 @@ from trainer.store.columns import taken
 from trainer.store.database import fetch
 from trainer.store.rows import StoreError
 from trainer.store.schema import selection as table
+from trainer.untrusted import files as untrusted_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,8 +186,8 @@ def _read(row: Mapping[Any, Any]) -> NamedSelection | None:
     if cells.faults("selection", row):
         return None
     try:
-        items = json.loads(row["items"])
-    except (ValueError, RecursionError):
+        items = untrusted_files.parse_json(row["items"])
+    except ValueError:
         return None
     # One kind of whole numbers or words, as ids are: numpy has to hold them in one array.
     if not isinstance(items, list) or not items or {type(item) for item in items} not in ({int}, {str}):

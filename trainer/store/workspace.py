@@ -15,6 +15,7 @@ from trainer.store.files import make_folders
 from trainer.store.process_lock import is_held
 from trainer.store.rows import LookOnly, RunRow, StoreError
 from trainer.untrusted import confined, shell
+from trainer.untrusted import files as untrusted_files
 
 if TYPE_CHECKING:
     from trainer.store.backups import Backup
@@ -114,8 +115,14 @@ class Workspace:
         confined.never_make(self.folder)
 
     def adopt(self) -> int:
-        """Make a read-only workspace this user's own; return how many runs wait in its queue, which is then held."""
+        """Make a read-only workspace this user's own; return how many runs wait in its queue, which is then held.
+
+        Its experiments are stopped, since they would add runs.
+        """
         waiting = sum(run.status == "queued" for run in self.runs.all())
+        if self.look_only and self.experiments.going():
+            self._bring_up_to_date()
+            self.experiments.stop_all()
         if self.look_only and waiting:
             # Who makes it theirs wants to look at what waits before it trains.
             self._bring_up_to_date()
@@ -153,7 +160,7 @@ class Workspace:
         """What was decided about single pairs."""
         from trainer.store.reviews import Reviews
 
-        return Reviews(self._database, self.folder, self._check_kept)
+        return Reviews(self._database, self.folder, self.check_mine)
 
     @property
     def experiments(self) -> Experiments:
@@ -201,10 +208,7 @@ class Workspace:
             ValueError: It is no JSON.
         """
         text = self.runs.setting(name)
-        try:
-            return default if text is None else json.loads(text)
-        except RecursionError as error:
-            raise ValueError(f"the setting {name} is too deep") from error
+        return default if text is None else untrusted_files.parse_json(text)
 
     def set_setting(self, name: str, value: Any) -> None:
         """Save a workspace setting shared by all windows and commands; plain JSON values."""

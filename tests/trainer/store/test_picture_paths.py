@@ -12,7 +12,7 @@ import pytest
 from trainer import config
 from trainer.store import Items, Workspace, ownership, picture_paths, read_snapshot, write_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
-from trainer.store.replay_files import ReplayRecord, read_replays, write_replay
+from trainer.store.replay_files import ReplayRecord, read_replay, write_replay
 from trainer.store.snapshot_files import StoreError
 
 pytestmark = pytest.mark.slow
@@ -139,7 +139,7 @@ def test_evaluations_and_replays_follow_the_workspace(made, tmp_path):
     there = moved(workspace, tmp_path / "moved").folder
     run_there = there / run_folder.relative_to(workspace.folder)
     expected = at(paths, workspace.folder, there)
-    assert list(read_replays(run_there)[0].paths) == expected
+    assert list(read_replay(run_there, 1).paths) == expected
     assert read_records(run_there / folder.relative_to(run_folder))[0].arrays["path"].tolist() == expected
 
 

@@ -46,12 +46,13 @@ def map_npy(path: Path, kinds: str = NUMBERS) -> np.memmap:
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
-def load_npz(path: Path, kinds: str = NUMBERS + _WORDS) -> dict[str, np.ndarray]:
+def load_npz(path: Path, kinds: str = NUMBERS + _WORDS, *, most: int = _MOST_UNFOLDED) -> dict[str, np.ndarray]:
     """Return the arrays in a `.npz`, by name.
 
     Args:
         path: The file.
         kinds: As for `check_npy`.
+        most: Bytes that all arrays may have beyond the size of the file.
 
     Raises:
         Unreadable: It is none, or an array claims what its member does not hold, or all of them unfold to too much.
@@ -63,10 +64,10 @@ def load_npz(path: Path, kinds: str = NUMBERS + _WORDS) -> dict[str, np.ndarray]
             with zipfile.ZipFile(file) as archive:
                 members = archive.infolist()
                 unfolded = sum(member.file_size for member in members)
-                if len(members) > _MOST_MEMBERS or unfolded > _MOST_UNFOLDED + size:
+                if len(members) > _MOST_MEMBERS or unfolded > most + size:
                     raise Unreadable(
                         f"{path.name} has {size:,} bytes and its {len(members):,} arrays {unfolded:,} once they are "
-                        "unpacked, too much for an evaluation."
+                        "unpacked, which is too much."
                     )
                 # Of a member, no more is ever unpacked than its directory claims.
                 return {one.filename.removesuffix(".npy"): _array(path, archive.read(one), kinds) for one in members}
