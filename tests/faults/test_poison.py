@@ -368,7 +368,7 @@ def test_values_of_gigabytes_hide_no_run(loose, tmp_path, monkeypatch, column, b
     folder = tmp_path / "w"
     shutil.copytree(loose, folder)
     assert poison(folder / "explorer.db", "run", column, "long")
-    monkeypatch.setattr(guard, "_LONGEST_VALUE", 1 << (20 if beyond_sqlite else 28))
+    monkeypatch.setattr(guard, "LONGEST_VALUE", 1 << (20 if beyond_sqlite else 28))
     for module in (database, run_table):
         monkeypatch.setattr(module, "MOST_TEXT", 100_000)
     monkeypatch.setattr(run_table, "_MOST_OF_ONE", 50_000)

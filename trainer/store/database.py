@@ -169,14 +169,14 @@ def is_too_long(error: BaseException) -> bool:
     return isinstance(error, TooLong) or getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_TOOBIG
 
 
-def fetch_columns(connection: Connection, query: Executable) -> list[list[Any]]:
+def fetch_columns(connection: Connection, query: Executable, longest: int = guard.LONGEST_ROW) -> list[list[Any]]:
     """Return the columns of a query with many rows, without creating an object per row.
 
     Raises:
-        DataError: A row is longer than `guard.LONGEST_ROW`.
+        DataError: A row, or a value that decides whether it is returned, has more than `longest` bytes.
     """
     driver: Any = connection.connection.driver_connection
-    before = driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, guard.LONGEST_ROW)
+    before = driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
     try:
         return _columns(connection, query)
     finally:

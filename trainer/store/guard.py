@@ -12,7 +12,7 @@ from trainer.store.rows import StoreError
 
 READ_S: Final = 20.0
 """Seconds of processor time that one reading transaction may take: hundreds of times what the longest takes."""
-_LONGEST_VALUE: Final = 2**28
+LONGEST_VALUE: Final = 2**28
 """Bytes of one value; SQLite's own limit is four times that."""
 LONGEST_ROW: Final = 2**13
 """Bytes of a row of the curves, of which there are millions: a name has 1,000 characters at most."""
@@ -26,7 +26,7 @@ def distrust(connection: sqlite3.Connection) -> None:
     """Disable code in the file: no schema functions, no schema changes, no unbounded values."""
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA cell_size_check=ON")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
     if hasattr(connection, "setconfig"):  # Python 3.12 and later
         known: Any = sqlite3
         connection.setconfig(known.SQLITE_DBCONFIG_DEFENSIVE, True)

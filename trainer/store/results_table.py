@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
 from trainer.metrics import metric
-from trainer.store import cells, schema
+from trainer.store import cells, guard, schema
 from trainer.store.database import Database, fetch, fetch_columns, is_too_long
 from trainer.store.journal import Entry, number_from_json, number_to_json
 from trainer.store.question import Question, by_question, question_from_key
@@ -280,13 +281,13 @@ def _columns(connection: Connection, query: Select[Any]) -> list[list[Any]]:
     """Return the columns of a query of curves, without rows that are too long for one."""
     try:
         return fetch_columns(connection, query)
-    except DBAPIError as error:
+    except (DBAPIError, sqlite3.Error) as error:  # the driver raises its own while rows are fetched
         if not is_too_long(error):
             raise
     numbers = (_SCALAR.step, _SCALAR.value, _SCALAR.time, _SCALAR.elapsed_s)
     plain = [func.typeof(column).in_(("integer", "real", "null")) for column in numbers]
     short = [func.length(column) <= cells.LONGEST_NAME for column in (_SCALAR.name, _SCALAR.kind)]
-    return fetch_columns(connection, query.where(*plain, *short))
+    return fetch_columns(connection, query.where(*plain, *short), guard.LONGEST_VALUE)
 
 
 def _only(connection: Connection, query: Any) -> Any:

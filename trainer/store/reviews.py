@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.sqlite import insert
@@ -152,7 +152,7 @@ class Reviews:
         """Yield each line as a row; None if it cannot be read."""
         try:
             with confined.open_file(self._folder, JOURNAL) as raw:
-                file = io.BufferedReader(raw)  # type: ignore[arg-type]
+                file = io.BufferedReader(cast("io.RawIOBase", raw))
                 while line := file.readline(_LONGEST_LINE):
                     yield _from_line(line)
         except OSError:
