@@ -12,7 +12,18 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-NAMES: Final = ("coverage", "data", "experiments", "losses", "many_pairs", "many_runs", "map", "objectives", "search")
+NAMES: Final = (
+    "coverage",
+    "data",
+    "experiments",
+    "losses",
+    "many_pairs",
+    "many_runs",
+    "map",
+    "objectives",
+    "ranks",
+    "search",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

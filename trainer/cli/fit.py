@@ -36,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimizer.batch_size=64; repeatable"
     )
     parser.add_argument("--measure", action="store_true", help="estimate the cost with three real steps; create no run")
+    parser.add_argument("--ranks", type=int, metavar="N", help="N processes of this computer share every batch")
+    parser.add_argument(
+        "--check-ranks",
+        type=int,
+        metavar="N",
+        help="compare 20 updates of N processes with those of one; create no run",
+    )
     parser.add_argument("--detach", action="store_true", help="train in the background and return immediately")
 
 
@@ -50,13 +57,19 @@ def run(args: argparse.Namespace) -> int:
             "Name an existing run, or create a new one with --data PATH, --preset or --config: exactly one of these; "
             "--data may be combined with --preset or --config."
         )
+    if args.ranks is not None and not args.run:
+        args.set.append(f"ranks={args.ranks}")
     if args.run and changes:
         raise ConfigError("An existing run keeps its configuration; create a new one with --preset or --config.")
     if args.measure:
         return _measure(args)
+    if args.check_ranks is not None:
+        return _check_ranks(args)
     if args.run:
         workspace.check_there()
     number = workspace.runs.get(args.run).id if args.run else _create(workspace, args)
+    if args.run and args.ranks is not None:
+        workspace.runs.set_ranks(number, args.ranks)
     if args.detach:
         from trainer.scheduling.launch import start_detached
 
@@ -65,11 +78,7 @@ def run(args: argparse.Namespace) -> int:
         answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
         text = f"Run {number} ({row.name}) trains as process {pid}. Its log: {row.folder / 'log.txt'}"
     else:
-        from trainer.training.fit import fit
-
-        # With --json, what the training says goes to standard error: standard output is one JSON object.
-        with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
-            fit(workspace, number)
+        train(workspace, number, quiet=args.json)
         row = workspace.runs.get(number)
         answer = {"id": number, "name": row.name, "status": row.status, "step": row.step, "best": row.best}
         text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
@@ -77,11 +86,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def train(workspace: Workspace, run: int, *, quiet: bool = False) -> None:
+    """Train a run here until it has ended, by as many processes as it wants.
+
+    Args:
+        workspace: Where it is.
+        run: Its number.
+        quiet: What the training says goes to standard error: standard output is one JSON object.
+    """
+    from trainer.scheduling import ranks
+
+    count = workspace.runs.ranks_of(run)
+    if count > 1 and not ranks.is_rank():  # this process then needs no torch
+        return ranks.train(workspace, run, count, stdout=sys.stderr if quiet else None)
+    from trainer.training.fit import fit
+
+    with contextlib.redirect_stdout(sys.stderr if quiet else sys.stdout):
+        fit(workspace, run)
+
+
 def _measure(args: argparse.Namespace) -> int:
     from trainer.cli.data import print_progress
     from trainer.training.cost import measure_cost
 
-    wanted = args.workspace.runs.config_of(args.workspace.runs.get(args.run).id) if args.run else configured(args)
+    wanted = _wanted(args)
     cost = measure_cost(wanted, args.workspace.folder, print_progress())
     gpu = f" and {cost.gpu_mib:,.0f} MiB of the GPU" if cost.gpu_mib is not None else ""
     text = (
@@ -90,6 +118,19 @@ def _measure(args: argparse.Namespace) -> int:
     )
     print(json.dumps(cost.fields) if args.json else text)
     return 0
+
+
+def _check_ranks(args: argparse.Namespace) -> int:
+    from trainer.scheduling.ranks import check_equal
+
+    found = check_equal(args.workspace.folder, _wanted(args), args.check_ranks)
+    print(json.dumps(found) if args.json else found["words"])
+    return 0 if found["equal"] else 1
+
+
+def _wanted(args: argparse.Namespace) -> config.Run:
+    """Return the configuration of the run that exists, or of the one that the arguments describe."""
+    return args.workspace.runs.config_of(args.workspace.runs.get(args.run).id) if args.run else configured(args)
 
 
 def configured(args: argparse.Namespace) -> config.Run:

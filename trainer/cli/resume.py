@@ -14,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
     parser.add_argument("--step", type=int, metavar="N", help="branch: a new run continues from this kept checkpoint")
     parser.add_argument("--as", dest="name", metavar="NAME", help="name of the branch")
+    parser.add_argument("--ranks", type=int, metavar="N", help="continue with N processes that share every batch")
     parser.add_argument("--foreground", action="store_true", help="train in the foreground")
 
 
@@ -39,10 +40,12 @@ def run(args: argparse.Namespace) -> int:
         )
     if workspace.is_alive(row.id):
         raise launch.LaunchError(f"Run {row.id} ({row.name}) is being trained already (pid {row.pid}).")
+    if args.ranks is not None:
+        workspace.runs.set_ranks(row.id, args.ranks)
     if args.foreground:
-        from trainer.training.fit import fit
+        from trainer.cli.fit import train
 
-        fit(workspace, row.id)
+        train(workspace, row.id, quiet=args.json)
         now = workspace.runs.get(row.id)
         answer = {"id": row.id, "name": row.name, "status": now.status, "step": now.step}
         text = f"Run {row.id} ({row.name}): {now.status} at step {now.step}."

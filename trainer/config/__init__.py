@@ -5,7 +5,7 @@ their fields; a new objective is one class in `trainer.config.objectives`, one f
 one line in `trainer.methods`. Nothing here imports torch.
 """
 
-from trainer.config.checking import check, faults, problems
+from trainer.config.checking import check, check_ranks, faults, problems
 from trainer.config.data import (
     ClassFolder,
     Data,
@@ -47,6 +47,7 @@ __all__ = [
     "Watching",
     "absolute",
     "check",
+    "check_ranks",
     "choices",
     "data_name",
     "dataset_name",

@@ -12,6 +12,7 @@ from trainer.config.objectives import Byol, Labeled, Moco, Pcl, SimSiam, Swav, W
 from trainer.config.run import SECTIONS, Run
 from trainer.config.run_name import name_fault
 
+_MOST_RANKS: Final = 64
 _NOUNS: Final = {Folder: "folder", ClassFolder: "folder", Table: "table", Shards: "tars", HubDataset: "data set"}
 
 
@@ -29,6 +30,35 @@ def check(run: Run) -> None:
     _check_data(run.data)
     _check_model(run.model)
     _check_objective(run)
+    check_ranks(run, run.ranks)
+
+
+def check_ranks(run: Run, ranks: int) -> None:
+    """Check that the batches can be shared by that many processes.
+
+    Raises:
+        ConfigError: They cannot; says which number can.
+    """
+    size = run.optimizer.batch_size
+    if ranks == 1:
+        return
+    if not 1 < ranks <= _MOST_RANKS:
+        raise ConfigError(f"ranks {ranks}: choose 1 to {_MOST_RANKS}.", better=1)
+    if run.device == "mps":
+        raise ConfigError(f"ranks {ranks}: a Mac has one GPU, and its processes cannot share it: choose 1.", better=1)
+    if not run.optimizer.epochs:
+        raise ConfigError(f"ranks {ranks}: a model that is only opened and measured needs one process.", better=1)
+    if size % ranks or size < 2 * ranks:
+        raise ConfigError(
+            f"ranks {ranks} do not divide optimizer.batch_size {size} into equal parts of two pairs or more: choose "
+            f"{_fewer(size, ranks)}.",
+            better=_fewer(size, ranks),
+        )
+
+
+def _fewer(size: int, ranks: int) -> int:
+    """Return the largest number of ranks, at most `ranks`, that share a batch evenly."""
+    return max((n for n in range(1, ranks + 1) if size % n == 0 and size >= 2 * n), default=1)
 
 
 def _check_model(model: Model) -> None:

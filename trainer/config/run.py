@@ -110,6 +110,13 @@ class Run:
     name: str = option("run", "Name", "Unique in the workspace.")
     seed: int = option(0, "Seed", "Seeds weight init, data order and augmentation.", low=0)
     device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "Device", "auto takes the first of cuda, mps, cpu.")
+    ranks: int = option(
+        1,
+        "Processes",
+        "How many processes of this computer share every batch, on GPUs one each. Losses are those of one process.",
+        low=1,
+        high=64,
+    )
     loading: Literal["auto", "prepared", "streamed"] = option(
         "auto",
         "Images",

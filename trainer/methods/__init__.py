@@ -22,10 +22,22 @@ from trainer.methods.labeled import ContrastiveMarginImages, MarginImages, Tripl
 from trainer.methods.method import Material, Method, MethodError
 from trainer.methods.momentum_queue import MocoViews
 from trainer.methods.pcl import PclViews
+from trainer.methods.rank_gradients import backward_over_ranks
 from trainer.methods.two_views import ByolViews, DclViews, SimClrViews, SimSiamViews, SwavViews
 from trainer.methods.words import BagOfWords, Word2VecTokens
 
-__all__ = ["METHODS", "BagOfWords", "Batch", "ImageText", "Material", "Method", "MethodError", "backward", "build"]
+__all__ = [
+    "METHODS",
+    "BagOfWords",
+    "Batch",
+    "ImageText",
+    "Material",
+    "Method",
+    "MethodError",
+    "backward",
+    "backward_over_ranks",
+    "build",
+]
 
 METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.Clip: ClipPairs,

@@ -7,7 +7,7 @@ https://arxiv.org/abs/2101.06983
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 import torch
@@ -19,6 +19,7 @@ from trainer.methods.method import Method
 from trainer.models import TwoTowers
 
 Autocast = Callable[[], AbstractContextManager[None]]
+Rows = tuple[Float[Tensor, "n _"], ...]
 
 
 def backward(
@@ -44,38 +45,52 @@ def backward(
     states, rows = [], []
     with torch.no_grad(), autocast():
         for part in parts:
-            states.append(_random_state(part))
+            states.append(random_state(part))
             rows.append(method.embed(towers, part))
-    leaves = tuple(torch.cat(pieces).requires_grad_() for pieces in zip(*rows, strict=True))
+    leaves = as_leaves([torch.cat(pieces) for pieces in zip(*rows, strict=True)])
     with autocast():
         loss = method.compare(leaves, batch)
     loss.backward()
-    for place, (part, state) in enumerate(zip(parts, states, strict=True)):
-        with _replayed(state, part), autocast():
+    starts = (0,) * len(leaves)
+    for part, state in zip(parts, states, strict=True):
+        with replayed(state, part), autocast():
             again = method.embed(towers, part)
-        _surrogate(again, leaves, place * micro_batch).backward()
+        starts = pull(again, leaves, starts)
     return loss.detach()
 
 
-def _surrogate(
-    rows: tuple[Float[Tensor, "m _"], ...], leaves: tuple[Float[Tensor, "n _"], ...], start: int
-) -> Float[Tensor, ""]:
-    """Return a scalar whose gradient in the towers is that of the whole loss through these rows."""
+def as_leaves(tensors: Sequence[Tensor]) -> Rows:
+    """Return the tensors as leaves that take a gradient, but for those that are no numbers (masks)."""
+    return tuple(tensor.requires_grad_() if tensor.is_floating_point() else tensor for tensor in tensors)
+
+
+def pull(rows: Rows, leaves: Rows, starts: tuple[int, ...]) -> tuple[int, ...]:
+    """Add the gradient of the whole loss through some rows to every parameter; return where the next rows begin.
+
+    Args:
+        rows: With their graph.
+        leaves: The same of the whole batch, with the gradient of the loss.
+        starts: Where `rows` begin in each leaf.
+    """
     terms = [
         (piece * leaf.grad[start : start + len(piece)]).sum()
-        for piece, leaf in zip(rows, leaves, strict=True)
+        for piece, leaf, start in zip(rows, leaves, starts, strict=True)
         if piece.requires_grad and leaf.grad is not None
     ]
-    return torch.stack(terms).sum()
+    if terms:
+        # A scalar whose gradient in the towers is that of the whole loss through these rows.
+        torch.stack(terms).sum().backward()
+    return tuple(start + len(piece) for piece, start in zip(rows, starts, strict=True))
 
 
-def _random_state(batch: Batch) -> tuple[Tensor, Tensor | None]:
+def random_state(batch: Batch) -> tuple[Tensor, Tensor | None]:
+    """Return the state of the generators that a pass over the batch draws from."""
     where = _first(batch).device
     return torch.get_rng_state(), torch.cuda.get_rng_state(where) if where.type == "cuda" else None
 
 
 @contextlib.contextmanager
-def _replayed(state: tuple[Tensor, Tensor | None], batch: Batch) -> Iterator[None]:
+def replayed(state: tuple[Tensor, Tensor | None], batch: Batch) -> Iterator[None]:
     """Replay random draws (dropout) from `state`, then restore the generators."""
     where = _first(batch).device
     with torch.random.fork_rng([where] if where.type == "cuda" else []):

@@ -90,15 +90,19 @@ class Word2VecTokens(Method):
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], ...]:
         """Return input vectors of centers, output vectors of contexts and negatives (flat), and a mask to ignore."""
         generator = generator_of(self._seed, batch.step, torch.device("cpu"))
-        tokens = batch.tokens.cpu()
+        # Words are drawn for the whole batch, of which a part takes those of its captions.
+        tokens = batch.all.tokens.cpu()
         spoken = towers.text.spoken(tokens)
         if self._choice.subsample:
             drawn = torch.rand(tokens.shape, generator=generator, dtype=torch.float64)
             tokens, spoken = closed_up(tokens, spoken & (drawn < self._kept[tokens]))
-        centers, contexts = beside(tokens, spoken, self._choice.window, generator)
+        centers, contexts, captions = beside(tokens, spoken, self._choice.window, generator)
         count = len(centers) * self._choice.negatives
         drawn = torch.multinomial(self._chances, max(1, count), True, generator=generator)[:count]
         drawn = drawn.view(len(centers), self._choice.negatives)
+        if batch.whole is not None:
+            own = (captions >= batch.start) & (captions < batch.start + len(batch))
+            centers, contexts, drawn = centers[own], contexts[own], drawn[own]
         where = batch.tokens.device
         skipped = (drawn == contexts[:, None]).to(where)
         return (
@@ -138,10 +142,14 @@ def closed_up(
 
 def beside(
     tokens: Int[Tensor, "n length"], spoken: Bool[Tensor, "n length"], window: int, generator: torch.Generator
-) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
-    """Return every token with its neighbors up to a random distance, 1 to `window`, as in word2vec."""
+) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"], Int[Tensor, " m"]]:
+    """Return every token, its neighbors up to a random distance, and the row of both.
+
+    The distance is 1 to `window`, as in word2vec.
+    """
     reach = torch.randint(1, window + 1, tokens.shape, generator=generator)
-    centers, contexts = [], []
+    row = torch.arange(len(tokens))[:, None].expand_as(tokens)
+    centers, contexts, rows = [], [], []
     for distance in range(1, min(window, tokens.shape[1] - 1) + 1):
         left, right = slice(None, -distance), slice(distance, None)
         both = spoken[:, left] & spoken[:, right]
@@ -149,4 +157,5 @@ def beside(
             taken = both & (reach[:, center] >= distance)
             centers.append(tokens[:, center][taken])
             contexts.append(tokens[:, context][taken])
-    return torch.cat(centers), torch.cat(contexts)
+            rows.append(row[:, center][taken])
+    return torch.cat(centers), torch.cat(contexts), torch.cat(rows)

@@ -53,7 +53,9 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
     try:
         log_name = confined.relative(workspace.folder, row.folder / "log.txt")
         with confined.open_file(workspace.folder, log_name, "ab") as log:
-            process = _spawn(command, log, **_sight(slot))
+            # Several processes share the batches of a run, and each has a GPU of its own.
+            seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else _sight(slot)
+            process = _spawn(command, log, **seen)
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
         workspace.runs.change(run, status="failed", reason=reason)

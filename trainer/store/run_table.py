@@ -145,6 +145,28 @@ class RunTable:
         """Return the run's configuration."""
         return config.from_toml(self.config_text(run), source=f"run {run}")
 
+    def ranks_of(self, run: int) -> int:
+        """Return by how many processes the run is trained: as it was last asked to be, or as configured."""
+        wanted = self.config_of(run)
+        asked = self.get(run).facts.get("ranks")
+        if type(asked) is not int:
+            return wanted.ranks
+        try:
+            config.check_ranks(wanted, asked)
+        except config.ConfigError:  # a row may hold anything
+            return wanted.ranks
+        return asked
+
+    def set_ranks(self, run: int, ranks: int) -> None:
+        """Let the run be trained by that many processes from now on; what it computes stays the same.
+
+        Raises:
+            ConfigError: They cannot share its batches.
+        """
+        self._check_mine()
+        config.check_ranks(self.config_of(run), ranks)
+        self.add_facts(run, {"ranks": ranks})
+
     def config_text(self, run: int) -> str:
         """Return the run's configuration as TOML."""
         with self._database.read() as connection:

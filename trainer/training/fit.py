@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from trainer import config, data, device, pretrained
+from trainer import config, data, device, pretrained, ranks
 from trainer.analysis.progress import Progress
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
@@ -24,9 +24,11 @@ from trainer.evaluation.neighbors import STORED
 from trainer.methods.image_text import ImageText
 from trainer.models import has_batch_norm, preprocessing_of
 from trainer.pretrained import read_architecture
+from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import DiskGuard, StoppedWaiting
+from trainer.training.follower import BEGINS, follow
 from trainer.training.provenance import sitting, sittings_of, with_sitting
 from trainer.training.recorder import SAY_S, Recorder
 from trainer.training.session import FitError, TrainingSession
@@ -38,16 +40,34 @@ from trainer.untrusted import files as untrusted_files
 def fit(workspace: Workspace, run: int) -> None:
     """Train a run to its end or until asked to stop, resuming from its newest valid checkpoint.
 
-    Afterwards the run is finished, stopped or failed, and its row says why.
+    Where several processes share its batches, they are started here, unless this is one of them. Afterwards the run is
+    finished, stopped or failed, and its row says why.
 
     Raises:
         Problem: It cannot be trained, or failed in a way the person can mend; also when another process trains it.
     """
+    shared = ranks.join()
+    if shared is None:
+        count = workspace.runs.ranks_of(run)
+        return train_by_ranks(workspace, run, count) if count > 1 else _fit(workspace, run, None)
+    try:
+        if not shared.leads:
+            return follow(workspace, run, shared)
+        return _fit(workspace, run, shared)
+    except Exception as error:
+        if not isinstance(error, ranks.RankError):
+            shared.confess(str(error) or type(error).__name__)
+        raise
+    finally:
+        shared.leave()
+
+
+def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
     with RunLog.claim(workspace, run) as log, ControlFlags(log) as wishes:
         speech = TextLog(log.folder / "log.txt")
         room = DiskGuard(log, wishes, speech)
         try:
-            status, reason = _train(workspace, log, wishes, speech, room)
+            status, reason = _train(workspace, log, wishes, speech, room, shared)
             room.until_written(log.settle)
         except StoppedWaiting as stopped:
             status, reason = "stopped", str(stopped)
@@ -63,11 +83,15 @@ def fit(workspace: Workspace, run: int) -> None:
             problem = _as_problem(error, workspace.runs.config_of(log.run.id))
             if problem is not error:
                 log.alert("memory", str(problem), log.run.step)
-            log.status("failed", str(problem))
+            # Of a run that lost one of its processes nothing is wrong.
+            log.status("interrupted" if isinstance(problem, ranks.RankError) else "failed", str(problem))
             if not isinstance(problem, UserError):
                 speech.write(traceback.format_exc())
             speech.say(f"failed: {problem}")
             raise problem from error
+        finally:
+            if shared is not None:
+                shared.dismiss()
         log.status(status, reason)
         speech.say(f"{status}. {reason}")
     # The next day's training tries it again; a run that has ended well must not fail for it.
@@ -76,12 +100,20 @@ def fit(workspace: Workspace, run: int) -> None:
 
 
 def _train(
-    workspace: Workspace, log: RunLog, wishes: ControlFlags, speech: TextLog, room: DiskGuard
+    workspace: Workspace,
+    log: RunLog,
+    wishes: ControlFlags,
+    speech: TextLog,
+    room: DiskGuard,
+    shared: ranks.Ranks | None,
 ) -> tuple[str, str]:
     """Return the status and its reason at the end of this session."""
     run = workspace.runs.config_of(log.run.id)
     config.check(run)
     where = device.choose(run.device)
+    if shared is not None:
+        where = shared.device_of(where)
+        speech.say(f"{shared.size} processes share every batch")
     device.be_polite(where)
     speech.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
     progress = _telling(log, wishes, speech)
@@ -107,7 +139,7 @@ def _train(
         return "stopped", "Stopped while the model and the data were being prepared."
     room.until_written(lambda: _keep(log.folder / "tokenizer.json", tokenizer.to_json()))
     device.keep_freed_memory(where)
-    training = TrainingSession(run, splits.train, tokenizer, where, found=found, built_from=sizes)
+    training = TrainingSession(run, splits.train, tokenizer, where, found=found, built_from=sizes, shared=shared)
     _introduce(log, speech, splits, training)
     watch.watch(training, splits, tokenizer)
     try:
@@ -115,9 +147,13 @@ def _train(
     except _Stopped:
         watch.forget_untrained()
         return "stopped", "Stopped while the untrained model was being measured."
+    if shared is not None:
+        shared.told(BEGINS, str(training.step))
 
     while training.step < training.total_steps:
         wish = wishes.now()
+        if shared is not None:
+            shared.check_peers()
         if wish == "stop-epoch" and training.step % (training.total_steps // run.optimizer.epochs) == 0:
             wish = "stop"
         if wish in ("stop", "pause", "save"):
@@ -132,6 +168,8 @@ def _train(
             continue
         if wish == "evaluate":
             watch.evaluate()
+        if shared is not None:
+            shared.lead()
         watch.saw(training.update())
         for sentence in training.news():
             speech.say(sentence)
@@ -276,10 +314,10 @@ def warn_of_equal_captions(speech: TextLog, captions: Sequence[str], batch_size:
 
 
 def _warn_of_batch_norm(speech: TextLog, training: TrainingSession) -> None:
-    size = training.micro_batch
-    if size and any(has_batch_norm(module) for module in training.modules.values()):
+    size = training.norm_rows
+    if size < training.batch_size and any(has_batch_norm(module) for module in training.modules.values()):
         speech.say(
-            f"warning: batch norms see micro-batches of {size} pairs and not the whole batch, so gradients are not "
+            f"warning: batch norms see {size} pairs at a time and not the whole batch, so gradients are not "
             "exactly those of the batch. The ViT tower has none."
         )
 

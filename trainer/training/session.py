@@ -23,6 +23,8 @@ from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.sentences import CaptionTokens
 from trainer.errors import UserError
+from trainer.methods.momentum_queue import MomentumQueue
+from trainer.ranks import Ranks, share_batch_norms
 from trainer.training import optimizer
 
 
@@ -77,6 +79,7 @@ class TrainingSession:
         *,
         found: pretrained.ResolvedModel | None = None,
         built_from: models.Architecture | None = None,
+        shared: Ranks | None = None,
     ) -> None:
         """Create all parts.
 
@@ -87,6 +90,10 @@ class TrainingSession:
             where: The device.
             found: A published model to begin with.
             built_from: Sizes of the towers where neither the configuration nor `found` tells them.
+            shared: The processes that share each batch; None: this one has them for itself.
+
+        Raises:
+            FitError: The objective cannot be trained by several processes.
         """
         torch.manual_seed(run.seed)
         self.architecture = built_from or (found.blueprint if found else run.model)
@@ -99,6 +106,9 @@ class TrainingSession:
         self.method = methods.build(run.objective, material).to(where)
         if found is not None:
             self.method.adopt(inv_tau=found.learned.inv_tau, bias=found.learned.bias)
+        self._shared = shared
+        if shared is not None:
+            _share_batch_norms(self.towers, self.method, shared)
         self.optimizer = optimizer.adamw(nn.ModuleDict(self.modules), run.optimizer)
         self.device = where
         self.step = 0
@@ -126,6 +136,12 @@ class TrainingSession:
         return news
 
     @property
+    def norm_rows(self) -> int:
+        """Pairs over which batch norms take their statistics: those embedded at a time, on all ranks."""
+        ranks = self._shared.size if self._shared is not None else 1
+        return min(self.batch_size, self.micro_batch * ranks) if self.micro_batch else self.batch_size
+
+    @property
     def modules(self) -> dict[str, nn.Module]:
         """The modules saved in a checkpoint, by the prefix of their weights."""
         return {"towers": self.towers, "method": self.method}
@@ -147,7 +163,12 @@ class TrainingSession:
         self.method.train()
         self.optimizer.zero_grad(set_to_none=True)
         autocast = functools.partial(device.autocast, self.device)
-        loss = methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=self.micro_batch)
+        if self._shared is None:
+            loss = methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=self.micro_batch)
+        else:
+            loss = methods.backward_over_ranks(
+                self.method, self.towers, batch, self._shared, autocast=autocast, micro_batch=self.micro_batch
+            )
         parameters = (p for group in self.optimizer.param_groups for p in group["params"])
         norm = optimizer.clip_gradients(parameters, choice.clip_norm)
         # One wait for the device a step: a NaN must not reach the weights.
@@ -170,7 +191,7 @@ class TrainingSession:
         return self._pairs.part(np.sort(next(iter(drawn))), split=BATCH)
 
     def batch(self) -> methods.Batch:
-        """Return the batch of the next update: a function of (seed, step)."""
+        """Return the batch of the next update, or this rank's part of it: a function of (seed, step)."""
         epoch, place = divmod(self.step, self._per_epoch)
         if place == 0:
             self.method.begin_epoch(epoch)
@@ -179,19 +200,39 @@ class TrainingSession:
             self._order = (epoch, list(drawn))
         # Sorted, a memory map is read front to back; which pairs meet in a batch stays the same.
         rows = np.sort(self._order[1][place])
+        own = slice(None) if self._shared is None else self._shared.own(len(rows))
         images = other = None
         if self.method.reads_images:
-            rows, pixels = (rows, self._pairs.images[rows]) if self._stream is None else self._stream.batch(self.step)
-            images, other = self._views(pixels, rows, epoch)
+            rows, mine, pixels = self._pixels(rows, own)
+            images, other = self._views(pixels, mine, epoch)
         tokens = self._texts.of(rows, epoch).to(self.device) if self.method.reads_texts else None
-        return methods.Batch(images, tokens, torch.from_numpy(rows).to(self.device), other, self.step)
+        placed = torch.from_numpy(rows).to(self.device)
+        if self._shared is None:
+            return methods.Batch(images, tokens, placed, other, self.step)
+        whole = methods.Batch(None, tokens, placed, None, self.step)
+        told = None if tokens is None else tokens[own]
+        return methods.Batch(images, told, placed[own], other, self.step, whole, own.start)
+
+    def _pixels(
+        self, rows: Int[np.ndarray, " batch"], own: slice
+    ) -> tuple[Int[np.ndarray, " batch"], Int[np.ndarray, " n"], UInt8[np.ndarray, "n s s 3"]]:
+        """Return the rows of the whole batch, those of this rank, and the images of these."""
+        if self._stream is None:
+            return rows, rows[own], self._pairs.images[rows[own]]
+        mine, pixels = self._stream.batch(self.step)
+        if self._shared is None:
+            return mine, mine, pixels
+        # Every rank replaces what it finds to be unreadable: which rows the batch has, only all of them know.
+        (gathered,), _ = self._shared.gather([torch.from_numpy(mine)])
+        return gathered.numpy(), mine, pixels
 
     def _upcoming(self, step: int) -> Iterator[Int[np.ndarray, " batch"]]:
-        """Yield the sorted rows of every batch from a step on."""
+        """Yield the sorted rows of every batch from a step on, or this rank's part of them."""
         while step < self.total_steps:
             epoch, place = divmod(step, self._per_epoch)
             drawn = list(self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, epoch))
-            yield from map(np.sort, drawn[place:])
+            for rows in map(np.sort, drawn[place:]):
+                yield rows if self._shared is None else rows[self._shared.own(len(rows))]
             step += self._per_epoch - place
 
     def _views(
@@ -204,3 +245,18 @@ class TrainingSession:
             return crops.contiguous(memory_format=layout), None
         first, second = (self.method.augmented(images, rows, epoch=epoch, view=view) for view in (0, 1))
         return first.contiguous(memory_format=layout), second.contiguous(memory_format=layout)
+
+
+def _share_batch_norms(towers: nn.Module, method: nn.Module, shared: Ranks) -> None:
+    """Let batch norms see the rows of all ranks.
+
+    Raises:
+        FitError: Keys pass in shuffled groups of the whole batch, of which no rank has all images.
+    """
+    if isinstance(method, MomentumQueue) and models.has_batch_norm(towers):
+        raise FitError(
+            "The image tower has batch norms, and this objective passes its keys in shuffled groups of the whole "
+            "batch, which several processes cannot do. Train it with ranks=1, or choose the ViT tower."
+        )
+    for module in (towers, method):
+        share_batch_norms(module, shared)

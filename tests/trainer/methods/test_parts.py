@@ -286,10 +286,11 @@ def test_word2vec_with_subsampling_sees_fewer_pairs_and_can_see_none():
 def test_contexts_lie_within_the_window_and_never_outside_the_text():
     tokens = torch.tensor([[1, 5, 6, 7, 9, 0]])
     spoken = torch.tensor([[False, True, True, True, False, False]])
-    centers, contexts = beside(tokens, spoken, 1, torch.Generator().manual_seed(0))
+    centers, contexts, captions = beside(tokens, spoken, 1, torch.Generator().manual_seed(0))
     assert sorted(zip(centers.tolist(), contexts.tolist(), strict=True)) == [(5, 6), (6, 5), (6, 7), (7, 6)]
+    assert captions.tolist() == [0] * 4
     far = [beside(tokens, spoken, 2, torch.Generator().manual_seed(seed)) for seed in range(20)]
-    found = [set(zip(a.tolist(), b.tolist(), strict=True)) for a, b in far]
+    found = [set(zip(a.tolist(), b.tolist(), strict=True)) for a, b, _ in far]
     assert any((5, 7) in pairs for pairs in found)
     assert any((5, 7) not in pairs for pairs in found)
 

@@ -1,0 +1,194 @@
+"""Train one run by several processes: starts `torch.distributed.run`'s agent and waits for it. Imports no torch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any, Final
+
+from trainer import config
+from trainer.errors import UserError
+from trainer.scheduling import launch
+from trainer.store import Workspace
+from trainer.untrusted import safe_subprocess
+
+AGENT: Final = "trainer.training.agent"
+CHECK: Final = "trainer.training.rank_check"
+_POLL_S: Final = 0.2
+_GRACE_S: Final = 4.0
+"""How long an agent that was told to end, before anything trains, may take."""
+
+
+class RanksError(UserError):
+    """The processes of a run could not be started, or ended early; the message says which and why."""
+
+
+def is_rank() -> bool:
+    """Return whether this process is one of several that `torch.distributed.run` started together."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None = None) -> None:
+    """Train the run by that many processes of this computer, until they have ended.
+
+    SIGTERM and Ctrl-C are requests to stop with a checkpoint; a second Ctrl-C ends them at once.
+
+    Args:
+        workspace: Where the run is.
+        run: Its number.
+        ranks: How many processes.
+        stdout: Where they print what they say; None: where this one prints.
+
+    Raises:
+        RanksError: They failed; the run's row has the reason, too.
+    """
+    words = (str(ranks), "fit", str(run), str(workspace.folder.resolve()))
+    agent = start_agent(ranks, *words, stdout=stdout)
+    wishes = _Wishes()
+    with wishes.heard():
+        while agent.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                agent.wait(_POLL_S)
+            if wishes.hard or (wishes.new() and not launch.remind(workspace, run)):
+                _end(agent, hard=wishes.hard)
+    workspace.reconcile()
+    row = workspace.runs.get(run)
+    if agent.returncode and row.status not in ("stopped", "finished"):
+        if wishes.hard:
+            raise KeyboardInterrupt
+        raise RanksError(row.reason or f"The {ranks} processes of the run ended early; its log says why.")
+
+
+def check_equal(
+    workspace_folder: Path, run: config.Run, ranks: int, progress: Callable[[float, str], None] | None = None
+) -> dict[str, Any]:
+    """Make 20 updates of the run by that many processes and by one, without saving anything; return how they differ.
+
+    Args:
+        workspace_folder: Where pairs are prepared.
+        run: To check; what it says of ranks does not matter.
+        ranks: How many processes, 2 or more.
+        progress: Called while they work; may raise to cancel.
+
+    Returns:
+        The fields of `trainer.training.rank_check.RankCheck`, with `equal` and `words`.
+
+    Raises:
+        ConfigError: The batches cannot be shared by that many.
+        RanksError: They failed.
+    """
+    if ranks < 2:
+        raise config.ConfigError(f"ranks {ranks}: name 2 processes or more, which are compared with one.", better=2)
+    config.check(run)
+    config.check_ranks(run, ranks)
+    whole = dataclasses.replace(run, data=config.absolute(run.data))
+    words = (str(ranks), "python", "-m", CHECK, str(workspace_folder.resolve()), config.to_toml(whole))
+    agent = start_agent(ranks, *words, stdout=subprocess.PIPE)
+    try:
+        while True:
+            try:
+                output, _ = agent.communicate(timeout=_POLL_S)
+                break
+            except subprocess.TimeoutExpired:
+                if progress is not None:
+                    progress(0.0, f"Making updates by {ranks} processes, then by one")
+    except BaseException:
+        _end(agent, hard=True)
+        raise
+    last = output.decode("utf-8", "replace").strip().splitlines()[-1:]
+    try:
+        found = json.loads(last[0]) if last else {}
+    except ValueError:
+        found = {}
+    if "words" not in found:
+        raise RanksError(found.get("problem") or f"The {ranks} processes ended before they could be compared.")
+    return found
+
+
+def start_agent(ranks: int, *words: str, stdout: IO[Any] | int | None = None) -> subprocess.Popen[bytes]:
+    """Start the agent in a session of its own, so that Ctrl-C reaches the ranks once and as a wish.
+
+    Args:
+        ranks: How many processes it starts.
+        words: Of the agent.
+        stdout: Where all of them print.
+    """
+    more = {"PYTHONUNBUFFERED": "1", "GLOO_SOCKET_IFNAME": _loopback()}
+    # Cores are shared out; more threads than cores only wait for each other.
+    more |= {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": str(max(1, cores() // ranks))}
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": stdout}
+    if os.name != "nt":
+        options["start_new_session"] = True
+    return safe_subprocess.start(safe_subprocess.python("-m", AGENT, *words), more=more, **options)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _loopback() -> str:
+    """Return the network interface of this computer alone: a name that is looked up may hang."""
+    import psutil
+
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(address.address == "127.0.0.1" for address in addresses):
+            return name
+    return "lo"
+
+
+def _end(agent: subprocess.Popen[bytes], *, hard: bool) -> None:
+    """End the agent, which ends its ranks; with all of its session where it does not."""
+    if not hard:
+        agent.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            agent.wait(_GRACE_S)
+    if agent.poll() is None:
+        if os.name == "nt":
+            agent.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(agent.pid, signal.SIGKILL)
+        agent.wait()
+
+
+class _Wishes:
+    """Signals that this process has heard.
+
+    Attributes:
+        hard: Whether all is to end at once.
+    """
+
+    def __init__(self) -> None:
+        self.hard = False
+        self._heard = self._told = 0
+
+    def new(self) -> bool:
+        """Return whether there is a wish that has not been passed on."""
+        told, self._told = self._told, self._heard
+        return self._heard > told
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """Take SIGTERM and Ctrl-C as wishes; only Python's main thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._hear) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self.hard = self.hard or (number == signal.SIGINT and self._heard > 0)
+        self._heard += 1

@@ -1,0 +1,86 @@
+"""A rank that does not lead: it makes the updates that rank 0 calls for, and writes nothing but lines of the log."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from typing import Final
+
+from trainer import data, device, ranks
+from trainer.checkpoints import checkpoint
+from trainer.data.published_tokenizers import read_tokenizer
+from trainer.errors import UserError
+from trainer.models import preprocessing_of
+from trainer.pretrained import read_architecture
+from trainer.store import Workspace
+from trainer.training.session import FitError, TrainingSession
+from trainer.training.text_log import TextLog
+from trainer.untrusted import files as untrusted_files
+
+BEGINS: Final = "begins"
+"""Under this rank 0 tells the step of the checkpoint from which all go on; it is written by then."""
+
+
+def follow(workspace: Workspace, run: int, shared: ranks.Ranks) -> None:
+    """Make the updates of a run together with rank 0, until that dismisses this rank or is gone.
+
+    Raises:
+        RankError: Another rank is gone.
+        Problem: This one cannot go on, which the others are told.
+    """
+    folder = workspace.runs.get(run).folder
+    speech = TextLog(folder / "log.txt")
+    try:
+        # Until rank 0 has prepared everything there is nothing to read.
+        told = shared.told(BEGINS)
+        if not told:
+            return
+        step = int(told)
+        training = _session(workspace, run, shared)
+        found = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}")
+        checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)
+        training.step = step
+        _leave_signals_to_rank_0()
+        while shared.is_called():
+            training.update()
+            for sentence in training.news():
+                speech.say(f"rank {shared.rank}: {sentence}")
+    except Exception as error:
+        if not isinstance(error, UserError):
+            speech.write(traceback.format_exc())
+        speech.say(f"rank {shared.rank} ends: {error}")
+        raise
+
+
+def _session(workspace: Workspace, run: int, shared: ranks.Ranks) -> TrainingSession:
+    """Return the session that rank 0 has, on this rank's device, from what rank 0 has prepared.
+
+    Raises:
+        FitError: The training pairs are not those that rank 0 has.
+    """
+    wanted = workspace.runs.config_of(run)
+    row = workspace.runs.get(run)
+    where = shared.device_of(device.choose(wanted.device))
+    device.be_polite(where)
+    sizes = read_architecture(wanted.model, row.folder)
+    splits = data.load(
+        wanted.data,
+        image_size=sizes.image_size,
+        workspace_folder=workspace.folder,
+        progress=lambda share, note: shared.check_peers(),
+        loading=wanted.loading,
+        preprocessing=preprocessing_of(sizes),
+    )
+    if not data.are_those_of(row.facts.get("fingerprint", splits.train.fingerprint), splits.train):
+        raise FitError("The training pairs are not those that rank 0 reads. Check the path on this computer.")
+    tokenizer = read_tokenizer(untrusted_files.read_text(row.folder / "tokenizer.json", untrusted_files.MOST_TOKENIZER))
+    device.keep_freed_memory(where)
+    return TrainingSession(wanted, splits.train, tokenizer, where, built_from=sizes, shared=shared)
+
+
+def _leave_signals_to_rank_0() -> None:
+    """Ignore SIGTERM and Ctrl-C: rank 0 hears them too, saves, and dismisses this rank."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
