@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer import config
 
-HELP: Final = "updates of every objective by 2 and 4 processes beside the same by one: losses and weights"
+HELP = "updates of every objective by 2 and 4 processes beside the same by one: losses and weights"
 
 PAIRS, BATCH, UPDATES = 64, 16, 6
 CAPTIONS = [f"a {color} {shape}" for color in ("red", "blue", "green", "gray") for shape in ("star", "ring")] * 8

@@ -84,10 +84,11 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
             if problem is not error:
                 log.alert("memory", str(problem), log.run.step)
             # Of a run that lost one of its processes nothing is wrong.
-            log.status("interrupted" if isinstance(problem, ranks.RankError) else "failed", str(problem))
+            end = "interrupted" if isinstance(problem, ranks.RankError) else "failed"
+            log.status(end, str(problem))
             if not isinstance(problem, UserError):
                 speech.write(traceback.format_exc())
-            speech.say(f"failed: {problem}")
+            speech.say(f"{end}: {problem}")
             raise problem from error
         finally:
             if shared is not None:
