@@ -243,7 +243,7 @@ class Ranks:
             time.sleep(_MOST_POLL_S)
         return (
             f"The {self.size} processes of the run could not exchange their numbers: {str(error).splitlines()[0]} "
-            "Resume goes on from the last checkpoint."
+            "Resume continues from the last checkpoint."
         )
 
 

@@ -74,7 +74,7 @@ class Peers:
         if known is None:
             return ""
         who = f"Rank {rank} of {self._size} (process {known.pid})"
-        end = "Resume goes on from the last checkpoint."
+        end = "Resume continues from the last checkpoint."
         if why := self._reason(rank):
             return f"{who} failed: {why}"
         if not known.is_same(identity(known.pid)):

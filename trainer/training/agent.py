@@ -68,7 +68,7 @@ def _say_why(workspace: Workspace, run: int, ranks: int, failures: Mapping[int, 
         first = failures[by_signal[0]]
         reason = (
             f"Rank {by_signal[0]} of {ranks} (process {first.pid}) was ended from outside "
-            f"({first.signal_name()}), and the others with it. Resume goes on from the last checkpoint."
+            f"({first.signal_name()}), and the others with it. Resume continues from the last checkpoint."
         )
         workspace.runs.change(run, reason=reason)
     elif row.status not in ("stopped", "finished", "failed", "interrupted"):
