@@ -259,7 +259,7 @@ def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path):
 
 def test_data_and_doctor(ask: Answer, two_runs):
     shown = ask("data", "show", "--data", str(two_runs.table))
-    assert (shown["found"], shown["used"], shown["classes"]) == (40, 40, 4)
+    assert (shown["found"], shown["used"], shown["classes"]) == (56, 56, 4)
     assert "ok" in {line["state"] for line in ask("doctor")}
 
 
@@ -270,7 +270,7 @@ def test_queue_trains_and_stop_and_resume_say_what_is(two_runs, tmp_path: Path):
     workspace = Workspace(tmp_path)
     while workspace.runs.get(1).status in ("queued", "starting", "running"):  # the test's own time limit ends it
         time.sleep(0.2)
-    assert (workspace.runs.get(1).status, workspace.runs.get(1).step) == ("finished", 3)
+    assert (workspace.runs.get(1).status, workspace.runs.get(1).step) == ("finished", 4)
     workspace.close()
     assert "finished" in _call(tmp_path, "stop", "1", status=None) + _call(tmp_path, "resume", "1", status=None)
     _call(tmp_path, "runs", "rename", "1", "another")
