@@ -58,7 +58,10 @@ class Metric:
             return self.label
         splits = [split] if isinstance(split, str) else list(dict.fromkeys(split))
         sizes = [n] if n is None or isinstance(n, int) else list(dict.fromkeys(n))
-        told = [" / ".join(filter(None, splits)), " / ".join(f"{one:,}" for one in sizes if one is not None)]
+        told = [
+            " / ".join(split_words(one) for one in splits if one),
+            " / ".join(f"{one:,}" for one in sizes if one is not None),
+        ]
         return ", ".join([self.label, *filter(None, (told[0], f"n = {told[1]}" if told[1] else ""))])
 
     @property
@@ -104,6 +107,11 @@ def recall_name(
 
 SPLIT_WORDS: Final = {"val": "held-out", "combinations": "unseen combinations"}
 """How the names of logged numbers of a split begin -> the split for people."""
+
+
+def split_words(split: str) -> str:
+    """Return the name of a split for people."""
+    return "held-out" if split == "heldout" else split
 
 
 def logged_name(name: str, n: int | None = None) -> str:

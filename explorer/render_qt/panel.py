@@ -137,6 +137,8 @@ class PanelWidget(QScrollArea):
 
     def _thaw(self) -> None:
         if not self.filling:
+            # New cards know how wide they are only when they are dressed.
+            self._arrange()
             self.setUpdatesEnabled(True)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -152,7 +154,7 @@ class PanelWidget(QScrollArea):
         room = self.viewport().width() - theme.INSIDE
         for card in self.cards.values():
             if isinstance(card, NumberTableCard):
-                card.set_narrow(narrow=room < NARROW_PX)
+                card.set_room(room)
         for line in self._lines:
             widths = [line.itemAt(place).minimumSize().width() for place in range(line.count())]
             fits = sum(widths) + line.spacing() * (len(widths) - 1) <= room
@@ -182,6 +184,8 @@ class PanelWidget(QScrollArea):
             for mark in row:
                 card = self.cards[mark.key] = self._card(mark)
                 grows |= isinstance(mark, XYPlot | HeatMap)
+                if isinstance(card, NumberTableCard):
+                    card.share = len(row) if all(isinstance(one, NumberTable) for one in row) else 0
                 line.addWidget(card, 0 if isinstance(mark, NumberTable) and len(row) > 1 else 1)
             column.addLayout(line, 1 if grows else 0)
             for mark in row:
@@ -389,7 +393,11 @@ class ImageRowCard(QWidget):
 
 
 class NumberTableCard(QFrame):
-    """A table with one row per measure and one column of aligned numbers per run."""
+    """A table with one row per measure and one column of aligned numbers per run.
+
+    Attributes:
+        share: How many tables have its line of the panel together; 0: others than tables are in it.
+    """
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
@@ -401,7 +409,7 @@ class NumberTableCard(QFrame):
         self._shape: object = None
         self._cells: dict[tuple[int, int], QLabel] = {}
         self._heads: list[QLabel] = []
-        self._wide, self._gap = COLUMN_PX, theme.BETWEEN
+        self._wide, self._gap, self.share = COLUMN_PX, theme.BETWEEN, 0
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -445,11 +453,22 @@ class NumberTableCard(QFrame):
         row = next(i for i, line in enumerate(self.numbers.lines) if line.words == words)
         return self._cells[row, column].text()
 
-    def set_narrow(self, *, narrow: bool) -> None:
-        """Set the columns to their narrow or their default width."""
+    def set_room(self, room: int) -> None:
+        """Make the columns narrow where the table has no room, and as wide as their headings where it has."""
+        self._set_columns(self._wide, self._gap)
+        least = self.minimumSizeHint().width()
+        if room < NARROW_PX or room < least:
+            self._set_columns(LEAST_COLUMN_PX, theme.SPACE)
+        elif self._heads and self.share:
+            part = room // self.share - theme.AROUND
+            spare = (part if least <= part else room) - least
+            wish = max(head.fontMetrics().horizontalAdvance(head.text()) for head in self._heads) + theme.SPACE
+            self._set_columns(max(self._wide, min(wish, self._wide + spare // len(self._heads))), self._gap)
+
+    def _set_columns(self, wide: int, gap: int) -> None:
         for column in range(len(self._heads)):
-            self._grid.setColumnMinimumWidth(column + 1, LEAST_COLUMN_PX if narrow else self._wide)
-        self._grid.setHorizontalSpacing(theme.SPACE if narrow else self._gap)
+            self._grid.setColumnMinimumWidth(column + 1, wide)
+        self._grid.setHorizontalSpacing(gap)
 
     def _build(self, mark: NumberTable) -> None:
         while (item := self._grid.takeAt(0)) is not None:

@@ -23,6 +23,8 @@ LEAST_HEIGHT = 118
 LYING_PX, LYING_ROOM_PX = 16, 64
 """Height of a bar that lies, and of what stands over and under all of them."""
 BARS_WIDE = 0.7
+TICK_SHARE, MOST_TICKS = 0.07, 5_000
+"""Height of the ticks of selected pairs as a share of the plot, and how many are drawn."""
 MOST_WRITTEN = 16
 """More bars than these have no number written over them."""
 _CLASSES = {"first": 2, "second": 3, "fifth": 4, "sixth": 5, "third": 6, "fourth": 7}
@@ -142,7 +144,7 @@ class XYPlotWidget(Plot):
         self._signs: list[pg.TextItem] = []
         self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), pg.ErrorBarItem(beam=0.0)
         self._cursor, self._shade = pg.InfiniteLine(angle=90), pg.LinearRegionItem(movable=False)
-        self._outline, self._lit = pg.PlotCurveItem(), pg.ScatterPlotItem()
+        self._outline, self._lit, self._ticks = pg.PlotCurveItem(), pg.ScatterPlotItem(), pg.PlotCurveItem()
         super().__init__(parent)
         self.getPlotItem().setMouseEnabled(x=False, y=False)
         self.setMouseTracking(True)
@@ -225,7 +227,7 @@ class XYPlotWidget(Plot):
             )
 
     def mark(self, ids: np.ndarray) -> None:
-        """Highlight the points with these ids."""
+        """Highlight the points with these ids, and tick their places under a histogram."""
         self._marked_ids = ids
         if self.spec is not None:
             self._fill_lit(self.spec)
@@ -332,7 +334,8 @@ class XYPlotWidget(Plot):
             pg.PlotCurveItem(pen=pg.mkPen(theme.color("text"), style=_DASHES)),
         )
         self._lit = pg.ScatterPlotItem(pxMode=True, size=9, pen=pg.mkPen(theme.color("text"), width=1.5), brush=None)
-        for item in (self._errors, self._dots, self._cursor, self._shade, self._outline, self._lit):
+        self._ticks = pg.PlotCurveItem(pen=pg.mkPen(theme.color("text"), width=1.5))
+        for item in (self._errors, self._dots, self._cursor, self._shade, self._outline, self._lit, self._ticks):
             self.addItem(item, ignoreBounds=True)
         self.set_brush(self._brush if spec.brushes else None)
         written = _written(spec) + sum(bool(dot.label) for dot in spec.dots)
@@ -437,6 +440,24 @@ class XYPlotWidget(Plot):
         parts = [cloud.xy[np.isin(cloud.ids, self._marked_ids)] for cloud in spec.points if cloud.ids is not None]
         xy = np.concatenate(parts) if parts and len(self._marked_ids) else np.zeros((0, 2))
         self._lit.setData(x=_on_axis(spec.x, xy[:, 0]), y=_on_axis(spec.y, xy[:, 1]))
+        self._fill_ticks(spec)
+
+    def lit(self) -> np.ndarray:
+        """Return the places of the highlighted points, read from the item."""
+        return np.column_stack(self._lit.getData())
+
+    def ticked(self) -> np.ndarray:
+        """Return the places on x that are ticked, read from the item."""
+        x = self._ticks.xData
+        return np.empty(0) if x is None or self.spec is None else _off_axis(self.spec.x, x[::2])
+
+    def _fill_ticks(self, spec: marks.XYPlot) -> None:
+        known = spec.rug is not None and len(self._marked_ids) > 0
+        at = spec.rug.x[np.isin(spec.rug.ids, self._marked_ids)] if known and spec.rug else np.zeros(0)
+        at = _on_axis(spec.x, at[np.isfinite(at)])[:MOST_TICKS]
+        low, high = (_at(spec.y, end) for end in (spec.y.low, spec.y.high))
+        ends = np.tile([low, low + TICK_SHARE * (high - low)], len(at))
+        self._ticks.setData(np.repeat(at, 2), ends, connect="pairs")
 
     def _fill_bars(self, spec: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
         wide = BARS_WIDE / max(len(spec.bars), 1)

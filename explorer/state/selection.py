@@ -108,6 +108,7 @@ class Selection(QObject):
         queries_changed: Other images are asked about.
         view_changed: Another view is open.
         placing: These image files are to be shown on the maps.
+        facts_changed: States of pairs, or kept selections, were written to the store.
     """
 
     runs_changed = Signal()
@@ -118,6 +119,7 @@ class Selection(QObject):
     queries_changed = Signal()
     view_changed = Signal()
     placing = Signal(list)
+    facts_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

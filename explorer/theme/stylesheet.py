@@ -177,10 +177,10 @@ QTableView::item:selected, QTreeView::item:selected, QListView::item:selected {
 QTableView:focus, QTreeView:focus, QListView:focus { border: none; }
 QHeaderView { background: $surface; border: none; }
 QHeaderView::section { background: $surface; color: $secondary; font-size: ${small_px}px; font-weight: 600;
-    border: none; border-bottom: 1px solid $outline; padding: 0 8px; min-height: 28px; }
+    border: none; border-bottom: 1px solid $outline; padding: 0 11px; min-height: 28px; }
 QHeaderView::section:hover { color: $text; background: $hover; }
-QHeaderView::up-arrow, QHeaderView::down-arrow { width: 10px; height: 10px; subcontrol-origin: margin;
-    subcontrol-position: top center; }
+QHeaderView::up-arrow, QHeaderView::down-arrow { width: 9px; height: 9px; subcontrol-origin: margin;
+    subcontrol-position: center right; }
 QHeaderView::up-arrow { image: url(theme:up-$theme.svg); }
 QHeaderView::down-arrow { image: url(theme:down-$theme.svg); }
 QTableCornerButton::section { background: $surface; border: none; }

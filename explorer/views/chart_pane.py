@@ -99,8 +99,14 @@ class ChartPane(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.area)
         self.computing.cancelled.connect(self._cancel)
+        context.selection.pairs_changed.connect(self._mark)
+        self._mark()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(lambda: self._last and self._start(*self._last))
+
+    def _mark(self) -> None:
+        """Show the selected pairs in every plot whose points or bars are made of pairs."""
+        self.panel.mark(self._context.selection.pairs)
 
     @property
     def busy(self) -> bool:

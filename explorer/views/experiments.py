@@ -56,6 +56,7 @@ class ExperimentsView(ChartView):
     title = "Experiments"
     question = "Which arm is better, by how much, and over which seeds?"
     icon = "scale"
+    shows_pairs = False
     name = "experiments"
     method = METHOD
 

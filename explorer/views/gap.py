@@ -32,6 +32,7 @@ class GapView(ChartView):
         self.beside.addWidget(self.whole)
         self.whole.clicked.connect(self._measure_all)
         self.pane.answered.connect(self._on_answer)
+        self.pane.panel.pair_chosen.connect(lambda pair: setattr(self.context.selection, "pairs", (pair,)))
 
     def actions_for_palette(self) -> list[QAction]:
         actions = []

@@ -37,6 +37,7 @@ class LossLabView(ChartView):
     title = "Loss lab"
     question = "What do the objectives pull together and push apart, and how hard?"
     icon = "flask-conical"
+    shows_pairs = False
     name = "losslab"
     controls_left = True
 

@@ -66,6 +66,8 @@ class View(QWidget):
         icon: Name of a Lucide icon in `assets/icons`.
         method: What the `?` tells: formula, paper, caveats; plain text.
         exports: Suffix and words of each export that the header's menu offers.
+        details_title: Name of the tab of `details()` in the right panel.
+        shows_pairs: Whether it shows pairs, so that the inspector is there also before one is selected.
         body: Layout to fill, under the header.
         area: Shows the body, or why there is none.
         job_slot: Where what the view computes says how far it is, in the header.
@@ -84,6 +86,8 @@ class View(QWidget):
     icon: ClassVar[str] = "square"
     method: str = ""
     exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
+    details_title: ClassVar[str] = "Options"
+    shows_pairs: ClassVar[bool] = True
 
     failed = Signal(str, str)
     export_asked = Signal(str)

@@ -13,6 +13,8 @@ from explorer.theme import INSIDE, SPACE, color, ink_on
 
 Index = QModelIndex | QPersistentModelIndex
 
+CELL_PX = INSIDE + 3
+"""What Qt keeps free at both sides of a cell's text, and the sheet at both sides of a header's."""
 BAR_HEIGHT = 6
 DOT = 10
 LETTERED = 16
@@ -28,7 +30,7 @@ class ProgressCell(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         text, share = str(index.data() or ""), index.data(self._share_role)
         _paint_ground(self, painter, option, index)
-        room = QRectF(option.rect).adjusted(INSIDE, 0, -INSIDE, 0)
+        room = QRectF(option.rect).adjusted(CELL_PX, 0, -CELL_PX, 0)
         painter.save()
         painter.setPen(color("text"))
         painter.setFont(option.font)
@@ -68,7 +70,7 @@ class SwatchCell(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         swatches = index.data(self._swatches_role) or ()
         _paint_ground(self, painter, option, index)
-        room = QRectF(option.rect).adjusted(INSIDE, 0, -INSIDE, 0)
+        room = QRectF(option.rect).adjusted(CELL_PX, 0, -CELL_PX, 0)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         left = room.left()

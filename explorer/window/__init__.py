@@ -47,6 +47,7 @@ from trainer import catalog
 from trainer.errors import UserError
 
 if TYPE_CHECKING:
+    from explorer.views.selected.inspector import PairInspector
     from explorer.views.view import View
     from explorer.window.exports import Exports
     from explorer.window.job_center import JobCenter
@@ -99,6 +100,7 @@ class Window(QMainWindow):
         self._was_painted = self._may_go = self._is_ready = self._reads_runs = False
         self._news: Notifications | None = None
         self.job_center: JobCenter | None = None
+        self.inspector: PairInspector | None = None
         self._waiting_images: list[Path] = []
         self._waiting_data: str | None = None
         self._build()
@@ -118,7 +120,7 @@ class Window(QMainWindow):
         self.bar = Bar(self.selection)
         self._zoom_at_start = zoom_of(self.settings.value(ZOOM_KEY))
         self.tabs = PlaceTabs(self.places, self.settings)
-        self.pages = Pages(self.settings)
+        self.pages = Pages(self.settings, self.selection)
         self.status = Status(self.folder)
         self.setStatusBar(self.status)
         right = QVBoxLayout()
@@ -178,6 +180,7 @@ class Window(QMainWindow):
             Command("This view", "Method", "F1", self._show_method, "showMethod"),
             Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
             Command("Window", "Open a pretrained model…", "Ctrl+O", self.open_model, "openModel"),
+            Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", self.toggle_inspector, "toggleInspector"),
             Command("Window", "Jobs", "Ctrl+J", self.job_panel.toggle, "showJobs"),
             Command("Window", "Import data…", "Ctrl+Shift+O", self.import_data, "importData"),
             Command("Share", "Export evidence bundle…", "Ctrl+Shift+E", self._export_bundle, "exportBundle"),
@@ -232,6 +235,8 @@ class Window(QMainWindow):
         self.tabs.opened.connect(self.go_to)
         self.bindings.changed.connect(self._name_keys)
         self.bar.palette_asked.connect(self.show_palette)
+        self.bar.inspector_asked.connect(self.toggle_inspector)
+        self.bar.inspector.setChecked(self.pages.shows_inspector)
         self.status.jobs_clicked.connect(self.job_panel.toggle)
         self.intake.arrived.connect(self.take_images)
         self.intake.model_arrived.connect(self.open_model)
@@ -296,7 +301,11 @@ class Window(QMainWindow):
         assert self.rooms is not None
         self.rooms.jobs.watch()
         others = self._open_first([place for place in self._entries if place.name not in built])
-        self.background.run(self, load, others, done=lambda loaded: self._build_views(loaded, others))
+        self.background.run(self, load, others, done=lambda loaded: self._build_others(loaded, others))
+
+    def _build_others(self, loaded: Loaded, places: list[ViewEntry]) -> None:
+        self._add_inspector()
+        turns().later(self, lambda: self._build_views(loaded, places))
 
     def _build_views(self, loaded: Loaded, places: list[ViewEntry]) -> None:
         """Build one view per event-loop iteration, the open one first, so that the window stays responsive."""
@@ -320,6 +329,21 @@ class Window(QMainWindow):
         place, *rest = places
         view = self._new_view(loaded, place)
         self._go_on_building(loaded, place, view, rest)
+
+    def _add_inspector(self) -> None:
+        # Imported here: all that takes long of it has been, with the views.
+        from explorer.views.selected.inspector import PairInspector
+
+        assert self.rooms is not None
+        self.inspector = PairInspector(self.rooms.context)
+        self.inspector.failed.connect(lambda message, step: self.banner.tell(message, step))
+        self.inspector.go.connect(self.go_to)
+        self.pages.set_inspector(self.inspector)
+
+    def toggle_inspector(self) -> None:
+        """Show the inspector of the selected pair, or hide it."""
+        self.pages.toggle_inspector()
+        self.bar.inspector.setChecked(self.pages.shows_inspector)
 
     def _go_on_building(self, loaded: Loaded, place: ViewEntry, view: View | None, rest: list[ViewEntry]) -> None:
         """Continue building a view for the rest of this iteration."""
@@ -484,6 +508,8 @@ class Window(QMainWindow):
         """Open the command palette."""
         view = self.pages.open_view
         here = [PaletteEntry(view.title, action) for action in view.actions_for_palette()] if view is not None else []
+        if self.inspector is not None and self.inspector.isVisible():
+            here += [PaletteEntry("Inspector", action) for action in self.inspector.actions_for_palette()]
         known = {id(entry.action) for entry in here}
         for group, actions in self.actions_by_group.groups.items():
             here += [

@@ -39,9 +39,11 @@ class Bar(QWidget):
 
     Signals:
         palette_asked: The search button was clicked.
+        inspector_asked: The inspector is to be shown or hidden.
     """
 
     palette_asked = Signal()
+    inspector_asked = Signal()
 
     def __init__(self, selection: Selection, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,7 +56,7 @@ class Bar(QWidget):
         self._knows_runs = self._knows_facts = False
         self.run_a = Picker(name="runA", words="Run A", width=88)
         self.run_b = Picker(name="runB", words="Run B", width=88)
-        self.step = Picker(name="step", words="Step of the snapshots", width=104)
+        self.step = Picker(name="step", words="Step of the snapshots", width=112)
         self.dataset = Picker(name="dataset", words="Data of the snapshots", width=96)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
@@ -62,6 +64,9 @@ class Bar(QWidget):
         self.search.setToolTip("Search all commands (Ctrl+Shift+P)")
         theme.set_role(self.search, "quiet")
         theme.keep_icon(self.search, "search", 16, "secondary")
+        self.inspector = QToolButton(objectName="toggleInspector", accessibleName="Inspector", checkable=True)
+        self.inspector.setToolTip("Show or hide the inspector of the selected pair (Ctrl+Shift+I)")
+        theme.keep_icon(self.inspector, "panel-right", 16, "secondary")
         self._lay_out()
         self._connect(selection)
         self._show()
@@ -92,6 +97,7 @@ class Bar(QWidget):
         self.dataset.picked.connect(lambda dataset: setattr(selection, "dataset", dataset))
         self.swap.clicked.connect(selection.swap)
         self.search.clicked.connect(self.palette_asked)
+        self.inspector.clicked.connect(lambda: self.inspector_asked.emit())
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
             signal.connect(self._show)
 
@@ -124,7 +130,7 @@ class Bar(QWidget):
         row.addWidget(Badge("B", 1))
         row.addWidget(self.run_b, 3)
         row.addSpacing(theme.BETWEEN)
-        for words, picker, stretch in (("Step", self.step, 0), ("Data", self.dataset, 4)):
+        for words, picker, stretch in (("Step", self.step, 2), ("Data", self.dataset, 4)):
             label = QLabel(words)
             theme.set_role(label, "secondary")
             label.setBuddy(picker)
@@ -133,7 +139,8 @@ class Bar(QWidget):
             row.addSpacing(theme.SPACE)
         row.addStretch(1)
         row.addWidget(self.search)
-        for picker, widest in ((self.run_a, 280), (self.run_b, 280), (self.step, 150), (self.dataset, 280)):
+        row.addWidget(self.inspector)
+        for picker, widest in ((self.run_a, 280), (self.run_b, 280), (self.step, 190), (self.dataset, 280)):
             picker.setMaximumWidth(widest)
 
 

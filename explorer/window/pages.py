@@ -10,16 +10,18 @@ from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
+from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.hairline_splitter import HairlineSplitter
-from explorer.widgets.min_size_scroll import Roomy
 from explorer.widgets.state_area import StatePage
+from explorer.window.side_panel import SidePanel
 
 if TYPE_CHECKING:
     from explorer.views.view import View
 
 DETAILS_KEY: Final = "window/details_width"
+INSPECTOR_KEY: Final = "window/inspector"
 DETAILS_WIDTH: Final = 300
 LEAST_DETAILS: Final = 220
 NARROW_PX: Final = 1000
@@ -36,26 +38,28 @@ class _Stack(QStackedWidget):
 class Pages(HairlineSplitter):
     """Views by name, and the details panel of the open one."""
 
-    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
+    def __init__(self, settings: Settings, selection: Selection, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setObjectName("pages")
-        self._settings = settings
+        self._settings, self._selection = settings, selection
         self.views: dict[str, View] = {}
         self._places: dict[str, QWidget] = {}
-        self._rooms: dict[QWidget, Roomy] = {}
         self.stack = _Stack()
         self.stack.setMinimumWidth(400)
         self.blank = QWidget()
         self.stack.addWidget(self.blank)
-        self._details = _Stack(objectName="details")
+        self._details = SidePanel()
         self._details.setMinimumWidth(LEAST_DETAILS)
         self._details.hide()
         self.addWidget(self.stack)
         self.addWidget(self._details)
-        theme.theme().divide(self, self.stack, self._details)
+        side = self._details
+        theme.theme().divide(self, self.stack, side, side.parts, side.own, side.host)
         self.setStretchFactor(0, 1)
         self.setStretchFactor(1, 0)
         self.splitterMoved.connect(self._remember)
+        selection.pairs_changed.connect(self._on_pairs)
+        selection.runs_changed.connect(lambda: self._show_details(self.open_view))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(event.rect(), theme.color("surface"))
@@ -99,19 +103,42 @@ class Pages(HairlineSplitter):
         self._places[name] = widget
         self.stack.addWidget(widget)
 
+    def set_inspector(self, inspector: QWidget) -> None:
+        """Put the inspector of the selected pair into the right panel."""
+        self._details.set_inspector(inspector)
+        self._show_details(self.open_view)
+
+    @property
+    def shows_inspector(self) -> bool:
+        """Whether the person wants the inspector."""
+        return self._settings.value(INSPECTOR_KEY, True) is not False
+
+    def toggle_inspector(self) -> None:
+        """Show the inspector, or hide it; remembered."""
+        self._settings.set(INSPECTOR_KEY, not self.shows_inspector)
+        self._show_details(self.open_view)
+        if self.shows_inspector:
+            self._details.raise_pair()
+
     def _show_details(self, view: View | None) -> None:
-        details = view.details() if view is not None else None
-        if details is not None:
-            if details not in self._rooms:
-                self._rooms[details] = Roomy(details)
-                self._details.addWidget(self._rooms[details])
-                refuse_drops(details)
-            self._details.setCurrentWidget(self._rooms[details])
+        own = view.details() if view is not None else None
+        title = view.details_title if view is not None else ""
+        if self._details.show_parts(own, title, pair=view is not None and self._wants_pair(view)):
             if self._details.isHidden():
                 self._details.show()
                 self._share()
         else:
             self._details.hide()
+
+    def _wants_pair(self, view: View) -> bool:
+        """Return whether the inspector is to be seen: where there are no pairs, only while one is selected."""
+        selection = self._selection
+        return self.shows_inspector and bool(selection.runs) and (view.shows_pairs or len(selection.pairs) > 0)
+
+    def _on_pairs(self) -> None:
+        self._show_details(self.open_view)
+        if len(self._selection.pairs) == 1:
+            self._details.raise_pair()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

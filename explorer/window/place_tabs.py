@@ -33,6 +33,7 @@ class PlaceTabs(QWidget):
         self.bar = QTabBar(objectName="place-tabs", accessibleName="Views of this place")
         self.bar.setDrawBase(False)
         self.bar.setExpanding(False)
+        self.bar.setUsesScrollButtons(False)
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.AROUND - theme.SPACE, theme.SPACE, theme.AROUND, 0)
         row.addWidget(self.bar)
@@ -63,6 +64,7 @@ class PlaceTabs(QWidget):
             self._open = place
             self._fill(place.views)
         self.bar.setCurrentIndex(_names(place).index(view))
+        self.bar.updateGeometry()  # the marked tab is bold, so the row is as wide as another one
         self.bar.blockSignals(False)
         self.setVisible(len(place.views) > 1)
         last = self._settings.value(LAST_KEY, {})

@@ -166,7 +166,7 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(
     offered = [view.suite.itemText(place) for place in range(view.suite.count())]
     assert view.suite.isVisible()
     assert offered[0] == "Class prompts: captions"
-    place = offered.index("Verdicts: scenes-shapes")
+    place = offered.index("Class prompts: scenes-shapes")
     view.suite.setCurrentIndex(place)
     view.suite.activated.emit(place)
     qtbot.waitUntil(lambda: "prompt template" in view.note.text(), timeout=5000)

@@ -116,7 +116,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert view.empty.isVisible()
     assert not view.table.isVisible()
     assert view.command() is None
-    assert "No results yet" in view.empty.text()
+    assert view.empty.title.text() == "No results yet"
     view.tabs.setCurrentIndex(1)
     assert "measure zero-shot" in view.confusion.told.text()
     assert not view.confusion.tasks.isVisible()
@@ -213,7 +213,7 @@ def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtb
     view.context.selection.step = 10
     qtbot.waitUntil(lambda: view.chart is None, timeout=20_000)
     assert view.empty.isVisible()
-    assert "on GTSRB test at step 10: there is good at step 20; bad at step 20" in view.empty.text()
+    assert "on GTSRB test at step 10: there is good at step 20; bad at step 20" in view.empty.text.text()
     view.context.selection.step = 20
     qtbot.waitUntil(lambda: view.chart is not None, timeout=20_000)
     assert not view.empty.isVisible()

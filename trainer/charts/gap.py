@@ -320,7 +320,7 @@ def objective_of(workspace: Workspace, run: RunRow, step: int) -> Objective:
 def _over_steps(rows: Sequence[SnapshotRow], progress: Progress) -> dict[int, float]:
     by_step = {}
     for place, row in enumerate(sorted(rows, key=lambda r: r.step)):
-        progress(0.02 * place / len(rows), "following the steps")
+        progress(0.02 * place / len(rows), "measuring each checkpoint")
         snapshot = read_snapshot(row.folder)
         if snapshot.image is not None and snapshot.text is not None:
             by_step[row.step] = modality_gap(snapshot.image, snapshot.text)[1]
@@ -360,7 +360,7 @@ def _clouds(run: GapRun, place: int, name: str, settings: GapSettings) -> XYPlot
             Marker("mean image", tone, float(means[0, 0]), float(means[0, 1]), 11),
             Marker("mean text", "quiet", float(means[1, 0]), float(means[1, 1]), 11, "diamond"),
         ),
-        points=(Points("texts", "quiet", text), Points("images", tone, image)),
+        points=(Points("texts", "quiet", text, live.rows), Points("images", tone, image, live.rows)),
         equal=True,
         note=f"step {run.step:,} · {len(image):,} of {run.measures.pairs:,} pairs on two principal axes",
         tone=tone,

@@ -356,7 +356,7 @@ def _course(snapshots: Sequence[SnapshotRow], progress: Progress | None) -> dict
     course: dict[str, list[StepSpread]] = {}
     for place, row in enumerate(snapshots):
         if progress:
-            progress(place / len(snapshots), "following the steps")
+            progress(place / len(snapshots), "measuring each checkpoint")
         at = read_snapshot(row.folder)
         for name in MODALITIES:
             if (vectors := getattr(at, name)) is not None:

@@ -176,6 +176,19 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Rug:
+    """Where each pair behind a histogram lies on x: the window ticks those that are selected, a file none.
+
+    Attributes:
+        ids: Of the pairs.
+        x: Their places.
+    """
+
+    ids: Int[np.ndarray, " n"]
+    x: Float[np.ndarray, " n"]
+
+
+@dataclass(frozen=True)
 class Bars:
     """One bar per category of the plot; several `Bars` are placed side by side.
 
@@ -212,6 +225,7 @@ class XYPlot:
         brushes: Dragging across it selects a range of x, or a rectangle; the view says what that means.
         lying: The bars lie: the categories stand at the left, the first on top, and `y` is drawn below them. Bars, dots
             and points are drawn then.
+        rug: The single pairs behind a histogram; None where it is not of pairs.
     """
 
     key: str
@@ -230,6 +244,7 @@ class XYPlot:
     tone: Tone | None = None
     brushes: Literal["", "x", "xy"] = ""
     lying: bool = False
+    rug: Rug | None = None
 
 
 def bar_text(height: float) -> str:

@@ -23,6 +23,7 @@ from trainer.charts.marks import (
     NumberRow,
     NumberTable,
     Panel,
+    Rug,
     Series,
     ShadedTable,
     Tone,
@@ -79,7 +80,7 @@ class SimilaritySettings:
         "hardest",
         "Unmatched pairs",
         "The k most similar texts of each image that are not its own, 100,000 pairs drawn at random, or every one.",
-        named={"hardest": "Most similar", "sampled": "Sampled", "all": "All"},
+        named={"hardest": "Hardest", "sampled": "Sampled", "all": "All"},
     )
     k: int = setting(10, "k", "Unmatched texts that an image keeps.", low=1, high=100)
     bins: int = setting(60, "Bars", "Bars of a histogram.", low=5, high=300, redraws=True, control=False)
@@ -367,6 +368,7 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
             note=_asked(one),
             tone=run_tone(place),
             brushes="x",
+            rug=Rug(one.rows, one.matched),
         )
         for name, one, place, end, y, part in zip(names, data.found, data.places, ends, heights, parts, strict=True)
     )

@@ -175,7 +175,7 @@ class Named:
     """A torchvision data set, downloaded once."""
 
     kind: ClassVar[str] = "torchvision"
-    label: ClassVar[str] = "Data set by name"
+    label: ClassVar[str] = "Built-in dataset"
 
     name: Literal[
         "CIFAR10",

@@ -17,7 +17,7 @@ Score = Callable[[UInt8[np.ndarray, "n s s 3"]], Float[np.ndarray, " n"]]
 """How well each of some images fits what is asked: its cosine with the caption."""
 
 COVER: Final = 2
-"""Cells a side of the patch that covers the image: it moves by one cell, so each cell is covered up to four times."""
+"""Grid size of the patch that covers the image: it moves by one cell, so each cell is covered up to four times."""
 AT_ONCE: Final = 64
 
 

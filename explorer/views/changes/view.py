@@ -142,7 +142,9 @@ class ChangesView(View):
 
     def _show_suites(self) -> None:
         """Offer the available sources of verdicts and name the current one above the table."""
-        choices = [Choice(name, f"Verdicts: {name}") for name in (self.compared.data.suites if self._shown else ())]
+        choices = [
+            Choice(name, f"Class prompts: {name}") for name in (self.compared.data.suites if self._shown else ())
+        ]
         self.suite.show_choices(
             [Choice("", "Class prompts: captions", "The mean of each class's own captions represents it"), *choices],
             self.compared.settings_now().suite,

@@ -36,6 +36,7 @@ class ClassifyView(View):
     title = "Classify"
     question = "Zero-shot predictions of each run for your images"
     icon = "image"
+    details_title = "Labels"
     method = METHOD
 
     def build(self) -> Iterator[None]:

@@ -34,6 +34,7 @@ from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
+from explorer.widgets.state_area import StatePage
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
 from trainer.charts.data_efficiency import CHART as EFFICIENCY
@@ -65,7 +66,7 @@ WITHOUT_DATA: Final = (COMPARISON_TAB, SEEDS_TAB, EFFICIENCY_TAB)
 """Tabs that show more than the data set chosen."""
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
-NOTHING: Final = "No results yet: choose data and tasks above, then press Evaluate."
+NOTHING: Final = "Choose data and tasks above, then press Evaluate."
 
 
 class EvaluateView(View):
@@ -189,8 +190,9 @@ class EvaluateView(View):
             show_published(self.published, references(self.controls.dataset_named()))
         for widget in (self._published_head, self._published_pane):
             widget.setVisible(self.published.rowCount() > 0)
-        self.empty.setText(chart if there and isinstance(chart, str) else NOTHING)
+        _tell_nothing(self.empty, chart if there and isinstance(chart, str) else NOTHING)
         self.empty.setVisible(self.chart is None)
+        self.table.setVisible(self.chart is not None)
         for widget in (self.shown, self.about):
             widget.setVisible(bool(there) and self.tabs.currentIndex() not in WITHOUT_DATA)
         self.about.setText(asked(self.chart, place=False) if self.chart else "")
@@ -353,28 +355,26 @@ class EvaluateView(View):
 
     def _curves_pane(self) -> QWidget:
         pane = QWidget()
-        self._no_curves = QLabel(NOTHING, wordWrap=True)
-        theme.set_role(self._no_curves, "secondary")
+        self._no_curves = StatePage()
+        _tell_nothing(self._no_curves, NOTHING)
         column = QVBoxLayout(pane)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._no_curves)
+        column.addWidget(self._no_curves, 1)
         column.addWidget(self.curves, 1)
         column.addStretch(0)
         return pane
 
     def _numbers(self) -> QWidget:
         pane = QWidget()
-        self.empty = QLabel(NOTHING)
-        self.empty.setWordWrap(True)
-        theme.set_role(self.empty, "secondary")
+        self.empty = StatePage()
+        _tell_nothing(self.empty, NOTHING)
         self._published_pane = self.published.at_left()
         self._published_head = QLabel("Published numbers, of other models at full resolution")
         theme.set_role(self._published_head, "strong")
         column = QVBoxLayout(pane)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)
-        column.addWidget(self.empty)
-        column.addSpacing(theme.SPACE)
+        column.addWidget(self.empty, 3)
         column.addWidget(self.table, 3)
         column.addWidget(self._published_head)
         column.addWidget(self._published_pane, 2)
@@ -397,3 +397,7 @@ def stored(
         return there, evaluation(workspace, [*dict.fromkeys(runs)], dataset=dataset, split=split, steps=steps)
     except UserError as problem:
         return there, str(problem)
+
+
+def _tell_nothing(page: StatePage, words: str) -> None:
+    page.tell("list-checks", "No results yet", words)

@@ -20,6 +20,7 @@ from explorer.widgets.point_map.labels import Labels
 from explorer.widgets.point_map.pins import Pins
 from explorer.widgets.point_map.sprites import Sprites
 from trainer.charts.pair_colors import PairNumbers
+from trainer.metrics import split_words
 
 
 class MapPanel(MapCard):
@@ -121,7 +122,7 @@ class MapPanel(MapCard):
         self.title.setText(f"{self.side.name} · step {row.step:,}")
         count = f"{self.side.n:,} pairs" if self.side.images and self.side.texts else f"{self.side.n:,} items"
         sampled = ", a sample of the split" if self.side.sampled else ""
-        parts = (count + sampled, self._projection, self._progress, f"{row.dataset}, {row.split}")
+        parts = (count + sampled, self._projection, self._progress, f"{row.dataset}, {split_words(row.split)}")
         self.note.setText(" · ".join(part for part in parts if part))
 
     def tell_progress(self, words: str) -> None:

@@ -42,6 +42,7 @@ class MapView(View):
     title = "Map"
     question = "2-D maps of the image and text embeddings"
     icon = "chart-scatter"
+    details_title = "Colors"
     method = METHOD
 
     def build(self) -> Iterator[None]:

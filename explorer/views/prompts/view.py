@@ -47,6 +47,7 @@ class PromptsView(View):
     title = "Prompts"
     question = "Calibration of zero-shot probabilities, and the effect of each template on each class"
     icon = "type"
+    details_title = "Labels"
     method = METHOD
 
     def build(self) -> Iterator[None]:
@@ -136,7 +137,10 @@ class PromptsView(View):
             self._reading = None
             self.show_no_run("type", NO_RUN)
             return
-        self.show_content()
+        if self._reading is not None:
+            self.show_content()
+        else:
+            self.area.loading()
         if self.questions.suite == OF_THE_RUN:
             self._fill_from_run()
         self._ask()
@@ -147,8 +151,10 @@ class PromptsView(View):
         selection, questions = self.context.selection, self.questions
         if len(questions.labels) < 2 or not questions.templates:
             if questions.suite != OF_THE_RUN:
-                self._tell("Write at least two labels and one template.")
+                self._lacks("Write at least two labels and one template.")
             return
+        if self._reading is None:
+            self.show_content()
         wish = Wish(selection.sides, selection.dataset, questions.labels, questions.templates)
         if self.asking.want(wish, again=again):
             self._tell("Computing predictions…", busy=True)
@@ -262,7 +268,7 @@ class PromptsView(View):
         if self.questions.suite != OF_THE_RUN:
             return
         if suite is None:
-            self._tell("The data of run A has no classes; enter your own labels.")
+            self._lacks("The data of run A has no classes; enter your own labels.")
         else:
             self.questions.fill(suite)
 
@@ -302,6 +308,13 @@ class PromptsView(View):
         self.tabs.setCurrentIndex(place if place in range(len(CHARTS)) else 0)
 
     # -- putting it together -----------------------------------------------------------------------------------
+
+    def _lacks(self, words: str) -> None:
+        """Say which words are missing: alone where there is no result yet, else beside it."""
+        self._tell(words)
+        if self._reading is None:
+            where = "Labels and templates are in the panel at the right; a label set fills in both."
+            self.show_empty("type", "No labels yet", f"{words} {where}")
 
     def _tell(self, words: str, *, busy: bool = False) -> None:
         self.status.setText(words)

@@ -70,6 +70,7 @@ class QualityView(View):
         self.states: dict[str, str] = {}
         self._writes: list[tuple[str, tuple[tuple[Review, str], ...]]] = []
         self._asked: int | None = None
+        self._writes_own = False
         self.pictures = Pictures(context.background, self, edge=PICTURE_PX)
         self.working = Working("quality-working", asks=True)
         self.shown = Picker(name="quality-shown", words="State of the pairs shown", width=150)
@@ -252,6 +253,15 @@ class QualityView(View):
         del self._writes[0]
         if self._writes:
             self._write_next()
+        else:
+            self._writes_own = True
+            self.context.selection.facts_changed.emit()
+            self._writes_own = False
+
+    def _on_facts(self) -> None:
+        """Show what was decided elsewhere; what was decided here is shown already."""
+        if not self._writes_own and not self._writes:
+            self._refresh_if_seen()
 
     def _not_written(self, problem: Exception) -> None:
         self._writes.clear()
@@ -331,6 +341,7 @@ class QualityView(View):
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
             signal.connect(self._refresh_if_seen)
         selection.pairs_changed.connect(self._mark)
+        selection.facts_changed.connect(self._on_facts)
         self.shown.picked.connect(lambda _state: self._show_findings())
         self.tabs.currentChanged.connect(lambda _place: self._tell())
         self.check.clicked.connect(self.check_data)

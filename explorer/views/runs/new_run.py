@@ -45,7 +45,7 @@ TITLES: Final[dict[str, str]] = {
     "model": "Model",
     "objective": "Objective",
     "optimizer": "Optimizer",
-    "watching": "Watching",
+    "watching": "Logging",
 }
 assert list(TITLES) == list(config.SECTIONS), "a section of the configuration without a title"
 

@@ -1,4 +1,4 @@
-"""The row above the table of runs: common actions, the number of runs, and the filter."""
+"""The row above the table of runs, common actions and the filter, and the label under it with their number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from explorer.widgets.flow_row import WrappingRow
 
 
 class RunsToolbar:
-    """Buttons for the actions of `TOOLBAR`, then a label and a field.
+    """Buttons for the actions of `TOOLBAR`, then a field; the label has its place elsewhere.
 
     Attributes:
         row: All of it.
@@ -36,9 +36,6 @@ class RunsToolbar:
         self.filter.setMaximumWidth(280)
         self.count = QLabel()
         theme.set_role(self.count, "small")
-        # The row must not go on in a second line because a run was queued.
-        self.count.setMinimumWidth(self.count.fontMetrics().horizontalAdvance("99 runs, 9 waiting (held)"))
-        self.count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.row = WrappingRow()
         self.row.add(new)
         gap = theme.SPACE
@@ -46,7 +43,6 @@ class RunsToolbar:
             if name:
                 self.row.add(_button(actions, name), gap=gap)
             gap = theme.SPACE if name else 2 * theme.SPACE + theme.INSIDE
-        self.row.add(self.count, right=True)
         self.row.add(self.filter, gap=2 * theme.SPACE + theme.INSIDE, stretch=True, right=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices
-from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QTabWidget, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
@@ -64,6 +64,7 @@ class RunsView(View):
     title = "Runs"
     question = "All runs and their training curves"
     icon = "activity"
+    shows_pairs = False
     method = METHOD
 
     def build(self) -> Iterator[None]:
@@ -349,12 +350,17 @@ class RunsView(View):
         self.headline = ElidedLabel()
         self.headline.setObjectName("runs-headline")
         theme.set_role(self.headline, "small")
-        column.addWidget(self.headline)
+        # Under the table: beside the buttons the row would go on in a second line when a run is queued.
+        foot = QHBoxLayout()
+        foot.setSpacing(theme.BETWEEN)
+        foot.addWidget(self.headline, 1)
+        foot.addWidget(self.count)
+        column.addLayout(foot)
         self.splitter = HairlineSplitter(Qt.Orientation.Vertical)
         self.splitter.setObjectName("runs-splitter")
         self.splitter.addWidget(top)
         self.splitter.addWidget(self.tabs)
-        self.splitter.setSizes([300, 400])
+        self.splitter.setSizes([240, 460])
         self.splitter.setStretchFactor(1, 1)
         self.body.addWidget(self.splitter, 1)
         self.setFocusProxy(self.table)

@@ -59,6 +59,7 @@ class SearchView(View):
     title = "Search"
     question = "Which items are nearest to a text or an image in each run?"
     icon = "search"
+    details_title = "Hubness"
     method = METHOD
 
     def build(self) -> Iterator[None]:

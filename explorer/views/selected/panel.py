@@ -150,7 +150,7 @@ class SelectedPanel(QWidget):
     def _after_keeping(self, kept: NamedSelection) -> None:
         self.name.clear()
         self._tell(f"Kept “{kept.name}”, {kept.n:,} pairs")
-        self.read()
+        self.context.selection.facts_changed.emit()
 
     def _recall(self, kept: NamedSelection) -> None:
         if self._items is None:
@@ -202,7 +202,12 @@ class SelectedPanel(QWidget):
     def _run_store(self, function: object, kept: NamedSelection) -> None:
         # One thread at a time would be nicer still, but a deletion and its undo are seconds apart.
         self.context.background.run(
-            self, function, kept, done=lambda _none: self.read(), failed=self._refuse, key="change"
+            self,
+            function,
+            kept,
+            done=lambda _none: self.context.selection.facts_changed.emit(),
+            failed=self._refuse,
+            key="change",
         )
 
     def _take(self, kept: tuple[NamedSelection, ...]) -> None:
@@ -248,6 +253,7 @@ class SelectedPanel(QWidget):
         self.export.clicked.connect(self._choose_file)
         self.undo.clicked.connect(self._undo)
         self.table.hovered.connect(self._hover)
+        selection.facts_changed.connect(self.read)
 
     def _hover(self, pair: int) -> None:
         self.context.selection.hovered = pair if pair >= 0 else None

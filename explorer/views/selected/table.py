@@ -33,6 +33,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.pair_table import PAIR_ROLE, PairTableModel
 from explorer.models.thumbnails import Pictures
+from explorer.widgets.cells import CELL_PX
 
 PICTURE_PX: Final = 36
 LINE_PX: Final = 44
@@ -159,7 +160,7 @@ class PictureCell(QStyledItemDelegate):
         style.drawControl(QStyle.ControlElement.CE_ItemViewItem, bare, painter, bare.widget)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        room = QRect(option.rect.left() + theme.INSIDE, 0, PICTURE_PX, PICTURE_PX)
+        room = QRect(option.rect.left() + CELL_PX, 0, PICTURE_PX, PICTURE_PX)
         room.moveTop(option.rect.top() + (option.rect.height() - PICTURE_PX) // 2)
         picture = index.data(Qt.ItemDataRole.DecorationRole)
         if picture is None:
@@ -172,7 +173,7 @@ class PictureCell(QStyledItemDelegate):
         selected = option.state & QStyle.StateFlag.State_Selected
         painter.setPen(theme.color("selection_text" if selected else "text"))
         painter.setFont(option.font)
-        words = option.rect.adjusted(PICTURE_PX + 2 * theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
+        words = option.rect.adjusted(PICTURE_PX + CELL_PX + theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
         text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, words.width())
         painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
         painter.restore()

@@ -163,7 +163,9 @@ class _Cell(QStyledItemDelegate):
     def __init__(self, edge: int, lines: int, parent: QWidget) -> None:
         super().__init__(parent)
         self._edge, self._lines = edge, lines
-        self.size = QSize(edge + 2 * theme.INSIDE, edge + theme.INSIDE + theme.SPACE + lines * LINE_PX)
+        self._room = theme.INSIDE if lines else theme.SPACE
+        high = edge + theme.INSIDE + theme.SPACE + lines * LINE_PX if lines else edge + 2 * theme.SPACE
+        self.size = QSize(edge + 2 * self._room, high)
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return self.size
@@ -183,8 +185,11 @@ class _Cell(QStyledItemDelegate):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(theme.color("focus"), 2))
             painter.drawRoundedRect(ground, theme.RADIUS, theme.RADIUS)
-        room = QRect(option.rect.left() + theme.INSIDE, option.rect.top() + theme.INSIDE, self._edge, self._edge)
+        room = QRect(option.rect.left() + self._room, option.rect.top() + self._room, self._edge, self._edge)
         self._paint_picture(painter, room, tile, index.data(Qt.ItemDataRole.DecorationRole))
+        if not self._lines:
+            painter.restore()
+            return
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         metrics = painter.fontMetrics()
         ink = "selection_text" if selected else "secondary"

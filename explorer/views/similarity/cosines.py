@@ -19,7 +19,7 @@ from trainer.charts.facets import facet_columns
 from trainer.charts.similarity import EMPTY, SimilarityRun
 from trainer.charts.snapshot_label import labels
 
-NOTHING, EVERYTHING = Choice("", "nothing"), Choice("", "all values")
+NOTHING, EVERYTHING = Choice("", "none"), Choice("", "all values")
 
 
 class CosinesTab(ChartTab):

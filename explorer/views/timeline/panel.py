@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.views.timeline.frame_map import FrameMap
 from explorer.widgets.map_card import MapCard
 from trainer.charts.timeline import TimelineRun
+from trainer.metrics import split_words
 
 
 class TimelinePanel(MapCard):
@@ -74,4 +75,6 @@ class TimelinePanel(MapCard):
         self.title.setText(f"{run.name} · step {run.steps[self._place]:,}")
         what = "pairs" if run.images and run.texts else "items"
         sampled = ", a sample of the split" if run.sampled else ""
-        self.note.setText(f"{run.n:,} {what}{sampled} · {len(run.steps)} snapshots · {run.dataset}, {run.split}")
+        self.note.setText(
+            f"{run.n:,} {what}{sampled} · {len(run.steps)} snapshots · {run.dataset}, {split_words(run.split)}"
+        )

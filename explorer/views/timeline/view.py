@@ -425,7 +425,6 @@ class TimelineView(View):
             bar.addWidget(widget)
         bar.addSpacing(theme.INSIDE)
         bar.addWidget(self.note, 1)
-        bar.addStretch(1)
         bar.addWidget(self.color)
         maps = QHBoxLayout()
         maps.setSpacing(theme.BETWEEN)

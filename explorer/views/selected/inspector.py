@@ -1,0 +1,303 @@
+"""The inspector: one selected pair with picture, caption, ranks in each run, neighbors, tags and state."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.thumbnails import Pictures
+from explorer.state.selection import Side
+from explorer.views.chart_pane import request_of
+from explorer.views.selected.pair_cards import CourseCard, FactsTable, NeighborRows, RanksTable
+from explorer.views.selected.pair_deeds import PairDeeds
+from explorer.views.selected.pair_load import LoadedPair, load_pair
+from explorer.views.view import Context
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.image_box import ImageBox
+from explorer.widgets.min_size_scroll import Roomy
+from explorer.widgets.state_area import StateArea
+from trainer.charts.one_pair import OnePair
+from trainer.metrics import split_words
+
+PICTURE_PX: Final = 176
+LONG_WORD: Final = re.compile(r"(\S{22})(?=\S)")
+"""A word that does not fit a narrow panel may be broken after so many letters."""
+NOTHING: Final = (
+    "Click a point, a bar, a cell or a row in a view. The pair is shown here, and stays while you open other views."
+)
+
+
+class PairInspector(QWidget):
+    """Shows the selected pair; of several one at a time, in the order of their rows.
+
+    Signals:
+        failed: What went wrong, and what to do.
+        go: Name of a view that is to show the pair.
+    """
+
+    failed = Signal(str, str)
+    go = Signal(str)
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("inspector")
+        self.context = context
+        self.loaded: LoadedPair | None = None
+        self.course: CourseCard | None = None
+        self._course_place = QVBoxLayout()
+        self._at = 0
+        self._row: int | None = None
+        self._is_old = True
+        self._sides: tuple[Side, ...] = ()
+        self.pictures = Pictures(context.background, self, edge=2 * PICTURE_PX)
+        self.title, self.place = QLabel(), ElidedLabel()
+        self.back = self._step("inspector-back", "chevron-left", "Previous selected pair", -1)
+        self.forth = self._step("inspector-forth", "chevron-right", "Next selected pair", 1)
+        self.picture = ImageBox()
+        self.caption, self.about, self.problems = (QLabel(wordWrap=True) for _ in range(3))
+        self.ranks = RanksTable()
+        self.near = NeighborRows(Pictures(context.background, self))
+        self.deeds = PairDeeds(context)
+        self.facts = FactsTable()
+        self.show_map = QPushButton("Show on map", objectName="inspector-map")
+        self.show_saliency = QPushButton("Saliency", objectName="inspector-saliency")
+        self.area = StateArea(Roomy(self._lay_out()), width=220)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.area)
+        self._connect()
+
+    @property
+    def pair(self) -> OnePair | None:
+        """The pair shown; None before there is one."""
+        return self.loaded.pair if self.loaded is not None else None
+
+    @property
+    def row(self) -> int | None:
+        """The row of the pair that is shown or about to be."""
+        return self._row
+
+    def refresh(self) -> None:
+        """Show the current pair of the selection, if the inspector is seen."""
+        self._is_old = True
+        if not self.isVisible():
+            return
+        self._is_old = False
+        selection = self.context.selection
+        pairs = selection.pairs
+        if not self.context.jobs.is_read:
+            self.area.unknown()
+            return
+        if not selection.runs or not len(pairs):
+            self._forget()
+            self._sides = selection.sides
+            self.area.empty("target", "No pair selected", NOTHING)
+            return
+        self._at = min(self._at, len(pairs) - 1)
+        self._row = int(pairs[self._at])
+        self._tell_place()
+        self._load(self._row)
+
+    def walk(self, way: int) -> None:
+        """Show the next (1) or the previous (-1) selected pair; every view rings it."""
+        pairs = self.context.selection.pairs
+        if len(pairs):
+            self._at = (self._at + way) % len(pairs)
+            self.refresh()
+            self.context.selection.hovered = self._row
+
+    def forget_facts(self) -> None:
+        """Read tags and states again, because they were changed elsewhere."""
+        self.deeds.facts = None
+        self.refresh()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._is_old:
+            self.refresh()
+
+    # -- loading -----------------------------------------------------------------------------------------------
+
+    def _load(self, row: int) -> None:
+        self.area.loading()
+        context = self.context
+        self._sides = context.selection.sides
+        context.background.run(
+            self,
+            load_pair,
+            context.workspace,
+            request_of(context.selection),
+            row,
+            self.loaded.opened if self.loaded else None,
+            self.deeds.facts,
+            done=self._show,
+            failed=self._refuse,
+            key="inspector-pair",
+        )
+
+    def _forget(self) -> None:
+        self.context.background.forget(self, "inspector-pair")
+        self.loaded = self._row = None
+        self._at = 0
+
+    def _refuse(self, error: Exception) -> None:
+        self.loaded = None
+        self.area.failed("Could not read this pair", error, retry=self.refresh)
+
+    def _show(self, loaded: LoadedPair) -> None:
+        self.loaded = loaded
+        pair = loaded.pair
+        self.title.setText(f"Pair {pair.row:,}")
+        self._show_picture()
+        self.caption.setText(LONG_WORD.sub("\\1\u200b", pair.caption) or "No caption")
+        self.about.setText(_about(pair))
+        self.problems.setText("\n".join(pair.problems))
+        self.problems.setVisible(bool(pair.problems))
+        self.ranks.show_pair(pair)
+        self._show_course(pair)
+        self.near.show_pair(pair)
+        self.deeds.show_pair(loaded)
+        self.facts.show_pair(pair)
+        self.area.ready()
+
+    def _show_course(self, pair: OnePair) -> None:
+        # A plot takes as long to make as all the rest: it is made for the first pair, not with the window.
+        if self.course is None:
+            self.course = CourseCard()
+            self._course_place.addWidget(self.course)
+        self.course.show_pair(pair)
+
+    def _show_picture(self, path: str = "") -> None:
+        pair = self.pair
+        if pair is not None and path in ("", pair.path):
+            self.picture.setVisible(bool(pair.path))
+            problem = self.pictures.problem(pair.path)
+            self.picture.show_picture(self.pictures.get(pair.path), broken=bool(problem))
+            self.picture.setToolTip(problem or pair.path)
+            self.picture.setAccessibleDescription(pair.caption)
+
+    def _tell_place(self) -> None:
+        pairs = self.context.selection.pairs
+        self.place.setText(f"{self._at + 1:,} of {len(pairs):,} selected" if len(pairs) > 1 else "")
+        for button in (self.back, self.forth):
+            button.setVisible(len(pairs) > 1)
+
+    # -- linking -----------------------------------------------------------------------------------------------
+
+    def _on_pairs(self) -> None:
+        """Stay with the pair that is shown if it is still selected."""
+        places = np.flatnonzero(self.context.selection.pairs == (-1 if self._row is None else self._row))
+        self._at = int(places[0]) if len(places) else 0
+        self.refresh()
+
+    def _on_other_data(self) -> None:
+        self._forget()
+        self.refresh()
+
+    def _on_snapshots(self, run: int) -> None:
+        if self.context.selection.follows(run):
+            self.refresh()
+
+    def _choose(self, row: int) -> None:
+        self.context.selection.pairs = (row,)
+
+    def _open(self, view: str) -> None:
+        self.go.emit(view)
+        self.context.selection.hovered = self._row
+
+    def _connect(self) -> None:
+        selection, jobs = self.context.selection, self.context.jobs
+        selection.pairs_changed.connect(self._on_pairs)
+        selection.dataset_changed.connect(self._on_other_data)
+        selection.facts_changed.connect(self.forget_facts)
+        for signal in (selection.runs_changed, selection.step_changed, jobs.runs_changed):
+            signal.connect(self._refresh_if_new)
+        jobs.snapshots_changed.connect(self._on_snapshots)
+        self.pictures.arrived.connect(self._show_picture)
+        self.near.chosen.connect(self._choose)
+        self.near.hovered.connect(lambda row: setattr(selection, "hovered", row if row >= 0 else None))
+        self.deeds.failed.connect(self.failed)
+        self.show_map.clicked.connect(lambda: self._open("map"))
+        self.show_saliency.clicked.connect(lambda: self._open("inspect"))
+
+    def _refresh_if_new(self) -> None:
+        """Follow other runs; news of the runs that are shown already change nothing."""
+        if self.context.selection.sides != self._sides:
+            self.refresh()
+
+    def actions_for_palette(self) -> list[QAction]:
+        """Return the actions: walk the selected pairs, and what can be decided."""
+        return [*self._walks, *self.deeds.actions()]
+
+    # -- putting together --------------------------------------------------------------------------------------
+
+    def _step(self, name: str, icon: str, words: str, way: int) -> QToolButton:
+        button = QToolButton(objectName=name, accessibleName=words, toolTip=words)
+        theme.keep_icon(button, icon, 16, "secondary")
+        button.clicked.connect(lambda: self.walk(way))
+        return button
+
+    def _lay_out(self) -> QWidget:
+        content = QWidget()
+        for label in (self.title, self.place, self.caption, self.about, self.problems):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.title, "strong")
+        theme.set_role(self.place, "small")
+        theme.set_role(self.about, "small")
+        theme.set_role(self.problems, "warn")
+        self.caption.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.caption.setObjectName("inspector-caption")
+        self.picture.setFixedHeight(PICTURE_PX)
+        self._walks = [QAction(button.toolTip(), self) for button in (self.back, self.forth)]
+        for action, way in zip(self._walks, (-1, 1), strict=True):
+            action.triggered.connect(lambda _=False, w=way: self.walk(w))
+        head = QHBoxLayout()
+        head.setSpacing(theme.SPACE)
+        head.addWidget(self.title)
+        head.addSpacing(theme.SPACE)
+        head.addWidget(self.place, 1)
+        head.addWidget(self.back)
+        head.addWidget(self.forth)
+        others = WrappingRow()
+        others.add(self.show_map)
+        others.add(self.show_saliency)
+        for part in (self.ranks, self.near, self.deeds, self.facts):
+            part.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        column = QVBoxLayout(content)
+        column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.BETWEEN, theme.BETWEEN)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(head)
+        column.addWidget(self.picture)
+        column.addWidget(self.caption)
+        column.addWidget(self.about)
+        column.addWidget(self.problems)
+        column.addSpacing(theme.SPACE)
+        column.addWidget(self.ranks)
+        column.addLayout(self._course_place)
+        column.addSpacing(theme.SPACE)
+        column.addWidget(self.near)
+        column.addSpacing(theme.SPACE)
+        column.addWidget(self.deeds)
+        column.addWidget(self.facts)
+        column.addWidget(others)
+        column.addStretch()
+        return content
+
+
+def _about(pair: OnePair) -> str:
+    steps = [f"{one.step:,}" for one in pair.runs]
+    if len({*steps}) > 1:
+        step = "steps " + " and ".join(f"{step} ({'AB'[one.place]})" for one, step in zip(pair.runs, steps))
+    else:
+        step = f"step {steps[0]}" if steps else ""
+    sizes = {one.n for one in pair.runs}
+    n = f"n = {' and '.join(f'{size:,}' for size in sorted(sizes))} pairs" if sizes else ""
+    label = f"class {pair.label}" if pair.label else ""
+    return " · ".join(part for part in (label, f"{pair.dataset}, {split_words(pair.split)}", step, n) if part)

@@ -1,0 +1,224 @@
+"""Parts of the inspector: ranks in each run, their course over training, the nearest pairs, and the metadata."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.thumbnails import Pictures
+from explorer.render_qt.xy_plot import XYPlotCard
+from explorer.views.selected.tiles import PairTile, Tiles
+from explorer.widgets.combo_boxes import Badge
+from explorer.widgets.elided_label import ElidedLabel
+from trainer.charts.marks import Axis, Series, XYPlot, run_tone
+from trainer.charts.one_pair import OnePair, PairInRun, rank_lines
+
+NEAR_PX: Final = 44
+VALUE_PX: Final = 44
+COURSE_PX: Final = 128
+MOST_COLUMNS: Final = 8
+"""Values of the metadata that are shown; the tool tip has all of them."""
+_HINTS: Final = {
+    "Caption": "Place of the own caption among the distinct captions, asked by the image; 1 is best",
+    "Image": "Place of the own image among the distinct images, asked by the caption; 1 is best",
+    "Margin": "Cosine of the pair minus that of the best wrong caption, in standard deviations of this image's wrong "
+    "cosines in the same run; above 0 the caption is found first",
+}
+
+
+class RanksTable(QWidget):
+    """A line per measure and a column per run."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("inspector-ranks")
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(theme.INSIDE)
+        self._grid.setVerticalSpacing(theme.SPACE)
+        self._grid.setColumnStretch(0, 1)
+        self._shape: object = None
+        self.cells: dict[tuple[int, int], QLabel] = {}
+
+    def show_pair(self, pair: OnePair) -> None:
+        """Show the ranks and margins of this pair."""
+        lines = rank_lines(pair)
+        shape = (len(lines), tuple(one.place for one in pair.runs))
+        if shape != self._shape:
+            self._shape = shape
+            self._build(len(lines), pair.runs)
+        for row, line in enumerate(lines):
+            for column, words in enumerate(line):
+                self.cells[row, column].setText(words.replace("-", "−"))
+                if column:  # an elided name has the whole of it there
+                    self.cells[row, column].setToolTip(_HINTS[line[0].split()[0]])
+        self.setVisible(bool(lines))
+        self.setAccessibleName("Ranks of the pair")
+        self.setAccessibleDescription("; ".join(" ".join(line) for line in lines))
+
+    def text(self, row: int, column: int) -> str:
+        """Return the text of a cell; column 0 names the measure."""
+        return self.cells[row, column].text()
+
+    def _build(self, lines: int, runs: tuple[PairInRun, ...]) -> None:
+        while (item := self._grid.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.deleteLater()
+        self.cells = {}
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for column, one in enumerate(runs):
+            badge = Badge("AB"[one.place], one.place)
+            badge.setToolTip(f"{one.name}, step {one.step:,}")
+            self._grid.addWidget(badge, 0, column + 1, right)
+            badge.show()
+        for row in range(lines):
+            for column in range(len(runs) + 1):
+                cell = QLabel(textFormat=Qt.TextFormat.PlainText) if column else ElidedLabel()
+                theme.set_role(cell, "strong" if column else "secondary")
+                if column:
+                    cell.setAlignment(right)
+                    cell.setMinimumWidth(VALUE_PX)
+                self.cells[row, column] = cell
+                self._grid.addWidget(cell, row + 1, column)
+                cell.show()
+
+
+class CourseCard(XYPlotCard):
+    """The rank of the own caption at every snapshot of each run."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("inspector", "course", parent)
+        self.setObjectName("inspector-course")
+        self.setMinimumWidth(140)
+        self.plot.setMinimumSize(140, COURSE_PX)
+        self.setFixedHeight(COURSE_PX + 28)
+        self.hide()
+
+    def show_pair(self, pair: OnePair) -> None:
+        """Show the course of this pair; hidden where no run has two snapshots."""
+        courses = [one for one in pair.runs if len(one.course) > 1]
+        self.setVisible(bool(courses))
+        if not courses:
+            return
+        last = max(one.course[-1][0] for one in courses)
+        worst = max(max(rank for _, rank in one.course) for one in courses)
+        curves = tuple(
+            Series(
+                "AB"[one.place],
+                run_tone(one.place),
+                np.array([step for step, _ in one.course], np.float64),
+                np.array([rank for _, rank in one.course], np.float64),
+                marked=len(one.course) <= 12,
+            )
+            for one in courses
+        )
+        axis = Axis("rank", 0.8, max(worst, 10) * 1.25, log=True)
+        self.show_plot(
+            XYPlot(
+                "course",
+                "Caption rank over training",
+                Axis("step", 0.0, float(max(last, 1))),
+                axis,
+                curves,
+                note="1 is best",
+            )
+        )
+
+
+class NeighborRows(QWidget):
+    """The nearest pairs in each run; those that are near in both are framed.
+
+    Signals:
+        chosen: Row of the clicked pair.
+        hovered: Row of the pair under the pointer; -1 for none.
+    """
+
+    chosen = Signal(int)
+    hovered = Signal(int)
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("inspector-near")
+        self.title = QLabel(textFormat=Qt.TextFormat.PlainText)
+        theme.set_role(self.title, "heading")
+        self.rows = tuple(
+            Tiles(
+                pictures,
+                name=f"inspector-near-{x.lower()}",
+                words=f"Nearest pairs in {x}",
+                edge=NEAR_PX,
+                lines=0,
+            )
+            for x in "AB"
+        )
+        self._badges = tuple(Badge(x, place) for place, x in enumerate("AB"))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self.title)
+        for badge, row in zip(self._badges, self.rows, strict=True):
+            line = QHBoxLayout()
+            line.setSpacing(theme.INSIDE)
+            line.addWidget(badge, alignment=Qt.AlignmentFlag.AlignTop)
+            line.addWidget(row, 1)
+            column.addLayout(line)
+            row.setFixedHeight(2 * row.cell.size.height() + 2)
+            row.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+            row.chosen.connect(self._choose)
+            row.hovered.connect(self.hovered)
+
+    def show_pair(self, pair: OnePair) -> None:
+        """Show the neighbors of this pair."""
+        sets = [{near.row for near in one.near} for one in pair.runs]
+        shared = set.intersection(*sets) - {-1} if len(sets) > 1 else set()
+        kinds = " and ".join(sorted({one.modality for one in pair.runs}))
+        told = f" · {len(shared)} shared" if len(sets) > 1 else ""
+        self.title.setText(f"Nearest {kinds}s{told}")
+        by_place = {one.place: one for one in pair.runs}
+        for place, (badge, row) in enumerate(zip(self._badges, self.rows, strict=True)):
+            one = by_place.get(place)
+            for widget in (badge, row):
+                widget.setVisible(one is not None)
+            row.show_tiles(
+                [PairTile(n.row, n.path, n.caption, n.caption, n.row in shared) for n in one.near] if one else []
+            )
+        self.setVisible(bool(pair.runs))
+
+    def _choose(self, rows: list[int]) -> None:
+        if rows and rows[0] >= 0:
+            self.chosen.emit(rows[0])
+
+
+class FactsTable(QWidget):
+    """Name and value of the metadata columns."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("inspector-facts")
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(theme.BETWEEN)
+        self._grid.setVerticalSpacing(2)
+        self._grid.setColumnStretch(1, 1)
+        self._lines: list[tuple[ElidedLabel, ElidedLabel]] = []
+        for row in range(MOST_COLUMNS):
+            pair = (ElidedLabel(), ElidedLabel())
+            theme.set_role(pair[0], "small")
+            self._lines.append(pair)
+            for column, label in enumerate(pair):
+                self._grid.addWidget(label, row, column)
+        self._grid.setColumnMinimumWidth(0, 84)
+
+    def show_pair(self, pair: OnePair) -> None:
+        """Show the metadata of this pair."""
+        for place, labels in enumerate(self._lines):
+            known = place < len(pair.columns)
+            for label, words in zip(labels, pair.columns[place] if known else ("", ""), strict=True):
+                label.setText(words)
+                label.setVisible(known)
+        self.setVisible(bool(pair.columns))
+        self.setToolTip("\n".join(f"{name}: {value}" for name, value in pair.columns))

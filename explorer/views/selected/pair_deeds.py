@@ -1,0 +1,217 @@
+"""What can be decided about the pair in the inspector: its state, and its tags."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import QStringListModel, Qt, Signal
+from PySide6.QtGui import QAction, QUndoCommand
+from PySide6.QtWidgets import QCompleter, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.views.selected.pair_load import LoadedPair, StoredFacts, write_state, write_tag
+from explorer.views.view import Context
+from explorer.widgets.flow_row import WrappingRow
+from trainer.charts.one_pair import OnePair
+from trainer.store.selections import NamedSelection
+
+STATES: Final = (
+    ("flagged", "Flag", "Leave this pair out of cleaned lists"),
+    ("ignored", "Ignore", "This pair is fine as it is"),
+    ("reviewed", "Reviewed", "Seen, nothing decided"),
+)
+"""State, words and hint of each button."""
+MOST_CHIPS: Final = 12
+"""Tags of a pair that have a button each."""
+
+
+class PairDeeds(QWidget):
+    """Buttons for the state of a pair, and its tags; every change can be undone.
+
+    A tag is a kept selection of the data set: what is tagged here is listed under *Kept*, and the other way round.
+
+    Attributes:
+        facts: What is stored about the pairs of the data set; None until it is read again.
+
+    Signals:
+        failed: What went wrong, and what to do.
+    """
+
+    failed = Signal(str, str)
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("inspector-deeds")
+        self.context = context
+        self.facts: StoredFacts | None = None
+        self._loaded: LoadedPair | None = None
+        self._writes: list[tuple[Callable[..., None], tuple[object, ...]]] = []
+        self._buttons: dict[str, QPushButton] = {}
+        for state, words, hint in STATES:
+            button = QPushButton(words, objectName=f"inspector-{state}", checkable=True, toolTip=hint)
+            button.setAccessibleDescription(hint)
+            button.clicked.connect(partial(self._press, state))
+            self._buttons[state] = button
+        self.chips = [QPushButton(objectName=f"inspector-tag-{place}") for place in range(MOST_CHIPS)]
+        self.name = QLineEdit(objectName="inspector-tag", placeholderText="Add a tag", accessibleName="Add a tag")
+        self.name.setToolTip("A tag is a kept selection: Map lists it under Kept")
+        self._known = QStringListModel(self)
+        completer = QCompleter(self._known, self)
+        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self.name.setCompleter(completer)
+        self.name.returnPressed.connect(self._add)
+        self._lay_out()
+
+    def show_pair(self, loaded: LoadedPair) -> None:
+        """Show the state and the tags of this pair."""
+        self._loaded, self.facts = loaded, loaded.facts
+        for state, button in self._buttons.items():
+            button.setChecked(state == loaded.state)
+        tags = loaded.tags
+        for place, chip in enumerate(self.chips):
+            known = place < len(tags)
+            chip.setVisible(known)
+            chip.setText(f"{tags[place].replace('&', '&&')}  ×" if known else "")
+            chip.setAccessibleName(f"Remove tag {tags[place]}" if known else "")
+            chip.setToolTip(f"Take this pair out of “{tags[place]}”" if known else "")
+        self.row.setVisible(bool(tags))
+        self._known.setStringList([one.name for one in loaded.facts.tags])
+
+    def actions(self) -> list[QAction]:
+        """Return an action per state of the pair that is shown."""
+        made = []
+        for state, words, _ in STATES if self._loaded is not None else ():
+            action = QAction(f"{words} the selected pair" if state != "reviewed" else "Mark the pair as reviewed", self)
+            action.triggered.connect(lambda _=False, s=state: self.decide(s))
+            made.append(action)
+        return made
+
+    def decide(self, state: str) -> None:
+        """Give the pair this state, or take it away where it is empty or has it already; undoable."""
+        loaded = self._loaded
+        if loaded is None:
+            return
+        after = "" if state == loaded.state else state
+        words = next((words for one, words, _ in STATES if one == after), "Clear state")
+        self.context.selection.undo.push(_State(self, f"{words}: 1 pair", loaded.pair, loaded.state, after))
+
+    def tag(self, name: str, *, on: bool) -> None:
+        """Add or remove a tag of the pair; undoable."""
+        loaded, name = self._loaded, " ".join(name.split())
+        if loaded is not None and name and on != (name in loaded.tags):
+            self.context.selection.undo.push(_Tag(self, loaded.pair, name, on=on))
+
+    def apply_state(self, pair: OnePair, state: str) -> None:
+        """Store a state, showing it at once."""
+        if self.facts is not None:
+            states = {key: one for key, one in self.facts.states.items() if key != pair.key}
+            self._take(dataclasses.replace(self.facts, states=states | ({pair.key: state} if state else {})))
+        self._write(write_state, pair, state)
+
+    def apply_tag(self, pair: OnePair, name: str, *, on: bool) -> None:
+        """Store that the pair has a tag or has not, showing it at once."""
+        if self.facts is not None:
+            others = tuple(one for one in self.facts.tags if one.name != name)
+            kept = next((one for one in self.facts.tags if one.name == name), None)
+            items = tuple(item for item in (kept.items if kept else ()) if item != pair.id) + ((pair.id,) if on else ())
+            made = NamedSelection(kept.id if kept else 0, name, self.facts.dataset, items, 0.0)
+            tags = sorted((*others, *([made] if items else [])), key=lambda one: one.name)
+            self._take(dataclasses.replace(self.facts, tags=tuple(tags)))
+        self._write(write_tag, pair, name, on)
+
+    def _take(self, facts: StoredFacts) -> None:
+        self.facts = facts
+        if self._loaded is not None:
+            self.show_pair(dataclasses.replace(self._loaded, facts=facts))
+
+    def _write(self, function: Callable[..., None], *values: object) -> None:
+        self._writes.append((function, values))
+        if len(self._writes) == 1:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        """Write one after the other: a change and its undo must not overtake each other."""
+        function, values = self._writes[0]
+        self.context.background.run(
+            self,
+            function,
+            self.context.workspace,
+            *values,
+            done=self._written,
+            failed=self._refuse,
+            key="inspector-write",
+        )
+
+    def _written(self, _nothing: None) -> None:
+        del self._writes[0]
+        if self._writes:
+            self._write_next()
+        else:
+            self.context.selection.facts_changed.emit()
+
+    def _refuse(self, error: Exception) -> None:
+        self._writes.clear()
+        self.failed.emit(str(error), "Nothing of it was kept.")
+        self.context.selection.facts_changed.emit()
+
+    def _press(self, state: str, _checked: bool = False) -> None:
+        self.decide(state)
+        if self._loaded is not None:  # the button follows the state, whatever it did by itself
+            self.show_pair(self._loaded)
+
+    def _add(self) -> None:
+        self.tag(self.name.text(), on=True)
+        self.name.clear()
+
+    def _remove(self, place: int) -> None:
+        if self._loaded is not None and place < len(self._loaded.tags):
+            self.tag(self._loaded.tags[place], on=False)
+
+    def _lay_out(self) -> None:
+        title = QLabel("State and tags")
+        theme.set_role(title, "heading")
+        states = WrappingRow()
+        for button in self._buttons.values():
+            states.add(button)
+        self.row = WrappingRow()
+        for place, chip in enumerate(self.chips):
+            chip.clicked.connect(partial(self._remove, place))
+            self.row.add(chip, gap=theme.SPACE)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addWidget(title)
+        column.addWidget(states)
+        column.addWidget(self.row)
+        column.addWidget(self.name)
+
+
+class _State(QUndoCommand):
+    """The state of one pair, for undo."""
+
+    def __init__(self, deeds: PairDeeds, words: str, pair: OnePair, before: str, after: str) -> None:
+        super().__init__(words)
+        self._deeds, self._pair, self._before, self._after = deeds, pair, before, after
+
+    def redo(self) -> None:
+        self._deeds.apply_state(self._pair, self._after)
+
+    def undo(self) -> None:
+        self._deeds.apply_state(self._pair, self._before)
+
+
+class _Tag(QUndoCommand):
+    """A tag that was added or removed, for undo."""
+
+    def __init__(self, deeds: PairDeeds, pair: OnePair, name: str, *, on: bool) -> None:
+        super().__init__(f"{'Add' if on else 'Remove'} the tag “{name}”")
+        self._deeds, self._pair, self._name, self._on = deeds, pair, name, on
+
+    def redo(self) -> None:
+        self._deeds.apply_tag(self._pair, self._name, on=self._on)
+
+    def undo(self) -> None:
+        self._deeds.apply_tag(self._pair, self._name, on=not self._on)

@@ -1,0 +1,206 @@
+"""The inspector: the selected pair in each run, neighbors, state and tags with undo, and its place in the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton
+
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.models.thumbnails import Pictures
+from explorer.views import ViewEntry
+from explorer.views.chart_tab import ChartTab
+from explorer.views.selected.inspector import PairInspector
+from explorer.views.view import View
+from explorer.window import Window
+from explorer.window.pages import INSPECTOR_KEY
+from trainer.charts.one_pair import OnePair, one_pair, open_snapshots
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request, Target
+from trainer.store import read_snapshot
+
+
+@pytest.fixture
+def inspector(make_context: Callable, two_runs: tuple[int, int], qtbot) -> PairInspector:
+    """Return an inspector of both runs with pairs 3, 7 and 20 selected."""
+    context = make_context()
+    made = PairInspector(context)
+    qtbot.addWidget(made)
+    made.resize(300, 900)
+    made.show()
+    context.jobs.watch()
+    qtbot.waitUntil(lambda: context.jobs.is_read, timeout=30_000)
+    context.selection.select_runs(*two_runs)
+    context.selection.pairs = (3, 7, 20)
+    wait_for(qtbot, made, 3)
+    return made
+
+
+def wait_for(qtbot, inspector: PairInspector, row: int) -> None:
+    qtbot.waitUntil(lambda: inspector.area.kind == "ready" and inspector.pair.row == row, timeout=30_000)
+
+
+def as_computed(inspector: PairInspector, row: int) -> OnePair:
+    context = inspector.context
+    request = Request(tuple(Target(run) for run in context.selection.runs))
+    return one_pair(context.workspace, open_snapshots(context.workspace, request), row)
+
+
+def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairInspector) -> None:
+    wanted = as_computed(inspector, 3)
+    assert inspector.pair == wanted
+    assert inspector.caption.text() == wanted.caption
+    for column, one in enumerate(wanted.runs, start=1):
+        assert inspector.ranks.text(0, column) == f"{one.caption_rank:,}"
+        assert inspector.ranks.text(1, column) == f"{one.image_rank:,}"
+    assert inspector.place.text() == "1 of 3 selected"
+    assert "n = 48" in inspector.about.text()
+    shown = [[tile.pair for tile in row.tiles.tiles] for row in inspector.near.rows]
+    assert shown == [[near.row for near in one.near] for one in wanted.runs]
+    assert len(inspector.course.plot.spec.curves) == 2
+
+
+def test_it_walks_the_selected_pairs_and_every_view_rings_the_one_that_is_shown(inspector, qtbot) -> None:
+    qtbot.mouseClick(inspector.forth, Qt.MouseButton.LeftButton)
+    wait_for(qtbot, inspector, 7)
+    assert inspector.context.selection.hovered == 7
+    inspector.walk(-1)
+    inspector.walk(-1)
+    wait_for(qtbot, inspector, 20)
+    inspector.context.selection.pairs = (1, 20)
+    wait_for(qtbot, inspector, 20)
+    assert inspector.place.text() == "2 of 2 selected"
+
+
+def test_a_click_on_a_neighbor_selects_it(inspector, qtbot) -> None:
+    row = inspector.near.rows[0]
+    first = row.tiles.index(0)
+    wanted = row.tiles.tiles[0].pair
+    qtbot.mouseClick(row.viewport(), Qt.MouseButton.LeftButton, pos=row.visualRect(first).center())
+    assert inspector.context.selection.pairs.tolist() == [wanted]
+    wait_for(qtbot, inspector, wanted)
+
+
+def test_a_state_is_stored_and_undone(inspector, qtbot) -> None:
+    context, key = inspector.context, inspector.pair.key
+    flag = inspector.findChild(QPushButton, "inspector-flagged")
+    qtbot.mouseClick(flag, Qt.MouseButton.LeftButton)
+    stored = lambda: {one.pair: one.state for one in context.workspace.reviews.all()}  # noqa: E731
+    qtbot.waitUntil(lambda: stored() == {key: "flagged"})
+    assert flag.isChecked()
+    context.selection.undo.undo()
+    qtbot.waitUntil(lambda: stored() == {})
+    qtbot.waitUntil(lambda: not flag.isChecked())
+    context.selection.undo.redo()
+    inspector.deeds.decide("flagged")  # once more takes it back
+    qtbot.waitUntil(lambda: stored() == {} and not context.background.busy)
+    assert not flag.isChecked()
+
+
+def test_a_tag_is_a_kept_selection_and_is_undone(inspector, qtbot) -> None:
+    context = inspector.context
+    kept = lambda: {one.name: one.items for one in context.workspace.selections.all()}  # noqa: E731
+    inspector.deeds.name.setText("odd")
+    QTest.keyClick(inspector.deeds.name, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: kept() == {"odd": (inspector.pair.id,)})
+    assert inspector.loaded.pair.row == 3
+    chip = inspector.deeds.chips[0]
+    assert chip.isVisible()
+    assert chip.accessibleName() == "Remove tag odd"
+    inspector.context.selection.pairs = (7,)
+    wait_for(qtbot, inspector, 7)
+    assert not chip.isVisible()
+    first = as_computed(inspector, 3).id
+    inspector.deeds.tag("odd", on=True)
+    qtbot.waitUntil(lambda: kept() == {"odd": (first, inspector.pair.id)})
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: kept() == {"odd": (first,)})
+    context.selection.undo.undo()
+    qtbot.waitUntil(lambda: kept() == {"odd": (first, inspector.pair.id)})
+
+
+def test_without_a_pair_it_says_how_to_select_one_and_other_data_are_a_sentence(inspector, qtbot) -> None:
+    inspector.context.selection.pairs = ()
+    assert inspector.area.kind == "empty"
+    inspector.context.selection.pairs = (4_000,)
+    qtbot.waitUntil(lambda: inspector.area.kind == "failed", timeout=30_000)
+    assert "rows 0 to 47" in inspector.area.page.text.text()
+    inspector.context.selection.pairs = (5,)
+    wait_for(qtbot, inspector, 5)
+
+
+class Blank(View):
+    """A view of pairs."""
+
+    title = "Blank"
+
+
+class Runs(View):
+    """A view without pairs."""
+
+    title = "Blank"
+    shows_pairs = False
+
+
+class OwnEntry(ViewEntry):
+    def load(self) -> type[View]:
+        return Runs if self.name == "runs" else Blank
+
+
+@pytest.fixture
+def window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator[Window]:
+    hooks = Hooks(tmp_path)
+    entries = [OwnEntry(name, "Blank", "square", "Blank") for name in ("one", "two", "runs")]
+    made = Window(tmp_path, hooks, entries=entries)
+    with qtbot.waitSignal(made.ready, timeout=90_000):
+        made.show()
+    yield made
+    made.close()
+    hooks.remove()
+    made.deleteLater()
+
+
+def test_the_window_has_it_in_every_view_until_it_is_hidden(window: Window, qtbot) -> None:
+    assert not window.inspector.isVisible()
+    window.selection.propose(run_a=1)
+    for name in ("one", "two"):
+        window.go_to(name)
+        assert window.inspector.isVisible()
+    window.go_to("runs")
+    assert not window.inspector.isVisible()
+    window.selection.pairs = (1,)
+    assert window.inspector.isVisible()
+    qtbot.mouseClick(window.bar.inspector, Qt.MouseButton.LeftButton)
+    assert not window.inspector.isVisible()
+    assert window.settings.value(INSPECTOR_KEY, True) is False
+    window.toggle_inspector()
+    assert window.inspector.isVisible()
+    assert window.bar.inspector.isChecked()
+
+
+def test_selected_pairs_are_ticked_under_the_histograms_and_ringed_in_the_clouds(
+    make_context: Callable, two_runs: tuple[int, int], qtbot
+) -> None:
+    context = make_context()
+    context.selection.select_runs(*two_runs)
+    context.selection.pairs = (3, 7)
+    cosines, gap = (ChartTab(context, name, Pictures(context.background)) for name in ("similarity", "gap"))
+    for tab in (cosines, gap):
+        qtbot.addWidget(tab)
+        tab.show()
+        tab.refresh()
+        qtbot.waitUntil(lambda t=tab: t.pane.answer is not None and not t.pane.busy, timeout=60_000)
+    for place, run in enumerate(two_runs):
+        shot = read_snapshot(choose_snapshot(context.workspace, context.workspace.runs.get(run)).folder)
+        matched = [sum(float(a) * float(b) for a, b in zip(shot.image[row], shot.text[row])) for row in (3, 7, 20)]
+        plot = cosines.pane.panel.cards[f"cosines-{place}"].plot
+        assert plot.ticked() == pytest.approx(matched[:2], abs=1e-5)
+        assert len(gap.pane.panel.cards[f"clouds-{place}"].plot.lit()) == 4  # two images and two texts
+    context.selection.pairs = (20,)
+    assert plot.ticked() == pytest.approx(matched[2:], abs=1e-5)
+    context.selection.pairs = ()
+    assert not len(plot.ticked())

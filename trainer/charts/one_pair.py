@@ -1,0 +1,328 @@
+"""One pair in each run: ranks both ways, margin, nearest items, and the rank of its caption at every snapshot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from trainer.analysis.distinct import Matching
+from trainer.analysis.neighbors import nearest
+from trainer.analysis.progress import Progress
+from trainer.analysis.rank_margins import standing
+from trainer.charts import ChartError
+from trainer.charts.matching import matching_of
+from trainer.charts.snapshot_label import SnapshotLabel, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request, Target
+from trainer.errors import UserError
+from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store.reviews import pair_keys
+from trainer.store.snapshot_files import Snapshot, read_snapshot
+
+NEAREST: Final = 8
+MOST_COURSE: Final = 20_000
+"""Pairs of a snapshot up to which a course is ranked: each of its snapshots is read as a whole."""
+MOST_STEPS: Final = 40
+"""Steps of a course: of more, as many are taken evenly, the first and the last among them."""
+MOST_VALUE: Final = 400
+"""Characters of a caption or a value that are kept; what is longer is cut with an ellipsis."""
+
+
+@dataclass(frozen=True)
+class OpenSnapshot:
+    """A snapshot of a run, with what ranking in it needs; kept between pairs, because large ones take seconds."""
+
+    run: RunRow
+    row: SnapshotRow
+    snapshot: Snapshot
+
+    @cached_property
+    def matching(self) -> Matching:
+        """Which captions and which images are one, and which belong together."""
+        return matching_of(self.snapshot)
+
+    def row_of(self, other: OpenSnapshot, row: int) -> int:
+        """Return this snapshot's row of a pair of another one; -1 without it."""
+        ids, wanted = self.snapshot.items.id, other.snapshot.items.id[row]
+        if row < len(ids) and ids[row] == wanted:
+            return row
+        same_kind = ids.dtype.kind == other.snapshot.items.id.dtype.kind
+        found = np.flatnonzero(ids == wanted if same_kind else np.asarray(ids, str) == str(wanted))
+        return int(found[0]) if len(found) else -1
+
+
+@dataclass(frozen=True)
+class NearPair:
+    """A neighbor: its row in the first run's snapshot (-1 if that lacks it), image file and caption."""
+
+    row: int
+    path: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class PairInRun(SnapshotLabel):
+    """How one run sees the pair.
+
+    Attributes:
+        place: Of the run among the targets: 0 is A.
+        n: Pairs of the snapshot.
+        caption_rank: Place (1 = best) of the own caption among the distinct `captions`, asked by the image; 0 where
+            the run lacks a modality.
+        captions: Distinct captions that are ranked.
+        image_rank: Place of the own image among the distinct `images`, asked by the caption.
+        images: Distinct images that are ranked.
+        margin: Own cosine minus that of the best wrong caption, in standard deviations of the image's wrong cosines;
+            NaN where there are fewer than two.
+        modality: What the neighbors are: `image`, or `text` for a run without images.
+        near: The nearest other pairs, nearest first.
+        course: Step and caption rank at each snapshot of the same data, ascending; empty for large data.
+    """
+
+    place: int
+    n: int
+    caption_rank: int = 0
+    captions: int = 0
+    image_rank: int = 0
+    images: int = 0
+    margin: float = math.nan
+    modality: str = "image"
+    near: tuple[NearPair, ...] = ()
+    course: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class OnePair:
+    """A pair and how each run sees it.
+
+    Attributes:
+        row: In the first run's snapshot.
+        id: Item id.
+        dataset, split: Of the snapshot.
+        path: Of the image; empty without one.
+        caption, label: Of the pair; may be empty.
+        columns: Names and values of its metadata.
+        key: As `trainer.store.reviews.pair_keys` makes it; names the pair to `trainer data review`.
+        runs: One entry a run that has the pair.
+        problems: A sentence for each run that does not.
+    """
+
+    row: int
+    id: int | str
+    dataset: str
+    split: str
+    path: str
+    caption: str
+    label: str
+    columns: tuple[tuple[str, str], ...]
+    key: str
+    runs: tuple[PairInRun, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OpenSnapshots:
+    """The chosen snapshots of a request: A first, and a sentence for each run without one."""
+
+    found: tuple[tuple[int, OpenSnapshot], ...]
+    problems: tuple[str, ...] = ()
+    courses: dict[Path, Snapshot] = field(default_factory=dict, compare=False)
+    """Snapshots of other steps that were read; few and small ones only."""
+
+
+def open_snapshots(workspace: Workspace, request: Request, kept: OpenSnapshots | None = None) -> OpenSnapshots:
+    """Open the snapshots of a request, taking those of `kept` that are still the same.
+
+    B's snapshot is of A's data, as in `trainer.charts.pair_changes`.
+
+    Raises:
+        ChartError: No run of the request has a snapshot.
+    """
+    known = {one.row: one for _, one in kept.found} if kept else {}
+    found: list[tuple[int, OpenSnapshot]] = []
+    problems = []
+    dataset, split = request.dataset, request.split
+    for place, target in enumerate(request.targets):
+        try:
+            run, row = _chosen(workspace, target, dataset, split)
+            found.append((place, known.get(row) or OpenSnapshot(run, row, read_snapshot(row.folder))))
+        except UserError as problem:
+            problems.append(str(problem))
+            continue
+        dataset, split = row.dataset, row.split
+    if not found:
+        raise ChartError(" ".join(problems) or "Choose a run first.")
+    return OpenSnapshots(tuple(found), tuple(problems), kept.courses if kept else {})
+
+
+def one_pair(
+    workspace: Workspace, opened: OpenSnapshots, row: int, *, k: int = NEAREST, progress: Progress | None = None
+) -> OnePair:
+    """Return the pair in this row of the first opened snapshot, as each run sees it.
+
+    Ranks and margin are those of `trainer.analysis.rank_margins.standing`: equal captions and images are one.
+
+    Args:
+        workspace: Where the runs are.
+        opened: What `open_snapshots` returned; pictures of earlier steps are added to its `courses`.
+        row: From 0.
+        k: Nearest pairs of each run.
+        progress: Called with the share done and a note; what it raises ends the computation.
+
+    Raises:
+        ChartError: There is no such row.
+    """
+    first = opened.found[0][1]
+    items, n = first.snapshot.items, len(first.snapshot.items)
+    if not 0 <= row < n:
+        raise ChartError(f"The snapshot has rows 0 to {n - 1:,}; there is no row {row:,}.")
+    runs, problems = [], [*opened.problems]
+    for number, (place, side) in enumerate(opened.found):
+        if progress is not None:
+            progress(number / len(opened.found), side.run.name)
+        own = row if side is first else side.row_of(first, row)
+        if own < 0:
+            problems.append(f"{side.run.name} has no such pair in {side.row.key}.")
+            continue
+        runs.append(_in_run(workspace, opened, place, side, own, k))
+    identity = items.id[row]
+    return OnePair(
+        row,
+        identity.item() if isinstance(identity, np.generic) else identity,
+        first.row.dataset,
+        first.row.split,
+        str(items.path[row]),
+        _cut(items.caption[row]),
+        _cut(items.label[row]),
+        tuple((name, _cut(values[row])) for name, values in items.metadata.items() if _cut(values[row])),
+        _key(workspace, first, row),
+        tuple(runs),
+        tuple(problems),
+    )
+
+
+def _chosen(workspace: Workspace, target: Target, dataset: str | None, split: str | None) -> tuple[RunRow, SnapshotRow]:
+    run = workspace.runs.get(target.run)
+    return run, choose_snapshot(workspace, run, step=target.step, dataset=dataset, split=split)
+
+
+def _in_run(workspace: Workspace, opened: OpenSnapshots, place: int, side: OpenSnapshot, row: int, k: int) -> PairInRun:
+    snapshot = side.snapshot
+    values: dict[str, Any] = {}
+    if snapshot.image is not None and snapshot.text is not None:
+        asked = np.array([row])
+        by_image = standing(snapshot.image, snapshot.text, side.matching.texts, rows=asked)
+        by_text = standing(snapshot.text, snapshot.image, side.matching.images, rows=asked)
+        values = {
+            "caption_rank": int(by_image.rank[0]),
+            "captions": len(side.matching.texts),
+            "image_rank": int(by_text.rank[0]),
+            "images": len(side.matching.images),
+            "margin": float(by_image.margin[0]),
+            "course": _course(workspace, opened, side, row),
+        }
+    return PairInRun(
+        **shown(side.run, side.row),
+        place=place,
+        n=snapshot.n,
+        modality="image" if snapshot.image is not None else "text",
+        near=_near(opened.found[0][1], side, row, k),
+        **values,
+    )
+
+
+def _near(first: OpenSnapshot, side: OpenSnapshot, row: int, k: int) -> tuple[NearPair, ...]:
+    vectors = side.snapshot.image if side.snapshot.image is not None else side.snapshot.text
+    if vectors is None:
+        return ()
+    rows, _ = nearest(vectors[row : row + 1], vectors, k + 1)
+    items = side.snapshot.items
+    others = [int(one) for one in rows[0] if one != row][:k]
+    return tuple(
+        NearPair(one if side is first else first.row_of(side, one), str(items.path[one]), _cut(items.caption[one]))
+        for one in others
+    )
+
+
+def _course(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row: int) -> tuple[tuple[int, int], ...]:
+    """Return the caption's rank at every snapshot of the same data, or at `MOST_STEPS` of them."""
+    if side.snapshot.n > MOST_COURSE:
+        return ()
+    rows = {one.step: one for one in workspace.results.snapshots(side.run.id) if one.key == side.row.key}
+    steps = sorted(rows)
+    if len(steps) > MOST_STEPS:
+        steps = [steps[at] for at in np.unique(np.linspace(0, len(steps) - 1, MOST_STEPS).round().astype(int))]
+    found = []
+    for step in steps:
+        snapshot = _earlier(opened, side, rows[step])
+        if snapshot is not None:
+            found.append((step, _caption_rank(snapshot, side, row)))
+    return tuple(found)
+
+
+def _earlier(opened: OpenSnapshots, side: OpenSnapshot, row: SnapshotRow) -> Snapshot | None:
+    """Return the snapshot of another step if it holds the same pairs."""
+    if row.step == side.row.step:
+        return side.snapshot
+    if row.folder not in opened.courses:
+        try:
+            opened.courses[row.folder] = read_snapshot(row.folder)
+        except UserError:
+            return None  # one damaged snapshot is a gap in the course; doctor tells of it
+    snapshot = opened.courses[row.folder]
+    same = snapshot.image is not None and snapshot.text is not None
+    return snapshot if same and np.array_equal(snapshot.items.id, side.snapshot.items.id) else None
+
+
+def _caption_rank(snapshot: Snapshot, side: OpenSnapshot, row: int) -> int:
+    assert snapshot.image is not None, "asked before"
+    assert snapshot.text is not None, "asked before"
+    # The pairs are the same, so what is one and what belongs together is too.
+    return int(standing(snapshot.image, snapshot.text, side.matching.texts, rows=np.array([row])).rank[0])
+
+
+def _key(workspace: Workspace, side: OpenSnapshot, row: int) -> str:
+    """Return the pair's key; a pair that repeats is counted among those before it, as `pair_keys` counts."""
+    items = side.snapshot.items
+    path, caption = items.path[row], items.caption[row]
+    same_path = [one for one, other in enumerate(islice(items.path, row + 1)) if other == path]
+    count = sum(items.caption[one] == caption for one in same_path)
+    return pair_keys([path] * count, [caption] * count, workspace.folder)[-1]
+
+
+def _cut(value: object) -> str:
+    words = "" if value is None or value != value else " ".join(str(value).split())
+    return words if len(words) <= MOST_VALUE else f"{words[: MOST_VALUE - 1]}…"
+
+
+def rank_lines(found: OnePair) -> list[tuple[str, ...]]:
+    """Return a line per measure, each with its name and one value a run; none for runs of one modality.
+
+    How many answers were ranked is said once where all runs ranked as many.
+    """
+    runs = found.runs
+    if not any(one.captions for one in runs):
+        return []
+    lines = []
+    for words, values in (
+        ("Caption rank", [(one.caption_rank, one.captions) for one in runs]),
+        ("Image rank", [(one.image_rank, one.images) for one in runs]),
+    ):
+        among = {n for _, n in values}
+        same = len(among) == 1
+        lines.append(
+            (f"{words} of {among.pop():,}" if same else words, *(_rank(rank, n, same=same) for rank, n in values))
+        )
+    return [*lines, ("Margin (σ)", *("–" if math.isnan(one.margin) else f"{one.margin:+.2f}" for one in runs))]
+
+
+def _rank(rank: int, among: int, *, same: bool) -> str:
+    if not among:
+        return "–"
+    return f"{rank:,}" if same else f"{rank:,} of {among:,}"

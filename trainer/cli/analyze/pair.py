@@ -1,0 +1,55 @@
+"""`trainer analyze pair`: prints how each run sees one pair."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from trainer.cli.analyze import add_arguments_of_runs, print_values
+from trainer.cli.export import tell
+
+if TYPE_CHECKING:
+    from trainer.charts.one_pair import OnePair, PairInRun
+
+HELP = "one pair as each run sees it: ranks both ways, margin, nearest pairs, rank of its caption over the steps"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the runs, their embeddings and the pair."""
+    add_arguments_of_runs(parser)
+    parser.add_argument("--row", type=int, required=True, metavar="N", help="row of the pair in A's snapshot, from 0")
+    parser.add_argument("--k", type=int, default=8, metavar="N", help="nearest pairs (8)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the pair and one column per run."""
+    from trainer.charts import ChartError
+    from trainer.charts.one_pair import one_pair, open_snapshots
+    from trainer.charts.spec import Request, targets_of
+    from trainer.untrusted.escaping import cell
+
+    if args.k < 1:
+        raise ChartError("The number of nearest pairs must be at least 1.")
+    request = Request(targets_of(args.runs, args.step), args.dataset, args.split)
+    opened = open_snapshots(args.workspace, request)
+    found = one_pair(args.workspace, opened, args.row, k=args.k, progress=tell)
+    tell(1.0, "")
+    if not args.json:
+        print(f"pair {found.row} of {found.dataset}-{found.split}, key {found.key}")
+        print(f"{cell(found.path)}\n{cell(found.caption)}\n")
+        for words in found.problems:
+            print(words)
+    print_values(args, [values(found, one) for one in found.runs])
+    return 0
+
+
+def values(found: OnePair, one: PairInRun) -> dict[str, Any]:
+    """Return a run's numbers of the pair; neighbors by their rows, the course as `step: rank`."""
+    facts = dataclasses.asdict(one)
+    for name in ("place", "near", "course", "modality"):
+        del facts[name]
+    facts = {"row": found.row, "key": found.key} | facts
+    facts["nearest"] = " ".join(str(each.row) for each in one.near)
+    facts["caption_rank_at_step"] = ", ".join(f"{step}: {rank}" for step, rank in one.course)
+    return facts
