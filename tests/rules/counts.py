@@ -33,13 +33,37 @@ def loose_files(package: str) -> list[str]:
     return sorted(file.name for file in (ROOT / package).glob("*.py"))
 
 
-def charts() -> dict[str, int]:
-    """Return chart -> lines of its file."""
+def charts() -> dict[str, str]:
+    """Return chart -> source of its file."""
     from trainer.charts import registry
 
     folder = ROOT / "trainer" / "charts"
-    files = {name: folder / f"{name.replace('-', '_')}.py" for name in registry.names()}
-    return {name: len(file.read_text().splitlines()) for name, file in files.items()}
+    return {name: (folder / f"{name.replace('-', '_')}.py").read_text() for name in registry.names()}
+
+
+def code_lines(source: str) -> int:
+    """Return the lines without blank ones, comments, imports, docstrings and texts of three lines or more."""
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.end_lineno - node.lineno > 1
+        if text or isinstance(node, ast.Import | ast.ImportFrom) or _is_docstring(node):
+            left_out.update(range(node.lineno, node.end_lineno + 1))
+    lines = enumerate(map(str.strip, source.splitlines()), 1)
+    return sum(bool(line) and not line.startswith("#") and place not in left_out for place, line in lines)
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def private_names_in_tests() -> int:
+    """Return how often tests use a private attribute of another object."""
+    found = 0
+    for file in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                found += not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+    return found
 
 
 def kinds_with_a_command_of_their_own() -> list[str]:
@@ -50,13 +74,17 @@ def kinds_with_a_command_of_their_own() -> list[str]:
 
 def counts() -> dict[str, object]:
     """Return all counts by name."""
-    lines = charts()
+    sources = charts().values()
+    lines, code = (sorted(map(count, sources)) for count in (lambda text: len(text.splitlines()), code_lines))
     return {
         "source lines of explorer and trainer": source_lines("explorer", "trainer"),
         "lines of tests": source_lines("tests"),
         "lines of the README": len((ROOT / "README.md").read_text().splitlines()),
-        "charts of the registry": len(lines),
-        "lines of a chart, median and most": [sorted(lines.values())[len(lines) // 2], max(lines.values())],
+        "charts of the registry": len(sources),
+        "lines of a chart, median and most": [lines[len(lines) // 2], lines[-1]],
+        "lines of code of a chart, median and most": [code[len(code) // 2], code[-1]],
+        "charts with at most 150 lines of code": sum(count <= 150 for count in code),
+        "private names used in tests": private_names_in_tests(),
         "kinds of export outside the registry": kinds_with_a_command_of_their_own(),
         "loose files": {package: loose_files(package) for package in ("explorer", "trainer")},
         "public classes that share a name": colliding_classes(),

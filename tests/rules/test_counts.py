@@ -21,5 +21,11 @@ def test_public_classes_share_a_name_only_as_configuration_and_method() -> None:
         assert rooms == ["trainer.config.objectives", "trainer.methods"], f"{name} is defined in {modules}"
 
 
+def test_texts_imports_and_blank_lines_are_not_code() -> None:
+    head = '"""Doc."""\n\nimport os\n\nTEXT = """one\ntwo\nthree"""\n# why\n'
+    source = head + 'X = os.sep\n\n\ndef f():\n    """Doc."""\n    return X\n'
+    assert counts.code_lines(source) == 3
+
+
 def test_the_readme_is_short() -> None:
     assert counts.counts()["lines of the README"] <= 160  # type: ignore[operator]
