@@ -31,7 +31,7 @@ def test_verdicts_and_the_order_of_bars() -> None:
     assert verdict([star, star], ["x", "y"]).words == "Both predict star"
     assert verdict([star, ring], ["x", "y"]).words == "A: star, B: ring"
     assert verdict([star, ring], ["x", "y"]).agree is False
-    assert verdict([None, ring], ["x", "y"]).words == "y says ring"
+    assert verdict([None, ring], ["x", "y"]).words == "y predicts ring"
     assert verdict([None, None], ["x", "y"]) is None
     assert ranking([star, ring]) == [1, 0, 2]
     assert ranking([star, None]) == [0, 1, 2]

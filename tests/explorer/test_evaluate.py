@@ -118,7 +118,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert view.command() is None
     assert view.empty.title.text() == "No results yet"
     view.tabs.setCurrentIndex(1)
-    assert "measure zero-shot" in view.confusion.told.text()
+    assert "evaluate zero-shot" in view.confusion.told.text()
     assert not view.confusion.tasks.isVisible()
 
 
@@ -164,7 +164,7 @@ def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtB
     place = heat.center_of(2, 0).toPoint()
     QTest.mouseMove(heat, place)
     QTest.mouseClick(heat, Qt.MouseButton.LeftButton, pos=QPoint(place))
-    assert "Run A: heart taken for ring: 20 of 20" in view.confusion.told.text()
+    assert "Run A: heart predicted as ring: 20 of 20" in view.confusion.told.text()
     assert [Path(item.path).name for item in view.confusion.strip.items][:2] == ["2.png", "5.png"]
     assert len(view.confusion.strip.items) == 20
     assert view.command()[-2:] == ["--task", "zero_shot"]

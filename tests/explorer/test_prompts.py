@@ -181,7 +181,7 @@ def test_a_row_shows_that_templates_confusion_and_a_cell_its_images(qtbot: QtBot
     click(ground.confusion, 1, 3)
     expected = np.flatnonzero((run.truth == 1) & (ground.shown_mixture.predicted == 3))
     assert [item.path for item in ground.strip.items] == [run.paths[place] for place in expected]
-    assert f"star taken for cross: {len(expected)} of {np.sum(run.truth == 1)} images" in ground.images_title.text()
+    assert f"star predicted as cross: {len(expected)} of {np.sum(run.truth == 1)} images" in ground.images_title.text()
 
 
 def test_words_are_kept_and_labels_that_are_no_classes_are_named(

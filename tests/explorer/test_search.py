@@ -74,7 +74,7 @@ def answered(view: SearchView):
 
 
 def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs: tuple[int, int]):
-    assert "looking for" in view.panels[0].empty.title.text()
+    assert "Enter a query" in view.panels[0].empty.title.text()
     qtbot.keyClicks(view.field, "text 7")
     qtbot.waitUntil(answered(view), timeout=5000)
     assert {type(q) for q in view.context.asker.questions} == {EmbedTexts}

@@ -37,7 +37,7 @@ def test_what_computes_for_long_is_found_with_its_stack(qtbot, watchdog, caplog)
         qtbot.wait(50)
     assert "in compute" in watchdog.longest.stack
     assert watchdog.longest.own_ms >= 250
-    assert "did not answer" in caplog.text
+    assert "did not respond" in caplog.text
 
 
 def test_what_is_done_right_after_forgetting_counts(qtbot, watchdog) -> None:

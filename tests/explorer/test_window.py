@@ -303,7 +303,7 @@ def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, pictu
     assert overlay.isHidden()
     assert window.pages.open_view.title == "Taker"
     assert window.pages.views["classify"].taken == [picture]
-    assert "web" in window.banner.message.text()
+    assert "URL" in window.banner.message.text()
 
 
 def test_a_drop_and_a_paste_go_to_the_view_in_front_if_it_takes_pictures(open_window, qtbot, picture: Path) -> None:

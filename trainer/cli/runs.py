@@ -129,7 +129,7 @@ def _table(rows: list[RunRow], silent: dict[int, str]) -> str:
         number = metric(row.metric)
         step = f"{row.step}/{row.total_steps}" if row.total_steps else "–"
         best, last = number.text(row.best), number.text(row.last)
-        status = "not answering" if row.id in silent else row.status
+        status = "not responding" if row.id in silent else row.status
         lines.append((str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s)))
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)

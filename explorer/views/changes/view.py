@@ -35,7 +35,7 @@ class ChangesView(View):
     """A against B, pair by pair: a table with both neighborhoods, a scatter, mispairs, and whole snapshots."""
 
     title = "Compare"
-    question = "Pairs that differ between A and B, and the similarity of whole snapshots"
+    question = "Pairs that differ between A and B, and the similarity of whole snapshots."
     icon = "blend"
     method = METHOD
 

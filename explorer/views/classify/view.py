@@ -34,7 +34,7 @@ class ClassifyView(View):
     """Dropped images and the label that each run predicts."""
 
     title = "Classify"
-    question = "Zero-shot predictions of each run for your images"
+    question = "Zero-shot predictions of each run for your images."
     icon = "image"
     details_title = "Labels"
     method = METHOD

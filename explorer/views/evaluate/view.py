@@ -73,7 +73,7 @@ class EvaluateView(View):
     """Evaluates both runs and shows stored results."""
 
     title = "Evaluate"
-    question = "Benchmark the runs and test the differences"
+    question = "Benchmark the runs and test the differences."
     icon = "list-checks"
     method = METHOD
     exports = (*EXPORTS, *TABLE_EXPORTS)

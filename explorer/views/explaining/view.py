@@ -33,7 +33,7 @@ class ExplainingView(ChartView):
     """What each run encodes, in how many dimensions, and how saturated its objective is."""
 
     title = "Explaining away"
-    question = "What each run encodes, and how much gradient is left"
+    question = "What each run encodes, and how much gradient is left."
     icon = "layers"
     method = METHOD
     name = "explaining"

@@ -34,7 +34,7 @@ class HopfieldView(ChartView):
     """Hopfield retrieval among the embeddings of runs."""
 
     title = "Hopfield"
-    question = "What a Hopfield retrieval at this beta averages over"
+    question = "What a Hopfield retrieval at this beta averages over."
     icon = "orbit"
     method = METHOD
     name = "hopfield"

@@ -77,7 +77,7 @@ class InspectView(View):
     """Saliency of a caption for run A, run B, and their difference."""
 
     title = "Inspect"
-    question = "Saliency: which regions support the caption, and whether the runs agree"
+    question = "Saliency: which regions support the caption, and whether the runs agree."
     icon = "scan-search"
     method = METHOD
 

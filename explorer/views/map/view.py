@@ -40,7 +40,7 @@ class MapView(View):
     """Maps of images and texts: A and B side by side, with linked hover and selection."""
 
     title = "Map"
-    question = "2-D maps of the image and text embeddings"
+    question = "2-D maps of the image and text embeddings."
     icon = "chart-scatter"
     details_title = "Colors"
     method = METHOD

@@ -45,7 +45,7 @@ class PromptsView(View):
     """Temperatures and templates of zero-shot classification."""
 
     title = "Prompts"
-    question = "Calibration of zero-shot probabilities, and the effect of each template on each class"
+    question = "Calibration of zero-shot probabilities, and the effect of each template on each class."
     icon = "type"
     details_title = "Labels"
     method = METHOD

@@ -59,7 +59,7 @@ class QualityView(View):
     train_asked = Signal(int, object)
 
     title = "Data quality"
-    question = "Possible mislabels, duplicates and leaks, and the effect of training without them"
+    question = "Possible mislabels, duplicates and leaks, and the effect of training without them."
     icon = "database"
     method = METHOD
     exports = (("csv", "Findings as CSV"), ("parquet", "Findings as Parquet"))

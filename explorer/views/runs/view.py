@@ -62,7 +62,7 @@ class RunsView(View):
     open_model_asked = Signal()
 
     title = "Runs"
-    question = "All runs and their training curves"
+    question = "All runs and their training curves."
     icon = "activity"
     shows_pairs = False
     method = METHOD

@@ -59,7 +59,7 @@ class TimelineView(View):
     """Snapshots of A and B in one fixed frame, and their measures over time."""
 
     title = "Timeline"
-    question = "The geometry over the course of training"
+    question = "The geometry over the course of training."
     icon = "film"
     method = METHOD
     exports = (("gif", "Film as GIF"), ("apng", "Film as animated PNG"), ("mp4", "Film as MP4"), *EXPORTS)

@@ -44,7 +44,7 @@ def test_a_rotation_of_the_space_is_no_movement(tmp_path: Path):
     placed, note = pca_frames([folders[:3], folders[3:]])
     for points in (*placed[0][:2], placed[1][0]):
         assert np.allclose(points, placed[0][2], atol=1e-5)
-    assert "turned onto it" in note
+    assert "aligned to it" in note
 
 
 def test_distances_in_the_frame_are_those_of_the_projection(tmp_path: Path):

@@ -439,7 +439,7 @@ def test_odd_pictures_are_used_and_named(tmp_path: Path) -> None:
     assert report.used == 6
     assert [name for name, _ in report.problems] == ["cut.png"]
     assert set(remarks) == {"turned.jpg", "print.jpg", "clear.png", "deep.png", "moving.gif"}
-    assert "upright" in remarks["turned.jpg"]
+    assert "EXIF orientation" in remarks["turned.jpg"]
     assert "2 frames" in remarks["moving.gif"]
 
 

@@ -129,7 +129,7 @@ def test_a_rotated_copy_faces_the_original(tmp_path: Path, method: str) -> None:
     radius = np.sqrt(((a - a.mean(0)) ** 2).sum(1).mean())
     off = np.median(np.linalg.norm(a - b, axis=1)) / radius
     assert off < (1e-3 if method == "pca" else 0.25)
-    assert "turned to face a run, step 0" in found.note
+    assert "aligned to a run, step 0" in found.note
     alone = layout(tmp_path, second, method=method, neighbors=10)
     assert np.median(np.linalg.norm(a - alone, axis=1)) / radius > 2 * off + 0.1
 

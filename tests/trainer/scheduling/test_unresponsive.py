@@ -71,15 +71,15 @@ def test_a_suspended_trainer_is_told_until_it_goes_on(
         return capsys.readouterr().out
 
     assert why_silent(workspace, 1) == ""
-    assert "not answering" not in said()
+    assert "not responding" not in said()
     assert json.loads(said("show", "1", "--json"))["not_answering"] == ""
     suspend(trainer)
     told = why_silent(workspace, 1)
     assert told.startswith(f"Its process {trainer.pid} is suspended (SIGSTOP")
     assert told.endswith(f"Continue it: kill -CONT {trainer.pid}; or end it: trainer stop 1 --force.")
     table = said()
-    assert "not answering" in table
-    assert f"Run 1 does not answer. {told}" in table
+    assert "not responding" in table
+    assert f"Run 1 does not respond. {told}" in table
     assert f"It does not respond. {told}" in said("show", "1")
     shown = json.loads(said("show", "1", "--json"))
     assert (shown["status"], shown["not_answering"]) == ("running", told)
