@@ -58,8 +58,8 @@ def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, fain
     color = tone_color(tone)
     if faint:
         # Solid, not translucent: over light ground a pale line could not be seen.
-        return pg.mkPen(theme.faint(color), width=1)
-    pen: QPen = pg.mkPen(color, width=width)
+        return pg.mkPen(theme.faint(color), width=theme.stroke(1))
+    pen: QPen = pg.mkPen(color, width=theme.stroke(width))
     if pattern := marks.dash_of(tone, dashed=dashed):
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
         pen.setDashPattern(pattern)
@@ -334,7 +334,7 @@ class XYPlotWidget(Plot):
             pg.PlotCurveItem(pen=pg.mkPen(theme.color("text"), style=_DASHES)),
         )
         self._lit = pg.ScatterPlotItem(pxMode=True, size=9, pen=pg.mkPen(theme.color("text"), width=1.5), brush=None)
-        self._ticks = pg.PlotCurveItem(pen=pg.mkPen(theme.color("text"), width=1.5))
+        self._ticks = pg.PlotCurveItem(pen=pg.mkPen(theme.color("text"), width=theme.stroke(1.5)))
         for item in (self._errors, self._dots, self._cursor, self._shade, self._outline, self._lit, self._ticks):
             self.addItem(item, ignoreBounds=True)
         self.set_brush(self._brush if spec.brushes else None)
@@ -354,7 +354,7 @@ class XYPlotWidget(Plot):
 
     def _new_curve(self, curve: marks.Series) -> pg.PlotCurveItem:
         if curve.filled:
-            item = pg.PlotCurveItem(pen=pg.mkPen(tone_color(curve.tone), width=curve.width))
+            item = pg.PlotCurveItem(pen=pg.mkPen(tone_color(curve.tone), width=theme.stroke(curve.width)))
             color = tone_color(curve.tone)
             color.setAlphaF(FILL_ALPHA)
             item.setFillLevel(0.0)

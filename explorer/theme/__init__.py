@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import icons, stylesheet, tokens
@@ -208,6 +208,12 @@ def color(token: str) -> QColor:
 def faint(strong: QColor) -> QColor:
     """Return a paler color that is still seen on the ground of tables and plots."""
     return QColor(readable(_over_surface(strong, 0.4).name(), theme().dark))
+
+
+def stroke(width: float) -> float:
+    """Return the width of a line of a plot in pixels of the screen, which its cosmetic pen counts in."""
+    application = QGuiApplication.instance()
+    return width * (application.devicePixelRatio() if isinstance(application, QGuiApplication) else 1.0)
 
 
 def ink_on(ground: QColor) -> QColor:

@@ -15,7 +15,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer.event_loop.idle_scheduler import turns
-from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, theme
+from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, stroke, theme
 from explorer.theme import faint as faint_of
 from explorer.widgets.accessible import announce
 from explorer.widgets.plot import Plot
@@ -186,10 +186,10 @@ class CurvePlot(QWidget):
         faint, strong = faint_of(color(line.color)), color(line.color)
         same = line.raw is line.smooth
         raw.setData(line.x, line.raw)
-        raw.setPen(pg.mkPen(faint, width=1))
+        raw.setPen(pg.mkPen(faint, width=stroke(1)))
         raw.setVisible(not same)
         smooth.setData(line.x, line.smooth)
-        pen = pg.mkPen(strong, width=2)
+        pen = pg.mkPen(strong, width=stroke(2))
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)  # square ends of single strokes stick out at the corners
         if line.dash:
             pen.setCapStyle(Qt.PenCapStyle.FlatCap)

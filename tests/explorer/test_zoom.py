@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,3 +130,29 @@ def test_with_reduced_motion_points_are_at_once_where_they_go(dressed: QApplicat
     shown.glide_to(start)
     assert shown.gliding
     qtbot.waitUntil(lambda: not shown.gliding)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", ["1", "2"])
+def test_lines_of_plots_are_as_thick_on_a_screen_of_twice_the_pixels(scale: str) -> None:
+    script = """
+import numpy as np
+from PySide6.QtWidgets import QApplication
+application = QApplication([])
+from explorer import theme
+theme.theme().apply(application, "light")
+from explorer.render_qt.xy_plot import XYPlotWidget
+from trainer.charts.marks import Axis, Series, XYPlot
+line = Series("a", "run_a", np.array([0.0, 1.0]), np.array([0.5, 0.5]))
+plot = XYPlotWidget()
+plot.resize(300, 200)
+plot.show()
+plot.show_plot(XYPlot("line", "Line", Axis("x", 0, 1), Axis("y", 0, 1), (line,)))
+application.processEvents()
+picture, ink = plot.grab().toImage(), theme.color("run_a")
+column = [picture.pixelColor(picture.width() * 2 // 3, y) for y in range(picture.height())]
+print(sum(abs(c.red() - ink.red()) + abs(c.blue() - ink.blue()) < 90 for c in column))
+"""
+    environment = os.environ | {"QT_SCALE_FACTOR": scale, "QT_QPA_PLATFORM": "offscreen"}
+    run = subprocess.run(python("-c", script), env=environment, capture_output=True, text=True, timeout=300)
+    assert abs(int(run.stdout) - 2 * int(scale)) <= 1, run.stderr
