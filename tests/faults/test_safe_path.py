@@ -83,7 +83,7 @@ def trap(tmp_path: Path) -> Path:
     found = folder / "planted_chart-1.0.dist-info"
     found.mkdir()
     (found / "METADATA").write_text("Metadata-Version: 2.1\nName: planted-chart\nVersion: 1.0\n")
-    (found / "entry_points.txt").write_text("[contrastive_explorer.charts]\nplanted = json\n")
+    (found / "entry_points.txt").write_text("[contrastive_explorer.charts]\nstranger = json\n")
     for number in range(12):
         Image.new("RGB", (32, 32), (20 * number, 10, 200)).save(folder / f"{number}.png")
         (folder / f"{number}.txt").write_text(f"picture {number}\n")
@@ -130,7 +130,7 @@ def test_commands_run_no_code_of_the_current_folder(trap: Path, faults):
         time.sleep(1)
     assert row["status"] == "finished", row
     _run(trap, "doctor", *space, ok=False)
-    _run(trap, "export", "planted", "--runs", str(number), "--out", str(trap.parent / "planted.csv"), *space, ok=False)
+    _run(trap, "export", "stranger", "--runs", str(number), "--out", str(trap.parent / "stranger.csv"), *space, ok=False)
     _run(trap, "evaluate", "--help")
     _run(trap, "export", "curves", "--runs", str(number), "--out", str(trap.parent / "curves.csv"), *space, ok=False)
     words = "modules in the current folder called as those of Python, torch and numpy"
