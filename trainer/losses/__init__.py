@@ -10,6 +10,7 @@ from trainer.losses.cloob import cloob
 from trainer.losses.contrastive_margin import contrastive_margin
 from trainer.losses.convirt import convirt
 from trainer.losses.dcl import dcl
+from trainer.losses.denoising import denoising
 from trainer.losses.dhn_nce import dhn_nce
 from trainer.losses.hopfield_info_nce import hopfield_info_nce
 from trainer.losses.hopfield_retrieval import hopfield_retrieval
@@ -37,6 +38,7 @@ __all__ = [
     "contrastive_margin",
     "convirt",
     "dcl",
+    "denoising",
     "dhn_nce",
     "hopfield_info_nce",
     "hopfield_retrieval",

@@ -33,10 +33,12 @@ CALLS = {
     "proto_nce": "query key queue prototypes assignments concentrations",
     "simsiam": "prediction_a prediction_b projection_a projection_b",
     "byol": "prediction_a prediction_b target_a target_b",
+    "denoising": "prediction velocity alpha_bar",
 }
 BY_NAME = {
     "cloob": {"retrieval_share": 1.0, "residual": False},
     "dcl": {"sigma": None},
+    "denoising": {"most_snr": 5.0},
     "dhn_nce": {"detach_weights": False},
     "margin": {"sampler": "distance-weighted"},
 }
