@@ -130,6 +130,36 @@ class Saliency:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Decode:
+    """Decode the embedding of a picture or a sentence with one or two decoders, which must compare.
+
+    The fields are those of `trainer.inference.decode.DecodeRequest`; `checkpoints` are the steps of the decoders, one
+    each, None for the newest. Answer: `{"title", "how", "noises": [...], "original": path.npy (s x s x 3 uint8) or "",
+    "runs": [{"run", "name", "of_name", "of_step", "step", "told", "told_of", "nearest_of",
+    "nearest": [{"path", "caption", "cosine"}], "pictures": path.npy ((1 + noises) x s x s x 3 uint8, the mean picture
+    first), "spread": path.npy}]}`.
+    """
+
+    ask: ClassVar[str] = "decode"
+    runs: tuple[int, ...]
+    image: str = ""
+    text: str = ""
+    prior: str = "mlp"
+    steps: int = 25
+    guidance: float = 1.0
+    other: str = ""
+    share: float = 0.0
+    before: str = ""
+    after: str = ""
+    strength: float = 0.0
+    direction: int = 0
+    distance: float | None = None
+    close_gap: bool = False
+    noises: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    checkpoints: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class EmbedIndependent:
     """Add a snapshot of Scenes with independent attributes to each run, the same pairs for all.
 
@@ -271,6 +301,7 @@ class Cancel:
 Question = (
     WarmUp
     | Classify
+    | Decode
     | EmbedImages
     | EmbedTexts
     | EmbedClasses

@@ -8,6 +8,10 @@ from typing import Any, Final, Literal
 
 from trainer import config
 
+DECODER_HEADLINE: Final = "val/mean_picture_r2"
+"""The same for a decoder of another run."""
+NOISE_SHARES: Final = (10, 30, 50, 70, 90)
+"""Noise levels at which decoders are measured, in percent of the steps of the schedule."""
 HEADLINE: Final = "val/image_to_text_R@1"
 """The one number by which the table of runs judges a run that compares images with texts."""
 
@@ -18,6 +22,8 @@ def headline(run: config.Run) -> str:
     Without both towers it is the accuracy of its neighbors: of the class where there surely is one, else the
     words shared with the nearest caption.
     """
+    if isinstance(run.objective, config.Decoder):
+        return DECODER_HEADLINE
     if run.objective.towers == "both":
         return HEADLINE
     return "val/knn_acc1" if run.objective.labeled or isinstance(run.data, config.Scenes) else "val/knn_words"
@@ -169,8 +175,25 @@ def _heldout() -> list[Metric]:
         Metric("val/modality_gap", "Modality gap", group=held),
         Metric("val/effective_rank_image", "Effective rank, images", group=held, digits=1),
         Metric("val/effective_rank_text", "Effective rank, captions", group=held, digits=1),
+        *_decoder(held),
         Metric("val/own_image_weight", "Own image in a caption's retrieval", group=held, percent=True),
         Metric("val/text_gradient_main3", "Caption gradient in 3 main image directions", group=held, percent=True),
+    ]
+
+
+def _decoder(held: str) -> list[Metric]:
+    """Return the metrics of decoders of other runs."""
+    return [
+        Metric("val/mean_picture_r2", "Pixel variance told by the mean picture", "", "up", held, percent=True),
+        Metric("val/mean_picture_mse", "Squared error of the mean picture", "", "down", held, digits=4),
+        Metric("val/denoising_loss", "Denoising loss with embedding", "", "down", held, digits=4),
+        Metric("val/denoising_loss_dropped", "Denoising loss without embedding", "", "down", held, digits=4),
+        *(
+            Metric(f"val/velocity_error_{share}pct", f"Velocity error, {share} % of the noise steps", "", "down", held)
+            for share in NOISE_SHARES
+        ),
+        Metric("val/prior_cosine", "Cosine of the prior (MLP) with the image", "", "up", held),
+        Metric("val/text_cosine", "Cosine of the text with the image", "", "up", held),
     ]
 
 

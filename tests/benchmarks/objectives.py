@@ -67,8 +67,8 @@ class Result:
 
 
 def kinds() -> list[str]:
-    """Return every objective, in the order of the New run form."""
-    return [choice.kind for choice in config.choices(config.Objective)]
+    """Return every objective that trains towers, in the order of the New run form."""
+    return [choice.kind for choice in config.choices(config.Objective) if choice.towers != "source"]
 
 
 def planned(objective: str, seed: int, *, epochs: int = EPOCHS) -> config.Run:

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.timeout(600)
 
 ELSEWHERE = {
     "ablation": "trains four runs of Scenes",
+    "decode": "needs decoders of runs: tests/trainer/inference/test_decode.py",
     "serve": "is spoken to by the window",
     "demo": "trains on Scenes: tests/trainer/render_mpl/test_demo.py",
     "independent": "embeds Scenes: tests/journeys/test_tour.py",

@@ -212,8 +212,9 @@ def test_every_objective_says_what_it_is_and_where_it_comes_from(kind):
     assert kind.label
     assert kind.paper.startswith("https://")
     assert kind.paper in (kind.__doc__ or "")
-    assert kind.towers in ("both", "image", "words")
-    config.check(dataclasses.replace(config.Run(), objective=kind()))
+    assert kind.towers in ("both", "image", "words", "source")
+    of = {"of": "a run"} if kind is config.Decoder else {}
+    config.check(dataclasses.replace(config.Run(), objective=kind(**of)))
 
 
 @pytest.mark.parametrize(

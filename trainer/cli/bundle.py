@@ -33,7 +33,7 @@ GROUP = "Share"
 HELP = "write figures, numbers, configurations, versions and commands of runs into a folder or zip"
 
 KINDS: Final = ("svg", "pdf", "png", "csv", "parquet")
-DRAWING: Final = ("export", "classify", "saliency")
+DRAWING: Final = ("export", "classify", "decode", "saliency")
 """Commands that a list of figures may hold: those that draw with `--out` and change nothing."""
 Run = Callable[[Sequence[str]], int]
 INTERRUPTED: Final = 130

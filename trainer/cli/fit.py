@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions next to them")
     place.add_argument("--table", metavar="FILE", help="train on a table of images and captions")
+    parser.add_argument("--of", metavar="RUN", help="with a decoder preset: the run whose embeddings are decoded")
+    parser.add_argument("--of-step", type=int, metavar="N", help="at this checkpoint of it (default: its newest)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimizer.batch_size=64; repeatable"
     )
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.config import ConfigError
 
     workspace: Workspace = args.workspace
-    changes = args.set or args.name or args.folder or args.table or args.data
+    changes = args.set or args.name or args.folder or args.table or args.data or args.of
     if bool(args.run) == bool(args.preset or args.config or args.data):
         raise ConfigError(
             "Name an existing run, or create a new one with --data PATH, --preset or --config: exactly one of these; "
@@ -145,15 +147,36 @@ def configured(args: argparse.Namespace) -> config.Run:
     data: config.Data | None = None
     if args.folder or args.table:
         data = config.Folder(path=args.folder) if args.folder else config.Table(path=args.table)
-    return new_run(
+    of = getattr(args, "of", None)
+    if of is None and getattr(args, "of_step", None) is not None:
+        raise config.ConfigError(
+            "--of-step says at which checkpoint the run of --of is decoded: name it with --of RUN."
+        )
+    decodes = [] if of is None else _decodes(args, of)
+    run = new_run(
         args.workspace.folder,
         preset=args.preset or "",
         file=args.config,
         path=args.data or "",
         data=data,
-        name=args.name or "",
-        changes=args.set,
+        name=args.name or (f"decoder of {args.workspace.runs.get(of).name}" if of is not None else ""),
+        changes=[*decodes, *args.set],
     )
+    return args.workspace.runs.bound(run)
+
+
+def _decodes(args: argparse.Namespace, of: str) -> list[str]:
+    """Return the changes by which the run decodes another, whose data and towers it then has.
+
+    Raises:
+        ConfigError: It also names data.
+    """
+    from trainer.config import ConfigError
+
+    if args.data or args.folder or args.table:
+        raise ConfigError("A decoder is trained on the pairs of the run that it decodes: leave out --data.")
+    step = getattr(args, "of_step", None)
+    return [f"objective.of={of}", *([] if step is None else [f"objective.of_step={step}"])]
 
 
 def _create(workspace: Workspace, args: argparse.Namespace) -> int:

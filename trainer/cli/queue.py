@@ -46,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--run", metavar="RUN", help="runs like this one")
     source.add_argument("--again", metavar="RUN", help="this run itself, from its newest checkpoint")
     add.add_argument("--name", help="what their names begin with")
+    add.add_argument("--of", metavar="RUN", help="decoders of this run, with a decoder preset")
+    add.add_argument("--of-step", type=int, metavar="N", help="at this checkpoint of it")
     add.add_argument("--data", metavar="PATH", help="train on this folder, table or tar")
     add.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="repeatable")
     add.add_argument(

@@ -8,7 +8,7 @@ from typing import Final
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
 from trainer.config.model import Model, OpenClip
-from trainer.config.objectives import Byol, Labeled, Moco, Pcl, SimSiam, Swav, Word2Vec
+from trainer.config.objectives import Byol, Decoder, Labeled, Moco, Pcl, SimSiam, Swav, Word2Vec
 from trainer.config.run import SECTIONS, Run
 from trainer.config.run_name import name_fault
 
@@ -139,11 +139,33 @@ def _check_objective(run: Run) -> None:
             "a batch needs positives of two classes. 4 fits most batches.",
             better=_divisor(size // 2, min(objective.per_class, size // 2)) if size % 2 == 0 else None,
         )
+    if isinstance(objective, Decoder):
+        _check_decoder(objective, run.optimizer.micro_batch)
     _check_micro_batch(run)
     if isinstance(objective, Word2Vec) and run.optimizer.micro_batch:
         raise ConfigError(
             f"optimizer.micro_batch {run.optimizer.micro_batch} cannot be used with {objective.label}, whose pairs of "
             "words do not depend on each other: choose 0 and a smaller batch.",
+            better=0,
+        )
+
+
+def _check_decoder(objective: Decoder, micro_batch: int) -> None:
+    """Check that a run to decode is named, and that the networks can be built."""
+    if not objective.of.strip():
+        raise ConfigError(
+            "objective.of is empty: name the run whose embeddings are decoded, as trainer fit --of RUN or in the form."
+        )
+    if objective.size & (objective.size - 1):
+        better = 1 << (objective.size.bit_length() - 1)
+        raise ConfigError(f"objective.size {objective.size}: choose 16, 32, 64 or 128.", better=better)
+    if objective.width % 8:
+        better = max(8, round(objective.width / 8) * 8)
+        raise ConfigError(f"objective.width {objective.width} must be a multiple of 8: choose {better}.", better=better)
+    if micro_batch:
+        raise ConfigError(
+            f"optimizer.micro_batch {micro_batch} is of no use to a decoder, whose pictures do not depend on each "
+            "other: choose 0 and a smaller batch.",
             better=0,
         )
 

@@ -145,6 +145,7 @@ class OpenModels:
             row = self.workspace.runs.get(run)
             found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
             objective = self.workspace.runs.config_of(run).objective
+            # A decoder's towers are those of the run it decodes; it compares no images with texts itself.
             method = methods.build(objective) if objective.towers == "both" else None
             checkpoint.load_weights(found, {} if method is None else {"method": method})
         except checkpoint.CheckpointError as error:

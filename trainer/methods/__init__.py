@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from trainer import config
 from trainer.methods.batch import Batch
+from trainer.methods.decoder import DecoderPictures
 from trainer.methods.gradient_cache import backward
 from trainer.methods.image_text import (
     ClipPairs,
@@ -30,6 +31,7 @@ __all__ = [
     "METHODS",
     "BagOfWords",
     "Batch",
+    "DecoderPictures",
     "ImageText",
     "Material",
     "Method",
@@ -60,6 +62,7 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.OneVsAll: BagOfWords,
     config.Multiclass: BagOfWords,
     config.Word2Vec: Word2VecTokens,
+    config.Decoder: DecoderPictures,
 }
 """Objective of the configuration -> the method that minimizes it."""
 

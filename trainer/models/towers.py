@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -17,7 +17,8 @@ from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.pooled import at_end, pool_by_one_query, reads_end_alone
 from trainer.models.word_vectors import WordVectors
 
-Which = Literal["both", "image", "words"]
+Which = Literal["both", "image", "words", "source"]
+_TWO: Final = ("both", "source")
 Architecture = config.TinyTowers | Blueprint
 """What two towers are built from; all of them tell `image_size`, `context_length` and `embed_dim`."""
 
@@ -41,6 +42,12 @@ class TwoTowers(nn.Module):
     def freeze(self, what: published.Freeze) -> None:
         """Freeze towers from now on, including their batch norms."""
         self._frozen = published.froze(self.visual, self.text, what)
+        self.train(self.training)
+
+    def freeze_all(self) -> None:
+        """Freeze both towers from now on: nothing of them learns, and batch norms stay as they are."""
+        self._frozen = [tower for tower in (self.visual, self.text) if tower is not None]
+        self.requires_grad_(False)
         self.train(self.training)
 
     def train(self, mode: bool = True) -> TwoTowers:
@@ -92,20 +99,21 @@ def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> Tw
     Args:
         model: Their sizes.
         vocabulary: Ids of the tokenizer.
-        towers: `both`; `image`: no text tower; `words`: no image tower, and a vector a token for texts.
+        towers: `both`, or `source` for those of another run; `image`: no text tower; `words`: no image tower, and a
+            vector a token for texts.
 
     Raises:
         ModelError: No such model can be built here.
     """
     if isinstance(model, Blueprint):
-        text = published.text_tower(model) if towers == "both" else None
+        text = published.text_tower(model) if towers in _TWO else None
         return TwoTowers(published.image_tower(model), text, published.colors(model))
     if towers == "words":
         return TwoTowers(None, WordVectors(vocabulary, model.embed_dim))
     visual = _image_tower(model)
     # Published towers stay as they are: in single precision the other order of sums moves an embedding by 1e-5.
     pool_by_one_query(visual)
-    return TwoTowers(visual, _text_tower(model, vocabulary=vocabulary) if towers == "both" else None)
+    return TwoTowers(visual, _text_tower(model, vocabulary=vocabulary) if towers in _TWO else None)
 
 
 def preprocessing_of(model: Architecture) -> Preprocessing | None:

@@ -7,7 +7,7 @@ import io
 import os
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from trainer.inference.saliency import saliency_of
 from trainer.store import Workspace
 from trainer.untrusted import confined
 
+if TYPE_CHECKING:
+    from trainer.inference.decode import OpenDecoders
+
 
 class RequestHandlers:
     """Handles requests about the runs of one workspace; heavy libraries are imported on first use."""
@@ -29,6 +32,7 @@ class RequestHandlers:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._models = OpenModels(workspace)
+        self._decoders: OpenDecoders | None = None
 
     def answer(self, question: messages.Question, progress: Progress) -> dict[str, Any]:
         """Return the response to `question`, as its class documents it.
@@ -44,6 +48,7 @@ class RequestHandlers:
             messages.EmbedClasses: self._embed_classes,
             messages.Project: self._project,
             messages.Saliency: self._saliency,
+            messages.Decode: self._decode,
             messages.Evaluate: self._evaluate,
             messages.EmbedIndependent: self._embed_independent,
             messages.ReadData: self._read_data,
@@ -112,6 +117,35 @@ class RequestHandlers:
             "steps": list(found.steps),
         }
 
+    def _decode(self, question: messages.Decode, progress: Progress) -> dict[str, Any]:
+        from trainer.inference.decode import DecodeRequest, OpenDecoders, chart_of, decode
+
+        if self._decoders is None:
+            self._decoders = OpenDecoders(self._workspace)
+        fields = {f.name: getattr(question, f.name) for f in dataclasses.fields(DecodeRequest)}
+        request = DecodeRequest(**fields)
+        steps = question.checkpoints or (None,) * len(question.runs)
+        chart = chart_of(request, *decode(self._decoders, list(zip(question.runs, steps)), request, progress))
+        told = [
+            {
+                "run": run.run,
+                "name": run.name,
+                "of_name": run.of_name,
+                "of_step": run.of_step,
+                "step": run.step,
+                "told": run.told if run.told == run.told else None,
+                "told_of": run.told_of,
+                "nearest_of": run.nearest_of,
+                "nearest": [dataclasses.asdict(one) for one in run.nearest],
+                "pictures": self._keep(run.run, np.concatenate([run.mean[None], run.samples])),
+                "spread": self._keep(run.run, run.spread),
+            }
+            for run in chart.runs
+        ]
+        original = "" if chart.original is None else self._keep(question.runs[0], chart.original)
+        about = {"title": chart.title, "how": chart.how, "noises": list(chart.noises)}
+        return {**about, "original": original, "runs": told}
+
     def _embed_independent(self, question: messages.EmbedIndependent, progress: Progress) -> dict[str, Any]:
         from trainer.evaluation.independent import embed_independent
 
@@ -154,7 +188,7 @@ class RequestHandlers:
 
         if words := self._workspace.refusal:
             raise AnswerError("bad_question", words)
-        run = config.from_toml(question.config)
+        run = self._workspace.runs.bound(config.from_toml(question.config))
         return measure_cost(run, self._workspace.folder, progress, steps=question.steps).fields
 
     def _check_ranks(self, question: messages.CheckRanks, progress: Progress) -> dict[str, Any]:

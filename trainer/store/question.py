@@ -34,6 +34,11 @@ _TASKS: Final = {
     "own_image_weight": "own_weight",
     "text_gradient": "gradient",
     "loss": "loss",
+    "mean_picture": "decoder",
+    "denoising": "decoder",
+    "velocity_error": "decoder",
+    "prior": "decoder",
+    "text_cosine": "decoder",
 }
 """How the names of a task's numbers begin -> the task."""
 
@@ -44,7 +49,7 @@ class Question:
 
     Attributes:
         task: `zero_shot`, `retrieval`, `similarity`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`,
-            `spectrum`, `own_weight`, `gradient` or `loss`.
+            `spectrum`, `own_weight`, `gradient`, `decoder` or `loss`.
         n: Samples that were tried.
         classes: Among how many classes an answer was chosen; 0 where it is no class.
         templates: Sentences a class.

@@ -17,6 +17,7 @@ from trainer import config
 from trainer.metrics import headline
 from trainer.store import cells, schema
 from trainer.store.database import MOST_TEXT, Database, fetch, is_too_long
+from trainer.store.decoder_source import bound_decoder
 from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
@@ -78,6 +79,7 @@ class RunTable:
         """
         self._check_mine()
         config.check(run)
+        run = self.bound(run)
         make_folders(self.folder)
         with self._database.write() as connection:
             number = next_number(connection, self.folder)
@@ -108,6 +110,26 @@ class RunTable:
             write_text(folder / "config.toml", config.to_toml(run))
             write_run_file(connection, self.folder, number)
         return number
+
+    def bound(self, run: config.Run) -> config.Run:
+        """Return a decoder's configuration with the data and towers of the run it decodes; any other as it is.
+
+        Raises:
+            ConfigError: There is nothing to decode.
+        """
+        if not isinstance(run.objective, config.Decoder):
+            return run
+        try:
+            found = self.get(run.objective.of)
+            source = self.config_of(found.id)
+        except StoreError as error:
+            raise config.ConfigError(f"objective.of: {error}") from error
+        return bound_decoder(run, found, source, self._kept_steps)
+
+    def _kept_steps(self, run: int) -> list[int]:
+        kept = schema.checkpoint.c
+        with self._database.read() as connection:
+            return [step for (step,) in fetch(connection, select(kept.step).where(kept.run == run))]
 
     def of_experiment(self, name: str) -> list[RunRow]:
         """Return the runs of an experiment, oldest first, including deleted ones."""

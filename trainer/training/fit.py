@@ -27,6 +27,7 @@ from trainer.pretrained import read_architecture
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
 from trainer.training.control import ControlFlags
+from trainer.training.decoder_source import DecodedRun, open_decoded
 from trainer.training.disk_guard import DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
 from trainer.training.provenance import sitting, sittings_of, with_sitting
@@ -119,7 +120,8 @@ def _train(
     speech.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
     progress = _telling(log, wishes, speech)
     try:
-        found = _found(workspace, run, log, progress)
+        decoded = _decoded(workspace, run, log)
+        found = None if run.objective.towers == "source" else _found(workspace, run, log, progress)
         if found is not None:
             speech.say(found.origin)
         sizes = found.blueprint if found else read_architecture(run.model, log.folder)
@@ -135,12 +137,16 @@ def _train(
             # A model that is only measured needs no more than those among which neighbors are sought.
             most_training=None if run.optimizer.epochs else STORED,
         )
-        tokenizer = found.tokenizer if found else _tokenizer(workspace, run, log, splits, progress)
+        known = found or decoded
+        tokenizer = known.tokenizer if known else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:
         return "stopped", "Stopped while the model and the data were being prepared."
     room.until_written(lambda: _keep(log.folder / "tokenizer.json", tokenizer.to_json()))
     device.keep_freed_memory(where)
-    training = TrainingSession(run, splits.train, tokenizer, where, found=found, built_from=sizes, shared=shared)
+    weights = None if decoded is None else decoded.weights
+    training = TrainingSession(
+        run, splits.train, tokenizer, where, found=found, built_from=sizes, shared=shared, source=weights
+    )
     _introduce(log, speech, splits, training)
     watch.watch(training, splits, tokenizer)
     try:
@@ -240,6 +246,19 @@ def _found(
         return None
     found = pretrained.find(run.model, cache=workspace.folder / "cache", progress=progress)
     _keep(file, found.blueprint.to_json())
+    return found
+
+
+def _decoded(workspace: Workspace, run: config.Run, log: RunLog) -> DecodedRun | None:
+    """Return the run that this one decodes; None for other runs, or if a checkpoint has all of it."""
+    if not isinstance(run.objective, config.Decoder):
+        return None
+    if (log.folder / "tokenizer.json").exists() and checkpoint.steps(log.folder / "checkpoints"):
+        return None
+    found = open_decoded(workspace, run.objective)
+    if found.blueprint:
+        _keep(log.folder / pretrained.BLUEPRINT, found.blueprint)
+    log.facts(decodes=found.facts)
     return found
 
 

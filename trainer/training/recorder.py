@@ -19,8 +19,10 @@ from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, ReferencePairs, measure, questions
+from trainer.evaluation.decoder_numbers import MOST, decoder_numbers
+from trainer.evaluation.decoder_numbers import question as decoder_question
 from trainer.evaluation.word_answers import word_logits, word_numbers
-from trainer.methods import BagOfWords
+from trainer.methods import BagOfWords, DecoderPictures
 from trainer.metrics import headline, logged_name, metric
 from trainer.store import EVALUATING, RunLog, crash_points, disk, snapshot_name, write_snapshot
 from trainer.store.files import make_folder
@@ -129,8 +131,11 @@ class Recorder:
         self._tokenizer = tokenizer.to_json()
         self._heldout = []
         length = training.architecture.context_length
-        self._reference = ReferencePairs(
-            splits.train, tokenizer=tokenizer, context_length=length, whole=splits.training_pairs
+        decodes = self._run.objective.towers == "source"
+        self._reference = (
+            None
+            if decodes
+            else ReferencePairs(splits.train, tokenizer=tokenizer, context_length=length, whole=splits.training_pairs)
         )
         for split, pairs in splits.heldout.items():
             prefix = split if self._heldout else "val"
@@ -318,6 +323,9 @@ class Recorder:
             embedded = heldout.embed(self._training.towers, self._training.device, features=keeps, alive=alive)
             size = self._run.optimizer.batch_size
             numbers = measure(heldout, embedded, self._training.method, batch_size=size, alive=alive)
+            decoder = self._training.method if isinstance(self._training.method, DecoderPictures) else None
+            if decoder is not None:
+                numbers |= decoder_numbers(heldout, embedded, decoder, alive=alive)
             by_words = isinstance(self._training.method, BagOfWords)
             if isinstance(self._training.method, BagOfWords):
                 scores = word_logits(
@@ -327,20 +335,24 @@ class Recorder:
             near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
             logged = numbers | near if alone else numbers
             found |= {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
-            if heldout is self._heldout[0]:
+            if heldout is self._heldout[0] and decoder is None:
                 rows = {"image": embedded.image, "text": embedded.text}
                 self._ring(self._alarms.measured(step, {name: r for name, r in rows.items() if r is not None}))
             both = embedded.image is not None and embedded.text is not None
-            asked = questions.of_training(heldout, batch_size=size, both=both, by_words=by_words)
+            if decoder is not None:
+                asked = {"decoder": decoder_question(len(heldout.pairs), decoder.size)}
+            else:
+                asked = questions.of_training(heldout, batch_size=size, both=both, by_words=by_words)
             if self._reference is not None:
                 asked["knn"] = questions.of_reference(self._reference, heldout.pairs, images=embedded.image is not None)
             self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)
-            if step in self._snapshot_steps:
+            # The embeddings of a decoder are those of the run it decodes, which keeps them.
+            if step in self._snapshot_steps and decoder is None:
                 self._snapshot(heldout, embedded)
         self._snapshot_batch()
         self._written(lambda: self._log.scalars(step, found))
         self._measured_step = step
-        line = _alone_line if alone else _line
+        line = _decoder_line if self._run.objective.towers == "source" else _alone_line if alone else _line
         self._speech.say(
             line(step, self._training.total_steps, found, {one.prefix: len(one.pairs) for one in self._heldout})
         )
@@ -417,6 +429,14 @@ def _line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping
     told = (f"{logged_name(name, sizes.get(name.partition('/')[0]))} {numbers[name]:.3f}" for name in names)
     head = f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}"
     return "  ".join((head, *told))
+
+
+def _decoder_line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping[str, int]) -> str:
+    """Format an evaluation of a decoder for the log."""
+    told = ("mean_picture_r2", "denoising_loss", "denoising_loss_dropped", "prior_cosine", "text_cosine")
+    known = [metric(f"val/{name}") for name in told if f"val/{name}" in numbers]
+    words = "  ".join(f"{one.label} {one.text(numbers[one.name])}" for one in known)
+    return f"step {step:>{len(str(total_steps))}} of {total_steps}  n = {min(sizes.get('val', 0), MOST):,}  {words}"
 
 
 def _alone_line(step: int, total_steps: int, numbers: dict[str, float], _sizes: Mapping[str, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +80,7 @@ class TrainingSession:
         found: pretrained.ResolvedModel | None = None,
         built_from: models.Architecture | None = None,
         shared: Ranks | None = None,
+        source: Mapping[str, Tensor] | None = None,
     ) -> None:
         """Create all parts.
 
@@ -91,6 +92,7 @@ class TrainingSession:
             found: A published model to begin with.
             built_from: Sizes of the towers where neither the configuration nor `found` tells them.
             shared: The processes that share each batch; None: this one has them for itself.
+            source: Weights of the run that is decoded; None where a checkpoint has them.
 
         Raises:
             FitError: The objective cannot be trained by several processes.
@@ -101,6 +103,9 @@ class TrainingSession:
         if found is not None:
             pretrained.start_from(found, towers)
         towers.freeze(getattr(run.model, "freeze", "none"))
+        if run.objective.towers == "source":
+            towers.load_state_dict(source or towers.state_dict())
+            towers.freeze_all()
         self.towers = towers.to(where, memory_format=device.memory_format(where))
         material = methods.Material(run, pairs, tokenizer, self.towers, self.architecture)
         self.method = methods.build(run.objective, material).to(where)

@@ -1,9 +1,10 @@
 """The objectives of a run: one frozen dataclass each.
 
 Every class says what it needs: `towers` is `both` (images against texts), `image` (images alone) or `words`
-(captions alone), `labeled` whether pairs need a class.
+(captions alone) or `source` (those of another run, frozen), `labeled` whether pairs need a class.
 """
 
+from trainer.config.objectives.decoder import Decoder
 from trainer.config.objectives.image_text import (
     Clip,
     Cloob,
@@ -27,6 +28,7 @@ __all__ = [
     "ConVirt",
     "ContrastiveMargin",
     "Dcl",
+    "Decoder",
     "DhnNce",
     "HopfieldInfoNce",
     "ImageText",
@@ -69,4 +71,5 @@ Objective = (
     | OneVsAll
     | Multiclass
     | Word2Vec
+    | Decoder
 )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from trainer.config.fields import option
 
-Towers = Literal["both", "image", "words"]
+Towers = Literal["both", "image", "words", "source"]
 
 
 class ImageText:

@@ -1,0 +1,211 @@
+"""`trainer decode`: pictures from the embeddings of runs, by their decoders."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainer.cli.export import add_step_argument, step_words
+from trainer.errors import UserError
+from trainer.untrusted import shell
+
+if TYPE_CHECKING:
+    from trainer.charts.decode import DecodedChart
+    from trainer.inference.decode import DecodeRequest
+    from trainer.store import Workspace
+
+GROUP = "Look"
+HELP = "decode a picture's or a sentence's embedding: what does it keep?"
+
+
+class DecodeError(UserError):
+    """Nothing or too much is to be decoded; the message says what to give."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add decoders, what is decoded, how, and output."""
+    parser.add_argument(
+        "runs", nargs="+", metavar="DECODER", help="decoders of runs: numbers, names or folders; A first"
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--image", type=Path, metavar="FILE", help="an image file")
+    what.add_argument("--text", metavar="TEXT", help="a sentence, through the prior")
+    what.add_argument(
+        "--measure", action="store_true", help="held-out pictures: what comes back by encoders, a judge, and in bits"
+    )
+    parser.add_argument("--most", type=int, default=256, metavar="N", help="with --measure: held-out pictures (256)")
+    parser.add_argument(
+        "--prior",
+        choices=("mlp", "diffusion", "text", "gap", "ridge"),
+        default="mlp",
+        help="from a sentence's to a picture's embedding: two that were trained, three baselines (mlp)",
+    )
+    parser.add_argument("--steps", type=int, default=25, metavar="N", help="DDIM steps (25)")
+    parser.add_argument("--guidance", type=float, default=1.0, metavar="X", help="1 samples what was learned (1)")
+    parser.add_argument("--noises", type=int, default=6, metavar="K", help="samples of each decoder (6)")
+    parser.add_argument("--other", type=Path, metavar="FILE", help="a second picture to interpolate to (slerp)")
+    parser.add_argument("--share", type=float, default=0.0, metavar="X", help="share of the way to it, 0 to 1")
+    parser.add_argument("--before", metavar="TEXT", help="with --after: the difference of two texts is added")
+    parser.add_argument("--after", metavar="TEXT", help="see --before")
+    parser.add_argument("--strength", type=float, default=1.0, metavar="X", help="how often it is added (1)")
+    parser.add_argument("--drop", type=int, default=0, metavar="K", help="drop the K-th principal direction of images")
+    parser.add_argument("--close-gap", action="store_true", help="move the mean text onto the mean image first")
+    add_step_argument(parser, "checkpoints")
+    parser.add_argument(
+        "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is kept, as far as numbers tell it; write files if requested."""
+    from trainer.render_mpl import decode as figure
+    from trainer.render_mpl.files import check_suffixes, json_text, write_figure
+
+    if args.measure:
+        return _measure(args)
+    check_suffixes(args.out)
+    request = request_of(args)
+    chart = collect(args.workspace, args.runs, args.step, request)
+    if args.out:
+        words = ["trainer", "decode", *command_words(args.runs, request), *step_words(args.step)]
+        words += ["--out", *(file.name for file in args.out)]
+        write_figure(
+            args.out,
+            figure=lambda: figure.draw(chart),
+            rows=lambda: figure.rows(chart),
+            command=shell.join(words),
+            title="Decoded",
+        )
+    print(json_text(document(chart), indent=1) if args.json else as_text(chart))
+    return 0
+
+
+def _measure(args: argparse.Namespace) -> int:
+    from trainer.charts.spec import targets_of
+    from trainer.cli.export import tell
+    from trainer.evaluation import decode_measures
+    from trainer.render_mpl.files import json_text
+
+    if args.out:
+        raise DecodeError("--measure prints numbers and draws nothing: leave out --out, or give a picture.")
+    if not 2 <= args.most <= 100_000:
+        raise DecodeError(f"--most {args.most}: choose 2 to 100,000 held-out pictures.")
+    targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
+    request = decode_measures.MeasureRequest(most=args.most, steps=args.steps)
+    found = decode_measures.measure_decoders(args.workspace, targets, request, tell)
+    print(json_text(decode_measures.document(found), indent=1) if args.json else decode_measures.as_text(found))
+    return 0
+
+
+def request_of(args: argparse.Namespace) -> DecodeRequest:
+    """Return the request of the arguments.
+
+    Raises:
+        DecodeError: Two of them contradict each other.
+    """
+    from trainer.inference.decode import DecodeRequest
+
+    if bool(args.before) != bool(args.after):
+        raise DecodeError("A difference of texts needs both: --before 'a red star' --after 'a blue star'.")
+    if args.share and args.other is None:
+        raise DecodeError("--share says how far to go to a second picture: name it with --other FILE.")
+    return DecodeRequest(
+        image=str(args.image.absolute()) if args.image else "",
+        text=args.text or "",
+        prior=args.prior,
+        steps=args.steps,
+        guidance=args.guidance,
+        other=str(args.other.absolute()) if args.other else "",
+        share=args.share,
+        before=args.before or "",
+        after=args.after or "",
+        strength=args.strength if args.before else 0.0,
+        direction=args.drop,
+        close_gap=args.close_gap,
+        noises=tuple(range(args.noises)),
+    )
+
+
+def command_words(runs: Sequence[int | str], request: DecodeRequest) -> list[str]:
+    """Return the arguments after `trainer decode` that ask the same."""
+    words = [*map(str, runs), *(["--image", request.image] if request.image else ["--text", request.text])]
+    words += [
+        "--steps",
+        str(request.steps),
+        "--guidance",
+        f"{request.guidance:g}",
+        "--noises",
+        str(len(request.noises)),
+    ]
+    if request.text:
+        words += ["--prior", request.prior]
+    if request.other and request.share:
+        words += ["--other", request.other, "--share", f"{request.share:g}"]
+    if request.before and request.after and request.strength:
+        words += ["--before", request.before, "--after", request.after, "--strength", f"{request.strength:g}"]
+    if request.direction:
+        words += ["--drop", str(request.direction)]
+    return words + (["--close-gap"] if request.close_gap else [])
+
+
+def collect(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    steps: Sequence[int | None],
+    request: DecodeRequest,
+) -> DecodedChart:
+    """Return what the decoders make of the request, each at its own step.
+
+    Raises:
+        AnswerError: It cannot be answered, or the decoders do not compare.
+    """
+    from trainer.charts.spec import targets_of
+    from trainer.cli.export import tell
+    from trainer.inference.decode import OpenDecoders, chart_of, decode
+
+    targets = targets_of(runs, steps)
+    decoders = OpenDecoders(workspace)
+    named = [(target.run, target.step) for target in targets]
+    return chart_of(request, *decode(decoders, named, request, tell))
+
+
+def document(chart: DecodedChart) -> dict[str, Any]:
+    """Return the output of `--json`."""
+    runs = [
+        {
+            "run": run.run,
+            "name": run.name,
+            "of": run.of_name,
+            "of_step": run.of_step,
+            "step": run.step,
+            "not_kept_percent": run.not_kept,
+            "spread": run.spread.tolist(),
+            "mean": run.mean.tolist(),
+            "samples": run.samples.tolist(),
+            "nearest": [{"path": one.path, "caption": one.caption, "cosine": one.cosine} for one in run.nearest],
+            "nearest_of": run.nearest_of,
+        }
+        for run in chart.runs
+    ]
+    return {
+        "decoded": chart.title,
+        "how": chart.how,
+        "noises": list(chart.noises),
+        "limits": chart.limits,
+        "runs": runs,
+    }
+
+
+def as_text(chart: DecodedChart) -> str:
+    """Format what numbers tell, for a terminal."""
+    lines = [f"{chart.title}: {chart.how}"]
+    for run in chart.runs:
+        lines.append(
+            f"  {run.name} (step {run.step:,}) of {run.of_name} at step {run.of_step:,}: deviation over "
+            f"{len(chart.noises)} noises {run.not_kept:.1f} % of a pixel's range"
+        )
+        near = "; ".join(f"{one.caption} ({one.cosine:.3f})" for one in run.nearest)
+        lines.append(f"    nearest of {run.nearest_of:,} training pictures: {near}")
+    return "\n".join([*lines, f"  {chart.limits}"])

@@ -1,0 +1,425 @@
+"""Measures of decoders: what comes back, by encoders, by an independent judge, and in bits."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+
+from trainer import data
+from trainer.analysis import embedding_moves as moves
+from trainer.analysis.intervals import wilson
+from trainer.analysis.kept_information import kept_bits
+from trainer.analysis.kernel_distance import kernel_distance
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.analysis.significance import McNemar, mcnemar, paired_difference
+from trainer.data import DataSplits, Pairs
+from trainer.data.augment import normalized
+from trainer.inference.decode import (
+    PRIORS,
+    OpenDecoder,
+    OpenDecoders,
+    Reference,
+    check_comparable,
+    foreseen,
+    sample,
+    within,
+)
+from trainer.losses import noise_schedule
+from trainer.methods.decoder import DecoderPictures, pictures_of
+from trainer.models.judge import Judge
+from trainer.store import Workspace
+
+JUDGE_EPOCHS: Final = 6
+JUDGE_BATCH: Final = 64
+_LEVELS: Final = 25
+"""Noise levels over which bits are integrated, even in log-SNR."""
+_BITS_OF: Final = 64
+"""Pictures whose bits are measured: two passes at each level."""
+_MOST_VALUES: Final = 64
+_AT_ONCE: Final = 64
+_PROBE_PENALTY: Final = 1e-3
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """How much is measured.
+
+    Attributes:
+        most: Held-out pictures.
+        steps: DDIM steps.
+        judge_epochs: Of the judge, on the training pictures.
+        split: Held-out split; empty for the first.
+    """
+
+    most: int = 256
+    steps: int = 25
+    judge_epochs: int = JUDGE_EPOCHS
+    split: str = ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of right answers with Wilson's interval."""
+
+    share: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The measures of one decoder.
+
+    Attributes:
+        run: Of the decoder.
+        name: Of the decoder.
+        of_name: Of the decoded run.
+        n: Held-out pictures, one sample each.
+        cosines: Encoder -> mean cosine of a sample's embedding with its original's.
+        ranks: Encoder -> median rank of the original among the n originals, 1 being the nearest.
+        recovered: Attribute -> share that the judge reads right off samples.
+        probed: Attribute -> share that a ridge classifier reads right off embeddings.
+        kid: Kernel distance of samples and originals in the judge's features.
+        diversity: Root mean square difference of two samples of one embedding, in 0 to 1.
+        copies: Share of samples nearer to a training picture, in pixels, than 95 of 100 originals are.
+        bits: Mean bits kept a picture, and how many pictures.
+        bits_map: Bits a pixel, mean over the pictures.
+        priors: Prior or baseline -> mean cosine of what it foresees from the caption with the picture's embedding.
+        best_prior: The one with the largest.
+    """
+
+    run: int
+    name: str
+    of_name: str
+    n: int
+    cosines: dict[str, float]
+    ranks: dict[str, float]
+    recovered: dict[str, Share]
+    probed: dict[str, Share]
+    kid: float
+    diversity: float
+    copies: Share
+    bits: tuple[float, int]
+    bits_map: Float[np.ndarray, "s s"]
+    priors: dict[str, float]
+    best_prior: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """B against A on the same pictures: the difference with its 95 % interval, and the exact test."""
+
+    attribute: str
+    difference: float
+    low: float
+    high: float
+    test: McNemar
+
+
+@dataclass(frozen=True)
+class Measures:
+    """All of it.
+
+    Attributes:
+        split: The held-out split.
+        judge: Attribute -> the judge's own accuracy on the originals.
+        decoders: One or two.
+        compared: B minus A of recovered attributes; empty for one decoder.
+    """
+
+    split: str
+    judge: dict[str, Share]
+    decoders: tuple[Measured, ...]
+    compared: tuple[Compared, ...]
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Samples of one decoder, as pixels from -1 to 1: two for each picture."""
+
+    rows: Float[np.ndarray, "n d"]
+    first: Float[np.ndarray, "n 3 s s"]
+    second: Float[np.ndarray, "n 3 s s"]
+
+
+def measure_decoders(
+    workspace: Workspace,
+    runs: Sequence[tuple[int | str, int | None]],
+    request: MeasureRequest,
+    progress: Progress,
+) -> Measures:
+    """Return the measures of one decoder or of two that compare.
+
+    Raises:
+        AnswerError: One is not a decoder, or two do not compare.
+        DataError: Their data cannot be read.
+    """
+    decoders = OpenDecoders(workspace, keep=2)
+    opened = [decoders.get(run, step) for run, step in runs]
+    if len(opened) > 1:
+        check_comparable(*opened[:2])
+    first = opened[0]
+    splits = data.load(
+        first.run.data,
+        image_size=first.opened.image_size,
+        workspace_folder=workspace.folder,
+        progress=within(progress, 0.0, 0.1),
+        loading=first.run.loading,
+        preprocessing=first.opened.preprocessing,
+    )
+    split = request.split or next(iter(splits.heldout))
+    held = splits.heldout[split]
+    held = held.part(at_most(len(held), request.most), split=split)
+    judge, labels = train_judge(splits, first.method.size, request.judge_epochs, within(progress, 0.1, 0.3))
+    originals = _pictures(held, first.method.size)
+    truth = {name: np.array([values.index(v) if v in values else -1 for v in held.metadata[name]])
+             for name, values in labels.items()}  # fmt: skip
+    found, answers = [], []
+    for place, decoder in enumerate(opened):
+        tell = within(progress, 0.3 + 0.7 * place / len(opened), 0.3 + 0.7 * (place + 1) / len(opened))
+        reference = decoders.reference(decoder, within(tell, 0.0, 0.1))
+        drawn = _drawn(decoder, held, request.steps, within(tell, 0.1, 0.8))
+        right = _right(judge, drawn.first, truth)
+        answers.append(right)
+        tell(0.9, "bits kept")
+        found.append(_measured(decoder, opened, reference, held, originals, drawn, judge, right, labels))
+    own = {name: _share(right) for name, right in _right(judge, originals, truth).items()}
+    compared = _compared(answers) if len(answers) > 1 else ()
+    return Measures(split, own, tuple(found), compared)
+
+
+def train_judge(splits: DataSplits, size: int, epochs: int, progress: Progress) -> tuple[Judge, dict[str, list[str]]]:
+    """Return a judge of the attributes of the training pairs, and the values of each; seeded, without any embedding."""
+    pairs = splits.train
+    columns = {name: sorted(set(values) - {""}) for name, values in pairs.metadata.items()}
+    labels = {name: values for name, values in columns.items() if 2 <= len(values) <= _MOST_VALUES}
+    torch.manual_seed(0)
+    judge = Judge({name: len(values) for name, values in labels.items()})
+    if not labels:
+        return judge.eval(), labels
+    truth = {name: torch.tensor([values.index(v) if v in values else -1 for v in pairs.metadata[name]])
+             for name, values in labels.items()}  # fmt: skip
+    optimizer = torch.optim.AdamW(judge.parameters(), lr=2e-3, weight_decay=0.01)
+    rng, batch = np.random.default_rng(0), min(JUDGE_BATCH, len(pairs))
+    total = epochs * (len(pairs) // batch)
+    for step in range(total):
+        if step % (len(pairs) // batch) == 0:
+            order = rng.permutation(len(pairs))
+        at = np.sort(order[step % (len(pairs) // batch) * batch :][:batch])
+        for group in optimizer.param_groups:
+            group["lr"] = 2e-3 * (1 - step / total)
+        said = judge(_pictures(pairs.part(at, split="train"), size))
+        loss = sum(F.cross_entropy(logits, truth[name][at], ignore_index=-1) for name, logits in said.items())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        progress((step + 1) / total, f"training the judge, step {step + 1} of {total}")
+    return judge.eval(), labels
+
+
+@torch.inference_mode()
+def bits_of(
+    method: DecoderPictures, pictures: torch.Tensor, rows: Float[np.ndarray, "n d"]
+) -> Float[np.ndarray, "n s s"]:
+    """Return the bits that an embedding adds about each pixel of its picture, colors added up."""
+    log_snr = noise_schedule.log_snr(noise_schedule.cosine_alpha_bar(noise_schedule.STEPS)).numpy()
+    inside = np.arange(2, noise_schedule.STEPS - 1)
+    wanted = np.linspace(log_snr[inside[-1]], log_snr[inside[0]], _LEVELS)
+    levels = sorted({int(inside[np.abs(log_snr[inside] - at).argmin()]) for at in wanted})
+    told = torch.from_numpy(np.array(rows, np.float32)).to(pictures.device)
+    errors: dict[bool, list[np.ndarray]] = {False: [], True: []}
+    n = len(pictures)
+    for level in levels:
+        noise = torch.randn(pictures.shape, generator=torch.Generator().manual_seed(level)).to(pictures.device)
+        kept = method.alpha_bar[level].expand(n)
+        noisy = noise_schedule.noised(pictures, noise, kept)
+        share = torch.full((n,), level / noise_schedule.STEPS, device=pictures.device)
+        for dropped in (False, True):
+            velocity = method.averaged(noisy, share, told, torch.full((n,), dropped, device=pictures.device))
+            guess = noise_schedule.noise_from_velocity(noisy, velocity.float(), kept)
+            errors[dropped].append((noise - guess).square().sum(dim=1).cpu().numpy())
+    return kept_bits(np.stack(errors[True]), np.stack(errors[False]), log_snr[levels])
+
+
+def document(measures: Measures) -> dict[str, Any]:
+    """Return the measures as plain values, for JSON."""
+    plain = dataclasses.asdict(measures)
+    for one in plain["decoders"]:
+        one["bits_map"] = one["bits_map"].tolist()
+    return plain
+
+
+def as_text(measures: Measures) -> str:
+    """Format the measures for a terminal; every number says of how many."""
+    n = measures.decoders[0].n
+    lines = [
+        f"Held out: {measures.split}, n = {n:,}, one sample each; judge: independent, supervised on training pictures"
+    ]
+    for name, own in measures.judge.items():
+        lines.append(f"{name}: the judge reads {_percent(own)} of the originals right")
+        for one in measures.decoders:
+            lines.append(f"    decodable from {one.of_name} {_percent(one.recovered[name])}, "
+                         f"linearly readable {_percent(one.probed[name])}")  # fmt: skip
+        for pair in (each for each in measures.compared if each.attribute == name):
+            lines.append(f"    B - A {100 * pair.difference:+.1f} points ({100 * pair.low:+.1f} to "
+                         f"{100 * pair.high:+.1f}), McNemar p = {pair.test.p:.3g}")  # fmt: skip
+    for one in measures.decoders:
+        lines.append(f"{one.name} of {one.of_name}:")
+        for encoder, cosine in one.cosines.items():
+            lines.append(
+                f"    re-embedded by {encoder}: cosine {cosine:.3f}, median rank {one.ranks[encoder]:.0f} of {n:,}"
+            )
+        bits, count = one.bits
+        lines.append(
+            f"    bits kept {bits:,.0f} a picture (n = {count}; only differences between equal decoders count)"
+        )
+        lines.append(
+            f"    KID {one.kid:.3f} (judge's features), diversity {one.diversity:.3f}, copies {_percent(one.copies)}"
+        )
+        told = ", ".join(f"{prior} {cosine:.3f}" for prior, cosine in one.priors.items())
+        wins = " Ridge regression wins: prefer it to the trained priors." if one.best_prior == "ridge" else ""
+        lines.append(f"    from caption to picture, cosine: {told}.{wins}")
+    return "\n".join(lines)
+
+
+def _measured(
+    decoder: OpenDecoder,
+    opened: Sequence[OpenDecoder],
+    reference: Reference,
+    held: Pairs,
+    originals: torch.Tensor,
+    drawn: _Drawn,
+    judge: Judge,
+    right: dict[str, Bool[np.ndarray, " k"]],
+    labels: dict[str, list[str]],
+) -> Measured:
+    samples = torch.from_numpy(drawn.first)
+    cosines, ranks = {}, {}
+    for other in opened:
+        name = "its own encoder" if other is decoder else f"the encoder of {other.of_name}"
+        cosines[name], ranks[name] = _re_embedded(other, held, samples)
+    few = slice(0, min(_BITS_OF, len(held)))
+    bits = bits_of(decoder.method, originals[few].to(decoder.opened.device), drawn.rows[few])
+    with torch.inference_mode():
+        features = [judge.features(rows).numpy() for rows in (samples, originals)]
+    texts = decoder.opened.embed_texts(held.captions)
+    priors = {
+        prior: float((foreseen(decoder, texts, prior, reference) * drawn.rows).sum(axis=1).mean()) for prior in PRIORS
+    }
+    return Measured(
+        run=decoder.row.id,
+        name=decoder.row.name,
+        of_name=decoder.of_name,
+        n=len(held),
+        cosines=cosines,
+        ranks=ranks,
+        recovered={name: _share(answers) for name, answers in right.items()},
+        probed=_probed(reference, drawn.rows, held, labels),
+        kid=kernel_distance(*features),
+        diversity=float(np.sqrt(np.square(drawn.first - drawn.second).mean()) / 2),
+        copies=_copies(reference, samples, originals),
+        bits=(float(bits.sum(axis=(1, 2)).mean()), len(bits)),
+        bits_map=bits.mean(axis=0),
+        priors=priors,
+        best_prior=max(priors, key=lambda prior: priors[prior]),
+    )
+
+
+def _pictures(pairs: Pairs, size: int) -> torch.Tensor:
+    images = pairs.images
+    parts = [torch.from_numpy(np.array(images[at : at + _AT_ONCE])) for at in range(0, len(pairs), _AT_ONCE)]
+    return torch.cat([pictures_of(normalized(part), size) for part in parts])
+
+
+def _drawn(decoder: OpenDecoder, held: Pairs, steps: int, progress: Progress) -> _Drawn:
+    """Return two samples of each picture, whose noise depends on its place alone."""
+    rows = np.concatenate(
+        [decoder.opened.embed_images(np.array(held.images[at : at + _AT_ONCE])) for at in range(0, len(held), _AT_ONCE)]
+    )
+    drawn: list[list[np.ndarray]] = [[], []]
+    parts = [(which, at) for which in range(2) for at in range(0, len(rows), _AT_ONCE)]
+    for place, (which, at) in enumerate(parts):
+        part = rows[at : at + _AT_ONCE]
+        seeds = [1_000_003 * (which + 1) + at + k for k in range(len(part))]
+        drawn[which].append(
+            sample(
+                decoder.method, part, noises=seeds, steps=steps, guidance=1.0,
+                progress=within(progress, place / len(parts), (place + 1) / len(parts)),
+            )
+        )  # fmt: skip
+    return _Drawn(rows, np.concatenate(drawn[0]), np.concatenate(drawn[1]))
+
+
+def _re_embedded(by: OpenDecoder, held: Pairs, samples: torch.Tensor) -> tuple[float, float]:
+    """Return mean cosine of samples with their originals by an encoder, and the median rank of the right original."""
+    size = by.opened.image_size
+    pixels = (
+        F.interpolate(samples, size=(size, size), mode="bilinear", antialias=True)
+        if samples.shape[-1] != size
+        else samples
+    )
+    bytes_ = np.rint((pixels.clamp(-1, 1).permute(0, 2, 3, 1).numpy() + 1) * 127.5).astype(np.uint8)
+    found = by.opened.embed_images(bytes_)
+    original = by.opened.embed_images(np.array(held.images[: len(held)]))
+    cosines = found @ original.T
+    matched = np.diag(cosines)
+    ranks = 1 + (cosines > matched[:, None]).sum(axis=1)
+    return float(matched.mean()), float(np.median(ranks))
+
+
+@torch.inference_mode()
+def _right(
+    judge: Judge, pictures: torch.Tensor | np.ndarray, truth: dict[str, Int[np.ndarray, " n"]]
+) -> dict[str, Bool[np.ndarray, " k"]]:
+    """Return attribute -> whether the judge reads it right, for pictures that have it."""
+    said = judge(torch.as_tensor(pictures).cpu())
+    return {name: (logits.argmax(dim=1).numpy() == truth[name])[truth[name] >= 0] for name, logits in said.items()}
+
+
+def _probed(
+    reference: Reference, rows: Float[np.ndarray, "n d"], held: Pairs, labels: dict[str, list[str]]
+) -> dict[str, Share]:
+    """Return what a ridge classifier, learned from the reference pairs, reads off embeddings."""
+    found = {}
+    for name, values in labels.items():
+        known = np.array([values.index(v) if v in values else -1 for v in reference.pairs.metadata[name]])
+        asked = np.array([values.index(v) if v in values else -1 for v in held.metadata[name]])
+        wanted = np.eye(len(values))[known[known >= 0]]
+        weights = moves.ridge(reference.image[known >= 0], wanted, _PROBE_PENALTY)
+        said = (np.hstack([rows, np.ones((len(rows), 1))]) @ weights).argmax(axis=1)
+        found[name] = _share((said == asked)[asked >= 0])
+    return found
+
+
+def _copies(reference: Reference, samples: torch.Tensor, originals: torch.Tensor) -> Share:
+    """Return how many samples are nearer to a training picture than 95 of 100 originals are."""
+    known = _pictures(reference.pairs, samples.shape[-1]).flatten(1)
+    near = [torch.cdist(rows.flatten(1), known).min(dim=1).values.numpy() for rows in (samples, originals)]
+    return _share(near[0] < np.quantile(near[1], 0.05))
+
+
+def _compared(answers: Sequence[dict[str, Bool[np.ndarray, " k"]]]) -> tuple[Compared, ...]:
+    a, b = answers[:2]
+    found = []
+    for name in a:
+        paired = paired_difference(a[name], b[name])
+        found.append(Compared(name, paired.difference, paired.low, paired.high, mcnemar(a[name], b[name])))
+    return tuple(found)
+
+
+def _share(right: Bool[np.ndarray, " n"]) -> Share:
+    share = float(np.mean(right)) if len(right) else float("nan")
+    return Share(share, *wilson(share, len(right)), len(right))
+
+
+def _percent(share: Share) -> str:
+    return f"{100 * share.share:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f}, n = {share.n:,})"

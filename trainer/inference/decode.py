@@ -1,0 +1,525 @@
+"""Decode embeddings with the decoders of runs: mean pictures, samples over the same noises, what is not kept."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+
+from trainer import config, data
+from trainer.analysis import embedding_moves as moves
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.charts.decode import DecodedChart, DecodedRun, NearPicture
+from trainer.checkpoints import checkpoint
+from trainer.data import Pairs
+from trainer.data.augment import normalized
+from trainer.inference.batches import embed_images, embed_tokens
+from trainer.inference.model_cache import AnswerError
+from trainer.inference.open_model import OpenModel, open_run
+from trainer.losses import noise_schedule
+from trainer.methods.decoder import DecoderPictures, parts_without_material, pictures_of, scaled
+from trainer.store import RunRow, StoreError, Workspace
+
+NOISES: Final = 6
+REFERENCE: Final = 2_048
+"""Training pairs, drawn once and for all, that mean, gap, directions, ridge and nearest pictures are taken from."""
+NEAREST: Final = 3
+MEASURED: Final = 256
+"""Held-out pictures that a decoder is measured on while it trains."""
+PRIORS: Final = ("mlp", "diffusion", "text", "gap", "ridge")
+"""How a text's embedding becomes a picture's; the last three are the baselines."""
+PRIOR_WORDS: Final = {
+    "mlp": "text to image by the trained prior (MLP)",
+    "diffusion": "text to image by the diffusion prior",
+    "text": "the text's embedding as it is",
+    "gap": "the text's embedding with the modality gap closed",
+    "ridge": "text to image by ridge regression",
+}
+PENALTIES: Final = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+"""Of the ridge regression, chosen on a quarter of the reference pairs."""
+_PRIOR_STEPS: Final = 25
+_KEPT: Final = 2
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Embeddings of training pairs by the decoded run.
+
+    Attributes:
+        pairs: The drawn pairs.
+        whole: How many there are to train on.
+        image: Unit rows.
+        text: Unit rows of their captions.
+    """
+
+    pairs: Pairs
+    whole: int
+    image: Float[np.ndarray, "n d"]
+    text: Float[np.ndarray, "n d"]
+
+    @functools.cached_property
+    def ridge(self) -> Float[np.ndarray, "e d"]:
+        """Ridge weights from text to image, its penalty chosen on the last quarter."""
+        cut = max(1, len(self.image) * 3 // 4)
+        held = slice(cut, None)
+
+        def cosine(penalty: float) -> float:
+            weights = moves.ridge(self.text[:cut], self.image[:cut], penalty)
+            return float((moves.foreseen_by_ridge(self.text[held], weights) * self.image[held]).sum(axis=1).mean())
+
+        best = max(PENALTIES, key=cosine) if cut < len(self.image) else PENALTIES[0]
+        return moves.ridge(self.text, self.image, best)
+
+
+@dataclass(frozen=True)
+class OpenDecoder:
+    """A decoder at one checkpoint, with the towers that it decodes.
+
+    Attributes:
+        row: Of the decoder's run.
+        run: Its configuration.
+        opened: The towers.
+        method: The decoder's networks, in evaluation mode.
+        of_name: Name of the decoded run when the decoder was made.
+        of_step: Step at which that run is decoded.
+    """
+
+    row: RunRow
+    run: config.Run
+    opened: OpenModel
+    method: DecoderPictures
+    of_name: str
+    of_step: int
+
+    @property
+    def schedule(self) -> dict[str, Any]:
+        """What must be equal in two decoders that are compared."""
+        fields = config.flatten(self.run)
+        own = {name: value for name, value in fields.items() if name.startswith(("objective.", "optimizer.", "data."))}
+        own = {name: value for name, value in own.items() if name not in ("objective.of", "objective.of_step")}
+        return own | {"data": fields["data"], "seed": self.run.seed, "step": self.opened.step}
+
+
+class OpenDecoders:
+    """Recently used decoders and their reference pairs."""
+
+    def __init__(self, workspace: Workspace, keep: int = _KEPT) -> None:
+        self.workspace = workspace
+        self._keep = keep
+        self._kept: OrderedDict[tuple[int, int], OpenDecoder] = OrderedDict()
+        self._references: OrderedDict[tuple[int, int], Reference] = OrderedDict()
+
+    def get(self, run: int | str, step: int | None = None) -> OpenDecoder:
+        """Return a decoder at a checkpoint, the newest if `step` is None.
+
+        Raises:
+            AnswerError: There is no such run, it is no decoder, or it has no such checkpoint.
+        """
+        try:
+            row = self.workspace.runs.get(run)
+        except StoreError as error:
+            raise AnswerError("unknown_run", str(error)) from error
+        wanted = self.workspace.runs.config_of(row.id)
+        if not isinstance(wanted.objective, config.Decoder):
+            raise AnswerError(
+                "bad_question",
+                f"Run {row.name!r} ({wanted.objective.label}) is not a decoder.",
+                f"Train one: trainer fit --preset decoder-scenes --of {row.id}.",
+            )
+        try:
+            opened = open_run(self.workspace, row.id, step)
+        except checkpoint.CheckpointError as error:
+            raise AnswerError("no_checkpoint", str(error)) from error
+        key = (row.id, opened.step)
+        if key not in self._kept:
+            self._kept[key] = _opened(row, wanted, opened)
+            while len(self._kept) > self._keep:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def reference(self, decoder: OpenDecoder, progress: Progress) -> Reference:
+        """Return the reference pairs of a decoder, embedded."""
+        key = (decoder.row.id, decoder.of_step)
+        if key not in self._references:
+            self._references[key] = _reference(self.workspace, decoder, progress)
+            while len(self._references) > self._keep:
+                self._references.popitem(last=False)
+        return self._references[key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeRequest:
+    """What is decoded, and how.
+
+    Attributes:
+        image: File of a picture; empty where a text is decoded.
+        text: A sentence; empty where a picture is decoded.
+        prior: How the text becomes a picture's embedding, one of `PRIORS`.
+        steps: DDIM steps.
+        guidance: 1 samples what the decoder learned; above, pictures that tell more of the embedding.
+        other: A second picture, and `share` of the way to it.
+        share: 0 is the first picture.
+        before: Texts whose difference is added, `strength` times.
+        after: See there.
+        strength: See there.
+        direction: Principal direction of the training images, counted from 1; 0 for none.
+        distance: How far to move along it; None drops it.
+        close_gap: Move the mean text onto the mean image first.
+        noises: Seeds of the noises, the same for all decoders.
+    """
+
+    image: str = ""
+    text: str = ""
+    prior: str = "mlp"
+    steps: int = 25
+    guidance: float = 1.0
+    other: str = ""
+    share: float = 0.0
+    before: str = ""
+    after: str = ""
+    strength: float = 0.0
+    direction: int = 0
+    distance: float | None = None
+    close_gap: bool = False
+    noises: tuple[int, ...] = tuple(range(NOISES))
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What one decoder makes of a request.
+
+    Attributes:
+        decoder: Which.
+        embedding: What was decoded, a unit row.
+        mean: The mean picture.
+        samples: One for each noise.
+        spread: Standard deviation over the noises of each pixel, mean over colors, in 0 to 1: what is not kept.
+        nearest: Rows of the reference pairs, nearest first, and their cosines.
+        reference: These pairs.
+    """
+
+    decoder: OpenDecoder
+    embedding: Float[np.ndarray, " d"]
+    mean: UInt8[np.ndarray, "s s 3"]
+    samples: UInt8[np.ndarray, "k s s 3"]
+    spread: Float[np.ndarray, "s s"]
+    nearest: tuple[tuple[int, float], ...]
+    reference: Reference
+
+
+def decode(
+    decoders: OpenDecoders, runs: Sequence[tuple[int | str, int | None]], request: DecodeRequest, progress: Progress
+) -> tuple[UInt8[np.ndarray, "s s 3"] | None, list[Decoded]]:
+    """Return the picture as the decoders see it (None for a text), and what each decoder makes of the request.
+
+    Args:
+        decoders: To open them with.
+        runs: One decoder or two, each with its checkpoint or None for the newest.
+        request: What is decoded.
+        progress: May raise to stop.
+
+    Raises:
+        AnswerError: The request cannot be answered, or two decoders do not compare.
+    """
+    _check(request, runs)
+    opened = [decoders.get(run, step) for run, step in runs]
+    if len(opened) > 1:
+        check_comparable(*opened[:2])
+    original, found = None, []
+    for place, decoder in enumerate(opened):
+        tell = within(progress, place / len(opened), (place + 1) / len(opened))
+        reference = decoders.reference(decoder, within(tell, 0.0, 1 / 3))
+        row, seen = embedding_of(decoder, request, reference)
+        original = seen if original is None else original
+        samples = sample(
+            decoder.method,
+            np.repeat(row[None], len(request.noises), axis=0),
+            noises=request.noises,
+            steps=request.steps,
+            guidance=request.guidance,
+            progress=within(tell, 1 / 3, 1.0),
+        )
+        cosines = reference.image @ row
+        best = np.argsort(-cosines, kind="stable")[:NEAREST]
+        nearest = tuple((int(at), float(cosines[at])) for at in best)
+        found.append(
+            Decoded(
+                decoder,
+                row,
+                mean_pictures(decoder.method, row[None])[0],
+                as_pixels(samples),
+                (samples.std(axis=0).mean(axis=0) / 2).astype(np.float32),
+                nearest,
+                reference,
+            )
+        )
+    return original, found
+
+
+def within(progress: Progress, low: float, high: float) -> Progress:
+    """Return a callback that reports part of the work as that part of the whole."""
+    return lambda share, note: progress(low + (high - low) * share, note)
+
+
+def chart_of(
+    request: DecodeRequest, original: UInt8[np.ndarray, "s s 3"] | None, decoded: Sequence[Decoded]
+) -> DecodedChart:
+    """Return the answer for the window and for figures."""
+    runs = [
+        DecodedRun(
+            index=index,
+            run=one.decoder.row.id,
+            name=one.decoder.row.name,
+            of_name=one.decoder.of_name,
+            of_step=one.decoder.of_step,
+            step=one.decoder.opened.step,
+            mean=one.mean,
+            samples=one.samples,
+            spread=one.spread,
+            nearest=tuple(
+                NearPicture(one.reference.pairs.paths[row], one.reference.pairs.captions[row], cosine)
+                for row, cosine in one.nearest
+            ),
+            nearest_of=len(one.reference.pairs),
+            told=_told(one.decoder),
+            told_of=min(MEASURED, next(iter(one.decoder.row.facts.get("heldout_pairs", {}).values()), 0)),
+        )
+        for index, one in enumerate(decoded)
+    ]
+    title = request.text or Path(request.image).name
+    return DecodedChart(title, original, how(request), request.noises, tuple(runs))
+
+
+def _told(decoder: OpenDecoder) -> float:
+    """Return the decoder's last headline number, if it was measured at the step that is open."""
+    row = decoder.row
+    return float("nan") if row.last is None or row.step != decoder.opened.step else row.last
+
+
+def how(request: DecodeRequest) -> str:
+    """Return in words how a request is decoded."""
+    words = [
+        f"{request.steps} DDIM steps, guidance {request.guidance:g}, noises {request.noises[0]} to {request.noises[-1]}"
+    ]
+    if request.text:
+        words.append(PRIOR_WORDS["gap" if request.close_gap else request.prior])
+    if request.other and request.share:
+        words.append(f"{100 * request.share:.0f} % of the way to {Path(request.other).name}")
+    if request.before and request.after and request.strength:
+        words.append(f"{request.strength:g} times from “{request.before}” to “{request.after}”")
+    if request.direction:
+        moved = "dropped" if request.distance is None else f"moved by {request.distance:g}"
+        words.append(f"principal direction {request.direction} {moved}")
+    return f"{'; '.join(words)}."
+
+
+def check_comparable(a: OpenDecoder, b: OpenDecoder) -> None:
+    """Check that two decoders have equal size, seed, order and steps, so that what differs is the embedding.
+
+    Raises:
+        AnswerError: They do not; names what differs.
+    """
+    one, other = a.schedule, b.schedule
+    different = [name for name in one | other if one.get(name) != other.get(name)]
+    if different:
+        first = different[0]
+        raise AnswerError(
+            "bad_question",
+            f"{a.row.name} and {b.row.name} do not compare: {first} is {one.get(first)} and {other.get(first)}"
+            f"{f', and {len(different) - 1} more differ' if len(different) > 1 else ''}.",
+            "Decode one alone, or train both with equal size, seed, pairs, order and steps.",
+        )
+
+
+def embedding_of(
+    decoder: OpenDecoder, request: DecodeRequest, reference: Reference
+) -> tuple[Float[np.ndarray, " d"], UInt8[np.ndarray, "s s 3"] | None]:
+    """Return the unit row that is decoded, and the picture at the size of the decoder; None for a text.
+
+    Raises:
+        AnswerError: A picture cannot be read.
+    """
+    seen = None
+    if request.image:
+        row, seen = _of_file(decoder, request.image)
+    else:
+        text = decoder.opened.embed_texts([request.text])[0]
+        row = foreseen(decoder, text[None], "gap" if request.close_gap else request.prior, reference)[0]
+    if request.other and request.share:
+        row = moves.slerp(row, _of_file(decoder, request.other)[0], request.share)
+    if request.before and request.after and request.strength:
+        before, after = decoder.opened.embed_texts([request.before, request.after])
+        row = moves.text_difference(row, before, after, request.strength)
+    if request.direction:
+        directions = moves.principal_directions(reference.image, request.direction)
+        direction = directions[min(request.direction, len(directions)) - 1]
+        if request.distance is None:
+            row = moves.without_direction(row, reference.image.mean(axis=0), direction)
+        else:
+            row = moves.along_direction(row, direction, request.distance)
+    return row.astype(np.float32), seen
+
+
+@torch.inference_mode()
+def foreseen(
+    decoder: OpenDecoder, texts: Float[np.ndarray, "n d"], prior: str, reference: Reference
+) -> Float[np.ndarray, "n d"]:
+    """Return the image embeddings that a prior, or a baseline in its place, foresees for text embeddings."""
+    if prior == "text":
+        return texts
+    if prior == "gap":
+        return np.stack([moves.closed_gap(text, reference.text, reference.image) for text in texts])
+    if prior == "ridge":
+        return moves.foreseen_by_ridge(texts, reference.ridge)
+    method = decoder.method
+    rows = torch.from_numpy(np.array(texts, np.float32)).to(method.alpha_bar.device)
+    if prior == "mlp":
+        return F.normalize(method.prior(scaled(rows)), dim=1).cpu().numpy()
+    now = _noise([0] * len(rows), tuple(rows.shape[1:])).to(rows.device)
+    levels = noise_schedule.sampling_levels(noise_schedule.STEPS, _PRIOR_STEPS)
+    for t, s in itertools.pairwise(levels):
+        guess = method.diffusion_prior(
+            now, torch.full((len(rows),), t / noise_schedule.STEPS, device=rows.device), rows
+        )
+        at, earlier = (method.alpha_bar[level].expand(len(rows)) for level in (t, s))
+        now = noise_schedule.ddim_step(now, guess, at, earlier)
+    return F.normalize(now, dim=1).cpu().numpy()
+
+
+@torch.inference_mode()
+def sample(
+    method: DecoderPictures,
+    rows: Float[np.ndarray, "k d"],
+    *,
+    noises: Sequence[int],
+    steps: int,
+    guidance: float,
+    progress: Progress,
+) -> Float[np.ndarray, "k 3 s s"]:
+    """Return a picture with values from -1 to 1 for each row, from the noise with the seed at its place.
+
+    Args:
+        method: The decoder.
+        rows: Unit rows.
+        noises: Seeds; equal ones are equal noise for any decoder.
+        steps: DDIM steps.
+        guidance: Of Ho and Salimans, 2022, https://arxiv.org/abs/2207.12598: 1 is none.
+        progress: Told after each step; may raise to stop.
+    """
+    where = method.alpha_bar.device
+    told = torch.from_numpy(np.array(rows, np.float32)).to(where)
+    now = _noise(noises, (3, method.size, method.size)).to(where)
+    levels = noise_schedule.sampling_levels(noise_schedule.STEPS, steps)
+    for place, (t, s) in enumerate(itertools.pairwise(levels)):
+        progress(place / steps, f"step {place + 1} of {steps}")
+        velocity = _guided(method, now, t / noise_schedule.STEPS, told, guidance)
+        at, earlier = (method.alpha_bar[level].expand(len(now)) for level in (t, s))
+        picture = noise_schedule.picture_from_velocity(now, velocity, at).clamp(-1, 1)
+        now = noise_schedule.ddim_step(now, picture, at, earlier)
+    return now.float().cpu().numpy()
+
+
+@torch.inference_mode()
+def mean_pictures(method: DecoderPictures, rows: Float[np.ndarray, "n d"]) -> UInt8[np.ndarray, "n s s 3"]:
+    """Return the mean picture of each unit row."""
+    told = torch.from_numpy(np.array(rows, np.float32)).to(method.alpha_bar.device)
+    return as_pixels(method.mean_picture(told).float().cpu().numpy())
+
+
+def as_pixels(pictures: Float[np.ndarray, "n 3 s s"]) -> UInt8[np.ndarray, "n s s 3"]:
+    """Return pictures with values from -1 to 1 as bytes, channels last."""
+    return np.rint((np.clip(pictures, -1, 1) + 1) * 127.5).astype(np.uint8).transpose(0, 2, 3, 1)
+
+
+def _guided(
+    method: DecoderPictures, noisy: torch.Tensor, level: float, told: torch.Tensor, guidance: float
+) -> torch.Tensor:
+    n, where = len(noisy), noisy.device
+    if guidance == 1:
+        return method.averaged(
+            noisy, torch.full((n,), level, device=where), told, torch.zeros(n, dtype=torch.bool, device=where)
+        )
+    dropped = torch.arange(2 * n, device=where) >= n
+    both = method.averaged(
+        torch.cat((noisy, noisy)), torch.full((2 * n,), level, device=where), torch.cat((told, told)), dropped
+    )
+    with_it, without = both.chunk(2)
+    return without + guidance * (with_it - without)
+
+
+def _noise(seeds: Sequence[int], shape: tuple[int, ...]) -> torch.Tensor:
+    return torch.stack([torch.randn(shape, generator=torch.Generator().manual_seed(seed)) for seed in seeds])
+
+
+def _check(request: DecodeRequest, runs: Sequence[object]) -> None:
+    if not 1 <= len(runs) <= 2:
+        raise AnswerError("bad_question", "One decoder or two are decoded at a time.", "Name one or two.")
+    if bool(request.image) == bool(request.text.strip()):
+        raise AnswerError("bad_question", "Either a picture or a sentence is decoded.", "Give one of them.")
+    if request.prior not in PRIORS:
+        raise AnswerError("bad_question", f"There is no prior {request.prior!r}.", f"Choose {', '.join(PRIORS)}.")
+    if not 1 <= request.steps <= noise_schedule.STEPS - 1 or not 0 <= request.guidance <= 10:
+        raise AnswerError("bad_question", "Steps or guidance are out of range.", "Choose 1-999 steps, guidance 0-10.")
+    if not 1 <= len(request.noises) <= 64 or request.direction < 0:
+        raise AnswerError("bad_question", "There are 1 to 64 noises, and directions count from 1.", "Choose others.")
+
+
+def _opened(row: RunRow, wanted: config.Run, opened: OpenModel) -> OpenDecoder:
+    found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
+    width = found.weights["method.mean_picture.start.weight"].shape[1]
+    objective = wanted.objective
+    assert isinstance(objective, config.Decoder)
+    method = parts_without_material(objective, width)
+    checkpoint.load_weights(found, {"method": method})
+    facts = row.facts.get("decodes", {})
+    name, step = str(facts.get("name", objective.of)), int(facts.get("step", objective.of_step))
+    return OpenDecoder(row, wanted, opened, method.eval().to(opened.device), name, step)
+
+
+def _reference(workspace: Workspace, decoder: OpenDecoder, progress: Progress) -> Reference:
+    splits = data.load(
+        decoder.run.data,
+        image_size=decoder.opened.image_size,
+        workspace_folder=workspace.folder,
+        progress=progress,
+        loading=decoder.run.loading,
+        preprocessing=decoder.opened.preprocessing,
+    )
+    rows = at_most(len(splits.train), REFERENCE)
+    pairs = splits.train.part(rows, split="train")
+    opened = decoder.opened
+    tokens = opened.tokenizer.encode(pairs.captions, opened.context_length)
+
+    def alive() -> None:
+        progress(1.0, f"embedding {len(rows):,} training pairs")
+
+    image = embed_images(opened.model, np.asarray(pairs.images), opened.device, alive=alive)
+    text = embed_tokens(opened.model, tokens, opened.device, alive=alive)
+    return Reference(pairs, splits.training_pairs, image, text)
+
+
+def _of_file(decoder: OpenDecoder, path: str) -> tuple[Float[np.ndarray, " d"], UInt8[np.ndarray, "s s 3"]]:
+    """Return the embedding of a picture file, and the picture at the size of the decoder.
+
+    Raises:
+        AnswerError: It cannot be read.
+    """
+    from trainer.images import read_pictures
+
+    opened = decoder.opened
+    (pixels,), (read,) = read_pictures([path], opened.image_size, opened.preprocessing)
+    if read.reason:
+        raise AnswerError("unreadable", f"{path}: {read.reason}")
+    small = pictures_of(normalized(torch.from_numpy(np.array(pixels[None]))), decoder.method.size)
+    return opened.embed_images(np.array(pixels[None]))[0], as_pixels(small.numpy())[0]

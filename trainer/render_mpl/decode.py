@@ -1,0 +1,93 @@
+"""Figures of decoded embeddings: a row of pictures for each decoder, and the deviation over the noises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from trainer.charts.decode import WHITE, DecodedChart, DecodedRun
+from trainer.render_mpl.files import NumberRows
+from trainer.render_mpl.style import QUIET, footnote, in_style, new_figure, run_color
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PICTURE_IN: Final = 1.02
+LEFT_IN: Final = 0.2
+
+
+@in_style
+def draw(chart: DecodedChart) -> Figure:
+    """Draw a row for each decoder: original, mean picture, nearest training picture, samples, deviation."""
+    columns = 4 + len(chart.noises)
+    figure = new_figure(LEFT_IN + PICTURE_IN * columns, 0.95 + (PICTURE_IN + 0.42) * len(chart.runs))
+    grid = figure.add_gridspec(len(chart.runs), columns, wspace=0.06, hspace=0.3)
+    for line, run in enumerate(chart.runs):
+        places = [figure.add_subplot(grid[line, column]) for column in range(columns)]
+        _draw_row(places, chart, run, line)
+    figure.suptitle(f"Decoded: {_cut(chart.title, 90)}", fontsize=9, x=0.01, ha="left")
+    footnote(figure, f"{chart.how} {chart.limits}")
+    return figure
+
+
+def rows(chart: DecodedChart) -> NumberRows:
+    """Return one row for each decoder and pixel: the mean picture, and the deviation over the noises."""
+    header = ("run", "name", "of", "of_step", "step", "decoded", "row", "column", "red", "green", "blue", "deviation")
+    return NumberRows(header, _rows(chart))
+
+
+def _rows(chart: DecodedChart) -> Iterator[tuple[Any, ...]]:
+    for run in chart.runs:
+        about = (run.run, run.name, run.of_name, run.of_step, run.step, chart.title)
+        for (row, column), deviation in np.ndenumerate(run.spread):
+            yield *about, row, column, *map(int, run.mean[row, column]), float(deviation)
+
+
+def _draw_row(places: list[Axes], chart: DecodedChart, run: DecodedRun, line: int) -> None:
+    near = run.nearest[0] if run.nearest else None
+    shown: list[tuple[np.ndarray | None, str]] = [
+        (chart.original, "original" if chart.original is not None else "a sentence"),
+        (run.mean, "mean picture"),
+        (None if near is None else _picture(near.path), "nearest" if near is None else f"nearest, {near.cosine:.2f}"),
+        *((picture, f"noise {seed}") for picture, seed in zip(run.samples, chart.noises, strict=True)),
+    ]
+    for axes, (pixels, words) in zip(places, shown, strict=False):
+        _show(axes, pixels, words)
+    last = places[-1]
+    last.imshow(run.spread, cmap="gray", vmin=0, vmax=WHITE, interpolation="nearest")
+    last.set_title(f"not kept, {run.not_kept:.1f} %", fontsize=6, color=QUIET, pad=2)
+    last.set_axis_off()
+    words = f"{'AB'[line]}  {run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
+    places[0].annotate(
+        words,
+        (0, 1),
+        (0, 12),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=run_color(run.index),
+        fontsize=7,
+    )
+
+
+def _show(axes: Axes, pixels: np.ndarray | None, words: str) -> None:
+    if pixels is not None:
+        axes.imshow(pixels, interpolation="nearest")
+    axes.set_title(words, fontsize=6, color=QUIET, pad=2)
+    axes.set_axis_off()
+
+
+def _picture(path: str) -> np.ndarray | None:
+    from trainer.images import HelperError, read_pictures
+
+    try:
+        pixels, (told,) = read_pictures([path], 128)
+    except (HelperError, OSError):
+        return None
+    return None if told.reason else pixels[0]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,57 @@
+"""The run that a decoder decodes, opened when the decoder starts: its weights, tokenizer and blueprint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from trainer import config
+from trainer.checkpoints import checkpoint
+from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.pretrained import BLUEPRINT
+from trainer.store import Workspace
+from trainer.untrusted import files as untrusted_files
+
+
+@dataclass(frozen=True)
+class DecodedRun:
+    """The decoded run at one step.
+
+    Attributes:
+        weights: Of its towers, without a prefix.
+        tokenizer: Its own.
+        blueprint: Of a published model, as JSON; empty for tiny towers.
+        facts: Which run and step, for the record.
+    """
+
+    weights: Mapping[str, Tensor]
+    tokenizer: AnyTokenizer
+    blueprint: str
+    facts: dict[str, Any]
+
+
+def open_decoded(workspace: Workspace, objective: config.Decoder) -> DecodedRun:
+    """Return the run that a decoder decodes, at its step or the newest.
+
+    Raises:
+        CheckpointError: It has no such checkpoint.
+        StoreError: There is no such run.
+    """
+    row = workspace.runs.get(objective.of)
+    folder = row.folder / "checkpoints"
+    if objective.of_step >= 0:
+        found: checkpoint.Checkpoint | None = checkpoint.load(folder / f"step_{objective.of_step:06d}", training=False)
+    else:
+        found, _ = checkpoint.newest(folder, training=False)
+    if found is None:
+        raise checkpoint.CheckpointError(
+            f"{row.name} has no checkpoint to decode. Train it first, then resume this decoder."
+        )
+    towers = {key.removeprefix("towers."): value for key, value in found.weights.items() if key.startswith("towers.")}
+    file = row.folder / BLUEPRINT
+    blueprint = untrusted_files.read_text(file, untrusted_files.MOST_FACTS) if file.is_file() else ""
+    facts = {"run": row.id, "name": row.name, "objective": row.objective, "step": found.step}
+    return DecodedRun(towers, read_tokenizer(found.tokenizer), blueprint, facts)
