@@ -112,6 +112,14 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
     ),
     ViewEntry("inspect", "Inspect", "scan-search", "InspectView", place="inspect", synonyms=("Saliency", "Occlusion")),
     ViewEntry(
+        "decode",
+        "Decode",
+        "eye",
+        "DecodeView",
+        place="inspect",
+        synonyms=("Decoder", "Diffusion", "unCLIP", "Generate", "Mean picture"),
+    ),
+    ViewEntry(
         "changes",
         "Compare",
         "blend",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_SHOWN: Final = 240
 """Characters of a copied command that the banner shows: that of many images and templates would fill the window."""
 FOLDER_KEY: Final = "export/folder"
-DRAWING: Final = ("export", "classify", "saliency")
+DRAWING: Final = ("export", "classify", "decode", "saliency")
 """Commands that draw with `--out` and change nothing; `trainer bundle` takes no others."""
 _NOTHING: Final = "There is nothing to export in this view yet."
 _NEXT: Final = "Choose a run with results for A or B first."

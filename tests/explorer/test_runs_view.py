@@ -262,7 +262,7 @@ def test_only_what_can_be_done_is_offered(qtbot: QtBot, context: Context, worksp
         return {name for name, action in view.actions_of_runs.by_name.items() if action.isEnabled()}
 
     always = {"new", "import", "queue-slots"}
-    one = {"duplicate", "experiment", "rename", "delete", "show-a", "show-b", "folder", "repeat", "branch"}
+    one = {"duplicate", "experiment", "rename", "delete", "show-a", "show-b", "folder", "repeat", "branch", "decode"}
     running = {"stop", "stop-epoch", "pause", "save", "evaluate", "kill"}
     view.table.clearSelection()
     assert possible() == always

@@ -78,7 +78,7 @@ def test_every_view_answers_for_both_runs_at_their_steps(
         if place.name == "quality":
             view.check_data()
             qtbot.waitUntil(lambda shown=view: shown.loaded.report is not None, timeout=300_000)
-        if place.name == "experiments":
+        if place.name in ("experiments", "decode"):
             assert view.is_empty, "there is none: its own test makes one"
             continue
         assert not view.is_empty, f"{place.name} is empty"

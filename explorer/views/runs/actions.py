@@ -112,6 +112,9 @@ DEEDS: Final[dict[str, Deed]] = {
     "branch": Deed(
         "Branch off a checkpoint\u2026", "split", "", "A new run that continues from a kept checkpoint", _one
     ),
+    "decode": Deed(
+        "Train a decoder\u2026", "eye", "", "A run that learns pictures from this run's embeddings, for Decode", _one
+    ),
     "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _one),
     "rename": Deed("Rename", "pencil", "F2", "Rename in place", _one),
     "delete": Deed(
@@ -151,6 +154,7 @@ CONTEXT_MENU: Final = (
     "repeat",
     "experiment",
     "branch",
+    "decode",
     "rename",
     "folder",
     "",

@@ -38,6 +38,8 @@ DRAWN_AT_MOST: Final = 24
 """Selected runs whose curves are drawn: more lines in a plot cannot be told apart."""
 
 
+DECODER: Final = "decoder-scenes"
+"""Preset of the decoder that is trained for a run."""
 COMPARED: Final = ("clip-folder", "cloob-folder")
 """Presets of the two runs that are compared on imported data."""
 
@@ -198,6 +200,24 @@ class RunsView(View):
     def _duplicate(self) -> None:
         for run in self.table.chosen()[:1]:
             self.edit_and_restart(run.id)
+
+    def _decode(self) -> None:
+        for run in self.table.chosen()[:1]:
+            self.train_decoder(run.id)
+
+    def train_decoder(self, run: int) -> None:
+        """Open the New run form for a decoder of this run."""
+        row = self.context.jobs.run(run)
+        name = row.name if row is not None else str(run)
+
+        def show(copy: config.Run) -> None:
+            decoder = catalog.preset(DECODER)
+            assert isinstance(decoder.objective, config.Decoder)
+            objective = replace(decoder.objective, of=str(run))
+            named = replace(decoder, data=copy.data, model=copy.model, objective=objective, name=f"decoder of {name}")
+            self._open_sheet(named, DECODER)
+
+        self.context.jobs.duplicate(run, done=show)
 
     def _stop(self, after: str = "step") -> None:
         self.context.jobs.stop([run.id for run in self.table.chosen() if run.active], after=after)
@@ -407,6 +427,7 @@ class RunsView(View):
         deeds["end"].triggered.connect(self._end)
         deeds["resume"].triggered.connect(self._resume)
         deeds["duplicate"].triggered.connect(self._duplicate)
+        deeds["decode"].triggered.connect(self._decode)
         deeds["rename"].triggered.connect(self.table.rename_current)
         deeds["delete"].triggered.connect(self._delete)
         deeds["show-a"].triggered.connect(lambda: self._show_as("A"))

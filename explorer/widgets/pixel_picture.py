@@ -1,0 +1,70 @@
+"""A small picture of pixels in a square, enlarged without smoothing, so that what was drawn is seen."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import UInt8
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QImage, QPainter, QPainterPath, QPaintEvent, QPixmap
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer import theme
+
+LEAST_PX = 56
+WISHED_PX = 108
+
+
+class PixelPicture(QWidget):
+    """A square picture; an empty square without one."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.image: QImage | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.setMinimumSize(LEAST_PX, LEAST_PX)
+        theme.theme().changed.connect(self.update)
+
+    def show_pixels(self, pixels: UInt8[np.ndarray, "s s 3"] | None, words: str) -> None:
+        """Show a picture; `words` describe it for screen readers and as a tip."""
+        self.image = None
+        if pixels is not None:
+            data = np.ascontiguousarray(pixels)
+            width, height = data.shape[1], data.shape[0]
+            self.image = QImage(data.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+        self._tell(words)
+
+    def show_pixmap(self, pixmap: QPixmap | None, words: str) -> None:
+        """Show the center square of a thumbnail."""
+        self.image = None
+        if pixmap is not None and not pixmap.isNull():
+            side = min(pixmap.width(), pixmap.height())
+            left, top = (pixmap.width() - side) // 2, (pixmap.height() - side) // 2
+            self.image = pixmap.copy(left, top, side, side).toImage()
+        self._tell(words)
+
+    def sizeHint(self) -> QSize:
+        return QSize(WISHED_PX, WISHED_PX)
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        return min(width, 2 * WISHED_PX)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        side = min(self.width(), self.height())
+        room = QRectF(0, 0, side, side)
+        clip = QPainterPath()
+        clip.addRoundedRect(room, theme.RADIUS, theme.RADIUS)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillPath(clip, theme.color("sunken"))
+        if self.image is not None:
+            painter.setClipPath(clip)
+            painter.drawImage(room, self.image)
+
+    def _tell(self, words: str) -> None:
+        self.setAccessibleName(words)
+        self.setToolTip(words)
+        self.update()

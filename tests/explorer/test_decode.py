@@ -1,0 +1,202 @@
+"""The Decode view through its real widgets, with pictures made here instead of a model process."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from explorer.views.decode import DecodeView
+from explorer.views.decode.choices import decoder_of
+from explorer.views.view import Context
+from trainer.messages import Decode, Failure, Question
+
+SIZE = 16
+
+
+class FakeAsker(QObject):
+    """Answers with one shade a run and noise; the mean picture is black."""
+
+    state_changed = Signal(str, str)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.asked: list[Decode] = []
+        self.cancelled: list[int] = []
+        self.answering = True
+        self.failing: Failure | None = None
+
+    def ask(self, question: Question, *, done: Any, failed: Any, progress: Any = None, owner: Any = None) -> int:
+        assert isinstance(question, Decode)
+        self.asked.append(question)
+        if self.failing is not None:
+            QTimer.singleShot(0, self, lambda: failed(self.failing))
+        elif self.answering:
+            QTimer.singleShot(0, self, lambda: done(self.answer(question)))
+        return len(self.asked)
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+
+    def answer(self, question: Decode) -> dict[str, Any]:
+        runs = []
+        for place, run in enumerate(question.runs):
+            shades = np.array([0, *(20 * noise + 10 * place for noise in question.noises)], np.uint8)
+            pictures = np.broadcast_to(shades[:, None, None, None], (len(shades), SIZE, SIZE, 3))
+            spread = np.zeros((SIZE, SIZE), np.float32)
+            spread[0, 0], spread[1, 1] = 0.15, 0.9
+            np.save(self.folder / f"p{place}.npy", pictures)
+            np.save(self.folder / f"s{place}.npy", spread)
+            near = [{"path": "/nowhere/a.png", "caption": "a red ring", "cosine": 0.875}]
+            told = {
+                "run": run,
+                "name": f"decoder {run}",
+                "of_name": "clip",
+                "of_step": 240,
+                "step": 9,
+                "told": 0.25,
+                "told_of": 48,
+            }
+            files = {"pictures": str(self.folder / f"p{place}.npy"), "spread": str(self.folder / f"s{place}.npy")}
+            runs.append(told | files | {"nearest": near, "nearest_of": 64})
+        np.save(self.folder / "o.npy", np.full((SIZE, SIZE, 3), 90, np.uint8))
+        about = {"title": "x", "how": f"{question.steps} DDIM steps.", "noises": list(question.noises)}
+        return about | {"original": str(self.folder / "o.npy") if question.image else "", "runs": runs}
+
+
+def row(number: int, *, objective: str = "clip", of: int | None = None, step: int = 9) -> Any:
+    facts = {} if of is None else {"decodes": {"run": of, "name": f"run {of}", "step": 240}}
+    return SimpleNamespace(id=number, name=f"r{number}", objective=objective, facts=facts, step=step)
+
+
+def test_the_newest_decoder_that_made_a_step_answers_and_a_decoder_for_itself():
+    old, new, unborn = (row(n, objective="decoder", of=1, step=s) for n, s in ((3, 9), (4, 9), (5, 0)))
+    rows = [row(1), row(2), old, new, unborn]
+    assert decoder_of(rows, 1) is new
+    assert decoder_of(rows, 2) is None
+    assert decoder_of(rows, 3) is old
+    assert decoder_of(rows, 99) is None
+
+
+@pytest.fixture
+def context(make_context: Any, two_runs: tuple[int, int], tmp_path: Path, qtbot: QtBot) -> Context:
+    made = dataclasses.replace(make_context(), asker=FakeAsker(tmp_path))
+    made.jobs.poll()
+    qtbot.waitUntil(lambda: len(made.jobs.runs) >= 2, timeout=60_000)
+    made.selection.select_runs(*two_runs)
+    return made
+
+
+@pytest.fixture
+def decoders(context: Context, two_runs: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Give runs A and B a decoder each, 11 and 12."""
+    known = [*context.jobs.runs, *(row(10 + n, objective="decoder", of=n) for n in two_runs)]
+    monkeypatch.setattr(type(context.jobs), "runs", property(lambda jobs: tuple(known)))
+    return [10 + n for n in two_runs]
+
+
+@pytest.fixture
+def view(qtbot: QtBot, context: Context) -> DecodeView:
+    made = DecodeView(context)
+    qtbot.addWidget(made)
+    made.resize(1200, 760)
+    made.show()
+    return made
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    file = tmp_path / "a.png"
+    Image.new("RGB", (40, 40), (200, 30, 30)).save(file)
+    return file
+
+
+def shade(view: DecodeView, place: int, column: int) -> int:
+    """Return the red of a shown picture's first pixel."""
+    return view.rows[place].boxes[column].image.pixelColor(0, 0).red()
+
+
+def test_without_a_decoder_it_says_how_to_train_one(view: DecodeView) -> None:
+    assert view.is_empty
+    assert view.drop_words == ""
+    texts = " ".join(label.text() for label in view.findChildren(QLabel))
+    assert "trainer fit --preset decoder-scenes --of" in texts
+
+
+def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(
+    qtbot: QtBot, view: DecodeView, decoders: list[int], context: Context, picture: Path
+) -> None:
+    view.refresh()
+    assert view.drop_words == "Drop to decode"
+    view.take([picture])
+    qtbot.waitUntil(lambda: not view.asking.busy and view.chart is not None)
+    assert [question.steps for question in context.asker.asked] == [8, 25]
+    assert all(question.runs == tuple(decoders) for question in context.asker.asked)
+    assert all(question.image == str(picture) and not question.text for question in context.asker.asked)
+    assert [shade(view, 1, column) for column in (0, 1, 3, 4, 8)] == [90, 0, 10, 30, 110]
+    spread = view.rows[0].boxes[9].image
+    assert (spread.pixelColor(0, 0).red(), spread.pixelColor(1, 1).red()) == (128, 255)
+    assert f"25 % (decoder {decoders[0]}, n = 48)" in view.limits.text()
+    assert view.command() == ["decode", *map(str, decoders), "--image", str(picture)]
+    assert not view.show_button.isEnabled()
+
+
+def test_a_sentence_goes_through_the_chosen_prior(
+    qtbot: QtBot, view: DecodeView, decoders: list[int], context: Context
+) -> None:
+    view.refresh()
+    QTest.keyClicks(view.sentence, "a red  ring")
+    QTest.keyClick(view.sentence, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: view.chart is not None and not view.asking.busy)
+    assert (context.asker.asked[-1].text, context.asker.asked[-1].prior) == ("a red ring", "mlp")
+    view.controls.controls["prior"].buttons["ridge"].click()
+    qtbot.waitUntil(lambda: context.asker.asked[-1].prior == "ridge" and not view.asking.busy)
+    assert view.command()[-2:] == ["--prior", "ridge"]
+
+
+def test_moves_are_asked_for_and_written_as_a_command(
+    qtbot: QtBot, view: DecodeView, decoders: list[int], context: Context, picture: Path, tmp_path: Path
+) -> None:
+    second = tmp_path / "b.png"
+    Image.new("RGB", (40, 40)).save(second)
+    view.refresh()
+    view.take([picture, second])
+    view.before.setText("a red ring")
+    view.after.setText("a blue ring")
+    wanted = dataclasses.replace(view.controls.settings, share=0.25, strength=1.5, direction=2, guidance=2.0)
+    view.controls.show_settings(wanted)
+    view.controls.changed.emit()
+    qtbot.waitUntil(lambda: context.asker.asked[-1].direction == 2 and not view.asking.busy)
+    asked = context.asker.asked[-1]
+    assert (asked.other, asked.share, asked.before, asked.after) == (str(second), 0.25, "a red ring", "a blue ring")
+    assert (asked.strength, asked.guidance) == (1.5, 2.0)
+    words = " ".join(view.command())
+    assert "--guidance 2" in words
+    assert f"--other {second} --share 0.25" in words
+    assert "--before a red ring --after a blue ring --strength 1.5 --drop 2" in words
+
+
+def test_cancel_keeps_the_first_look_and_a_failure_is_told(
+    qtbot: QtBot, view: DecodeView, decoders: list[int], context: Context, picture: Path
+) -> None:
+    view.refresh()
+    context.asker.answering = False
+    view.take([picture])
+    assert view.asking.busy
+    view.working.cancel()
+    assert not view.asking.busy
+    assert context.asker.cancelled == [1]
+    context.asker.failing = Failure("bad_question", "r11 and r12 do not compare: seed is 0 and 1.", "Train both alike.")
+    QTest.mouseClick(view.show_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.picture_area.kind == "failed")
+    assert view.command() is None
