@@ -22,7 +22,7 @@ def headline(run: config.Run) -> str:
     Without both towers it is the accuracy of its neighbors: of the class where there surely is one, else the
     words shared with the nearest caption.
     """
-    if isinstance(run.objective, config.Decoder):
+    if isinstance(run.objective, config.EmbeddingDecoder):
         return DECODER_HEADLINE
     if run.objective.towers == "both":
         return HEADLINE

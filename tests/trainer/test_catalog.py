@@ -17,7 +17,7 @@ def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_presets_that_ship_may_start():
     for name, run in catalog.presets().items():
         # The others wait for a person's folder, or for the run to decode.
-        if isinstance(run.data, config.Scenes) and not isinstance(run.objective, config.Decoder):
+        if isinstance(run.data, config.Scenes) and not isinstance(run.objective, config.EmbeddingDecoder):
             config.check(run)
         assert catalog.preset(name) == run
 

@@ -213,7 +213,7 @@ def test_every_objective_says_what_it_is_and_where_it_comes_from(kind):
     assert kind.paper.startswith("https://")
     assert kind.paper in (kind.__doc__ or "")
     assert kind.towers in ("both", "image", "words", "source")
-    of = {"of": "a run"} if kind is config.Decoder else {}
+    of = {"of": "a run"} if kind is config.EmbeddingDecoder else {}
     config.check(dataclasses.replace(config.Run(), objective=kind(**of)))
 
 

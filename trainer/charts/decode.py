@@ -15,7 +15,7 @@ WHITE: Final = 0.3
 
 
 @dataclass(frozen=True)
-class Settings:
+class DecodeSettings:
     """How an embedding is moved before it is decoded, and how it is decoded."""
 
     prior: Literal["mlp", "diffusion", "text", "gap", "ridge"] = setting(

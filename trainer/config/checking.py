@@ -8,7 +8,7 @@ from typing import Final
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
 from trainer.config.model import Model, OpenClip
-from trainer.config.objectives import Byol, Decoder, Labeled, Moco, Pcl, SimSiam, Swav, Word2Vec
+from trainer.config.objectives import Byol, EmbeddingDecoder, Labeled, Moco, Pcl, SimSiam, Swav, Word2Vec
 from trainer.config.run import SECTIONS, Run
 from trainer.config.run_name import name_fault
 
@@ -139,7 +139,7 @@ def _check_objective(run: Run) -> None:
             "a batch needs positives of two classes. 4 fits most batches.",
             better=_divisor(size // 2, min(objective.per_class, size // 2)) if size % 2 == 0 else None,
         )
-    if isinstance(objective, Decoder):
+    if isinstance(objective, EmbeddingDecoder):
         _check_decoder(objective, run.optimizer.micro_batch)
     _check_micro_batch(run)
     if isinstance(objective, Word2Vec) and run.optimizer.micro_batch:
@@ -150,7 +150,7 @@ def _check_objective(run: Run) -> None:
         )
 
 
-def _check_decoder(objective: Decoder, micro_batch: int) -> None:
+def _check_decoder(objective: EmbeddingDecoder, micro_batch: int) -> None:
     """Check that a run to decode is named, and that the networks can be built."""
     if not objective.of.strip():
         raise ConfigError(

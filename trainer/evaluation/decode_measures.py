@@ -76,7 +76,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Measured:
+class DecoderMeasures:
     """The measures of one decoder.
 
     Attributes:
@@ -115,7 +115,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Compared:
+class RecoveryDifference:
     """B against A on the same pictures: the difference with its 95 % interval, and the exact test."""
 
     attribute: str
@@ -138,8 +138,8 @@ class Measures:
 
     split: str
     judge: dict[str, Share]
-    decoders: tuple[Measured, ...]
-    compared: tuple[Compared, ...]
+    decoders: tuple[DecoderMeasures, ...]
+    compared: tuple[RecoveryDifference, ...]
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,8 @@ def train_judge(splits: DataSplits, size: int, epochs: int, progress: Progress) 
         for group in optimizer.param_groups:
             group["lr"] = 2e-3 * (1 - step / total)
         said = judge(_pictures(pairs.part(at, split="train"), size))
-        loss = sum(F.cross_entropy(logits, truth[name][at], ignore_index=-1) for name, logits in said.items())
+        losses = [F.cross_entropy(logits, truth[name][at], ignore_index=-1) for name, logits in said.items()]
+        loss = torch.stack(losses).sum()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -301,7 +302,7 @@ def _measured(
     judge: Judge,
     right: dict[str, Bool[np.ndarray, " k"]],
     labels: dict[str, list[str]],
-) -> Measured:
+) -> DecoderMeasures:
     samples = torch.from_numpy(drawn.first)
     cosines, ranks = {}, {}
     for other in opened:
@@ -315,7 +316,7 @@ def _measured(
     priors = {
         prior: float((foreseen(decoder, texts, prior, reference) * drawn.rows).sum(axis=1).mean()) for prior in PRIORS
     }
-    return Measured(
+    return DecoderMeasures(
         run=decoder.row.id,
         name=decoder.row.name,
         of_name=decoder.of_name,
@@ -407,12 +408,12 @@ def _copies(reference: Reference, samples: torch.Tensor, originals: torch.Tensor
     return _share(near[0] < np.quantile(near[1], 0.05))
 
 
-def _compared(answers: Sequence[dict[str, Bool[np.ndarray, " k"]]]) -> tuple[Compared, ...]:
+def _compared(answers: Sequence[dict[str, Bool[np.ndarray, " k"]]]) -> tuple[RecoveryDifference, ...]:
     a, b = answers[:2]
     found = []
     for name in a:
         paired = paired_difference(a[name], b[name])
-        found.append(Compared(name, paired.difference, paired.low, paired.high, mcnemar(a[name], b[name])))
+        found.append(RecoveryDifference(name, paired.difference, paired.low, paired.high, mcnemar(a[name], b[name])))
     return tuple(found)
 
 

@@ -130,7 +130,7 @@ class OpenDecoders:
         except StoreError as error:
             raise AnswerError("unknown_run", str(error)) from error
         wanted = self.workspace.runs.config_of(row.id)
-        if not isinstance(wanted.objective, config.Decoder):
+        if not isinstance(wanted.objective, config.EmbeddingDecoder):
             raise AnswerError(
                 "bad_question",
                 f"Run {row.name!r} ({wanted.objective.label}) is not a decoder.",
@@ -196,7 +196,7 @@ class DecodeRequest:
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedEmbedding:
     """What one decoder makes of a request.
 
     Attributes:
@@ -220,7 +220,7 @@ class Decoded:
 
 def decode(
     decoders: OpenDecoders, runs: Sequence[tuple[int | str, int | None]], request: DecodeRequest, progress: Progress
-) -> tuple[UInt8[np.ndarray, "s s 3"] | None, list[Decoded]]:
+) -> tuple[UInt8[np.ndarray, "s s 3"] | None, list[DecodedEmbedding]]:
     """Return the picture as the decoders see it (None for a text), and what each decoder makes of the request.
 
     Args:
@@ -254,7 +254,7 @@ def decode(
         best = np.argsort(-cosines, kind="stable")[:NEAREST]
         nearest = tuple((int(at), float(cosines[at])) for at in best)
         found.append(
-            Decoded(
+            DecodedEmbedding(
                 decoder,
                 row,
                 mean_pictures(decoder.method, row[None])[0],
@@ -273,7 +273,7 @@ def within(progress: Progress, low: float, high: float) -> Progress:
 
 
 def chart_of(
-    request: DecodeRequest, original: UInt8[np.ndarray, "s s 3"] | None, decoded: Sequence[Decoded]
+    request: DecodeRequest, original: UInt8[np.ndarray, "s s 3"] | None, decoded: Sequence[DecodedEmbedding]
 ) -> DecodedChart:
     """Return the answer for the window and for figures."""
     runs = [
@@ -479,7 +479,7 @@ def _opened(row: RunRow, wanted: config.Run, opened: OpenModel) -> OpenDecoder:
     found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
     width = found.weights["method.mean_picture.start.weight"].shape[1]
     objective = wanted.objective
-    assert isinstance(objective, config.Decoder)
+    assert isinstance(objective, config.EmbeddingDecoder)
     method = parts_without_material(objective, width)
     checkpoint.load_weights(found, {"method": method})
     facts = row.facts.get("decodes", {})

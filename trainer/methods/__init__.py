@@ -62,7 +62,7 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.OneVsAll: BagOfWords,
     config.Multiclass: BagOfWords,
     config.Word2Vec: Word2VecTokens,
-    config.Decoder: DecoderPictures,
+    config.EmbeddingDecoder: DecoderPictures,
 }
 """Objective of the configuration -> the method that minimizes it."""
 

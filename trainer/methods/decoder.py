@@ -38,7 +38,7 @@ class DecoderPictures(Method):
     updates: Tensor
     alpha_bar: Tensor
 
-    def __init__(self, choice: config.Decoder, material: Material | None, *, embed_dim: int = 0) -> None:
+    def __init__(self, choice: config.EmbeddingDecoder, material: Material | None, *, embed_dim: int = 0) -> None:
         """Create it.
 
         Args:
@@ -111,7 +111,7 @@ class DecoderPictures(Method):
         return F.mse_loss(self.prior(scaled(text)).float(), wanted) + F.mse_loss(foreseen.float(), wanted)
 
 
-def parts_without_material(choice: config.Decoder, embed_dim: int) -> DecoderPictures:
+def parts_without_material(choice: config.EmbeddingDecoder, embed_dim: int) -> DecoderPictures:
     """Return a decoder for `embed_dim` columns, to load weights into."""
     return DecoderPictures(choice, None, embed_dim=embed_dim)
 

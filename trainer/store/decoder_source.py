@@ -18,7 +18,7 @@ def bound_decoder(
     """Return a decoder's configuration with data, towers and loading of the run that it decodes.
 
     Args:
-        run: With an objective of `config.Decoder`.
+        run: With an objective of `config.EmbeddingDecoder`.
         found: The run to decode.
         of: Its configuration.
         steps: Gives the steps of the checkpoints that a run keeps.
@@ -27,8 +27,8 @@ def bound_decoder(
         ConfigError: That run has nothing to decode, or not at this step.
     """
     objective = run.objective
-    assert isinstance(objective, config.Decoder)
-    if isinstance(of.objective, config.Decoder):
+    assert isinstance(objective, config.EmbeddingDecoder)
+    if isinstance(of.objective, config.EmbeddingDecoder):
         raise config.ConfigError(
             f"objective.of {found.name} is itself a decoder: name the run that it decodes, {of.objective.of}."
         )

@@ -117,7 +117,7 @@ class RunTable:
         Raises:
             ConfigError: There is nothing to decode.
         """
-        if not isinstance(run.objective, config.Decoder):
+        if not isinstance(run.objective, config.EmbeddingDecoder):
             return run
         try:
             found = self.get(run.objective.of)

@@ -17,7 +17,7 @@ from trainer.untrusted import files as untrusted_files
 
 
 @dataclass(frozen=True)
-class DecodedRun:
+class DecoderSource:
     """The decoded run at one step.
 
     Attributes:
@@ -33,7 +33,7 @@ class DecodedRun:
     facts: dict[str, Any]
 
 
-def open_decoded(workspace: Workspace, objective: config.Decoder) -> DecodedRun:
+def open_decoded(workspace: Workspace, objective: config.EmbeddingDecoder) -> DecoderSource:
     """Return the run that a decoder decodes, at its step or the newest.
 
     Raises:
@@ -54,4 +54,4 @@ def open_decoded(workspace: Workspace, objective: config.Decoder) -> DecodedRun:
     file = row.folder / BLUEPRINT
     blueprint = untrusted_files.read_text(file, untrusted_files.MOST_FACTS) if file.is_file() else ""
     facts = {"run": row.id, "name": row.name, "objective": row.objective, "step": found.step}
-    return DecodedRun(towers, read_tokenizer(found.tokenizer), blueprint, facts)
+    return DecoderSource(towers, read_tokenizer(found.tokenizer), blueprint, facts)

@@ -27,7 +27,7 @@ from trainer.pretrained import read_architecture
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
 from trainer.training.control import ControlFlags
-from trainer.training.decoder_source import DecodedRun, open_decoded
+from trainer.training.decoder_source import DecoderSource, open_decoded
 from trainer.training.disk_guard import DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
 from trainer.training.provenance import sitting, sittings_of, with_sitting
@@ -249,9 +249,9 @@ def _found(
     return found
 
 
-def _decoded(workspace: Workspace, run: config.Run, log: RunLog) -> DecodedRun | None:
+def _decoded(workspace: Workspace, run: config.Run, log: RunLog) -> DecoderSource | None:
     """Return the run that this one decodes; None for other runs, or if a checkpoint has all of it."""
-    if not isinstance(run.objective, config.Decoder):
+    if not isinstance(run.objective, config.EmbeddingDecoder):
         return None
     if (log.folder / "tokenizer.json").exists() and checkpoint.steps(log.folder / "checkpoints"):
         return None

@@ -20,8 +20,8 @@ embedding (Bordes et al. 2022, RCDM).
 Not kept: the standard deviation of each pixel over the noises, mean over the colors, in percent of a pixel's \
 range. White is 30 % and more.
 
-A sentence's embedding is no picture's: a prior, trained on the same pairs, leads from one to the other. Beside it \
-stand three baselines: the text as it is, the text with the modality gap closed, and ridge regression.
+A sentence's embedding differs from a picture's: a prior, trained on the same pairs, leads from one to the other. \
+Beside it stand three baselines: the text as it is, the text with the modality gap closed, and ridge regression.
 
 Moves: slerp to a second picture; the difference of two texts added; a principal direction of the training images \
 dropped.

@@ -23,7 +23,7 @@ from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from explorer.widgets.pixel_picture import PixelPicture
 from explorer.widgets.progress_row import Ticket, Working
 from explorer.widgets.state_area import StateArea
-from trainer.charts.decode import WHITE, DecodedChart, DecodedRun, Settings
+from trainer.charts.decode import WHITE, DecodedChart, DecodedRun, DecodeSettings
 from trainer.messages import Decode, Failure
 from trainer.store import RunRow
 
@@ -63,7 +63,7 @@ class DecodeView(View):
         self.limits = QLabel(objectName="decode-limits", wordWrap=True)
         theme.set_role(self.limits, "small")
         yield
-        self.controls = Controls(Settings, "decode")
+        self.controls = Controls(DecodeSettings, "decode")
         yield
         self.rows = [DecodedRow(f"decode-{'ab'[place]}", place) for place in range(2)]
         self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self.ask)
@@ -153,7 +153,7 @@ class DecodeView(View):
         text = " ".join(self.sentence.text().split())
         if not self.decoders or not (text or self._image):
             return None
-        wanted: Settings = self.controls.settings
+        wanted: DecodeSettings = self.controls.settings
         paths = [str(path) for path in self.context.selection.queries]
         second = next((path for path in paths if path != self._image), "") if wanted.share and not text else ""
         before, after = (" ".join(line.text().split()) for line in (self.before, self.after))

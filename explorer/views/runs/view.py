@@ -212,7 +212,7 @@ class RunsView(View):
 
         def show(copy: config.Run) -> None:
             decoder = catalog.preset(DECODER)
-            assert isinstance(decoder.objective, config.Decoder)
+            assert isinstance(decoder.objective, config.EmbeddingDecoder)
             objective = replace(decoder.objective, of=str(run))
             named = replace(decoder, data=copy.data, model=copy.model, objective=objective, name=f"decoder of {name}")
             self._open_sheet(named, DECODER)

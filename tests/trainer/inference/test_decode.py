@@ -36,7 +36,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 pytestmark = pytest.mark.slow
 
-DECODER = config.Decoder(size=16, width=8, prior_width=16)
+DECODER = config.EmbeddingDecoder(size=16, width=8, prior_width=16)
 
 
 def silent(share: float, note: str) -> None:

@@ -24,7 +24,7 @@ from trainer.training.fit import fit
 
 pytestmark = pytest.mark.slow
 
-DECODER = config.Decoder(size=16, width=8, prior_width=16)
+DECODER = config.EmbeddingDecoder(size=16, width=8, prior_width=16)
 SHORT = {"optimizer.epochs": 2, "watching.evaluate_every": 4, "watching.snapshots": 2}
 
 
@@ -206,4 +206,4 @@ def test_the_command_wants_to_know_of_what(workspace, capsys):
 
 def test_the_presets_are_decoders_of_default_size():
     for name in ("decoder-scenes", "decoder-emoji"):
-        assert catalog.preset(name).objective == config.Decoder()
+        assert catalog.preset(name).objective == config.EmbeddingDecoder()

@@ -4,7 +4,7 @@ Every class says what it needs: `towers` is `both` (images against texts), `imag
 (captions alone) or `source` (those of another run, frozen), `labeled` whether pairs need a class.
 """
 
-from trainer.config.objectives.decoder import Decoder
+from trainer.config.objectives.decoder import EmbeddingDecoder
 from trainer.config.objectives.image_text import (
     Clip,
     Cloob,
@@ -28,8 +28,8 @@ __all__ = [
     "ConVirt",
     "ContrastiveMargin",
     "Dcl",
-    "Decoder",
     "DhnNce",
+    "EmbeddingDecoder",
     "HopfieldInfoNce",
     "ImageText",
     "InfoLoobPair",
@@ -71,5 +71,5 @@ Objective = (
     | OneVsAll
     | Multiclass
     | Word2Vec
-    | Decoder
+    | EmbeddingDecoder
 )

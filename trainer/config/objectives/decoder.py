@@ -10,7 +10,7 @@ from trainer.config.objectives.image_text import Towers
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decoder:
+class EmbeddingDecoder:
     """Pictures from the embeddings of a run that exists: the mean picture by regression, others by diffusion.
 
     The towers of that run are frozen, and its training pairs are those of the decoder, with its priors from a caption's
