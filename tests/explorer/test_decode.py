@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,12 +107,14 @@ def decoders(context: Context, two_runs: tuple[int, int], monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def view(qtbot: QtBot, context: Context) -> DecodeView:
+def view(qtbot: QtBot, context: Context) -> Iterator[DecodeView]:
     made = DecodeView(context)
     qtbot.addWidget(made)
     made.resize(1200, 760)
     made.show()
-    return made
+    yield made
+    # Thumbnails of a busy machine may still be decoded.
+    qtbot.waitUntil(lambda: not context.background.busy, timeout=60_000)
 
 
 @pytest.fixture

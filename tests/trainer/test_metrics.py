@@ -17,6 +17,9 @@ def test_the_catalog_names_every_logged_number_of_both_heldout_splits():
         *("unmatched_cosine_hard10", "auc_hard10"),
         *("effective_rank_image", "effective_rank_text", "own_image_weight", "text_gradient_main3"),
         *("knn_acc1", "knn_words"),
+        *("mean_picture_r2", "mean_picture_mse", "denoising_loss", "denoising_loss_dropped"),
+        *(f"velocity_error_{share}pct" for share in (10, 30, 50, 70, 90)),
+        *("prior_cosine", "text_cosine"),
     ]
     expected = {f"{split}/{name}" for split in ("val", "combinations") for name in held}
     expected |= {
