@@ -140,7 +140,7 @@ def _check_objective(run: Run) -> None:
             better=_divisor(size // 2, min(objective.per_class, size // 2)) if size % 2 == 0 else None,
         )
     if isinstance(objective, EmbeddingDecoder):
-        _check_decoder(objective, run.optimizer.micro_batch)
+        _check_decoder(objective, run.optimizer.micro_batch, run.ranks)
     _check_micro_batch(run)
     if isinstance(objective, Word2Vec) and run.optimizer.micro_batch:
         raise ConfigError(
@@ -150,7 +150,7 @@ def _check_objective(run: Run) -> None:
         )
 
 
-def _check_decoder(objective: EmbeddingDecoder, micro_batch: int) -> None:
+def _check_decoder(objective: EmbeddingDecoder, micro_batch: int, ranks: int) -> None:
     """Check that a run to decode is named, and that the networks can be built."""
     if not objective.of.strip():
         raise ConfigError(
@@ -162,6 +162,8 @@ def _check_decoder(objective: EmbeddingDecoder, micro_batch: int) -> None:
     if objective.width % 8:
         better = max(8, round(objective.width / 8) * 8)
         raise ConfigError(f"objective.width {objective.width} must be a multiple of 8: choose {better}.", better=better)
+    if ranks != 1:
+        raise ConfigError(f"ranks {ranks}: a decoder is trained by one process, choose 1.", better=1)
     if micro_batch:
         raise ConfigError(
             f"optimizer.micro_batch {micro_batch} is of no use to a decoder, whose pictures do not depend on each "

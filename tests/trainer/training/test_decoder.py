@@ -172,6 +172,7 @@ def test_once_it_has_a_checkpoint_it_needs_its_source_no_more(workspace, tiny, d
         ({"objective.size": 48}, "choose 16, 32, 64 or 128"),
         ({"objective.width": 12}, "multiple of 8"),
         ({"optimizer.micro_batch": 8}, "of no use to a decoder"),
+        ({"ranks": 2}, "trained by one process"),
     ],
 )
 def test_what_cannot_be_decoded_is_refused(decoder, changes, words):
