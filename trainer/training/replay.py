@@ -238,6 +238,9 @@ def _at_a_checkpoint(
     file = row.folder / "tokenizer.json"
     text = untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER) if file.exists() else target.tokenizer
     training = TrainingSession(run, pairs, read_tokenizer(text), where, built_from=sizes)
+    ranks = workspace.runs.ranks_of(row.id)
+    if ranks > 1 and not training.micro_batch:
+        training.micro_batch = training.batch_size // ranks  # which has the bits of as many processes
     found = _newest_up_to(row, most)
     if found is None:
         if not isinstance(run.model, config.TinyTowers):

@@ -98,6 +98,42 @@ def test_two_processes_train_the_run_of_one_and_one_resumes_it(workspace, parts)
 
 
 @pytest.mark.slow
+def test_a_run_of_two_processes_pauses_saves_and_is_replayed(workspace, parts):
+    """Rank 0 alone hears the wishes; without micro-batches the bits are those of micro-batches of half a batch."""
+    run = workspace.runs.create(replace(RUN, ranks=2))
+    shared = trainer(workspace, "fit", str(run))
+    _wait(lambda: workspace.runs.get(run).status == "running" or shared.poll() is not None)
+    workspace.runs.ask(run, "pause")
+    _wait(lambda: workspace.runs.get(run).status == "paused" or shared.poll() is not None)
+    assert workspace.runs.get(run).status == "paused"
+    workspace.runs.ask(run, "")
+    output, _ = shared.communicate(timeout=800)
+    assert shared.returncode == 0, output
+    assert workspace.runs.get(run).status == "finished"
+    assert curves(workspace, run) == curves(workspace, parts)
+    code, output = finished(workspace, "replay", str(run), "--step", "7", "--json")
+    assert code == 0, output
+    assert json.loads(output[output.index("{") : output.rindex("}") + 1])["verified"] == 8
+
+
+@pytest.mark.slow
+def test_twenty_updates_of_two_processes_and_of_one_are_compared(workspace, parts):
+    source = workspace.runs.get(parts).folder / "config.toml"
+    code, output = finished(workspace, "fit", "--config", str(source), "--check-ranks", "2", "--json")
+    assert code == 0, output
+    found = json.loads(output.splitlines()[-1])
+    assert found["equal"]
+    assert (found["ranks"], found["updates"], found["parts"]["loss"], found["parts"]["weights"]) == (2, 8, 0, 0)
+    assert found["whole"]["loss"] <= 1e-6
+    assert "equal" in found["words"]
+    before = len(workspace.runs.all())
+    code, output = finished(workspace, "fit", "--config", str(source), "--check-ranks", "5")
+    assert code == 2
+    assert "ranks 5 do not divide" in output
+    assert len(workspace.runs.all()) == before, "a check makes no run"
+
+
+@pytest.mark.slow
 def test_batches_that_cannot_be_shared_are_refused(workspace, parts):
     with pytest.raises(ConfigError, match=r"ranks 3 do not divide .*batch_size 16.*choose 2"):
         workspace.runs.set_ranks(parts, 3)
@@ -124,11 +160,11 @@ def _ranks(workspace, run: int) -> list[psutil.Process]:
 
 @pytest.mark.slow
 @pytest.mark.faults
-@pytest.mark.parametrize(("rank", "signal_name"), [(1, "SIGKILL"), (0, "SIGKILL"), (1, "SIGSTOP")])
+@pytest.mark.parametrize(("rank", "signal_name"), [(1, "SIGKILL"), (0, "SIGKILL"), (1, "SIGSTOP"), (0, "SIGSTOP")])
 def test_a_run_that_loses_a_rank_ends_with_a_sentence_and_resumes_exactly(
     workspace, parts, faults, rank: int, signal_name: str
 ):
-    run = workspace.runs.create(replace(PARTS, ranks=2, optimizer=replace(PARTS.optimizer, epochs=2)))
+    run = workspace.runs.create(replace(PARTS, ranks=2))
     shared = trainer(workspace, "fit", str(run))
     _wait(lambda: workspace.runs.get(run).step >= 1 or shared.poll() is not None)
     victim = _ranks(workspace, run)[rank]
