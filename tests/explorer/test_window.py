@@ -503,8 +503,7 @@ def test_a_and_b_choose_themselves(kinds: list[str], before: tuple, after: tuple
 def test_the_rail_says_what_the_view_says(place: ViewEntry) -> None:
     view = place.load()
     assert (view.title, view.icon) == (place.title, place.icon)
-    assert view.question
-    assert not view.question.endswith(".")
+    assert view.question.endswith(("?", "."))
     charts = charts_of(view.name) if issubclass(view, ChartView) else ()
     for method in [chart.method or view.method for chart in charts] or [view.method]:
         assert len(method) > 80

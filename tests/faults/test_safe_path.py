@@ -130,7 +130,9 @@ def test_commands_run_no_code_of_the_current_folder(trap: Path, faults):
         time.sleep(1)
     assert row["status"] == "finished", row
     _run(trap, "doctor", *space, ok=False)
-    _run(trap, "export", "stranger", "--runs", str(number), "--out", str(trap.parent / "stranger.csv"), *space, ok=False)
+    _run(
+        trap, "export", "stranger", "--runs", str(number), "--out", str(trap.parent / "stranger.csv"), *space, ok=False
+    )
     _run(trap, "evaluate", "--help")
     _run(trap, "export", "curves", "--runs", str(number), "--out", str(trap.parent / "curves.csv"), *space, ok=False)
     words = "modules in the current folder called as those of Python, torch and numpy"

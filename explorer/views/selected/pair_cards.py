@@ -23,8 +23,8 @@ COURSE_PX: Final = 128
 MOST_COLUMNS: Final = 8
 """Values of the metadata that are shown; the tool tip has all of them."""
 _HINTS: Final = {
-    "Caption": "Place of the own caption among the distinct captions, asked by the image; 1 is best",
-    "Image": "Place of the own image among the distinct images, asked by the caption; 1 is best",
+    "Caption": "Rank of the own caption among the distinct captions for this image; 1 is best",
+    "Image": "Rank of the own image among the distinct images for this caption; 1 is best",
     "Margin": "Cosine of the pair minus that of the best wrong caption, in standard deviations of this image's wrong "
     "cosines in the same run; above 0 the caption is found first",
 }

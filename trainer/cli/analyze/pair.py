@@ -12,7 +12,7 @@ from trainer.cli.export import tell
 if TYPE_CHECKING:
     from trainer.charts.one_pair import OnePair, PairInRun
 
-HELP = "one pair as each run sees it: ranks both ways, margin, nearest pairs, rank of its caption over the steps"
+HELP = "one pair in each run: ranks both ways, margin, nearest pairs, rank of its caption over the steps"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
