@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     lock = claim(folder)
     if lock is None:
-        heard = ring(folder)
+        heard = ring(folder, options.open)
         print(
             "explorer: a window of this workspace is already open"
             + (" and was brought to the front." if heard else ", but it does not respond. Close it, then start again.")
@@ -122,6 +122,8 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
     window = Window(folder, hooks, safe=options.safe)
     if options.reset:
         window.forget()
+    if options.open:
+        window.open_link(options.open)
     window.painted.connect(lambda: _trace("first paint"))
     window.ready.connect(lambda: _trace("all views built"))
     garbage = Garbage()
@@ -146,6 +148,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         description="Explore what contrastive models learn: train, inspect the geometry, compare, decide.",
     )
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
+    parser.add_argument(
+        "--open", nargs="?", const="", default="", metavar="LINK", help="show a view: contrastive-explorer://open?…"
+    )
     parser.add_argument(
         "--theme", choices=("system", "light", "dark"), help="theme of this window (default: the saved choice)"
     )

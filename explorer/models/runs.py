@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
     QAbstractTableModel,
@@ -27,6 +28,10 @@ from trainer import alerts, config
 from trainer.metrics import headline_name, metric
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
+from trainer.store.run_filter import RunFilter, parse
+
+if TYPE_CHECKING:
+    from trainer.store.run_values import Values
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -137,6 +142,8 @@ class RunsModel(QAbstractTableModel):
         self._swatches: dict[int, tuple[str, ...]] = {}
         self._turns: dict[int, int] = {}
         self._silent: dict[int, str] = {}
+        self._quiet = False
+        self._untold: tuple[RunColumn, RunColumn] | None = None
         self._expected: Mapping[int, Expected] = {}
         self._clock = QTimer(self, interval=1000, timeout=self._tick)
 
@@ -167,7 +174,8 @@ class RunsModel(QAbstractTableModel):
             self.beginRemoveRows(QModelIndex(), first, last)
             del self._rows[first : last + 1]
             self.endRemoveRows()
-        changed = [self._replace(row, kept[run.id]) for row, run in enumerate(self._rows)]
+        with self.quiet():
+            changed = [self._replace(row, kept[run.id]) for row, run in enumerate(self._rows)]
         known = {run.id for run in self._rows}
         new = [run for run in runs if run.id not in known]
         if new:
@@ -180,6 +188,22 @@ class RunsModel(QAbstractTableModel):
         if known and (news or new or any(changed)) and not self._holds:
             self._sort_rows()
         self._start_or_stop_clock()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Tell of changed looks only afterwards.
+
+        Where a row leaves the filter, the selection changes while the filter is at work; a change of looks told then
+        would reach it a second time, and Qt crashes.
+        """
+        before, self._quiet = self._quiet, True
+        try:
+            yield
+        finally:
+            self._quiet = before
+            if not before and self._untold is not None:
+                columns, self._untold = self._untold, None
+                self._changed(*columns)
 
     def hold_order(self, on: bool) -> None:
         """Keep the order of the rows despite updates until turned off; new runs come last."""
@@ -373,24 +397,48 @@ class RunsModel(QAbstractTableModel):
             self._sort_rows()
 
     def _changed(self, first: RunColumn, last: RunColumn) -> None:
-        if self._rows:
+        if self._quiet:
+            known = self._untold or (first, last)
+            self._untold = (min(known[0], first), max(known[1], last))
+        elif self._rows:
             self.dataChanged.emit(self.index(0, first), self.index(len(self._rows) - 1, last))
 
 
 class RunsFilter(QSortFilterProxyModel):
-    """Filters runs by words in name, status, objective or data, in the order of the source's rows."""
+    """Filters runs by a filter's text, in the order of the source's rows; archived ones only where it asks for them."""
 
     def __init__(self, source: RunsModel, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._words: tuple[str, ...] = ()
+        self._wanted = RunFilter()
+        self._values: Values = {}
         self._source = source
         self.setSourceModel(source)
 
     def look_for(self, text: str) -> None:
-        """Show only the rows that contain all words of `text`; not case sensitive."""
-        self.beginFilterChange()
-        self._words = tuple(text.casefold().split())
-        self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
+        """Show only the rows that fit the filter `text`.
+
+        Raises:
+            FilterError: It is none yet; the rows stay.
+        """
+        wanted = parse(text)
+        with self._source.quiet():
+            self.beginFilterChange()
+            self._wanted = wanted
+            self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Fields of configurations and numbers that the filter asks for, which `show_values` must bring."""
+        return self._wanted.fields
+
+    def show_values(self, values: Values) -> None:
+        """Take the values of `fields`; a run without one does not fit."""
+        if values == self._values:
+            return
+        with self._source.quiet():
+            self.beginFilterChange()
+            self._values = values
+            self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Let the source sort its rows, because sorting thousands needs tens of thousands of `lessThan` calls."""
@@ -404,11 +452,7 @@ class RunsFilter(QSortFilterProxyModel):
         return [run for run in self._source.rows if self._accepts(run)]
 
     def _accepts(self, run: RunRow) -> bool:
-        if not self._words:
-            return True
-        shown = (RunColumn.NAME, RunColumn.STATUS, RunColumn.OBJECTIVE, RunColumn.DATA)
-        text = " ".join(display_text(run, column) for column in shown).casefold()
-        return all(word in text for word in self._words)
+        return self._wanted.fits(run, self._values.get(run.id))
 
 
 def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
@@ -496,7 +540,7 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
             "\n".join(filter(None, [look_of(run.status).word if told else "", *told, run.reason or run.phase])) or None
         )
     if column is RunColumn.NAME:
-        return "\n".join(filter(None, (run.name, str(run.folder), run.note)))
+        return "\n".join(filter(None, (run.name, run.tags and f"Tags: {run.tags}", str(run.folder), run.note)))
     if column is RunColumn.PROGRESS:
         return run.phase or None
     if column in (RunColumn.BEST, RunColumn.LAST) and run.metric:

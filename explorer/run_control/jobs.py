@@ -376,7 +376,32 @@ class Jobs(QObject):
 
     def set_note(self, run: int, note: str) -> None:
         """Save a note with `run`."""
-        self._write(lambda: self._workspace.runs.change(run, note=note))
+        self._write(lambda: self._workspace.runs.write_note(run, note))
+
+    def tag(self, runs: Sequence[int], add: Sequence[str], remove: Sequence[str]) -> None:
+        """Add and remove tags of `runs`; undoable."""
+        before = {row.id: row.tags for row in self._runs if row.id in set(runs)}
+        store = self._workspace.runs
+
+        def undo() -> None:
+            for run, tags in before.items():
+                store.change(run, tags=tags)
+
+        self.undo.push(
+            Undoable(
+                "Tag a run" if len(before) == 1 else f"Tag {len(before)} runs",
+                redo=partial(self._write, partial(store.tag, tuple(before), tuple(add), tuple(remove))),
+                undo=partial(self._write, undo),
+            )
+        )
+
+    def archive(self, runs: Sequence[int], *, back: bool = False) -> None:
+        """Put `runs` away, or take them `back`; undoable."""
+        store, ids = self._workspace.runs, tuple(runs)
+        there, away = partial(store.archive, ids), partial(store.unarchive, ids)
+        words = f"{'Take back' if back else 'Archive'} {len(ids)} run{'s' * (len(ids) != 1)}"
+        redo, undo = (away, there) if back else (there, away)
+        self.undo.push(Undoable(words, redo=partial(self._write, redo), undo=partial(self._write, undo)))
 
     # -- watching the store ------------------------------------------------------------------------------------
 

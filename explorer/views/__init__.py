@@ -128,6 +128,14 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         synonyms=("What changed", "Compare runs", "Representation similarity", "CKA"),
     ),
     ViewEntry(
+        "many_runs",
+        "Many runs",
+        "grid-2x2",
+        "ManyRunsView",
+        place="compare",
+        synonyms=("Map of models", "Small multiples", "Parallel coordinates", "Importance", "Odd run", "Config diff"),
+    ),
+    ViewEntry(
         "similarity",
         "Similarity",
         "chart-column",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton
 
 from explorer import theme
 from explorer.views.chart_view import ChartView
-from explorer.views.view import reason_of
+from explorer.views.view import EXPORTS
 from explorer.widgets.combo_boxes import Choice, Picker
 from trainer.config import ConfigError
 from trainer.store import Workspace
@@ -50,6 +51,19 @@ def listed(workspace: Workspace) -> tuple[ExperimentEntry, ...]:
     return tuple(found)
 
 
+def import_definition(workspace: Workspace, file: str) -> str:
+    """Store the definition in a file and return its name. For a thread.
+
+    Raises:
+        ConfigError: The file defines no experiment.
+        StoreError: Another experiment has its name.
+    """
+    from trainer.experiments.definition import read, to_toml
+
+    experiment = read(Path(file))
+    return workspace.experiments.add(experiment.name, to_toml(experiment)).name
+
+
 class ExperimentsView(ChartView):
     """One experiment at a time: its verdict, its runs, its curves."""
 
@@ -59,6 +73,13 @@ class ExperimentsView(ChartView):
     shows_pairs = False
     name = "experiments"
     method = METHOD
+    exports = (
+        ("html", "Verdict as one page (HTML)"),
+        ("md", "Verdict as Markdown"),
+        ("tex", "Verdict as LaTeX"),
+        ("toml", "Definition as TOML"),
+        *EXPORTS,
+    )
 
     def build(self) -> Iterator[None]:
         yield from super().build()
@@ -80,6 +101,9 @@ class ExperimentsView(ChartView):
         self.above.addLayout(self._choices())
         self.above.addWidget(self.verdict)
         self.above.addWidget(self.progress)
+        self.bring = QAction("Import a definition…", self, objectName="experiments-import")
+        self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
+        self.bring.triggered.connect(self._ask_for_file)
         self.demo = QAction(self.first.text(), self, objectName="experiments-demo")
         self.demo.triggered.connect(self.start_first)
         self.first.clicked.connect(self.start_first)
@@ -92,7 +116,10 @@ class ExperimentsView(ChartView):
         row = QHBoxLayout()
         row.setSpacing(theme.BETWEEN)
         row.addWidget(self.picker, 1)
-        for widget in (self.go, self.stop, self.first):
+        load = QPushButton("Import…", objectName="experiments-import-button")
+        load.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
+        load.clicked.connect(self._ask_for_file)
+        for widget in (self.go, self.stop, load, self.first):
             row.addWidget(widget)
         return row
 
@@ -111,6 +138,30 @@ class ExperimentsView(ChartView):
         runs = self.context.selection.runs
         self.context.jobs.start_clip_and_cloob(runs[0] if runs else None, done=self._started)
 
+    def import_file(self, file: str) -> None:
+        """Store the definition in a TOML file and show it; nothing starts."""
+        self.context.background.run(
+            self, import_definition, self.context.workspace, file, done=self._started, failed=self._not_imported
+        )
+
+    def _ask_for_file(self) -> None:
+        dialog = QFileDialog(self, "Import an experiment", "", "Experiments (*.toml)")
+        dialog.setObjectName("experiments-import-dialog")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(self.import_file)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _not_imported(self, failure: Exception) -> None:
+        self.failed.emit(f"The experiment was not imported: {failure}", "")
+
+    def command_for(self, suffix: str) -> list[str] | None:
+        if self.chosen is None:
+            return None
+        # The page and the definition are of the experiment, whichever chart of it is open.
+        whole = ["experiment", "verdict", self.chosen.name]
+        return whole if suffix in ("html", "md", "tex", "toml") else self.command()
+
     def settings_now(self) -> Any:
         return replace(super().settings_now(), experiment=self.picker.key or "")
 
@@ -124,8 +175,8 @@ class ExperimentsView(ChartView):
             self, listed, self.context.workspace, done=self._show_list, failed=self._list_failed, key="experiments"
         )
 
-    def _list_failed(self, failure: Any) -> None:
-        self.area.failed("Could not read the experiments", reason_of(failure), retry=self.refresh)
+    def _list_failed(self, failure: Exception) -> None:
+        self.area.failed("Could not read the experiments", failure, retry=self.refresh)
 
     def _show_list(self, found: tuple[ExperimentEntry, ...]) -> None:
         changed, self._shown = found != self._shown, found
@@ -136,6 +187,7 @@ class ExperimentsView(ChartView):
                 "Single-seed results are noisy. An experiment trains every arm on the same seeds until the outcome is "
                 "decided.",
                 self.demo,
+                self.bring,
             )
             return
         key = self._wanted if any(one.name == self._wanted for one in found) else found[0].name

@@ -129,6 +129,10 @@ class View(QWidget):
         """Return the `trainer` arguments for the same figure, without `--out`; None if there is nothing to export."""
         return None
 
+    def command_for(self, suffix: str) -> list[str] | None:
+        """Return the arguments that write a file with this suffix; those of `command` unless a view knows others."""
+        return self.command()
+
     @property
     def drop_words(self) -> str:
         """The text of the drop overlay, such as `Drop to inspect`; empty if no images are accepted."""

@@ -38,6 +38,7 @@ from explorer.window.pages import Pages
 from explorer.window.place_tabs import PlaceTabs
 from explorer.window.preload_qt_types import types_of_qt
 from explorer.window.rail import Rail
+from explorer.window.saved_views import SavedViews
 from explorer.window.services import Loaded, Services, build, load
 from explorer.window.single_instance import answer_the_bell
 from explorer.window.status import Status
@@ -103,6 +104,7 @@ class Window(QMainWindow):
         self.inspector: PairInspector | None = None
         self._waiting_images: list[Path] = []
         self._waiting_data: str | None = None
+        self._waiting_link = ""
         self._build()
         self._restore()
         self._connect()
@@ -144,6 +146,7 @@ class Window(QMainWindow):
         self.method_panel = MethodPanel(self)
         self.key_sheet = KeySheet(self)
         self.intake = Intake(self, self.folder, self.background)
+        self.saved_views = SavedViews(self, self.selection, self.banner, lambda: self.pages.views)
         self._looks = self.rail.add_at_foot("themeMenu", "sun-moon", "Theme")
         self._looks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         keys = self.rail.add_at_foot("showKeys", "keyboard", "Keys")
@@ -183,6 +186,8 @@ class Window(QMainWindow):
             Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", self.toggle_inspector, "toggleInspector"),
             Command("Window", "Jobs", "Ctrl+J", self.job_panel.toggle, "showJobs"),
             Command("Window", "Import data…", "Ctrl+Shift+O", self.import_data, "importData"),
+            Command("Share", "Copy the link to this view", "", self.saved_views.copy, "copyLink"),
+            Command("Share", "Save this view…", "", self.saved_views.ask, "saveView"),
             Command("Share", "Export evidence bundle…", "Ctrl+Shift+E", self._export_bundle, "exportBundle"),
         ]
         for suffix, words in _EXPORTS.items():
@@ -289,7 +294,8 @@ class Window(QMainWindow):
         self.job_center = JobCenter(rooms, *parts, self._show_result, self, folder=self.folder, hooks=not self._safe)
         rooms.asker.died.connect(self.hooks.hear)
         self.status.watch_load()
-        answer_the_bell(self.folder, self.come_forward, self)
+        answer_the_bell(self.folder, self._hear_bell, self)
+        self.saved_views.begin(rooms.context.workspace, self.background)
         places = [place for place in self._entries if place.name in loaded.names]
         turns().later(self, lambda: self._build_views(loaded, places))
 
@@ -324,6 +330,8 @@ class Window(QMainWindow):
             self._is_ready = True
             if self._waiting_data is not None:
                 self.import_data(self._waiting_data)
+            if self._waiting_link:
+                self.open_link(self._waiting_link)
             self.ready.emit()
             return
         place, *rest = places
@@ -410,6 +418,20 @@ class Window(QMainWindow):
     def go_to_place(self, name: str) -> None:
         """Open the view of this place that was open last."""
         self.go_to(self.tabs.last_view(name))
+
+    def open_link(self, link: str) -> None:
+        """Show what a link to a view says, once the views exist."""
+        if not self._is_ready:
+            self._waiting_link = link
+            return
+        self._waiting_link = ""
+        self.saved_views.open(link)
+        self._mark()
+
+    def _hear_bell(self, link: str) -> None:
+        self.come_forward()
+        if link:
+            self.open_link(link)
 
     def change_keys(self) -> None:
         """Open the panel in which shortcuts are changed."""
@@ -510,6 +532,7 @@ class Window(QMainWindow):
         here = [PaletteEntry(view.title, action) for action in view.actions_for_palette()] if view is not None else []
         if self.inspector is not None and self.inspector.isVisible():
             here += [PaletteEntry("Inspector", action) for action in self.inspector.actions_for_palette()]
+        here += [PaletteEntry("Views", action) for action in self.saved_views.actions]
         known = {id(entry.action) for entry in here}
         for group, actions in self.actions_by_group.groups.items():
             here += [

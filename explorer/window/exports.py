@@ -45,7 +45,7 @@ class Exports(QObject):
 
     def ask(self, view: View, suffix: str) -> None:
         """Ask for a file, then export; the dialog does not block the window."""
-        command = view.command()
+        command = view.command_for(suffix)
         if command is None:
             self.banner.tell(_NOTHING, _NEXT, tone="info")
             return

@@ -21,6 +21,7 @@ LOCK: Final = "explorer.lock"
 ANSWER_MS: Final = 1_500
 OPENING_S: Final = 5.0
 """How long a window that has the lock may take until its bell is there."""
+_MOST_BYTES: Final = 20_000
 _BELL: Final = "contrastive-explorer-"
 
 
@@ -34,8 +35,8 @@ def claim(folder: Path) -> QLockFile | None:
     return lock if lock.tryLock(0) else None
 
 
-def ring(folder: Path) -> bool:
-    """Ask the window of this workspace to raise itself; return whether it was reached."""
+def ring(folder: Path, link: str = "") -> bool:
+    """Ask the window of this workspace to raise itself, and to show a link; return whether it was reached."""
     from PySide6.QtNetwork import QLocalSocket
 
     connection = QLocalSocket()
@@ -46,14 +47,20 @@ def ring(folder: Path) -> bool:
             return False
         time.sleep(0.1)
         connection.connectToServer(_name(folder))
+    if link:
+        connection.write(f"{link}\n".encode()[:_MOST_BYTES])
+        connection.flush()
     heard = connection.waitForReadyRead(ANSWER_MS)
     connection.disconnectFromServer()
     return heard
 
 
-def answer_the_bell(folder: Path, come_forward: Callable[[], object], parent: QObject) -> None:
-    """Listen for a second start with this workspace, which raises this window, until the window is deleted."""
-    from PySide6.QtNetwork import QLocalServer
+def answer_the_bell(folder: Path, come_forward: Callable[[str], object], parent: QObject) -> None:
+    """Listen for a second start with this workspace, which raises this window, until the window is deleted.
+
+    `come_forward` gets an empty text, and a second time the link that the second start was given, if any.
+    """
+    from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
     server = QLocalServer(parent)
     server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
@@ -62,8 +69,15 @@ def answer_the_bell(folder: Path, come_forward: Callable[[], object], parent: QO
     def answer() -> None:
         connection = server.nextPendingConnection()
         connection.disconnected.connect(connection.deleteLater)
+        connection.readyRead.connect(lambda: hear(connection))
         connection.write(b"coming\n")
-        come_forward()
+        come_forward("")
+        if connection.bytesAvailable():
+            hear(connection)
+
+    def hear(connection: QLocalSocket) -> None:
+        if connection.canReadLine():
+            come_forward(bytes(connection.readLine(_MOST_BYTES).data()).decode("utf-8", "replace").strip())
 
     server.newConnection.connect(answer)
     server.listen(_name(folder))

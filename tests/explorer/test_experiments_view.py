@@ -9,6 +9,7 @@ import pytest
 from explorer.views.experiments import ExperimentsView
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from trainer import catalog
+from trainer.__main__ import main
 from trainer.experiments.definition import clip_and_cloob, to_toml
 from trainer.scheduling import experiments
 from trainer.store import Question, Workspace
@@ -74,6 +75,24 @@ def test_the_verdict_is_the_first_look(qtbot, context):
     assert view.command() == ["trainer", "export", "experiment-verdict", "--experiment", "duel"] or view.command()
     assert "Ended, decided" in view.progress.text()
     assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
+
+
+def test_a_definition_is_imported_and_exported_again(qtbot, context, tmp_path):
+    made = dataclasses.replace(clip_and_cloob(None), name="brought")
+    (tmp_path / "brought.toml").write_text(to_toml(made), encoding="utf-8")
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.area.kind == "empty")
+    told = []
+    view.failed.connect(lambda words, _next: told.append(words))
+    view.import_file(str(tmp_path / "missing.toml"))
+    qtbot.waitUntil(lambda: bool(told))
+    assert "cannot be read" in told[0]
+    view.import_file(str(tmp_path / "brought.toml"))
+    qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.name == "brought")
+    assert (view.chosen.state, context.workspace.runs.all()) == ("new", [])
+    out = tmp_path / "again.toml"
+    assert main([*view.command_for("toml"), "--workspace", str(context.workspace.folder), "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8") == to_toml(made)
 
 
 def test_a_run_is_repeated_with_other_settings(qtbot, context):

@@ -23,6 +23,7 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.theme import run_color
 from explorer.views.runs import RunsView
+from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
 from explorer.views.runs.view import DRAWN_AT_MOST
 from explorer.views.view import Context
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
@@ -109,7 +110,6 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
 ):
     launched: list[int] = []
-    monkeypatch.setattr(jobs_room.catalog, "preset", lambda name: config.Run(name=name))
 
     def start(workspace: Workspace, run: int, **_: object) -> int:
         workspace.runs.change(run, status="starting")
@@ -121,9 +121,10 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     assert view.is_empty
     button = view.findChild(object, "stateButton")
     context.jobs.poll()
-    qtbot.waitUntil(lambda: button.text() == "The demo scenes", timeout=90_000)
+    qtbot.waitUntil(lambda: button.text() == "CLIP + CLOOB, 3 seeds", timeout=90_000)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: sorted(names(view)) == ["CLIP demo", "CLOOB demo"])
+    made = [f"CLIP + CLOOB on Scenes, {arm}, seed {seed}" for arm in ("CLIP", "CLOOB") for seed in range(3)]
+    qtbot.waitUntil(lambda: sorted(names(view)) == made)
     assert not view.is_empty
     assert launched == [1]
 
@@ -262,20 +263,23 @@ def test_only_what_can_be_done_is_offered(qtbot: QtBot, context: Context, worksp
         return {name for name, action in view.actions_of_runs.by_name.items() if action.isEnabled()}
 
     always = {"new", "import", "queue-slots"}
-    one = {"duplicate", "experiment", "rename", "delete", "show-a", "show-b", "folder", "repeat", "branch", "decode"}
+    one = {"duplicate", "rename", "delete", "show-a", "show-b", "folder", "repeat", "branch", "experiment", "note"}
+    one.add("decode")
     running = {"stop", "stop-epoch", "pause", "save", "evaluate", "kill"}
     view.table.clearSelection()
     assert possible() == always
+    several = {"tag", "archive"}
+    one |= several
     choose(qtbot, view, three[0])
     assert possible() == always | one
     choose(qtbot, view, three[2])
     assert possible() == always | one | {"resume", "queue-again"}
     choose(qtbot, view, three[0], three[1])
-    assert possible() == always | {"delete"}
+    assert possible() == always | several | {"delete"}
     with RunLog.claim(workspace, three[2]) as log:
         qtbot.waitUntil(lambda: bool(context.jobs.run(three[2]).pid))
         choose(qtbot, view, three[2])
-        assert possible() == (always | running | one) - {"delete"}
+        assert possible() == (always | running | one) - {"delete", "archive"}
         log.status("stopped")
 
 
@@ -673,3 +677,55 @@ def test_shift_selects_a_range_from_the_keyboard(qtbot: QtBot, context: Context,
     )
     qtbot.keyClick(view.table, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
     assert len(view.table.chosen()) == 2
+
+
+def test_the_filter_knows_fields_tags_and_the_archive(
+    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]
+) -> None:
+    workspace.runs.tag([three[0]], ["paper"])
+    view = shown(qtbot, context, 3)
+    view.show_filter("tag:paper")
+    qtbot.waitUntil(lambda: names(view) == ["clip small"])
+    view.show_filter("beta:8")
+    qtbot.waitUntil(lambda: names(view) == ["cloob small"])
+    view.show_filter("beta>")
+    assert "value is missing" in view.count.text()
+    assert names(view) == ["cloob small"], "what is no filter yet changes nothing"
+    view.show_filter("")
+    choose(qtbot, view, three[0])
+    view.actions_of_runs["archive"].trigger()
+    qtbot.waitUntil(lambda: "clip small" not in names(view))
+    context.jobs.undo.undo()
+    qtbot.waitUntil(lambda: "clip small" in names(view))
+    context.jobs.undo.redo()
+    view.show_filter("is:archived")
+    qtbot.waitUntil(lambda: names(view) == ["clip small"])
+    choose(qtbot, view, three[0])
+    view.actions_of_runs["archive"].trigger()
+    qtbot.waitUntil(lambda: names(view) == [])
+
+
+def test_tags_and_a_note_are_written_in_dialogs(
+    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]
+) -> None:
+    workspace.runs.tag(three[:2], ["paper"])
+    workspace.runs.tag(three[:1], ["old"])
+    view = shown(qtbot, context, 3)
+    qtbot.waitUntil(lambda: context.jobs.run(three[0]).tags == "paper old")
+    choose(qtbot, view, three[0], three[1])
+    view.actions_of_runs["tag"].trigger()
+    sheet = view.findChild(TagSheet)
+    assert sheet.tags.text() == "paper"
+    assert "old, which stay" in sheet.told.text()
+    sheet.tags.setText("figure")
+    sheet.deed.click()
+    qtbot.waitUntil(lambda: workspace.runs.get(three[1]).tags == "figure")
+    assert workspace.runs.get(three[0]).tags == "old figure"
+    choose(qtbot, view, three[1])
+    view.actions_of_runs["note"].trigger()
+    note = view.findChild(NoteSheet)
+    note.note.setPlainText("# Why\n![x](file:///etc/hostname)")
+    note.show_read()
+    assert "Why" in note.read.toPlainText()
+    note.deed.click()
+    qtbot.waitUntil(lambda: workspace.runs.get(three[1]).note.startswith("# Why"))

@@ -78,7 +78,7 @@ def test_a_second_start_brings_the_first_window_forward(qtbot, tmp_path: Path) -
     rung: list[bool] = []
     lock = claim(tmp_path)
     owner = QObject()
-    answer_the_bell(tmp_path, lambda: rung.append(True), owner)
+    answer_the_bell(tmp_path, lambda _link: rung.append(True), owner)
     command = [sys.executable, "-m", "explorer", "--workspace", str(tmp_path)]
     second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     qtbot.waitUntil(lambda: bool(rung) and second.poll() is not None, timeout=30_000)
@@ -157,7 +157,7 @@ def test_a_window_leaves_no_socket_and_the_next_takes_down_that_of_a_killed_one(
 def test_the_bells_of_living_windows_stay_and_are_not_rung(qtbot, tmp_path: Path) -> None:
     rung: list[bool] = []
     owner = QObject()
-    answer_the_bell(tmp_path, lambda: rung.append(True), owner)
+    answer_the_bell(tmp_path, lambda _link: rung.append(True), owner)
     folder = Path(QDir.tempPath())
     dead = folder / "contrastive-explorer-of-nobody"
     with socket.socket(socket.AF_UNIX) as left:

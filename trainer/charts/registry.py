@@ -25,6 +25,13 @@ FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
 BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "runs": ("curves",),
     "experiments": ("experiment-verdict", "experiment-curves"),
+    "many_runs": (
+        "map-of-models",
+        "small-multiples",
+        "config-difference",
+        "parallel-coordinates",
+        "field-importance",
+    ),
     "similarity": ("similarity", "words", "axes"),
     "search": ("search", "hubness"),
     "changes": ("changes", "representation-similarity"),

@@ -97,9 +97,9 @@ def representation_similarity(
         ChartError: A run has no such snapshot, they have no pair in common, or they are too many.
         StoreError: No such run.
     """
-    chosen = _snapshots(workspace, request, settings.steps)
+    chosen = snapshots_of(workspace, request, settings.steps)
     dataset = chosen[0][1].dataset
-    kept = _common([snapshot.items.id for _, snapshot in chosen])
+    kept = common_items([snapshot.items.id for _, snapshot in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs of {dataset} in common; at least 3 are compared.")
     drawn = at_most(len(kept), MOST_ROWS)
@@ -108,7 +108,7 @@ def representation_similarity(
         for row, snapshot in chosen:
             if (array := getattr(snapshot, modality)) is not None:
                 spaces.append(Space(modality=modality, **shown(row, snapshot)))
-                vectors.append(np.asarray(array[_places(snapshot.items.id, kept[drawn])], np.float32))
+                vectors.append(np.asarray(array[places_of(snapshot.items.id, kept[drawn])], np.float32))
     if len(spaces) > MOST_SPACES:
         raise ChartError(f"{len(spaces)} spaces are too many for one matrix; take fewer steps or runs ({MOST_SPACES}).")
     k = min(settings.k, len(drawn) - 1)
@@ -166,7 +166,7 @@ def records(
     ]
 
 
-def _snapshots(workspace: Workspace, request: Request, steps: int) -> list[tuple[RunRow, Snapshot]]:
+def snapshots_of(workspace: Workspace, request: Request, steps: int) -> list[tuple[RunRow, Snapshot]]:
     """Return the snapshots by run and step, all on the data that the first one prefers."""
     first = request.targets[0]
     about = choose_snapshot(
@@ -190,7 +190,8 @@ def _steps_of(workspace: Workspace, row: RunRow, target: Target, dataset: str, s
     return [there[place] for place in sorted({round(at) for at in np.linspace(0, len(there) - 1, most)})]
 
 
-def _common(ids: list[Shaped[np.ndarray, " _"]]) -> Shaped[np.ndarray, " n"]:
+def common_items(ids: list[Shaped[np.ndarray, " _"]]) -> Shaped[np.ndarray, " n"]:
+    """Return the ids that all snapshots hold, in the order of the first."""
     if all(np.array_equal(ids[0], other) for other in ids[1:]):
         return ids[0]
     kept = np.asarray(ids[0], str)
@@ -199,7 +200,8 @@ def _common(ids: list[Shaped[np.ndarray, " _"]]) -> Shaped[np.ndarray, " n"]:
     return kept
 
 
-def _places(ids: Shaped[np.ndarray, " m"], wanted: Shaped[np.ndarray, " n"]) -> np.ndarray:
+def places_of(ids: Shaped[np.ndarray, " m"], wanted: Shaped[np.ndarray, " n"]) -> np.ndarray:
+    """Return the row of each wanted id."""
     names = np.asarray(ids, str)
     order = np.argsort(names)
     return order[np.searchsorted(names, np.asarray(wanted, str), sorter=order)]

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from trainer.charts.registry import load
 from trainer.charts.settings import add_options, from_options, options
 from trainer.charts.spec import Chart, Request, request_words, targets_of
-from trainer.cli.export import add_file_arguments, add_snapshot_arguments, check_arguments, print_files, tell
+from trainer.cli.export import (
+    ExportError,
+    add_file_arguments,
+    add_snapshot_arguments,
+    check_arguments,
+    print_files,
+    tell,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +42,7 @@ class ExportChart:
             parser.add_argument(
                 "--runs", nargs="+", default=[], metavar="RUN", help="numbers, names or folders; A first"
             )
+            add_filter_argument(parser)
         if self.chart.needs not in WITHOUT_SNAPSHOTS:
             add_snapshot_arguments(parser)
         add_options(parser, self.chart.settings)
@@ -46,6 +54,7 @@ class ExportChart:
         """Write the files and print their names."""
         from trainer.render_mpl.files import TABLES
 
+        take_filtered(self.chart, args)
         check_arguments(args, beside=TABLES)
         settings = from_options(self.chart.settings, args)
         single = self.chart.records is not None and args.records
@@ -64,7 +73,8 @@ class AnalyzeChart:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add runs and snapshots if the chart needs them, and its settings."""
         if self.chart.needs != "none":
-            parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
+            parser.add_argument("runs", nargs="*", metavar="RUN", help="numbers, names or folders; A first")
+            add_filter_argument(parser)
         if self.chart.needs not in WITHOUT_SNAPSHOTS:
             add_snapshot_arguments(parser)
         add_options(parser, self.chart.settings)
@@ -73,10 +83,36 @@ class AnalyzeChart:
         """Print one column per run, or with `--json` one object per run."""
         from trainer.cli.analyze import print_values
 
+        take_filtered(self.chart, args)
         settings = from_options(self.chart.settings, args)
         data = _compute(args.workspace, self.chart, request_of(self.chart, args), settings)
         print_values(args, self.chart.numbers(data, settings))
         return 0
+
+
+def add_filter_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the filter that names runs."""
+    words = "also the runs that fit, oldest first: 'objective:cloob beta>8 tag:paper'"
+    parser.add_argument("--filter", default=None, metavar="TEXT", help=words)
+
+
+def take_filtered(chart: Chart[Any, Any], args: argparse.Namespace) -> None:
+    """Add the runs that fit the filter to those that are named.
+
+    Raises:
+        ExportError: There is no run at all.
+    """
+    if chart.needs == "none":
+        return
+    if args.filter is not None:
+        from trainer.store.run_values import fitting
+
+        named = {args.workspace.runs.get(run).id for run in args.runs}
+        args.runs = [*args.runs, *(run.id for run in fitting(args.workspace, args.filter) if run.id not in named)]
+        if not args.runs:
+            raise ExportError(f"No run fits the filter {args.filter!r}. trainer runs list --filter shows what fits.")
+    if not args.runs:
+        raise ExportError("Name the runs, or a filter: 1 2, or --filter 'objective:cloob'.")
 
 
 def write(

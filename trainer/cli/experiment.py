@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 GROUP = "Train"
 HELP = "compare arms over seeds until decided, and show the verdict"
-SUFFIXES: Final = (".md", ".html", ".tex", ".svg", ".pdf", ".png", ".csv", ".parquet")
+SUFFIXES: Final = (".md", ".html", ".tex", ".toml", ".svg", ".pdf", ".png", ".csv", ".parquet")
 
 _EXAMPLES = """
 trainer experiment                                              the experiments of this workspace
@@ -25,9 +25,10 @@ trainer experiment run duel.toml                                train, seed by s
 trainer experiment run NAME --queue                             the same in the queue, which an open window runs
 trainer experiment stop NAME                                    no more runs; those done stay comparable
 trainer experiment show NAME                                    how far it is
-trainer experiment verdict NAME [--out verdict.html ...]        the result; .md, .html, .tex and figures
+trainer experiment verdict NAME [--out verdict.html ...]        the result; .md, .html, .tex figures, .toml
 trainer experiment repeat RUN --set objective.beta=8,14,30      an experiment that varies one field of a run
 trainer experiment export NAME --out duel.toml                  the whole definition as one file
+trainer experiment search FILE.toml                             search over configurations with Optuna; goes on again
 """
 
 
@@ -208,7 +209,9 @@ def _verdict(args: argparse.Namespace) -> int:
         if file.suffix.lower() not in SUFFIXES:
             raise ExperimentError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
     verdict = judge(args.workspace, _name(args))
-    write_verdict(args.workspace, verdict, args.out)
+    for file in (file for file in args.out if file.suffix.lower() == ".toml"):
+        _write(file, verdict.experiment)
+    write_verdict(args.workspace, verdict, [file for file in args.out if file.suffix.lower() != ".toml"])
     drawn = CHART.panel(verdict, ExperimentSettings(verdict.experiment.name))
     print(json_text(as_values(verdict)) if args.json else as_text(drawn))
     return 0
@@ -226,6 +229,27 @@ def _export(args: argparse.Namespace) -> int:
     return 0
 
 
+def _search(args: argparse.Namespace) -> int:
+    from trainer.experiments.search import read
+    from trainer.render_mpl.files import json_text
+    from trainer.scheduling.search import best_of, run_search
+
+    search = read(Path(args.what))
+    args.workspace.check_mine()
+    trials = run_search(args.workspace, search, say=lambda words: print(words, file=sys.stderr, flush=True))
+    best = best_of(trials, search)
+    if args.json:
+        found = [{"run": one.run.id, "state": one.state, "value": one.value, **one.values} for one in trials]
+        print(json_text({"best": best and best.run.id, "trials": found}))
+        return 0
+    for one in trials:
+        told = "  ".join(f"{field}={value}" for field, value in one.values.items())
+        print(f"#{one.run.id:<5} {one.state:<9} {one.value:<9.4g} {told}")
+    print(f"Best: {best.run.name}, {search.metric} {best.value:.4g}." if best else "No trial has ended with a value.")
+    print(f"See what matters: trainer analyze field-importance --filter 'experiment:\"{search.name}\"'")
+    return 0
+
+
 _ACTIONS: Final = {
     "new": _new,
     "run": _run,
@@ -234,4 +258,5 @@ _ACTIONS: Final = {
     "verdict": _verdict,
     "repeat": _repeat,
     "export": _export,
+    "search": _search,
 }

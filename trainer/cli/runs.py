@@ -7,6 +7,8 @@ import dataclasses
 import json
 import math
 import time
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.untrusted import shell
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
 
 GROUP = "Train"
-HELP = "list, show, rename, delete, restore, purge or import runs; pause, save or evaluate one"
+HELP = "list, filter, tag, note, archive, rename, delete, restore, purge or import runs; pause, save or evaluate one"
 
 _WISHES: Final = {
     "pause": "pauses after the current step, with its model in memory",
@@ -24,7 +26,8 @@ _WISHES: Final = {
     "save": "writes a checkpoint",
     "evaluate": "measures itself",
 }
-_ACTIONS: Final = ("list", "show", "rename", "delete", "restore", "purge", "import", *_WISHES)
+_ORDER: Final = ("tag", "note", "archive", "unarchive")
+_ACTIONS: Final = ("list", "show", "rename", *_ORDER, "delete", "restore", "purge", "import", *_WISHES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trainer runs                      all runs\n"
         "trainer runs show RUN             everything known about one\n"
         "trainer runs rename RUN NAME      give it another name\n"
+        "trainer runs list --filter TEXT   those that fit: 'objective:cloob beta>8 tag:paper -is:failed'\n"
+        "trainer runs list --columns F F   with fields of configurations, or numbers: beta image_to_text_R@5\n"
+        "trainer runs tag RUN --add paper --remove old   --filter TEXT in place of RUN: of all that fit\n"
+        "trainer runs note RUN TEXT        write its note (Markdown); without TEXT print it\n"
+        "trainer runs archive RUN          put it away; unarchive takes it back; --filter TEXT as above\n"
         "trainer runs delete RUN           hide it; its files stay\n"
         "trainer runs restore RUN          show a deleted one again\n"
         "trainer runs purge RUN            remove it and its files for good\n"
@@ -45,7 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("action", nargs="?", default="list", choices=_ACTIONS, metavar="ACTION", help="see above")
     parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder; for import, the folder")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="the new name")
+    parser.add_argument("name", nargs="?", metavar="NAME|TEXT", help="the new name, or the note")
+    parser.add_argument("--filter", default=None, metavar="TEXT", help="list, tag, archive: the runs that fit it")
+    parser.add_argument("--add", nargs="+", default=[], metavar="TAG", help="tag: these, each a word")
+    parser.add_argument("--remove", nargs="+", default=[], metavar="TAG", help="tag: without these")
+    parser.add_argument("--columns", nargs="+", default=[], metavar="FIELD", help="list: further columns")
     parser.add_argument("--deleted", action="store_true", help="list the deleted runs instead")
 
 
@@ -53,18 +65,18 @@ def run(args: argparse.Namespace) -> int:
     """Run the action and print its result."""
     from trainer.store import StoreError
 
-    if args.action != "list" and args.run is None:
+    if args.action != "list" and args.run is None and args.filter is None:
         what = {"rename": "RUN NAME", "import": "FOLDER"}.get(args.action, "RUN")
         raise StoreError(f"Say which run: trainer runs {args.action} {what}.")
-    if args.action == "rename" and args.name is None:
+    if args.action == "rename" and not args.name:
         raise StoreError(f"Say the new name: trainer runs rename {args.run} NAME.")
     workspace: Workspace = args.workspace
     workspace.reconcile()
     document: Any
     if args.action == "list":
-        rows = workspace.runs.deleted() if args.deleted else workspace.runs.all()
-        silent = _silent(workspace, rows)
-        text, document = _table(rows, silent), [_plain(row, silent) for row in rows]
+        text, document = _list(workspace, args)
+    elif args.action in _ORDER:
+        text, document = _order(workspace, args)
     elif args.action == "import":
         row = workspace.runs.get(workspace.import_run(expanded(args.run)))
         text, document = f"Run {row.id} ({row.name}) is a copy of {args.run}: {row.status}.", _plain(row)
@@ -76,6 +88,53 @@ def run(args: argparse.Namespace) -> int:
         text, document = _change(workspace, args)
     print(json.dumps(document, indent=1) if args.json else text)
     return 0
+
+
+def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+    from trainer.store.run_filter import parse
+    from trainer.store.run_values import fitting, plain, read_values, unknown_fields
+
+    wanted = parse(args.filter or "")
+    rows = fitting(workspace, wanted, workspace.runs.deleted() if args.deleted else None)
+    values = read_values(workspace, args.columns, rows)
+    silent = _silent(workspace, rows)
+    document = [_plain(row, silent) | {"columns": values.get(row.id, {})} for row in rows]
+    cells = {row.id: [plain(v) if (v := values[row.id].get(name)) is not None else "–" for name in args.columns]
+             for row in rows} if args.columns else {}  # fmt: skip
+    text = _table(rows, silent, args.columns, cells)
+    if not rows and args.filter and workspace.runs.all():
+        strange = unknown_fields(read_values(workspace, wanted.fields, workspace.runs.all()), wanted.fields)
+        text = "No run fits this filter." + (f" No run has a field or number {', '.join(strange)}." if strange else "")
+    return text, document
+
+
+def _order(workspace: Workspace, args: argparse.Namespace) -> tuple[str, Any]:
+    """Tag, annotate or archive one run, or all that fit a filter."""
+    from trainer.store import StoreError
+    from trainer.store.run_values import fitting
+
+    if args.filter is not None:
+        text = args.filter if args.action != "unarchive" else f"{args.filter} is:archived"
+        rows = fitting(workspace, text)
+    else:
+        rows = [workspace.runs.get(args.run)]
+    runs, plural = [row.id for row in rows], "s" if len(rows) != 1 else ""
+    if args.action == "note":
+        if args.filter is not None:
+            raise StoreError("A note is of one run. Name it: trainer runs note RUN TEXT.")
+        if args.name is not None:
+            workspace.runs.write_note(runs[0], args.name)
+        note = workspace.runs.get(runs[0]).note
+        return note or f"Run {runs[0]} has no note.", {"id": runs[0], "note": note}
+    if args.action == "tag":
+        if not (args.add or args.remove):
+            raise StoreError("Say which tags: trainer runs tag RUN --add paper --remove old.")
+        workspace.runs.tag(runs, args.add, args.remove)
+    else:
+        (workspace.runs.archive if args.action == "archive" else workspace.runs.unarchive)(runs)
+    done = {"tag": "tagged", "archive": "archived", "unarchive": "back from the archive"}[args.action]
+    rows = [workspace.runs.get(run) for run in runs]
+    return f"{len(runs)} run{plural} {done}.", [_plain(row) for row in rows]
 
 
 def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -118,19 +177,37 @@ def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:
     return {row.id: words for row in rows if row.active and (words := why_silent(workspace, row.id))}
 
 
-def _table(rows: list[RunRow], silent: dict[int, str]) -> str:
+def _table(
+    rows: list[RunRow],
+    silent: dict[int, str],
+    columns: Sequence[str] = (),
+    cells: Mapping[int, Sequence[str]] = MappingProxyType({}),
+) -> str:
     from trainer.metrics import headline_name, metric
 
     if not rows:
         return "No runs here yet. Start the two demo runs: trainer demo."
-    head = ("ID", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED")
+    head = ("ID", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED", *columns)
     lines = [head]
     for row in rows:
         number = metric(row.metric)
         step = f"{row.step}/{row.total_steps}" if row.total_steps else "–"
         best, last = number.text(row.best), number.text(row.last)
         status = "not responding" if row.id in silent else row.status
-        lines.append((str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s)))
+        lines.append(
+            (
+                str(row.id),
+                row.name,
+                row.objective,
+                row.data,
+                status,
+                step,
+                last,
+                best,
+                _span(row.duration_s),
+                *cells.get(row.id, ()),
+            )
+        )
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
     names = sorted({headline_name(row.metric, row.facts) for row in rows})
@@ -146,6 +223,10 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
     lines += [f"  silent    It does not respond. {words}" for words in _silent(workspace, [row]).values()]
     lines += [f"  folder    {row.folder}", f"  trained   {_span(row.duration_s)}, step {row.step} of {row.total_steps}"]
+    if row.tags:
+        lines.append(f"  tags      {row.tags}")
+    if row.archived_at is not None:
+        lines.append(f"  archived  {time.strftime('%Y-%m-%d %H:%M', time.localtime(row.archived_at))}")
     if row.note:
         lines.append(f"  note      {row.note}")
     lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name != provenance.SITTINGS]

@@ -288,6 +288,31 @@ def default_outcome(run: config.Run) -> Outcome:
     return Outcome("image_to_text_R@1" if run.objective.towers == "both" else "knn_acc1", split)
 
 
+def check_measured(experiment: Experiment) -> None:
+    """Check that training measures the primary outcome, as far as the data say which splits they have.
+
+    Raises:
+        ConfigError: It does not; names the splits there are.
+    """
+    outcome = experiment.outcome
+    for arm in experiment.arms:
+        data = arm.run.data
+        splits = heldout_splits(data)
+        if splits and outcome.split not in splits and outcome.dataset in ("", config.data_name(data)):
+            raise ConfigError(
+                f"No run would be measured on the split {outcome.split!r}: the data of {arm.name} hold out "
+                f"{' and '.join(splits)}. Choose one of these as outcome.split; data.heldout_path names other pairs "
+                "to hold out."
+            )
+
+
+def heldout_splits(data: config.Data) -> tuple[str, ...]:
+    """Return the names of the splits that a run on these data is measured on; empty where only the files tell."""
+    if isinstance(data, config.Scenes):
+        return ("renderings", "combinations")
+    return ("heldout",) if isinstance(data, config.Folder | config.Table | config.Shards) else ()
+
+
 def _plain(run: config.Run) -> dict[str, Any]:
     return untrusted_files.parse_toml(config.to_toml(run))
 

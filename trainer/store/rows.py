@@ -80,6 +80,9 @@ class RunRow:
         alerts: Kind -> `{"words": sentence, "step": step}` of what is or went wrong in this sitting.
         rss_mib, gpu_mib: Memory of the trainer at its last sign of life.
         experiment, arm: Names of the experiment and the arm that it belongs to; empty for none.
+        note: Markdown that a person wrote.
+        tags: Words between blanks.
+        archived_at: When it was put away: lists do not show it unless they are asked for; None if it was not.
     """
 
     id: int
@@ -120,6 +123,13 @@ class RunRow:
     gpu_mib: float | None = None
     experiment: str = ""
     arm: str = ""
+    tags: str = ""
+    archived_at: float | None = None
+
+    @property
+    def tag_list(self) -> tuple[str, ...]:
+        """The tags, each a word."""
+        return tuple(self.tags.split())
 
     @property
     def active(self) -> bool:

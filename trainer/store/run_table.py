@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ _SHOWN: Final = tuple(RunRow.__dataclass_fields__)
 _READ: Final = (*_SHOWN, *(name for name in schema.run.c.keys() if name not in {*_SHOWN, "config"}))  # noqa: SIM118
 """Columns of a run's row as it is read: what is shown, and what else decides whether it is sound."""
 _COLUMNS: Final = [_RUN[name] for name in _READ]
+MOST_TAGS: Final = 40
 _sound: Final = cells.checker("run", _READ)
 _MOST_OF_ONE: Final = 1 << 20
 """Characters of a value that are read where the rows hold too much."""
@@ -235,6 +238,55 @@ class RunTable:
             if connection.execute(update(schema.run).where(_RUN.id == run).values(**values)).rowcount == 0:
                 raise StoreError(f"There is no run {run} any more.")
             write_run_file(connection, self.folder, run)
+
+    def tag(self, runs: Sequence[int], add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+        """Add and remove tags of these runs; tags that differ in case only are the same.
+
+        Raises:
+            StoreError: A tag is no single word, or there are too many.
+        """
+        self._check_mine()
+        for word in add:
+            if not re.fullmatch(r"[\w.+#@/-]{1,40}", word) or word.startswith("-"):
+                raise StoreError(f"{word[:60]!r} cannot be a tag: write one word of at most 40 letters and digits.")
+        gone = {word.casefold() for word in (*remove, *add)}
+        for run in runs:
+            kept = [word for word in self.get(run).tag_list if word.casefold() not in gone]
+            tags = [*kept, *dict.fromkeys(add)]
+            if len(tags) > MOST_TAGS:
+                raise StoreError(f"A run has at most {MOST_TAGS} tags. Remove some of run {run} first.")
+            self.change(run, tags=" ".join(tags))
+
+    def archive(self, runs: Sequence[int]) -> None:
+        """Put runs away: lists do not show them unless they are asked for; nothing is lost.
+
+        Raises:
+            StoreError: One of them waits or trains.
+        """
+        for run in runs:
+            row = self.get(run)
+            if row.active:
+                raise StoreError(f"{row.name} is {row.status}. Stop it before you archive it.")
+            self.change(run, archived_at=time.time())
+
+    def unarchive(self, runs: Sequence[int]) -> None:
+        """Take runs out of the archive."""
+        for run in runs:
+            self.change(run, archived_at=None)
+
+    def write_note(self, run: int, note: str) -> None:
+        """Replace the run's note, which is Markdown.
+
+        Raises:
+            StoreError: It is too long, or no text.
+        """
+        if wrong := cells.fault("run", "note", note):
+            raise StoreError(f"The note cannot be kept: it {wrong}. Shorten it.")
+        self.change(run, note=note)
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Open a read transaction for questions about many runs at once."""
+        return self._database.read()
 
     def restore(self, run: int) -> None:
         """Restore a deleted run."""

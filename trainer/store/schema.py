@@ -17,7 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION: Final = "0008"
+SCHEMA_VERSION: Final = "0009"
 """The newest migration; a database that names one unknown to us is newer than this program."""
 
 metadata = MetaData(
@@ -87,6 +87,9 @@ run = Table(
     # The name of the experiment that the run belongs to, and of its arm; empty for none.
     _text("experiment"),
     _text("arm"),
+    # Words between blanks.
+    _text("tags"),
+    Column("archived_at", REAL),
     CheckConstraint(
         "status IN ('queued','starting','running','paused','stopping','stopped','finished','failed','interrupted')",
         name="status",

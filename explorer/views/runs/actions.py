@@ -116,6 +116,15 @@ DEEDS: Final[dict[str, Deed]] = {
         "Train a decoder\u2026", "eye", "", "A run that learns pictures from this run's embeddings, for Decode", _one
     ),
     "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _one),
+    "tag": Deed("Tags\u2026", "star", "T", "Words that the filter finds: tag:paper", bool),
+    "note": Deed("Note\u2026", "type", "", "What you want to remember of it, in Markdown", _one),
+    "archive": Deed(
+        "Archive",
+        "folder",
+        "",
+        "Put away; the filter is:archived shows it, and Archive then takes it back",
+        lambda runs: bool(runs) and not any(run.active for run in runs),
+    ),
     "rename": Deed("Rename", "pencil", "F2", "Rename in place", _one),
     "delete": Deed(
         "Delete",
@@ -156,6 +165,9 @@ CONTEXT_MENU: Final = (
     "branch",
     "decode",
     "rename",
+    "tag",
+    "note",
+    "archive",
     "folder",
     "",
     "delete",

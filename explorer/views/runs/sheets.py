@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from explorer.views.runs.queue_sheets import Branch, QueueSheet, Repeat, SlotsSheet
+from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
 from explorer.views.view import Context
 from trainer import config
 from trainer.scheduling import system_usage
@@ -62,6 +63,22 @@ class Sheets(QObject):
         sheet = ExperimentSheet(row, run, self._view)
         sheet.chosen.connect(self._jobs.add_experiment)
         sheet.open()
+
+    def tags(self) -> None:
+        """Open the dialog for the tags of the selected runs."""
+        chosen = list(self._chosen())
+        if not chosen:
+            return
+        sheet = TagSheet(chosen, self._jobs.runs, self._view)
+        sheet.chosen.connect(lambda add, remove: self._jobs.tag([run.id for run in chosen], add, remove))
+        sheet.open()
+
+    def note(self) -> None:
+        """Open the note of the selected run."""
+        for run in self._chosen()[:1]:
+            sheet = NoteSheet(run, self._view)
+            sheet.chosen.connect(partial(self._jobs.set_note, run.id))
+            sheet.open()
 
     def branch(self) -> None:
         """Open the dialog that branches from a checkpoint of the selected run."""

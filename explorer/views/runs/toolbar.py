@@ -31,9 +31,11 @@ class RunsToolbar:
         self.filter.setObjectName("runs-filter")
         self.filter.setAccessibleName("Filter runs")
         self.filter.setPlaceholderText("Filter")
-        self.filter.setToolTip("By name, status, objective or data")
+        self.filter.setToolTip(
+            "Words, and terms such as objective:cloob beta>8 tag:paper -is:failed is:archived image_to_text_R@1>40%"
+        )
         self.filter.setClearButtonEnabled(True)
-        self.filter.setMaximumWidth(280)
+        self.filter.setMaximumWidth(360)
         self.count = QLabel()
         theme.set_role(self.count, "small")
         self.row = WrappingRow()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices
@@ -32,7 +32,10 @@ from trainer import catalog, config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
 from trainer.errors import UserError
-from trainer.store import RunRow
+from trainer.store import RunRow, Workspace
+
+if TYPE_CHECKING:
+    from trainer.store.run_values import Values
 
 DRAWN_AT_MOST: Final = 24
 """Selected runs whose curves are drawn: more lines in a plot cannot be told apart."""
@@ -197,6 +200,48 @@ class RunsView(View):
         """Select this run in the table."""
         self.table.choose([run])
 
+    def show_filter(self, text: str) -> None:
+        """Show the runs that fit this filter."""
+        self.filter.setText(text)
+
+    def _look_for(self, text: str) -> None:
+        """Filter the table; what is no filter yet, such as `beta>`, changes nothing and is told in the tool tip."""
+        try:
+            self.table.shown.look_for(text)
+        except UserError as problem:
+            self.count.setText(str(problem))
+            return
+        self._read_values()
+        self._count()
+
+    def _read_values(self) -> None:
+        """Read what the filter asks for beside the rows, off the GUI thread."""
+        fields = self.table.shown.fields
+        if not fields:
+            return
+        self.context.background.run(
+            self,
+            read_values,
+            self.context.workspace,
+            fields,
+            self.table.runs.runs,
+            done=self._show_values,
+            failed=lambda error: self.failed.emit(str(error), ""),
+            key="run-values",
+        )
+
+    def _show_values(self, values: Values) -> None:
+        self.table.shown.show_values(values)
+        self._count()
+
+    def _archive(self) -> None:
+        chosen = self.table.chosen()
+        gone = [run.id for run in chosen if run.archived_at is not None]
+        if gone:
+            self.context.jobs.archive(gone, back=True)
+        elif chosen:
+            self.context.jobs.archive([run.id for run in chosen])
+
     def _duplicate(self) -> None:
         for run in self.table.chosen()[:1]:
             self.edit_and_restart(run.id)
@@ -280,6 +325,7 @@ class RunsView(View):
             self.table.choose([self._choose_when_there])
             self._choose_when_there = None
         self._count()
+        self._read_values()
         self.headline.setText(headline_names(runs))
         self._show_chosen()
         if runs:
@@ -290,9 +336,10 @@ class RunsView(View):
             self.show_empty(
                 "activity",
                 "No run yet. Compare CLIP and CLOOB",
-                "Both train in the background, and the window shows them from the untrained model on. The demo scenes "
-                "are drawn here and take a few minutes. Your data can be a folder, table or tar of images and "
-                "captions; you can also drop it on the window. Published models are evaluated without training.",
+                "Both train in the background, in turn, and the window shows them from the untrained model on. The "
+                "scenes are drawn here, and a run takes a few minutes; Experiments compares the two. Your data can be "
+                "a folder, table or tar of images and captions; you can also drop it on the window. Published models "
+                "are evaluated without training.",
                 *self.first_steps.values(),
             )
 
@@ -397,15 +444,14 @@ class RunsView(View):
         self.table.horizontalHeader().sectionResized.connect(lambda *_: self._remember_columns())
         self.table.horizontalHeader().sectionMoved.connect(lambda *_: self._remember_columns())
         self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._remember_columns())
-        self.filter.textChanged.connect(self.table.shown.look_for)
-        self.filter.textChanged.connect(lambda _: self._count())
+        self.filter.textChanged.connect(self._look_for)
         self.curves.failed.connect(lambda words: self.failed.emit(words, ""))
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())
         )
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         self.start_demo.triggered.connect(jobs.start_demo)
-        self.first_steps["demo"].triggered.connect(jobs.start_demo)
+        self.first_steps["experiment"].triggered.connect(lambda: jobs.start_clip_and_cloob(None))
         self.first_steps["import"].triggered.connect(self.comparison_asked)
         self.first_steps["published"].triggered.connect(self.open_model_asked)
         deeds["new"].triggered.connect(self.open_new_run)
@@ -433,6 +479,9 @@ class RunsView(View):
         deeds["show-a"].triggered.connect(lambda: self._show_as("A"))
         deeds["show-b"].triggered.connect(lambda: self._show_as("B"))
         deeds["folder"].triggered.connect(self._open_folder)
+        deeds["tag"].triggered.connect(self.sheets.tags)
+        deeds["note"].triggered.connect(self.sheets.note)
+        deeds["archive"].triggered.connect(self._archive)
 
     def _restore(self) -> None:
         settings = self.context.settings
@@ -447,7 +496,14 @@ class RunsView(View):
         self.context.settings.set_state("runs/columns", self.table.save_columns())
 
 
+def read_values(workspace: Workspace, fields: Sequence[str], runs: Sequence[RunRow]) -> Values:
+    """Return values of configuration fields and numbers of runs; for a thread."""
+    from trainer.store import run_values
+
+    return run_values.read_values(workspace, fields, runs)
+
+
 def _first_steps(parent: QWidget) -> dict[str, QAction]:
     """Return the actions of a workspace without runs."""
-    texts = {"demo": "The demo scenes", "import": "My data…", "published": "Published models…"}
+    texts = {"experiment": "CLIP + CLOOB, 3 seeds", "import": "My data…", "published": "Published models…"}
     return {name: QAction(text, parent, objectName=f"first-{name}") for name, text in texts.items()}

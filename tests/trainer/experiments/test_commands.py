@@ -81,7 +81,7 @@ class Page(HTMLParser):
 
 def test_the_verdict_is_one_page_with_every_run(ask, workspace, stored, tmp_path):
     judged(workspace, stored)
-    files = [tmp_path / f"verdict.{kind}" for kind in ("html", "md", "tex", "csv", "svg")]
+    files = [tmp_path / f"verdict.{kind}" for kind in ("html", "md", "tex", "csv", "svg", "toml")]
     found = ask("verdict", "duel", "--out", *map(str, files))
     assert found["decided"]
     page = Page()
@@ -95,6 +95,7 @@ def test_the_verdict_is_one_page_with_every_run(ask, workspace, stored, tmp_path
         assert run["name"] in files[1].read_text(encoding="utf-8").replace("\\", "")
     assert len(list(csv.DictReader(files[3].open(encoding="utf-8")))) == len(found["runs"]) == 6
     assert r"\toprule" in files[2].read_text(encoding="utf-8")
+    assert from_toml(files[5].read_text(encoding="utf-8")) == stored
     assert "<svg" in files[4].read_text(encoding="utf-8")
     assert "choose a name that ends in" in ask("verdict", "duel", "--out", "x.doc", status=2)
 

@@ -9,7 +9,8 @@ import pytest
 from tests.trainer.experiments.conftest import OUTCOME
 from trainer import catalog, config
 from trainer.config import ConfigError
-from trainer.experiments.definition import differing, from_toml, of_presets, read, repeated, to_toml
+from trainer.experiments.definition import check_measured, differing, from_toml, of_presets, read, repeated, to_toml
+from trainer.scheduling import experiments
 
 SHORT = """
 name = "beta"
@@ -96,6 +97,16 @@ def test_unreadable_and_endless_files_are_refused(tmp_path):
         read(tmp_path / "none.toml")
     with pytest.raises(ConfigError, match="letters"):
         from_toml("#" * 1_000_001)
+
+
+def test_a_split_that_no_run_is_measured_on_is_refused_before_anything_trains(workspace):
+    wrong = SHORT.replace('split = "renderings"', 'split = "test"')
+    workspace.experiments.add("beta", to_toml(from_toml(wrong)))
+    with pytest.raises(ConfigError, match="hold out renderings and combinations"):
+        experiments.start(workspace, "beta")
+    assert workspace.runs.all() == []
+    elsewhere = wrong.replace('split = "test"', 'split = "test"\ndataset = "others"', 1)
+    check_measured(from_toml(elsewhere))
 
 
 def test_arms_are_frozen():

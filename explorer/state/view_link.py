@@ -1,0 +1,90 @@
+"""Links to what the window shows: place, runs, step, data, selected pairs and filter, as `contrastive-explorer://…`.
+
+A link is data of whoever wrote it: it chooses what is looked at in the open workspace, and starts, opens and changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from explorer.state.selection import Looking, Rows
+from trainer.config.split_key import SplitKey
+from trainer.errors import UserError
+
+SCHEME: Final = "contrastive-explorer"
+LONGEST: Final = 16_000
+MOST_PAIRS: Final = 1_000
+"""More selected pairs do not fit into a link."""
+_NUMBER: Final = re.compile(r"\d{1,15}")
+
+
+class LinkError(UserError):
+    """The text is no link to a view; the message says why."""
+
+
+@dataclass(frozen=True)
+class ViewLink:
+    """What a link shows.
+
+    Attributes:
+        values: Fields of `Looking`.
+        filter: Text of the filter of runs.
+    """
+
+    values: dict[str, Any]
+    filter: str = ""
+
+
+def link_to(now: Looking, text: str = "") -> str:
+    """Return the link to a selection and the filter of runs; more than `MOST_PAIRS` pairs are left out."""
+    fields: dict[str, str] = {"view": now.view}
+    for name, value in (("a", now.run_a), ("b", now.run_b), ("step", now.step), ("step_b", now.step_b)):
+        if value is not None:
+            fields[name] = str(value)
+    if now.dataset is not None:
+        fields |= {"dataset": now.dataset.dataset, "split": now.dataset.split}
+    if 0 < len(now.pairs) <= MOST_PAIRS:
+        fields["pairs"] = ",".join(map(str, now.pairs))
+    if text:
+        fields["filter"] = text
+    return f"{SCHEME}://open?{urlencode(fields)}"
+
+
+def read_link(text: str) -> ViewLink:
+    """Return what a link shows.
+
+    Raises:
+        LinkError: It is none, or one of its values cannot be.
+    """
+    text = text.strip()
+    if len(text) > LONGEST:
+        raise LinkError(f"The link has more than {LONGEST:,} letters. Copy it again.")
+    try:
+        parts = urlsplit(text)
+        fields = dict(
+            parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), max_num_fields=20)
+        )
+    except ValueError as error:
+        raise LinkError(f"The link cannot be read: {error}. Copy it again.") from error
+    if parts.scheme != SCHEME or parts.netloc != "open":
+        raise LinkError(f"{text[:60]!r} is not a link to a view: it begins with {SCHEME}://open?")
+    values: dict[str, Any] = {"view": fields.get("view", "")}
+    for key, name in (("a", "run_a"), ("b", "run_b"), ("step", "step"), ("step_b", "step_b")):
+        values[name] = _number(key, fields[key]) if key in fields else None
+    there = "dataset" in fields and "split" in fields
+    values["dataset"] = SplitKey(fields["dataset"][:200], fields["split"][:200]) if there else None
+    numbers = [part for part in fields.get("pairs", "").split(",") if part]
+    if len(numbers) > MOST_PAIRS:
+        raise LinkError(f"The link selects more than {MOST_PAIRS:,} pairs. Copy it again.")
+    values["pairs"] = Rows(_number("pairs", part) for part in numbers)
+    return ViewLink(values, fields.get("filter", ""))
+
+
+def _number(name: str, text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise LinkError(f"The link's {name} {text[:40]!r} is not a number. Copy it again.")
+    return int(text)

@@ -1,0 +1,83 @@
+"""Dialogs for what a person says about runs: their tags and a note in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCompleter, QLineEdit, QPlainTextEdit, QTabWidget, QTextBrowser, QWidget
+
+from explorer.views.runs.queue_sheets import Sheet
+from trainer.store import RunRow
+
+
+class TagSheet(Sheet):
+    """A dialog for the tags of runs: those that all of them have can be edited.
+
+    Signals:
+        chosen: Tags to add, and tags to remove.
+    """
+
+    chosen = Signal(list, list)
+
+    def __init__(self, runs: Sequence[RunRow], known: Sequence[RunRow], parent: QWidget | None = None) -> None:
+        super().__init__(f"Tags of {runs[0].name if len(runs) == 1 else f'{len(runs)} runs'}", "Save", parent)
+        self.setObjectName("tag-sheet")
+        self._common = [tag for tag in runs[0].tag_list if all(tag in run.tag_list for run in runs)]
+        self.tags = QLineEdit(" ".join(self._common), objectName="tag-words", accessibleName="Tags")
+        self.tags.setPlaceholderText("paper baseline")
+        every = sorted({tag for run in known for tag in run.tag_list})
+        self.tags.setCompleter(QCompleter(every, self.tags))
+        self.form.addRow("Tags", self.tags)
+        others = sorted({tag for run in runs for tag in run.tag_list} - {*self._common})
+        kept = f" Some of them also have {', '.join(others)}, which stay." if others else ""
+        self.tell(f"Words between blanks; the filter tag:paper finds them.{kept}")
+        self.accepted.connect(self._choose)
+
+    def _choose(self) -> None:
+        words = self.tags.text().replace(",", " ").split()
+        add = [word for word in dict.fromkeys(words) if word not in self._common]
+        remove = [word for word in self._common if word not in words]
+        if add or remove:
+            self.chosen.emit(add, remove)
+
+
+class _Reader(QTextBrowser):
+    """Shows text alone: a note may be a stranger's, and nothing that it names is opened or loaded."""
+
+    def loadResource(self, _kind: int, _name: Any) -> Any:
+        return None
+
+
+class NoteSheet(Sheet):
+    """A dialog for the note of a run: written in one tab, read in the other.
+
+    Signals:
+        chosen: The note.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, run: RunRow, parent: QWidget | None = None) -> None:
+        super().__init__(f"Note of {run.name}", "Save", parent)
+        self.setObjectName("note-sheet")
+        self.note = QPlainTextEdit(run.note, objectName="note-text")
+        self.note.setAccessibleName("Note in Markdown")
+        self.read = _Reader()
+        self.read.setObjectName("note-read")
+        self.read.setAccessibleName("Note as it reads")
+        self.read.setOpenLinks(False)
+        tabs = QTabWidget()
+        tabs.addTab(self.note, "Write")
+        tabs.addTab(self.read, "Read")
+        tabs.currentChanged.connect(lambda _: self.show_read())
+        tabs.setCurrentIndex(1 if run.note else 0)
+        self.form.addRow(tabs)
+        self.show_read()
+        self.accepted.connect(lambda: self.chosen.emit(self.note.toPlainText().strip()))
+
+    def show_read(self) -> None:
+        """Show the Markdown as it reads, without HTML and pictures."""
+        document = self.read.document()
+        document.setMarkdown(self.note.toPlainText(), document.MarkdownFeature.MarkdownNoHTML)

@@ -1,0 +1,141 @@
+"""Saved views of a workspace, and links to them: saved, opened and copied."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QInputDialog, QWidget
+
+from explorer.state.view_link import link_to, read_link
+from explorer.widgets.banner import Banner
+from trainer.errors import UserError
+
+if TYPE_CHECKING:
+    from explorer.event_loop.background import Background
+    from explorer.state.selection import Selection
+    from explorer.views.view import View
+    from trainer.store import Workspace
+
+KEY: Final = "saved_views"
+"""Setting of the workspace: name -> link."""
+MOST: Final = 200
+LONGEST_NAME: Final = 80
+
+
+class SavedViews(QObject):
+    """Saves, opens and copies views of a workspace.
+
+    Args:
+        window: Over which dialogs open.
+        selection: What is looked at.
+        banner: Tells what was done.
+        views: Returns the views of the window by name; they exist once it is ready.
+    """
+
+    def __init__(
+        self, window: QWidget, selection: Selection, banner: Banner, views: Callable[[], dict[str, View]]
+    ) -> None:
+        super().__init__(window)
+        self._window, self._selection, self._banner, self._views = window, selection, banner, views
+        self._workspace: Workspace | None = None
+        self._background: Background | None = None
+        self.links: dict[str, str] = {}
+        self.actions: list[QAction] = []
+
+    def begin(self, workspace: Workspace, background: Background) -> None:
+        """Read the saved views."""
+        self._workspace, self._background = workspace, background
+        background.run(self, read, workspace, done=self._show, failed=lambda _: None, key="saved-views")
+
+    def link(self) -> str:
+        """Return the link to what is shown."""
+        field = getattr(self._views().get(self._selection.view or "runs"), "filter", None)
+        return link_to(self._selection.now, field.text() if field is not None else "")
+
+    def copy(self) -> None:
+        """Copy the link to what is shown."""
+        link = self.link()
+        QGuiApplication.clipboard().setText(link)
+        self._banner.tell(
+            "The link to this view is on the clipboard.", f"explorer --open opens it: {link}", tone="good"
+        )
+
+    def open(self, text: str) -> bool:
+        """Show what a link says; return whether it could be read."""
+        try:
+            found = read_link(text)
+        except UserError as problem:
+            self._banner.tell(str(problem), tone="warn")
+            return False
+        self._selection.propose(**found.values)
+        view = self._views().get(self._selection.view or "runs")
+        if (show := getattr(view, "show_filter", None)) is not None:
+            show(found.filter)
+        return True
+
+    def ask(self) -> None:
+        """Ask for a name, and save what is shown."""
+        dialog = QInputDialog(self._window)
+        dialog.setObjectName("save-view-dialog")
+        dialog.setWindowTitle("Save this view")
+        dialog.setLabelText("Name of the view: place, runs, step, selection and filter are kept.")
+        dialog.textValueSelected.connect(self.save)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def save(self, name: str) -> None:
+        """Save what is shown under this name, in place of one of that name."""
+        name = " ".join(name.split())[:LONGEST_NAME]
+        if not name or self._workspace is None or self._background is None:
+            return
+        self._background.run(
+            self,
+            write,
+            self._workspace,
+            name,
+            self.link(),
+            done=functools.partial(self._saved, name),
+            failed=lambda error: self._banner.tell(f"The view was not saved: {error}", tone="warn"),
+        )
+
+    def _saved(self, name: str, links: dict[str, str]) -> None:
+        self._show(links)
+        self._banner.tell(f"The view {name} is saved; the command palette opens it.", tone="good")
+
+    def _show(self, links: dict[str, str]) -> None:
+        self.links, self.actions = links, []
+        for name, link in links.items():
+            action = QAction(f"Open view: {name}", self)
+            action.triggered.connect(functools.partial(self._open, link))
+            self.actions.append(action)
+
+    def _open(self, link: str, _checked: bool = False) -> None:
+        self.open(link)
+
+
+def read(workspace: Workspace) -> dict[str, str]:
+    """Return name -> link of the saved views; what is none of both is left out. For a thread."""
+    try:
+        kept: Any = workspace.setting(KEY, {})
+    except ValueError:
+        return {}
+    if not isinstance(kept, dict):
+        return {}
+    sound = {name: link for name, link in kept.items() if isinstance(link, str) and 0 < len(name) <= LONGEST_NAME}
+    return dict(list(sound.items())[:MOST])
+
+
+def write(workspace: Workspace, name: str, link: str) -> dict[str, str]:
+    """Save a link under a name, and return all that are saved. For a thread.
+
+    Raises:
+        StoreError: The workspace is look only.
+    """
+    links = read(workspace) | {name: link}
+    links = dict(list(links.items())[-MOST:])
+    workspace.set_setting(KEY, links)
+    return links

@@ -1,0 +1,161 @@
+"""Charts over many runs, against plain computations: distances, the plane, who is odd, fields and their importance."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial import procrustes as scipy_procrustes
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.analysis.model_distances import apartness, plane_of, procrustes_distance, procrustes_distances
+from trainer.charts import ChartError
+from trainer.charts.config_difference import ConfigDifferenceSettings
+from trainer.charts.config_difference import compute as differences
+from trainer.charts.field_importance import importance
+from trainer.charts.parallel_coordinates import best_quarter, scaled
+from trainer.charts.run_fields import run_fields
+from trainer.charts.small_multiples import OTHERS, unmatched_cosines
+from trainer.charts.spec import Target
+from trainer.store import RunLog, Workspace
+
+
+def silent(_share: float, _note: str) -> None:
+    """Say nothing."""
+
+
+def test_the_procrustes_distance_is_the_root_of_scipys_disparity():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(40, 6)), rng.normal(size=(40, 6))
+    assert procrustes_distance(first, second) ** 2 == pytest.approx(scipy_procrustes(first, second)[2], abs=1e-12)
+    turn, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    assert procrustes_distance(first, 3.0 * first @ turn + 2.0) == pytest.approx(0.0, abs=1e-6)
+    assert math.isnan(procrustes_distance(first, np.ones((40, 6))))
+    whole = procrustes_distances([first, second, first @ turn])
+    assert whole[0, 1] == procrustes_distance(first, second) == whole[1, 0]
+    assert np.diag(whole).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_plane_keeps_distances_that_fit_into_it():
+    points = np.random.default_rng(1).normal(size=(7, 2))
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    places, stress = plane_of(distances)
+    assert np.linalg.norm(places[:, None] - places[None], axis=-1) == pytest.approx(distances, abs=1e-3)
+    assert stress < 1e-3
+    assert plane_of(distances)[0] == pytest.approx(places), "the same each time"
+    assert plane_of(distances[:2, :2])[0][1, 0] == pytest.approx(distances[0, 1])
+    whole = 1.0 - np.eye(8)
+    _, lossy = plane_of(whole)
+    assert lossy > 0.1, "eight points that are all equally far lie in no plane"
+
+
+def test_the_odd_one_is_far_from_all_others():
+    points = np.random.default_rng(2).normal(size=(8, 2))
+    points[5] += 40.0
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    mean, unusual = apartness(distances)
+    for place in range(8):
+        assert mean[place] == pytest.approx(sum(distances[place][i] for i in range(8) if i != place) / 7)
+    assert int(unusual.argmax()) == 5
+    assert unusual[5] > 3.5
+    assert np.isnan(apartness(distances[:3, :3])[1]).all(), "of three nobody can say"
+
+
+def test_unmatched_cosines_leave_equal_captions_out():
+    rng = np.random.default_rng(3)
+    image, text = rng.normal(size=(2, 9, 4))
+    captions = np.array(list("abcabcdef"))
+    naive = [
+        sum(image[i][c] * text[(i + by) % 9][c] for c in range(4))
+        for by in range(1, min(OTHERS, 8) + 1)
+        for i in range(9)
+        if captions[i] != captions[(i + by) % 9]
+    ]
+    assert unmatched_cosines(image, text, captions) == pytest.approx(naive)
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Workspace:
+    """Return 24 runs whose recall follows beta, whatever the batch size."""
+    workspace = Workspace(tmp_path / "sweep")
+    rng = np.random.default_rng(0)
+    for number in range(24):
+        beta, batch = float(2 + number % 8), int(rng.choice([32, 64, 128]))
+        run = config.Run(name=f"run {number}", objective=config.Cloob())
+        run = config.replace(config.replace(run, "beta", str(beta)), "batch", str(batch))
+        with RunLog.claim(workspace, workspace.runs.create(run)) as log:
+            log.scalars(1, {"val/image_to_text_R@1": 0.05 * beta, "train/loss": 1.0})
+            log.status("finished")
+    return workspace
+
+
+def targets(workspace: Workspace) -> list[Target]:
+    return [Target(run.id) for run in workspace.runs.all()]
+
+
+def test_what_explains_the_outcome_comes_first(sweep: Workspace):
+    about = run_fields(sweep, targets(sweep), "")
+    assert set(about.fields) == {"objective.scale_hopfield", "optimizer.batch_size"}
+    assert about.values.tolist() == pytest.approx([0.05 * (2 + n % 8) for n in range(24)])
+    found = importance(about, silent)
+    assert found.fields[0] == "objective.scale_hopfield"
+    assert found.r2 > 0.7
+    assert found.mean[0] > 10 * abs(found.mean[1])
+    few = dataclasses.replace(about, values=np.full(24, np.nan))
+    assert importance(few, silent).fields == ()
+    noise = dataclasses.replace(about, values=np.random.default_rng(5).normal(size=24))
+    assert importance(noise, silent).r2 < 0.3
+
+
+def test_the_best_quarter_and_scaling_by_factors(sweep: Workspace):
+    about = run_fields(sweep, targets(sweep), "image_to_text_R@1")
+    best = best_quarter(about)
+    assert best.sum() >= 6
+    assert about.values[best].min() >= about.values[~best].max()
+    assert scaled(np.array([1.0, 10.0, 100.0]))[0] == pytest.approx([0.0, 0.5, 1.0])
+    assert scaled(np.array([1.0, 2.0, 3.0])) == (pytest.approx([0.0, 0.5, 1.0]), False)
+    assert scaled(np.array([4.0, np.nan, 4.0]))[0].tolist()[::2] == [0.5, 0.5]
+
+
+def test_losses_of_two_objectives_explain_nothing(sweep: Workspace):
+    sweep.runs.create(config.Run(name="clip"))
+    with pytest.raises(ChartError, match="different quantities"):
+        run_fields(sweep, targets(sweep), "train/loss")
+
+
+def test_configurations_differ_in_what_was_set(sweep: Workspace):
+    request = dataclasses.replace(_request(sweep), targets=tuple(targets(sweep)[:3]))
+    found = differences(sweep, request, ConfigDifferenceSettings(), silent)
+    flat = [config.flatten(sweep.runs.config_of(run)) for run, _ in found.runs]
+    naive = {name for name in flat[0] if name != "name" and len({str(one[name]) for one in flat}) > 1}
+    assert set(found.different) == naive
+    assert found.different["objective.scale_hopfield"] == ("2", "3", "4")
+    sweep.runs.create(config.Run(name="one more"))
+    with pytest.raises(ChartError, match="at most 24"):
+        differences(sweep, _request(sweep), ConfigDifferenceSettings(), silent)
+
+
+def _request(workspace: Workspace):
+    from trainer.charts.spec import Request
+
+    return Request(tuple(targets(workspace)))
+
+
+def test_the_commands_take_a_filter(sweep: Workspace, tmp_path: Path, capsys):
+    out = tmp_path / "lines.csv"
+    words = ["--filter", "beta>7", "--out", str(out), "--workspace", str(sweep.folder)]
+    assert main(["export", "parallel-coordinates", *words]) == 0
+    rows = list(csv.DictReader(out.open(encoding="utf-8")))
+    assert rows
+    capsys.readouterr()
+    assert (
+        main(["analyze", "field-importance", "--filter", "name:run", "--json", "--workspace", str(sweep.folder)]) == 0
+    )
+    assert "objective.scale_hopfield" in capsys.readouterr().out
+    assert main(["analyze", "config-difference", "--filter", "beta>99", "--workspace", str(sweep.folder)]) == 2
+    assert "No run fits" in capsys.readouterr().err

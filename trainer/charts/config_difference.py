@@ -1,0 +1,97 @@
+"""The fields in which the configurations of several runs differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trainer import config
+from trainer.analysis.progress import Progress
+from trainer.charts import ChartError
+from trainer.charts.marks import NumberRow, NumberTable, Panel
+from trainer.charts.settings import setting
+from trainer.charts.spec import Chart, Request
+from trainer.store import Workspace
+from trainer.store.run_values import plain
+
+METHOD: Final = """\
+Every field of a configuration that has not the same value in all of the runs; a dash where the objective, model or \
+data of a run have no such field. Names never count."""
+MOST_RUNS: Final = 24
+
+
+@dataclass(frozen=True)
+class ConfigDifferenceSettings:
+    """Which fields."""
+
+    every: bool = setting(False, "All fields", "Those that are the same in all runs, too.", redraws=True)
+
+
+@dataclass(frozen=True)
+class ConfigDifference:
+    """The configurations of runs.
+
+    Attributes:
+        runs: Id and name of each.
+        fields: Field -> its value in each run, as text; an empty one where the run has no such field.
+    """
+
+    runs: tuple[tuple[int, str], ...]
+    fields: dict[str, tuple[str, ...]]
+
+    @property
+    def different(self) -> dict[str, tuple[str, ...]]:
+        """The fields that differ."""
+        return {name: row for name, row in self.fields.items() if len({*row}) > 1}
+
+
+def compute(
+    workspace: Workspace, request: Request, _settings: ConfigDifferenceSettings, _progress: Progress
+) -> ConfigDifference:
+    """Read the configurations.
+
+    Raises:
+        ChartError: There are too many runs.
+    """
+    rows = [workspace.runs.get(target.run) for target in request.targets]
+    rows = list({row.id: row for row in rows}.values())
+    if len(rows) > MOST_RUNS:
+        raise ChartError(f"{len(rows)} runs are too many for one table; choose at most {MOST_RUNS}.")
+    flat = [config.flatten(workspace.runs.config_of(row.id)) for row in rows]
+    names = [name for name in dict.fromkeys(name for one in flat for name in one) if name != "name"]
+    fields = {name: tuple(plain(one[name]) if name in one else "" for one in flat) for name in names}
+    return ConfigDifference(tuple((row.id, row.name) for row in rows), fields)
+
+
+def draw(data: ConfigDifference, settings: ConfigDifferenceSettings) -> Panel:
+    """Draw one table, a column per run."""
+    shown = data.fields if settings.every else data.different
+    lines = tuple(NumberRow(name, "", tuple(value or "–" for value in row)) for name, row in shown.items())
+    same = len(data.fields) - len(data.different)
+    note = f"{len(data.different)} fields differ, {same} are the same in all {len(data.runs)} runs."
+    columns = tuple(f"#{run} {name}" for run, name in data.runs)
+    title = "Fields of the configurations" if settings.every else "Fields that differ"
+    return Panel(title="Configurations", rows=((NumberTable("fields", title, columns, lines),),), notes=(note,))
+
+
+def values(data: ConfigDifference, settings: ConfigDifferenceSettings) -> list[dict[str, Any]]:
+    """Return one column per run: the fields that differ."""
+    shown = data.fields if settings.every else data.different
+    return [
+        {"run": run, "name": name} | {field: row[place] for field, row in shown.items()}
+        for place, (run, name) in enumerate(data.runs)
+    ]
+
+
+CHART: Final = Chart(
+    name="config-difference",
+    view="many_runs",
+    label="Configurations",
+    question="In what do the configurations of these runs differ?",
+    method=METHOD,
+    settings=ConfigDifferenceSettings,
+    needs="whole_runs",
+    compute=compute,
+    draw=draw,
+    values=values,
+)

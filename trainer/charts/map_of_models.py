@@ -1,0 +1,210 @@
+"""A map of models: every snapshot of every run is a point, near to those whose embeddings are alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.embedding_similarity import compare_spaces
+from trainer.analysis.model_distances import apartness, plane_of, procrustes_distances
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.charts import ChartError
+from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.representation_similarity import Space, common_items, places_of, snapshots_of
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import shown
+from trainer.charts.spec import Chart, Request
+from trainer.store import Workspace
+
+METHOD: Final = """\
+Each point is a snapshot: what a run's model made of the same held-out pairs at one step. Points are as near as their \
+embeddings are alike: 1 - linear CKA (Kornblith et al. 2019), 1 - the mean Jaccard overlap of the nearest neighbors, \
+or the Procrustes distance sqrt(1 - s^2) (what rotation, shift and scaling leave apart). Distances of images and texts \
+are averaged. The plane is metric multidimensional scaling (SMACOF); its stress says how much of the distances it \
+loses: below .1 it may be trusted, above .2 hardly. Lines join the steps of a run.
+
+Which run is the odd one: its mean distance to the others at the last step, and how far that is from the median in \
+robust deviations (MAD); above 3.5 is usually called an outlier. It needs four runs, and says nothing about who is \
+right."""
+MEASURES: Final[dict[str, str]] = {
+    "cka": "1 - CKA",
+    "neighbors": "1 - shared neighbors",
+    "procrustes": "Procrustes distance",
+}
+MOST_PAIRS: Final = 1_500
+"""More pairs are sampled: every two spaces are compared."""
+MOST_SNAPSHOTS: Final = 80
+ODD: Final = 3.5
+
+
+@dataclass(frozen=True)
+class ModelMapSettings:
+    """What is compared."""
+
+    measure: Literal["cka", "neighbors", "procrustes"] = setting(
+        "cka", "Distance", "How two snapshots are compared.", named=MEASURES
+    )
+    modality: Literal["both", "image", "text"] = setting(
+        "both",
+        "Of",
+        "Images, texts, or the mean of both.",
+        named={"both": "Images and texts", "image": "Images", "text": "Texts"},
+    )
+    steps: int = setting(4, "Steps", "Snapshots of each run at most, evenly spread.", low=1, high=20)
+    k: int = setting(10, "Neighbors", "Neighbors of each pair that are compared.", low=1, high=100)
+
+
+@dataclass(frozen=True)
+class ModelMap:
+    """The snapshots in the plane.
+
+    Attributes:
+        spaces: A snapshot each, run by run, by step.
+        distances: Between every two snapshots.
+        places: In the plane.
+        stress: Kruskal's stress-1 of the plane.
+        last: Of each run, in their order: the place of its last snapshot among `spaces`.
+        mean, unusual: Of each run at its last snapshot, as `apartness` returns them.
+        n: Pairs compared.
+        pairs: Pairs that all snapshots hold.
+    """
+
+    spaces: tuple[Space, ...]
+    distances: Float[np.ndarray, "m m"]
+    places: Float[np.ndarray, "m 2"]
+    stress: float
+    last: tuple[int, ...]
+    mean: Float[np.ndarray, " r"]
+    unusual: Float[np.ndarray, " r"]
+    n: int
+    pairs: int
+
+
+def compute(workspace: Workspace, request: Request, settings: ModelMapSettings, progress: Progress) -> ModelMap:
+    """Compare all snapshots and place them.
+
+    Raises:
+        ChartError: A run has no snapshot, they have too few pairs in common, or they are too many.
+    """
+    chosen = snapshots_of(workspace, request, settings.steps)
+    if len(chosen) > MOST_SNAPSHOTS:
+        raise ChartError(f"{len(chosen)} snapshots are too many; take fewer steps or runs ({MOST_SNAPSHOTS}).")
+    kept = common_items([snapshot.items.id for _, snapshot in chosen])
+    if len(kept) < 3:
+        raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are compared.")
+    drawn = at_most(len(kept), MOST_PAIRS)
+    parts = []
+    for modality in ("image", "text") if settings.modality == "both" else (settings.modality,):
+        arrays = [getattr(snapshot, modality) for _, snapshot in chosen]
+        if any(array is None for array in arrays):
+            continue
+        vectors = [
+            np.asarray(array[places_of(snapshot.items.id, kept[drawn])], np.float32)
+            for array, (_, snapshot) in zip(arrays, chosen, strict=True)
+        ]
+        parts.append(_distances(vectors, settings, progress))
+    if not parts:
+        raise ChartError("Not every run has this tower: choose images or texts that all of them embed.")
+    distances = np.mean(parts, axis=0)
+    if not np.isfinite(distances).all():
+        raise ChartError("A snapshot does not vary at all, so that it is like nothing. Leave that run or step out.")
+    spaces = tuple(Space(modality=settings.modality, **shown(row, snapshot)) for row, snapshot in chosen)
+    places, stress = plane_of(distances)
+    ends = {space.run: place for place, space in enumerate(spaces)}
+    last = tuple(ends.values())
+    mean, unusual = apartness(distances[np.ix_(last, last)])
+    return ModelMap(spaces, distances, places, stress, last, mean, unusual, len(drawn), len(kept))
+
+
+def _distances(vectors: list[np.ndarray], settings: ModelMapSettings, progress: Progress) -> np.ndarray:
+    if settings.measure == "procrustes":
+        return procrustes_distances(vectors)
+    alike = compare_spaces(vectors, min(settings.k, len(vectors[0]) - 1), 3, progress)[settings.measure]
+    found = np.clip(1.0 - alike, 0.0, None)
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def draw(data: ModelMap, settings: ModelMapSettings) -> Panel:
+    """Draw a path per run, and who stands apart."""
+    first = data.spaces[0]
+    sampled = f" of {data.pairs:,}, drawn at random (seed 0)" if data.n < data.pairs else ""
+    stress = f"stress {data.stress:.3f}"
+    notes = (
+        f"{MEASURES[settings.measure]} on {data.n:,} pairs{sampled} of {first.dataset}, {first.split} · {stress}.",
+    )
+    return Panel(
+        title="Map of models",
+        rows=((_plane(data, stress),), (_apart(data, settings),)),
+        notes=notes,
+    )
+
+
+def _plane(data: ModelMap, stress: str) -> XYPlot:
+    curves, dots = [], []
+    runs = list(dict.fromkeys(space.run for space in data.spaces))
+    for place, run in enumerate(runs):
+        own = [at for at, space in enumerate(data.spaces) if space.run == run]
+        path, tone = data.places[own], run_tone(place)
+        name = data.spaces[own[0]].name
+        curves.append(Series(name if len(runs) <= 12 else "", tone, path[:, 0], path[:, 1], width=1.0, marked=True))
+        end = data.spaces[own[-1]]
+        odd = data.unusual[place] > ODD
+        label = f"#{run}, step {end.step:,}" + (", odd" if odd else "")
+        x, y = path[-1]
+        dots.append(Marker("", tone, float(x), float(y), 12.0, "diamond", label))
+    half = 0.55 * float(max(np.ptp(data.places, axis=0).max(), 1e-9))
+    middle = (data.places.max(0) + data.places.min(0)) / 2
+    axes = [axis_over("", [np.array([at - half, at + half])], margin=0.05) for at in middle]
+    return XYPlot(
+        "map", "Snapshots: near is alike, a diamond is a run's last step", axes[0], axes[1], tuple(curves),
+        dots=tuple(dots), equal=True, note=stress,
+    )  # fmt: skip
+
+
+def _apart(data: ModelMap, settings: ModelMapSettings) -> NumberTable:
+    order = np.argsort(-data.mean, kind="stable")
+    lines = []
+    for place in order.tolist():
+        space = data.spaces[data.last[place]]
+        unusual = float(data.unusual[place])
+        says = "odd" if unusual > ODD else "" if math.isfinite(unusual) else "–"
+        values = (f"{data.mean[place]:.3f}", f"{unusual:+.1f}" if math.isfinite(unusual) else "–", says)
+        words = f"#{space.run} {space.name}, step {space.step:,}"
+        lines.append(NumberRow(words, "", values, strong=says == "odd"))
+    columns = (f"Mean {MEASURES[settings.measure]} to the others", "Robust deviations from the median", "")
+    note = "" if len(lines) >= 4 else "Who is odd cannot be said of fewer than four runs."
+    return NumberTable("apart", "Which run is the odd one", columns, tuple(lines), badges=False, note=note)
+
+
+def values(data: ModelMap, _settings: ModelMapSettings) -> list[dict[str, Any]]:
+    """Return one column per snapshot: its place and distances."""
+    apart = {place: at for at, place in enumerate(data.last)}
+    found = []
+    for place, space in enumerate(data.spaces):
+        column: dict[str, Any] = {"run": space.run, "name": space.name, "step": space.step}
+        column |= {"x": float(data.places[place, 0]), "y": float(data.places[place, 1]), "stress": data.stress}
+        column |= {"n": data.n, "distances": data.distances[place].tolist()}
+        if place in apart:
+            unusual = float(data.unusual[apart[place]])
+            column |= {"mean": float(data.mean[apart[place]]), "unusual": unusual if math.isfinite(unusual) else None}
+        found.append(column)
+    return found
+
+
+CHART: Final = Chart(
+    name="map-of-models",
+    view="many_runs",
+    label="Map of models",
+    question="Which runs learned the same, and which one is the odd one?",
+    method=METHOD,
+    settings=ModelMapSettings,
+    compute=compute,
+    draw=draw,
+    values=values,
+)

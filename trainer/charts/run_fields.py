@@ -1,0 +1,105 @@
+"""The fields in which many runs differ, beside one outcome of each: for charts over configurations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.charts import ChartError
+from trainer.charts.spec import Target
+from trainer.metrics import metric
+from trainer.store import Workspace
+from trainer.store.run_values import configurations, plain, read_values
+
+MOST_RUNS: Final = 2_000
+_NO_CAUSE: Final = ("name", "device", "loading", "workers")
+"""Fields, and `watching`, that change how a run is watched and not what it learns."""
+
+
+@dataclass(frozen=True)
+class RunFields:
+    """Runs, the fields in which they differ, and their outcomes.
+
+    Attributes:
+        runs: Id and name of each.
+        fields: Field -> a number of each run; NaN where it has no such field. Words are numbered in their order.
+        words: Field -> its words in the order of their numbers; of fields that hold numbers none.
+        outcome: Name of the number that is explained.
+        label: Its label for people.
+        percent: It is a share, to be shown times 100.
+        better: Which way is good: `up`, `down` or `none`.
+        values: Of the outcome; NaN where a run has none.
+    """
+
+    runs: tuple[tuple[int, str], ...]
+    fields: dict[str, Float[np.ndarray, " n"]]
+    words: dict[str, tuple[str, ...]]
+    outcome: str
+    label: str
+    percent: bool
+    better: str
+    values: Float[np.ndarray, " n"]
+
+
+def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) -> RunFields:
+    """Read configurations and outcomes.
+
+    Args:
+        workspace: Whose.
+        targets: The runs.
+        outcome: A logged or evaluated number, with or without split; empty: the main metric of the first run.
+
+    Raises:
+        ChartError: There are too many runs, or their outcomes are losses of different objectives.
+    """
+    rows = list({row.id: row for row in (workspace.runs.get(target.run) for target in targets)}.values())
+    if len(rows) > MOST_RUNS:
+        raise ChartError(f"{len(rows):,} runs are too many; choose at most {MOST_RUNS:,}.")
+    outcome = outcome or rows[0].metric or "val/image_to_text_R@1"
+    known = metric(outcome if "/" in outcome else f"val/{outcome}")
+    if not known.shared_axis and len({row.objective for row in rows}) > 1:
+        raise ChartError(
+            f"{known.label} of different objectives are different quantities. Choose a recall, or one objective."
+        )
+    configs = configurations(workspace, [row.id for row in rows])
+    rows = [row for row in rows if row.id in configs]
+    if not rows:
+        raise ChartError("No configuration of these runs can be read. trainer doctor says what is wrong with them.")
+    found = read_values(workspace, (outcome,), rows)
+    values = np.array([found[row.id].get(outcome, math.nan) for row in rows], np.float64)
+    flat = [configs[row.id] for row in rows]
+    fields: dict[str, np.ndarray] = {}
+    words: dict[str, tuple[str, ...]] = {}
+    for name in dict.fromkeys(name for one in flat for name in one):
+        column = [one.get(name) for one in flat]
+        if (
+            name in _NO_CAUSE
+            or name.startswith("watching.")
+            or len({plain(one) for one in column if one is not None}) < 2
+        ):
+            continue
+        fields[name], words[name] = _numbered(column)
+    return RunFields(
+        tuple((row.id, row.name) for row in rows),
+        fields,
+        words,
+        outcome,
+        known.label,
+        known.percent,
+        known.better,
+        values,
+    )
+
+
+def _numbered(column: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:
+    there = [value for value in column if value is not None]
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in there):
+        return np.array([math.nan if value is None else float(value) for value in column]), ()
+    texts = [None if value is None else plain(value) for value in column]
+    words = tuple(sorted({text for text in texts if text is not None}))
+    return np.array([math.nan if text is None else float(words.index(text)) for text in texts]), words

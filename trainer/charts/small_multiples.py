@@ -1,0 +1,251 @@
+"""Small multiples: the map, the cosines or the spectrum of up to twelve runs, in plots with the same axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.procrustes import procrustes
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.analysis.spectra import covariance_spectrum, effective_rank, shares_of
+from trainer.charts import ChartError
+from trainer.charts.marks import Axis, Panel, Points, Series, XYPlot, axis_over
+from trainer.charts.representation_similarity import common_items, places_of
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, Request
+from trainer.store import Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+METHOD: Final = """\
+One plot per run, all of the same pairs and with the same axes.
+
+Map: the two main directions (PCA) of images and texts together, each run's turned onto the first one's by Procrustes, \
+so that runs that learned the same look the same; the share of the variance that the plane holds is written next to it.
+
+Cosines: of each image with its own caption (matched) and with 20 captions of other pairs (unmatched; equal captions \
+are left out), as shares of all.
+
+Spectrum: share of the variance of the images along each direction, on a logarithmic axis; the effective rank is \
+written next to it."""
+MOST_RUNS: Final = 12
+BESIDE: Final = 3
+MOST_POINTS: Final = 500
+OTHERS: Final = 20
+BINS: Final = np.linspace(-1.0, 1.0, 61)
+LEAST_SHARE: Final = 1e-6
+KINDS: Final[dict[str, str]] = {"map": "Map", "cosines": "Cosines", "spectrum": "Spectrum"}
+
+
+@dataclass(frozen=True)
+class MultiplesSettings:
+    """What each plot shows."""
+
+    shows: Literal["map", "cosines", "spectrum"] = setting(
+        "map", "Show", "What each plot shows.", named=KINDS, redraws=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiple(SnapshotLabel):
+    """One run.
+
+    Attributes:
+        images, texts: Places of the drawn pairs in the plane.
+        held: Share of the variance in the plane.
+        matched, unmatched: Shares of cosines in `BINS`.
+        spectrum: Shares of the images' variance, largest first.
+        rank: Their effective rank.
+    """
+
+    images: Float[np.ndarray, "m 2"]
+    texts: Float[np.ndarray, "m 2"]
+    held: float
+    matched: Float[np.ndarray, " bins"]
+    unmatched: Float[np.ndarray, " bins"]
+    spectrum: Float[np.ndarray, " d"]
+    rank: float
+
+
+@dataclass(frozen=True)
+class SmallMultiples:
+    """The runs in their order, and the number of pairs that all of them hold."""
+
+    runs: tuple[Multiple, ...]
+    n: int
+
+
+def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings, progress: Progress) -> SmallMultiples:
+    """Measure every run on the pairs that all of them hold.
+
+    Raises:
+        ChartError: There are more than twelve runs, one has no such snapshot, or an objective has one tower only.
+    """
+    targets = request.targets
+    if len(targets) > MOST_RUNS:
+        raise ChartError(f"{len(targets)} runs do not fit; choose at most {MOST_RUNS}.")
+    first = choose_snapshot(
+        workspace,
+        workspace.runs.get(targets[0].run),
+        step=targets[0].step,
+        dataset=request.dataset,
+        split=request.split,
+    )
+    chosen = []
+    for target in targets:
+        row = workspace.runs.get(target.run)
+        found = choose_snapshot(workspace, row, step=target.step, dataset=first.dataset, split=first.split)
+        chosen.append((row, read_snapshot(found.folder)))
+    for row, snapshot in chosen:
+        if snapshot.image is None or snapshot.text is None:
+            raise ChartError(f"Run {row.name} embeds images or texts alone. Choose runs with both towers.")
+    kept = common_items([snapshot.items.id for _, snapshot in chosen])
+    if len(kept) < 3:
+        raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are needed.")
+    drawn = at_most(len(kept), MOST_POINTS)
+    made: list[Multiple] = []
+    onto: np.ndarray | None = None
+    for place, (row, snapshot) in enumerate(chosen):
+        progress(place / len(chosen), row.name)
+        rows = places_of(snapshot.items.id, kept)
+        assert snapshot.image is not None
+        assert snapshot.text is not None
+        image, text = (np.asarray(side[rows], np.float64) for side in (snapshot.image, snapshot.text))
+        plane, held = _plane(np.concatenate([image, text]))
+        points = np.concatenate([plane[: len(kept)][drawn], plane[len(kept) :][drawn]])
+        if onto is None:
+            onto = points
+        else:
+            points = procrustes(points, onto).apply(points)
+        captions = np.asarray([snapshot.items.caption[at] for at in rows.tolist()], str)
+        spectrum = covariance_spectrum(image)
+        made.append(
+            Multiple(
+                images=points[: len(drawn)],
+                texts=points[len(drawn) :],
+                held=held,
+                matched=_shares((image * text).sum(1)),
+                unmatched=_shares(unmatched_cosines(image, text, captions)),
+                spectrum=np.sort(shares_of(spectrum))[::-1],
+                rank=effective_rank(spectrum),
+                **shown(row, snapshot),
+            )
+        )
+    return SmallMultiples(tuple(made), len(kept))
+
+
+def unmatched_cosines(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], captions: np.ndarray
+) -> Float[np.ndarray, " m"]:
+    """Return the cosines of each image with the captions of the next `OTHERS` pairs, without equal captions."""
+    n = len(image)
+    found = []
+    for by in range(1, min(OTHERS, n - 1) + 1):
+        other = np.roll(np.arange(n), -by)
+        differ = captions != captions[other]
+        found.append((image * text[other]).sum(1)[differ])
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def _shares(cosines: Float[np.ndarray, " m"]) -> Float[np.ndarray, " bins"]:
+    counts, _ = np.histogram(np.clip(cosines, -1.0, 1.0), BINS)
+    return counts / max(len(cosines), 1)
+
+
+def _plane(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, "n 2"], float]:
+    centered = vectors - vectors.mean(0)
+    values, directions = np.linalg.eigh(centered.T @ centered)
+    total = float(values.sum())
+    return centered @ directions[:, ::-1][:, :2], float(values[-2:].sum()) / total if total > 0 else 0.0
+
+
+def draw(data: SmallMultiples, settings: MultiplesSettings) -> Panel:
+    """Draw one plot per run, three in a row."""
+    plots = {"map": _maps, "cosines": _cosines, "spectrum": _spectra}[settings.shows](data)
+    rows = tuple(tuple(plots[at : at + BESIDE]) for at in range(0, len(plots), BESIDE))
+    first = data.runs[0]
+    note = f"The same {data.n:,} pairs of {first.dataset}, {first.split}, in every run."
+    drawn = min(data.n, MOST_POINTS)
+    if settings.shows == "map" and drawn < data.n:
+        note += f" {drawn} of them are drawn."
+    return Panel(title=f"{KINDS[settings.shows]} of {len(data.runs)} runs", rows=rows, notes=(note,))
+
+
+def _maps(data: SmallMultiples) -> list[XYPlot]:
+    every = np.concatenate([side for one in data.runs for side in (one.images, one.texts)])
+    x, y = (axis_over("", [every[:, at]]) for at in (0, 1))
+    return [
+        XYPlot(
+            f"run-{place}", title, x, y, equal=True, note=f"{100 * one.held:.0f} % of the variance",
+            points=(Points("images", "first", one.images), Points("texts", "second", one.texts, mark="diamond")),
+        )
+        for place, (title, one) in enumerate(zip(_titles(data.runs), data.runs, strict=True))
+    ]  # fmt: skip
+
+
+def _cosines(data: SmallMultiples) -> list[XYPlot]:
+    shares = [100 * side for one in data.runs for side in (one.matched, one.unmatched)]
+    used = np.flatnonzero(np.sum(shares, axis=0) > 0)
+    low, high = (BINS[used[0]], BINS[used[-1] + 1]) if len(used) else (-1.0, 1.0)
+    x, y = Axis("cosine", float(low), float(high)), axis_over("%", shares, include=(0.0,))
+    return [
+        XYPlot(
+            f"run-{place}", title, x, y,
+            (
+                Series("unmatched", "second", BINS, 100 * one.unmatched, stepped=True),
+                Series("matched", "first", BINS, 100 * one.matched, stepped=True),
+            ),
+        )
+        for place, (title, one) in enumerate(zip(_titles(data.runs), data.runs, strict=True))
+    ]  # fmt: skip
+
+
+def _spectra(data: SmallMultiples) -> list[XYPlot]:
+    longest = max(len(one.spectrum) for one in data.runs)
+    x = Axis("direction", 1.0, float(max(longest, 2)))
+    y = Axis("share of the variance", LEAST_SHARE, 1.0, log=True)
+    return [
+        XYPlot(
+            f"run-{place}", title, x, y, note=f"effective rank {one.rank:.1f}",
+            curves=(
+                Series(
+                    "images", "first", np.arange(1, len(one.spectrum) + 1.0), np.maximum(one.spectrum, LEAST_SHARE)
+                ),
+            ),
+        )
+        for place, (title, one) in enumerate(zip(_titles(data.runs), data.runs, strict=True))
+    ]  # fmt: skip
+
+
+def _titles(runs: Sequence[Multiple]) -> list[str]:
+    return [f"#{one.run} {name}" for one, name in zip(runs, labels(runs), strict=True)]
+
+
+def values(data: SmallMultiples, _settings: MultiplesSettings) -> list[dict[str, Any]]:
+    """Return one column per run."""
+    middles = (BINS[:-1] + BINS[1:]) / 2
+    return [
+        {"run": one.run, "name": one.name, "step": one.step, "n": data.n, "effective_rank": one.rank}
+        | {"plane_share": one.held, "matched_mean_bin": float(middles @ one.matched)}
+        | {"unmatched_mean_bin": float(middles @ one.unmatched), "spectrum": one.spectrum.tolist()}
+        for one in data.runs
+    ]
+
+
+CHART: Final = Chart(
+    name="small-multiples",
+    view="many_runs",
+    label="Small multiples",
+    question="How do the maps, cosines or spectra of up to twelve runs differ?",
+    method=METHOD,
+    settings=MultiplesSettings,
+    compute=compute,
+    draw=draw,
+    values=values,
+)

@@ -1,0 +1,183 @@
+"""What a search over configurations asks: a run, the fields that vary, a sampler, and how many trials; from TOML."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from trainer import catalog, config
+from trainer.config import ConfigError
+from trainer.config.names import meant, unknown
+from trainer.experiments.definition import LONGEST, MOST_LETTERS
+from trainer.metrics import metric
+from trainer.untrusted import files as untrusted_files
+
+MOST_TRIALS: Final = 10_000
+MOST_FIELDS: Final = 30
+MOST_CHOICES: Final = 100
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that a field takes: between two numbers, or one of several.
+
+    Attributes:
+        low, high: Ends, both included; unused with choices.
+        log: Drawn evenly by factors.
+        whole: The field holds whole numbers.
+        choices: As text, the way `--set` takes them; empty for a range.
+    """
+
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    whole: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A search over configurations.
+
+    Attributes:
+        name: Of the search; its runs name it as their experiment, and their number as its arm.
+        run: What all trials share.
+        ranges: Dotted field -> the values it takes.
+        metric: Logged number that is improved: `val/image_to_text_R@1`.
+        direction: Whether more is better.
+        trials: How many runs in all.
+        sampler: `random`, or `tpe`: the tree-structured Parzen estimator.
+        prune: Whether runs that are behind are stopped by asynchronous successive halving.
+        reduction: Of a rung one run in this many goes on.
+        at_once: Runs that train at the same time, as far as the queue has room.
+        seed: Of the sampler.
+    """
+
+    name: str
+    run: config.Run
+    ranges: Mapping[str, Range]
+    metric: str = "val/image_to_text_R@1"
+    direction: Literal["up", "down"] = "up"
+    trials: int = 20
+    sampler: Literal["random", "tpe"] = "tpe"
+    prune: bool = True
+    reduction: int = 3
+    at_once: int = 1
+    seed: int = 0
+
+    def run_of(self, number: int, values: Mapping[str, Any]) -> config.Run:
+        """Return the configuration of a trial."""
+        run = self.run
+        for field, value in values.items():
+            run = config.replace(run, field, str(value))
+        return config.replace(run, "name", f"{self.name[:60]}, trial {number}")
+
+
+def read(path: Path) -> Search:
+    """Read and check the definition in a file.
+
+    Raises:
+        ConfigError: The file cannot be read, or defines no search.
+    """
+    try:
+        text = untrusted_files.read_text(path)
+    except (UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}. Choose a TOML file.") from error
+    return from_toml(text, source=path.name)
+
+
+def from_toml(text: str, *, source: str = "search") -> Search:
+    """Return the definition in a text.
+
+    Raises:
+        ConfigError: It is not valid TOML, or defines no search.
+    """
+    if len(text) > LONGEST:
+        raise ConfigError(f"{source} has more than {LONGEST:,} letters: no search has so many.")
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
+    known = {"preset", "config", "fields", *(one.name for one in fields(Search))} - {"run", "ranges"}
+    if wrong := next((key for key in document if key not in known), None):
+        raise ConfigError(f"{source}: unknown field {wrong!r}; known are {', '.join(sorted(known))}.")
+    if ("preset" in document) == ("config" in document):
+        raise ConfigError(f"{source}: give either a preset or a [config].")
+    if "preset" in document:
+        run = catalog.preset(str(document["preset"]))
+    elif isinstance(document["config"], dict):
+        run = config.from_dict(document["config"], source=f"{source} [config]")
+    else:
+        raise ConfigError(f"{source}: config must be a table, as a preset file has it.")
+    plain = {key: value for key, value in document.items() if key not in ("preset", "config", "fields")}
+    wanted = document.get("fields")
+    if not isinstance(wanted, dict) or not 1 <= len(wanted) <= MOST_FIELDS:
+        raise ConfigError(f'{source}: write [fields] with "objective.beta" = {{low = 2, high = 30, log = true}}.')
+    ranges = dict(_range(run, name, values, source) for name, values in _flat(wanted).items())
+    if "name" not in plain:
+        raise ConfigError(f"{source}: a search needs a name.")
+    made = Search(run=run, ranges=ranges, **plain)
+    _check(made, source)
+    return made
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Mapping[str, Any]]:
+    """Return ranges by dotted name: `objective.beta = {...}` in TOML is a table in a table."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, value in values.items():
+        if isinstance(value, dict) and not {"low", "high", "choices"} & {*value}:
+            found |= _flat(value, f"{before}{name}.")
+        else:
+            found[f"{before}{name}"] = value
+    return found
+
+
+def _range(run: config.Run, name: str, values: Any, source: str) -> tuple[str, Range]:
+    flat = config.flatten(run)
+    field = meant(name, flat)
+    if field is None:
+        raise unknown(name, flat, of=run.objective.label)
+    if field in ("name", "seed") or not isinstance(values, dict):
+        raise ConfigError(f"{source}: {name} cannot be searched. Write {name} = {{low = 2, high = 30}}.")
+    if wrong := next((key for key in values if key not in ("low", "high", "log", "choices")), None):
+        raise ConfigError(f"{source}: {name} has no {wrong!r}; known are low, high, log and choices.")
+    if "choices" in values:
+        choices = values["choices"]
+        if not isinstance(choices, list) or not 2 <= len(choices) <= MOST_CHOICES:
+            raise ConfigError(f"{source}: {name} needs 2 to {MOST_CHOICES} choices.")
+        texts = tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in choices)
+        for text in texts:
+            config.check(config.replace(config.replace(run, field, text), "name", "run"))
+        return field, Range(choices=texts)
+    low: Any = values.get("low")
+    high: Any = values.get("high")
+    log = values.get("log", False)
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (low, high))
+    if not numbers or not isinstance(log, bool) or not -math.inf < low < high < math.inf or (log and low <= 0):
+        raise ConfigError(f"{source}: {name} needs low < high, both numbers, and both above 0 with log.")
+    whole = isinstance(flat[field], int) and not isinstance(flat[field], bool)
+    for end in (low, high):
+        config.check(config.replace(config.replace(run, field, str(int(end) if whole else end)), "name", "run"))
+    return field, Range(float(low), float(high), log, whole)
+
+
+def _check(made: Search, source: str) -> None:
+    if not isinstance(made.name, str) or not made.name.strip() or len(made.name) > MOST_LETTERS:
+        raise ConfigError(f"{source}: write a name of 1 to {MOST_LETTERS} letters.")
+    if config.name_fault(made.name):
+        raise ConfigError(f"{made.name[:100]!r} cannot be a name here: write plain letters.")
+    if made.sampler not in ("random", "tpe"):
+        raise ConfigError(f"{source}: sampler {made.sampler!r} is unknown; choose random or tpe.")
+    if made.direction not in ("up", "down") or type(made.prune) is not bool or not isinstance(made.metric, str):
+        raise ConfigError(f"{source}: direction is up or down, prune true or false, metric a logged name.")
+    whole = {"trials": (1, MOST_TRIALS), "reduction": (2, 100), "at_once": (1, 64), "seed": (0, 2**31)}
+    for name, (low, high) in whole.items():
+        value = getattr(made, name)
+        if type(value) is not int or not low <= value <= high:
+            raise ConfigError(f"{source}: {name} {value!r} must be a whole number from {low:,} to {high:,}.")
+    if not metric(made.metric).shared_axis and "objective" in made.ranges:
+        raise ConfigError(f"{made.metric} of different objectives are different quantities. Choose a recall.")

@@ -1,0 +1,264 @@
+"""A search over configurations: Optuna proposes, the queue trains ordinary runs, and those that are behind are stopped.
+
+Nothing but the runs is stored. A study is made anew from them at each start, so that a search goes on after any end of
+the process, on any copy of the workspace, and no file of Optuna is ever read.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer import config
+from trainer.errors import UserError
+from trainer.experiments.search import Range, Search
+from trainer.scheduling import launch
+from trainer.store import RunRow, StoreError, Workspace
+
+if TYPE_CHECKING:
+    import optuna
+
+POLL_S: Final = 1.0
+_AGAIN: Final = "interrupted"
+
+
+class SearchError(UserError):
+    """The search cannot go on; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run of a search as it stands.
+
+    Attributes:
+        values: Of the searched fields, as its configuration says.
+        course: Step -> value of the metric, in the order of the steps.
+        state: `going`, `complete`, `pruned`, `failed`.
+    """
+
+    run: RunRow
+    values: dict[str, Any]
+    course: dict[int, float]
+    state: str
+
+    @property
+    def value(self) -> float:
+        """The last value of the metric; NaN without one."""
+        return next(reversed(self.course.values()), math.nan)
+
+
+def trials_of(workspace: Workspace, search: Search) -> list[Trial]:
+    """Return the runs of a search, oldest first; damaged ones, and deleted ones that never trained, are left out."""
+    found = []
+    for row in workspace.runs.of_experiment(search.name):
+        try:
+            flat = config.flatten(workspace.runs.config_of(row.id))
+        except (StoreError, config.ConfigError):
+            continue
+        if not all(field in flat for field in search.ranges):
+            continue
+        values = {field: _plain(flat[field], one) for field, one in search.ranges.items()}
+        steps, numbers, _ = workspace.results.series(row.id, search.metric)
+        course = {
+            int(step): float(value)
+            for step, value in zip(steps.tolist(), numbers.tolist(), strict=True)
+            if step > 0 and math.isfinite(value)
+        }
+        if row.deleted_at is None or course:
+            found.append(Trial(row, values, course, _state(row, course)))
+    return found
+
+
+def best_of(trials: list[Trial], search: Search) -> Trial | None:
+    """Return the complete trial with the best value; None without one."""
+    ended = [one for one in trials if one.state == "complete"]
+    sign = 1.0 if search.direction == "up" else -1.0
+    return max(ended, key=lambda one: sign * one.value, default=None)
+
+
+def run_search(
+    workspace: Workspace,
+    search: Search,
+    *,
+    say: Callable[[str], None] = lambda words: None,
+    wait: Callable[[], None] | None = None,
+) -> list[Trial]:
+    """Train until there are as many trials as the search says, and return them; earlier ones are counted.
+
+    Args:
+        workspace: Whose queue trains.
+        search: The definition.
+        say: Told of each start and end.
+        wait: Called between two looks; by default it starts what is due in the queue and sleeps a second.
+
+    Raises:
+        SearchError: Optuna is not installed, or an experiment has the name of the search.
+    """
+    study = _study(search)
+    if search.name in {row.name for row in workspace.experiments.all()}:
+        raise SearchError(f"There is an experiment called {search.name!r}. Give the search another name.")
+    wait = wait or (lambda: _wait(workspace))
+    going: dict[int, optuna.Trial] = {}
+    for one in trials_of(workspace, search):
+        if one.run.status == _AGAIN and one.run.deleted_at is None:
+            workspace.runs.enqueue(one.run.id)
+        elif one.state != "going":
+            _add(study, search, one)
+    asked: dict[int, set[int]] = {}
+    while True:
+        trials = trials_of(workspace, search)
+        for one in trials:
+            if one.run.id not in going and one.state == "going":
+                going[one.run.id] = _asked_again(study, search, one)
+            if (trial := going.get(one.run.id)) is not None:
+                _follow(workspace, search, study, trial, one, asked.setdefault(one.run.id, set()), say)
+                if one.state != "going":
+                    del going[one.run.id]
+        while len(trials) < search.trials and len(going) < search.at_once:
+            trial = study.ask(_distributions(search))
+            number = len(trials) + 1
+            made = search.run_of(number, trial.params)
+            run = workspace.runs.create(made, status="queued", experiment=search.name, arm=f"trial {number}")
+            going[run] = trial
+            told = ", ".join(f"{field} {value:.4g}" if isinstance(value, float) else f"{field} {value}"
+                             for field, value in trial.params.items())  # fmt: skip
+            say(f"Trial {number} of {search.trials}: {told}.")
+            trials = trials_of(workspace, search)
+        if not going:
+            return trials
+        wait()
+
+
+def _follow(
+    workspace: Workspace,
+    search: Search,
+    study: optuna.Study,
+    trial: optuna.Trial,
+    one: Trial,
+    told: set[int],
+    say: Callable[[str], None],
+) -> None:
+    """Report what a run has logged; stop it if it is behind, and tell its end."""
+    import optuna
+
+    for step, value in one.course.items():
+        if step in told:
+            continue
+        told.add(step)
+        trial.report(value, step)
+        if search.prune and one.state == "going" and one.run.status == "running" and trial.should_prune():
+            launch.stop(workspace, one.run.id)
+            say(f"{one.run.name} is behind at step {step} ({value:.4g}) and is stopped.")
+            break
+    if one.state == "going":
+        return
+    states = {"pruned": optuna.trial.TrialState.PRUNED, "failed": optuna.trial.TrialState.FAIL}
+    if one.state in states:
+        study.tell(trial, state=states[one.state])
+    else:
+        study.tell(trial, one.value)
+    say(f"{one.run.name}: {one.state}, {one.value:.4g}.")
+
+
+def _state(row: RunRow, course: dict[int, float]) -> str:
+    if row.active or row.status == _AGAIN:
+        return "going"
+    if row.status == "finished":
+        return "complete" if course else "failed"
+    return "pruned" if row.status == "stopped" and course else "failed"
+
+
+def _study(search: Search) -> optuna.Study:
+    try:
+        import optuna
+    except ImportError as error:
+        raise SearchError("A search needs Optuna. Install it: pip install 'contrastive-explorer[search]'.") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    samplers = {"random": optuna.samplers.RandomSampler, "tpe": optuna.samplers.TPESampler}
+    pruner = (
+        optuna.pruners.SuccessiveHalvingPruner(
+            min_resource=search.run.watching.evaluate_every, reduction_factor=search.reduction
+        )
+        if search.prune
+        else optuna.pruners.NopPruner()
+    )
+    return optuna.create_study(
+        direction="maximize" if search.direction == "up" else "minimize",
+        sampler=samplers[search.sampler](seed=search.seed),
+        pruner=pruner,
+    )
+
+
+def _distributions(search: Search) -> dict[str, Any]:
+    import optuna
+
+    def one(found: Range) -> Any:
+        if found.choices:
+            return optuna.distributions.CategoricalDistribution(found.choices)
+        if found.whole:
+            return optuna.distributions.IntDistribution(int(found.low), int(found.high), log=found.log)
+        return optuna.distributions.FloatDistribution(found.low, found.high, log=found.log)
+
+    return {field: one(found) for field, found in search.ranges.items()}
+
+
+def _plain(value: Any, found: Range) -> Any:
+    """Return a configuration's value as Optuna holds it."""
+    if not found.choices:
+        return value
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return next((choice for choice in found.choices if choice == text or _same(choice, value)), text)
+
+
+def _same(choice: str, value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and isinstance(value, int | float) and float(choice) == float(value)
+    except ValueError:
+        return False
+
+
+def _fits(search: Search, one: Trial) -> bool:
+    """Return whether a run's values lie in the ranges; a definition may have been changed since."""
+    return all(
+        one.values[field] in found.choices if found.choices else found.low <= one.values[field] <= found.high
+        for field, found in search.ranges.items()
+    )
+
+
+def _add(study: optuna.Study, search: Search, one: Trial) -> None:
+    """Tell the study of a trial that has ended."""
+    import optuna
+
+    if not _fits(search, one):
+        return
+    states = {
+        "complete": optuna.trial.TrialState.COMPLETE,
+        "pruned": optuna.trial.TrialState.PRUNED,
+        "failed": optuna.trial.TrialState.FAIL,
+    }
+    study.add_trial(
+        optuna.trial.create_trial(
+            state=states[one.state],
+            value=one.value if one.state == "complete" else None,
+            params=one.values,
+            distributions=_distributions(search),
+            intermediate_values=one.course,
+        )
+    )
+
+
+def _asked_again(study: optuna.Study, search: Search, one: Trial) -> optuna.Trial:
+    """Return a trial of the study with the values of a run that trains already."""
+    study.enqueue_trial(one.values)
+    return study.ask(_distributions(search))
+
+
+def _wait(workspace: Workspace) -> None:
+    from trainer.scheduling import queue
+
+    workspace.reconcile()
+    queue.start_due(workspace)
+    time.sleep(POLL_S)
