@@ -26,7 +26,7 @@ from trainer.store.snapshot_files import read_snapshot
 METHOD: Final = """\
 One plot per run, all of the same pairs and with the same axes.
 
-Map: the two main directions (PCA) of images and texts together, each run's turned onto the first one's by Procrustes, \
+Map: the two main directions (PCA) of images and texts together, each run's rotated to the first one's by Procrustes, \
 so that runs that learned the same look the same; the share of the variance that the plane holds is written next to it.
 
 Cosines: of each image with its own caption (matched) and with 20 captions of other pairs (unmatched; equal captions \

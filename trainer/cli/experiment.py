@@ -28,7 +28,7 @@ trainer experiment show NAME                                    how far it is
 trainer experiment verdict NAME [--out verdict.html ...]        the result; .md, .html, .tex figures, .toml
 trainer experiment repeat RUN --set objective.beta=8,14,30      an experiment that varies one field of a run
 trainer experiment export NAME --out duel.toml                  the whole definition as one file
-trainer experiment search FILE.toml                             search over configurations with Optuna; goes on again
+trainer experiment search FILE.toml                             search over configurations with Optuna; resumable
 """
 
 
