@@ -128,7 +128,7 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         synonyms=("What changed", "Compare runs", "Representation similarity", "CKA"),
     ),
     ViewEntry(
-        "many_runs",
+        "run_comparison",
         "Many runs",
         "grid-2x2",
         "ManyRunsView",

@@ -165,7 +165,9 @@ def test_the_screen_shows_what_is_exported(
     assert not refused
 
     for card in pane.panel.findChildren(XYPlotWidget):
-        assert_within_percent(card)
+        # Where the machine is slow, plots are there that were prepared for later panels.
+        if card.isVisible():
+            assert_within_percent(card)
     # Off the GUI thread's turn: the offscreen plots are filled once they are seen.
     seen = list(pane.panel.shown())
     out = tmp_path / "chart.csv"

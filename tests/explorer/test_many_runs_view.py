@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.views.many_runs import ManyRunsView
+from explorer.views.run_comparison import ManyRunsView
 
 
 def test_the_filter_chooses_the_runs_and_a_and_b_come_first(qtbot, make_context, two_runs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QWidget
 
 from explorer.state.selection import Looking, Rows, Selection
 from explorer.state.view_link import LinkError, link_to, read_link
@@ -45,8 +46,9 @@ def test_what_is_no_link_is_refused_with_a_sentence(text):
 
 def test_views_are_saved_in_the_workspace_and_opened_again(qtbot, make_context):
     context = make_context()
-    parent = Banner()
-    qtbot.addWidget(parent)
+    window = QWidget()
+    qtbot.addWidget(window)
+    parent = Banner(window)
     selection: Selection = context.selection
     saved = SavedViews(parent, selection, parent, dict)
     saved.begin(context.workspace, context.background)

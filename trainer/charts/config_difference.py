@@ -85,7 +85,7 @@ def values(data: ConfigDifference, settings: ConfigDifferenceSettings) -> list[d
 
 CHART: Final = Chart(
     name="config-difference",
-    view="many_runs",
+    view="run_comparison",
     label="Configurations",
     question="In what do the configurations of these runs differ?",
     method=METHOD,

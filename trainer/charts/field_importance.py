@@ -111,7 +111,8 @@ def draw(data: FieldImportance, _settings: ImportanceSettings) -> Panel:
     title = f"Importance for {about.label}"
     if not data.fields:
         why = f"{data.n} of {len(about.runs)} runs have {about.label}; at least {LEAST_RUNS} are needed."
-        empty = NumberTable("importance", title, ("Importance",), (), badges=False, note=why)
+        count = NumberRow(f"Runs with {about.label}", "", (float(data.n),), 0)
+        empty = NumberTable("importance", title, ("Runs",), (count,), badges=False, note=why)
         return Panel(title=title, rows=((empty,),), notes=(why,))
     names, heights = data.fields[:MOST_SHOWN], 100 * data.mean[:MOST_SHOWN]
     spread = 100 * data.std[:MOST_SHOWN]
@@ -147,7 +148,7 @@ def values(data: FieldImportance, _settings: ImportanceSettings) -> list[dict[st
 
 CHART: Final = Chart(
     name="field-importance",
-    view="many_runs",
+    view="run_comparison",
     label="Importance",
     question="Which settings explain how good a run is?",
     method=METHOD,

@@ -199,7 +199,7 @@ def values(data: ModelMap, _settings: ModelMapSettings) -> list[dict[str, Any]]:
 
 CHART: Final = Chart(
     name="map-of-models",
-    view="many_runs",
+    view="run_comparison",
     label="Map of models",
     question="Which runs learned the same, and which one is the odd one?",
     method=METHOD,

@@ -149,7 +149,7 @@ def values(data: RunFields, _settings: ParallelSettings) -> list[dict[str, Any]]
 
 CHART: Final = Chart(
     name="parallel-coordinates",
-    view="many_runs",
+    view="run_comparison",
     label="Parallel coordinates",
     question="Which settings do the best runs share?",
     method=METHOD,

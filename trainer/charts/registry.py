@@ -25,7 +25,7 @@ FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
 BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "runs": ("curves",),
     "experiments": ("experiment-verdict", "experiment-curves"),
-    "many_runs": (
+    "run_comparison": (
         "map-of-models",
         "small-multiples",
         "config-difference",

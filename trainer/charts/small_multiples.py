@@ -240,7 +240,7 @@ def values(data: SmallMultiples, _settings: MultiplesSettings) -> list[dict[str,
 
 CHART: Final = Chart(
     name="small-multiples",
-    view="many_runs",
+    view="run_comparison",
     label="Small multiples",
     question="How do the maps, cosines or spectra of up to twelve runs differ?",
     method=METHOD,

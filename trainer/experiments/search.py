@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Final, Literal
 from trainer import catalog, config
 from trainer.config import ConfigError
 from trainer.config.names import meant, unknown
-from trainer.experiments.definition import LONGEST, MOST_LETTERS
+from trainer.experiments.definition import MOST_LETTERS
 from trainer.metrics import metric
 from trainer.untrusted import files as untrusted_files
 
@@ -96,11 +95,9 @@ def from_toml(text: str, *, source: str = "search") -> Search:
     Raises:
         ConfigError: It is not valid TOML, or defines no search.
     """
-    if len(text) > LONGEST:
-        raise ConfigError(f"{source} has more than {LONGEST:,} letters: no search has so many.")
     try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+        document = untrusted_files.parse_toml(text)
+    except ValueError as error:
         raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
     known = {"preset", "config", "fields", *(one.name for one in fields(Search))} - {"run", "ranges"}
     if wrong := next((key for key in document if key not in known), None):

@@ -97,12 +97,13 @@ def run_search(
     Raises:
         SearchError: Optuna is not installed, or an experiment has the name of the search.
     """
-    study = _study(search)
+    earlier = trials_of(workspace, search)
+    study = _study(search, len(earlier))
     if search.name in {row.name for row in workspace.experiments.all()}:
         raise SearchError(f"There is an experiment called {search.name!r}. Give the search another name.")
     wait = wait or (lambda: _wait(workspace))
     going: dict[int, optuna.Trial] = {}
-    for one in trials_of(workspace, search):
+    for one in earlier:
         if one.run.status == _AGAIN and one.run.deleted_at is None:
             workspace.runs.enqueue(one.run.id)
         elif one.state != "going":
@@ -171,7 +172,7 @@ def _state(row: RunRow, course: dict[int, float]) -> str:
     return "pruned" if row.status == "stopped" and course else "failed"
 
 
-def _study(search: Search) -> optuna.Study:
+def _study(search: Search, earlier: int) -> optuna.Study:
     try:
         import optuna
     except ImportError as error:
@@ -187,7 +188,8 @@ def _study(search: Search) -> optuna.Study:
     )
     return optuna.create_study(
         direction="maximize" if search.direction == "up" else "minimize",
-        sampler=samplers[search.sampler](seed=search.seed),
+        # With the seed alone it would draw again what it drew at the first start.
+        sampler=samplers[search.sampler](seed=search.seed + earlier),
         pruner=pruner,
     )
 

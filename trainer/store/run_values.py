@@ -14,6 +14,7 @@ from trainer import config
 from trainer.config.names import meant
 from trainer.store import cells
 from trainer.store.run_filter import RunFilter, names_fields, parse
+from trainer.untrusted.files import MOST_TOML
 
 if TYPE_CHECKING:
     from trainer.store.rows import RunRow
@@ -41,7 +42,9 @@ def configurations(workspace: Workspace, runs: Iterable[int] | None = None) -> V
     wanted = None if runs is None else {*runs}
     found: Values = {}
     with workspace.runs.reading() as connection:
-        rows = connection.execute(text("SELECT id, config FROM run")).fetchall()
+        rows = connection.execute(
+            text("SELECT id, config FROM run WHERE length(config) <= :most"), {"most": MOST_TOML}
+        ).fetchall()
     for number, written in rows:
         if (wanted is None or number in wanted) and isinstance(written, str):
             fields = _flat(written)
@@ -68,7 +71,10 @@ def numbers(workspace: Workspace, name: str) -> dict[int, float]:
 def evaluated(workspace: Workspace, name: str) -> dict[int, float]:
     """Return the newest evaluated number of each run, by its name without split."""
     with workspace.runs.reading() as connection:
-        rows = connection.execute(text("SELECT run, metrics FROM evaluation ORDER BY step, id")).fetchall()
+        rows = connection.execute(
+            text("SELECT run, metrics FROM evaluation WHERE length(metrics) <= :most ORDER BY step, id"),
+            {"most": MOST_TOML},
+        ).fetchall()
     found: dict[int, float] = {}
     for run, written in rows:
         if not isinstance(written, str) or name not in written:

@@ -48,7 +48,7 @@ class ManyRunsView(ChartView):
     title = "Many runs"
     question = "What do all of these runs have in common, and which one is different?"
     icon = "grid-2x2"
-    name = "many_runs"
+    name = "run_comparison"
     method = METHOD
 
     def build(self) -> Iterator[None]:
@@ -58,7 +58,7 @@ class ManyRunsView(ChartView):
         self.filter = QLineEdit(objectName="many-runs-filter", accessibleName="Filter runs")
         self.filter.setPlaceholderText("Filter: objective:cloob beta>8 tag:paper -is:failed")
         self.filter.setClearButtonEnabled(True)
-        self.filter.setText(str(self.context.settings.value("many_runs/filter", "")))
+        self.filter.setText(str(self.context.settings.value("run_comparison/filter", "")))
         self.shown = QLabel(objectName="many-runs-shown", wordWrap=True)
         theme.set_role(self.shown, "small")
         self.above.addWidget(self.filter)
@@ -142,7 +142,7 @@ class ManyRunsView(ChartView):
         self.shown.setText(str(problem))
 
     def _typed(self) -> None:
-        self.context.settings.set("many_runs/filter", self.filter.text())
+        self.context.settings.set("run_comparison/filter", self.filter.text())
         self.refresh_if_seen()
 
     def _look_again(self) -> None:
