@@ -304,7 +304,9 @@ def chart_of(
 def _told(decoder: OpenDecoder) -> float:
     """Return the decoder's last headline number, if it was measured at the step that is open."""
     row = decoder.row
-    return float("nan") if row.last is None or row.step != decoder.opened.step else row.last
+    # A run that was stopped between two evaluations has been measured at an earlier step.
+    measured = row.status == "finished" and row.step == decoder.opened.step
+    return float("nan") if row.last is None or not measured else row.last
 
 
 def how(request: DecodeRequest) -> str:

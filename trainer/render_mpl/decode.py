@@ -61,7 +61,7 @@ def _draw_row(places: list[Axes], chart: DecodedChart, run: DecodedRun, line: in
     last.set_title(f"not kept, {run.not_kept:.1f} %", fontsize=6, color=QUIET, pad=2)
     last.set_axis_off()
     words = f"{'AB'[line]}  {run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
-    places[0].annotate(
+    heading = places[0].annotate(
         words,
         (0, 1),
         (0, 12),
@@ -70,6 +70,8 @@ def _draw_row(places: list[Axes], chart: DecodedChart, run: DecodedRun, line: in
         color=run_color(run.index),
         fontsize=7,
     )
+    # In the layout it would widen the first column.
+    heading.set_in_layout(False)
 
 
 def _show(axes: Axes, pixels: np.ndarray | None, words: str) -> None:
