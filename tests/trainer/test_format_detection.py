@@ -148,16 +148,81 @@ def in_a_lone_folder(root: Path) -> dict[str, Pairs]:
 
 
 def caltech101(root: Path) -> dict[str, Pairs]:
-    kinds = {"airplanes": "airplanes", "BACKGROUND_Google": "BACKGROUND Google", "ibis": "ibis"}
+    kinds = {
+        "airplanes": "an airplane",
+        "Faces_easy": "a centered face",
+        "Faces": "an off-center face",
+        "ibis": "an ibis",
+        "scissors": "scissors",
+        "BACKGROUND_Google": "",
+    }
     names = [f"101_ObjectCategories/{kind}/image_{n:04}.jpg" for kind in sorted(kinds) for n in range(3)]
     pictures(root, names)
     for kind in kinds:
         (root / "Annotations" / kind).mkdir(parents=True)
         (root / "Annotations" / kind / "annotation_0001.mat").write_bytes(b"MATLAB")
     (root / "101_ObjectCategories.tar.gz").write_bytes(b"what was unpacked")
-    article = {"airplanes": "an", "BACKGROUND_Google": "a", "ibis": "an"}
-    of = {name: name.split("/")[1] for name in names}
-    return {"train": [(name, f"a photo of {article[of[name]]} {kinds[of[name]]}.") for name in names]}
+    shown = [(name, kinds[name.split("/")[1]]) for name in names]
+    return {"train": [(name, f"a photo of {words}.") for name, words in shown if words]}
+
+
+def numbered_classes(first: str) -> Callable[[Path], dict[str, Pairs]]:
+    """Return the tree of CUB-200 or of the Stanford Dogs, whose classes have a number before their name."""
+
+    def make(root: Path) -> dict[str, Pairs]:
+        kinds = {
+            first.format(1, "Sooty_Albatross"): "Sooty Albatross",
+            first.format(2, "red-eyed_Vireo"): "red-eyed Vireo",
+        }
+        names = [f"images/{kind}/{n}.jpg" for kind in kinds for n in range(3)]
+        pictures(root, names)
+        write(root / "README", "of its makers")
+        return {"train": [(name, f"a photo of a {kinds[name.split('/')[1]]}.") for name in names]}
+
+    return make
+
+
+def karpathy(root: Path) -> dict[str, Pairs]:
+    """Return Karpathy's list, which says itself what is held out; of COCO's, `filepath` is a folder."""
+    names = [f"val2014/{number}.jpg" for number in range(8)]
+    pictures(root, names)
+    parts = dict(zip(names, ("train", "restval", "train", "train", "val", "test", "test", "train"), strict=True))
+    made = said(names, 5)
+    images = [
+        {"filepath": "val2014", "filename": Path(name).name, "imgid": n, "split": part}
+        | {"sentences": [{"raw": caption, "tokens": caption.split()} for file, caption in made if file == name]}
+        for n, (name, part) in enumerate(parts.items())
+    ]
+    write(root / "dataset_coco.json", json.dumps({"images": images, "dataset": "coco"}))
+    train = [one for one in made if parts[one[0]] in ("train", "restval")]
+    return {"train": train, "heldout": [one for one in made if parts[one[0]] == "test"]}
+
+
+def of_windows(root: Path) -> dict[str, Pairs]:
+    """Return a table as a German spreadsheet saves it, with names and columns of its own."""
+    names = [f"Bilder/{number}.jpg" for number in range(6)]
+    pictures(root, names)
+    rows = [f"Bilder\\{number}.jpg;Ein schönes Bild für {number} €" for number in range(6)]
+    (root / "liste.csv").write_bytes("\r\n".join(["Bild;Überschrift", *rows]).encode("cp1252"))
+    return {"train": [(name, f"Ein schönes Bild für {number} €") for number, name in enumerate(names)]}
+
+
+def in_utf16(root: Path) -> dict[str, Pairs]:
+    names = [f"{number}.png" for number in range(6)]
+    pictures(root, names)
+    made = said(names)
+    rows = "\n".join(f"{name}\t{caption}" for name, caption in made)
+    (root / "list.tsv").write_text(f"image\tcaption\n{rows}", encoding="utf-16")
+    return {"train": made}
+
+
+def several_captions_a_row(root: Path) -> dict[str, Pairs]:
+    names = [f"{number}.png" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 2)
+    rows = [{"file_name": name, "captions": [words for file, words in made if file == name]} for name in names]
+    write(root / "metadata.jsonl", "\n".join(map(json.dumps, rows)))
+    return {"train": made}
 
 
 def oxford_pets(root: Path) -> dict[str, Pairs]:
@@ -209,6 +274,12 @@ LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
     "a list of records": list_of_records,
     "a lone folder in a lone folder": in_a_lone_folder,
     "Caltech101": caltech101,
+    "CUB": numbered_classes("{:03}.{}"),
+    "Stanford Dogs": numbered_classes("n0208562{}-{}"),
+    "Karpathy's lists": karpathy,
+    "a spreadsheet of Windows": of_windows,
+    "a table in UTF-16": in_utf16,
+    "several captions a row": several_captions_a_row,
     "Oxford pets": oxford_pets,
     "Flickr8k with its lists of a split": flickr8k_with_its_lists,
     "classes with train.txt and test.txt": classes_with_lists,
@@ -226,7 +297,16 @@ def test_a_layout_of_the_field_gives_exactly_its_pairs(layout: str, tmp_path: Pa
         assert sorted(got) == sorted(told)
         # Every path leads to a picture.
         assert all((root / name).is_file() for name, _ in got)
-    assert config.data_name(found.data) in ("field", "101_ObjectCategories", "deep", "all", "Flickr8k")
+    assert config.data_name(found.data) in (
+        "field",
+        "101_ObjectCategories",
+        "deep",
+        "all",
+        "Flickr8k",
+        "dataset_coco",
+        "liste",
+        "list",
+    )
 
 
 def parquet(file: Path, names: Sequence[str], *, categories: bool = False) -> Pairs:
@@ -328,7 +408,7 @@ def test_the_column_of_pictures_is_known_by_its_values(form: str, tmp_path: Path
     else:
         write(table, "\n".join(["Nr,Wort,Photo", *(",".join(row.values()) for row in rows)]))
     proposed = recognize(table)
-    assert (proposed.image_column, proposed.caption_column) == ("Photo", config.Table().caption_column)
+    assert (proposed.image_column, proposed.caption_column) == ("Photo", "Wort")
     few = write(tmp_path / "few.csv", "what,who\n1.png,a\nb,c\nd,e\n")
     assert recognize(few).image_column == config.Table().image_column, "one of three is no column of pictures"
 
@@ -624,9 +704,19 @@ def test_a_wrong_name_is_a_sentence_also_where_the_data_decide(
         ("unicorn", "a photo of a unicorn."),
         ("umbrella", "a photo of an umbrella."),
         ("hourglass", "a photo of an hourglass."),
+        ("été", "a photo of an été."),
+        ("8", "a photo of an 8."),
+        ("11", "a photo of an 11."),
+        ("110", "a photo of a 110."),
+        ("sunglasses", "a photo of sunglasses."),
+        ("pair of pants", "a photo of a pair of pants."),
+        ("Great Pyrenees", "a photo of a Great Pyrenees."),
+        ("triceratops", "a photo of a triceratops."),
+        ("trolleybus", "a photo of a trolleybus."),
+        ("grass", "a photo of a grass."),
     ],
 )
-def test_a_class_has_its_article(name: str, caption: str) -> None:
+def test_a_class_has_its_article_or_none_where_it_is_many(name: str, caption: str) -> None:
     assert captioned(config.ClassFolder().template, name) == caption
     # Templates of runs that were made before stay as they are.
     assert captioned("a photo of a {}.", name) == f"a photo of a {name}."
@@ -669,6 +759,17 @@ def test_classes_are_no_question(kinds: Sequence[str], tmp_path: Path) -> None:
     pictures(root, [f"{kind}/{number:03}.png" for kind in kinds for number in range(4)])
     assert propose(root).question == ""
     assert isinstance(recognize(root), config.ClassFolder)
+
+
+def test_a_table_whose_columns_are_unclear_is_offered_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "breeds"
+    pictures(root, [f"train/{n}.jpg" for n in range(6)])
+    table = write(root / "labels.csv", "id,breed\n" + "\n".join(f"{n},pug" for n in range(6)))
+    found = propose(root)
+    assert found.question
+    assert found.others[0].path == str(table)
+    assert main(["fit", "--data", str(root), "--workspace", str(tmp_path / "w")]) == 2
+    assert f"the captions of labels.csv by --data {table}" in capsys.readouterr().err
 
 
 def test_file_names_are_offered_and_not_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

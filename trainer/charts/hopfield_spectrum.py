@@ -77,6 +77,8 @@ def spectra(
     """
     run = patterns(workspace, target, request, StoredSettings(settings.stored), progress=progress)
     image, text, rows = both_of(run)
+    # What is retrieved of a narrow cone differs by less than single precision holds.
+    image, text = image.astype(np.float64), text.astype(np.float64)
     own, other = (image, text) if settings.stored == "images" else (text, image)
     before = covariance_spectrum(own, progress)
     after = covariance_spectrum(hopfield_retrieval(own, own, settings.beta), progress)

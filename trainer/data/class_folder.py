@@ -9,7 +9,7 @@ from typing import Final
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.data import videos
-from trainer.data.class_names import class_names
+from trainer.data.class_names import BACKGROUND, class_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.format_detection.paths import NAMED
@@ -20,6 +20,8 @@ _NO_CLASS: Final = {
     "folders": "It is next to the folders of the classes, not in one of them.",
     "names": "Its name is not a class and a number, such as Birman_12.",
 }
+
+_BACKGROUND: Final = "Its folder holds pictures of no class, the background of Caltech's sets."
 
 HELDOUT: Final = ("test", "val", "validation")
 """Folders beside `train` that hold the pairs to validate on."""
@@ -79,6 +81,8 @@ def _of_folder(
             problems.append((untrusted_files.spelled(relative), NO_NAME))
         elif reason := not_read(relative):
             problems.append((relative, reason))
+        elif relative.partition("/")[0] in BACKGROUND and data.class_from == "folders":
+            problems.append((relative, _BACKGROUND))
         elif relative not in kinds:
             problems.append((relative, _NO_CLASS[data.class_from]))
         elif relative not in unread:
@@ -97,7 +101,9 @@ def _kinds(root: Path, relatives: Sequence[str], data: config.ClassFolder) -> di
         folders = {relative: found["name"] for relative, stem in stems.items() if (found := NAMED.fullmatch(stem))}
     else:
         folders = {relative: relative.split("/")[0] for relative in relatives if "/" in relative}
+        folders = {relative: name for relative, name in folders.items() if name not in BACKGROUND}
     there = (part.name for part in root.iterdir() if part.is_dir() and not part.name.startswith("."))
+    there = (name for name in there if name not in BACKGROUND)
     classes = set(folders.values()) if data.class_from == "names" else set(there)
     names = class_names(sorted(classes), config.dataset_name(root))
     return {relative: names[folder] for relative, folder in folders.items()}

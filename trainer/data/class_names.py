@@ -1,4 +1,4 @@
-"""Class names of class folders: readable names for WordNet numbers, indices and CamelCase."""
+"""Class names of class folders: readable names for WordNet numbers, indices, numbered names and CamelCase."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ _WORDNET: Final = re.compile(r"n\d{8}")
 """Folders of ImageNet bear WordNet's numbers instead of names."""
 _CAMEL: Final = re.compile(r"([A-Z][a-z0-9]*)+")
 _INNER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NUMBERED: Final = re.compile(r"(?:n\d{8}-|\d{1,4}[._ -]+)(?P<name>[^\W\d_].*)", re.DOTALL)
+"""A number before a name: Stanford Dogs' `n02085620-Chihuahua`, CUB's `001.Black_footed_Albatross`."""
+_CALTECH: Final = {
+    "Faces": "off-center face",
+    "Faces_easy": "centered face",
+    "Leopards": "leopard",
+    "Motorbikes": "motorbike",
+    "airplanes": "airplane",
+}
+"""Folders of Caltech101, as CLIP's authors name their classes."""
+BACKGROUND: Final = frozenset(("BACKGROUND_Google", "257.clutter"))
+"""Folders of Caltech101 and Caltech256 with pictures of no class."""
 
 
 def class_names(folders: Sequence[str], dataset: str) -> dict[str, str]:
@@ -24,6 +36,16 @@ def class_names(folders: Sequence[str], dataset: str) -> dict[str, str]:
         folders: Names of the folders, one a class.
         dataset: What the data set is called, or a part of its path: `imagenetv2-matched`, `UCF-101`.
     """
+    numbered = [_NUMBERED.fullmatch(folder) for folder in folders]
+    bare = [found["name"] for found in numbered if found]
+    if folders and len(set(bare)) == len(folders):
+        named = _names(bare, dataset)
+        return {folder: named[name] for folder, name in zip(folders, bare, strict=True)}
+    return _names(folders, dataset)
+
+
+def _names(folders: Sequence[str], dataset: str) -> dict[str, str]:
+    """Return folder -> class name in captions, of folders without a number before their name."""
     suite = suite_of(dataset)
     if folders and all(map(_WORDNET.fullmatch, folders)):
         return _of_wordnet(folders)
@@ -31,7 +53,7 @@ def class_names(folders: Sequence[str], dataset: str) -> dict[str, str]:
         return _of_indices(folders, suite)
     if suite is not None and (named := _of_suite(folders, suite)):
         return named
-    return _spelled(folders)
+    return _spelled(folders) | ({f: n for f, n in _CALTECH.items() if f in folders} if "Faces_easy" in folders else {})
 
 
 def suite_of(dataset: str) -> PromptSuite | None:

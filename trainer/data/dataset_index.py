@@ -18,7 +18,7 @@ from trainer.data.folder import folder_sources
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, Source, Told
-from trainer.data.split_lists import shared_by_lists
+from trainer.data.split_lists import shared_by_column, shared_by_lists
 from trainer.data.table import table_sources
 from trainer.data.webdataset import shard_sources
 from trainer.store.picture_paths import data_here
@@ -64,6 +64,9 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     lists = getattr(data, "train_list", "").strip(), getattr(data, "heldout_list", "").strip()
     if any(lists) and len(splits) == 1:
         splits, more = shared_by_lists(splits["train"], *lists)
+        problems = problems + more
+    elif isinstance(data, config.Table) and len(splits) == 1:
+        splits, more = shared_by_column(splits["train"], told)
         problems = problems + more
     labeled = [source for sources in splits.values() for source in sources]
     return Listing(name, splits, problems, _suite(name, labeled), told)

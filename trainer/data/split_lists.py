@@ -1,16 +1,23 @@
-"""Lists of images for training and validation, as data sets provide them: `train.txt`, `test.txt`."""
+"""Lists of images for training and validation, as data sets provide them: `train.txt`, `test.txt`, a column `split`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 from trainer.data.csv_reader import numbered
-from trainer.data.pairs import DataError, Source
+from trainer.data.pairs import DataError, Source, Told
 from trainer.format_detection import names_in
 from trainer.untrusted import files as untrusted_files
 
 Problems = list[tuple[str, str]]
+
+SPLIT: Final = "split"
+"""A column of this name says where a pair belongs."""
+_TRAIN: Final = ("train", "training", "restval")
+_HELDOUT: Final = ("test", "testing", "val", "valid", "validation", "dev")
+"""What its values are called, the likeliest to be held out first."""
 
 
 def shared_by_lists(
@@ -48,6 +55,34 @@ def shared_by_lists(
         if one.relative not in train and one.relative not in heldout
     ]
     return splits, problems
+
+
+def shared_by_column(sources: Sequence[Source], told: Told) -> tuple[dict[str, list[Source]], Problems]:
+    """Return the pairs of "train" and "heldout" by the column `split`; only "train" where no such column tells both.
+
+    Args:
+        sources: All pairs of a table, in order.
+        told: Receives a note about what is held out.
+    """
+    said = [_split_of(one) for one in sources]
+    held = next((name for name in _HELDOUT if name in said), "")
+    if not held or not set(said) <= {*_TRAIN, *_HELDOUT} or not set(_TRAIN) & set(said):
+        return {"train": list(sources)}, []
+    splits = {
+        "train": [one for one, name in zip(sources, said, strict=True) if name in _TRAIN],
+        "heldout": [one for one, name in zip(sources, said, strict=True) if name == held],
+    }
+    told.notes.append(f"The column {SPLIT!r} says what is held out: its {len(splits['heldout']):,} pairs of {held!r}.")
+    problems = [
+        (one.relative, f"Its split is {name!r}; {held!r} is held out.")
+        for one, name in zip(sources, said, strict=True)
+        if name not in (*_TRAIN, held)
+    ]
+    return splits, problems
+
+
+def _split_of(source: Source) -> str:
+    return next((value.strip().lower() for name, value in source.metadata.items() if name.lower() == SPLIT), "")
 
 
 def _index(sources: Iterable[Source]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, Source, Told
 from trainer.format_detection import encoding_of, form_of, image_root, parquet_files, token_parts
 from trainer.format_detection.encodings import NAMES
-from trainer.format_detection.tables import Form
+from trainer.format_detection.tables import Form, native_names
 from trainer.images import Cell
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
@@ -27,6 +27,9 @@ LABEL: Final = "label"
 
 MOST_TEXT: Final = 100_000
 """Characters of a caption or a cell; a longer one is a mistake or an attack."""
+
+MOST_CAPTIONS: Final = 100
+"""Of one image in one row."""
 
 MOST_COLUMNS: Final = 1_000
 """Of a table; every value beside image and caption is kept for its row."""
@@ -55,7 +58,7 @@ def record_sources(
         if number and number % TOLD_EVERY == 0:
             progress(0.0, f"Reading rows: {number:,}")
         try:
-            found.append(pair(path, row, table) if isinstance(row, dict) else _raise(row))
+            found += pairs(path, row, table) if isinstance(row, dict) else _raise(row)
         except ValueError as reason:
             problems.append((where, str(reason)))
             check_usable(path, problems)
@@ -81,11 +84,43 @@ def check_usable(path: Path, problems: Problems) -> None:
 
 def at_root(found: list[Source], path: Path, table: config.Table) -> list[Source]:
     """Return the pairs with relative image paths joined to the folder of the images."""
-    named = [source.relative for source in found[:1_000_000] if isinstance(source.path, Path)]
+    relatives = [source.relative for source in found if isinstance(source.path, Path)]
+    native = native_names(path, relatives, table.image_folder)
+    if native != relatives:
+        found = [_renamed(path, one) for one in found]
+    named = native[:1_000_000]
     root = image_root(path, named, table.image_folder) if named else path.parent
     if root == path.parent:
         return found
     return [replace(one, path=root / one.relative) if isinstance(one.path, Path) else one for one in found]
+
+
+def _renamed(path: Path, one: Source) -> Source:
+    """Return the pair with forward slashes in the path of its image."""
+    if not isinstance(one.path, Path):
+        return one
+    relative = one.relative.replace("\\", "/")
+    return replace(one, path=path.parent / untrusted_files.expanded(relative), relative=relative)
+
+
+def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
+    """Return a pair for each caption of a row; of a list of captions, each is one.
+
+    A caption may be an object with `raw` or `caption`, as in the lists of Karpathy and Li (2015).
+
+    Raises:
+        ValueError: As `pair`.
+    """
+    told = row.get(table.caption_column)
+    if not isinstance(told, list) or not told:
+        return [pair(path, row, table)]
+    if len(told) > MOST_CAPTIONS:
+        raise ValueError(f"It has {len(told):,} captions; at most {MOST_CAPTIONS:,} are read.")
+    return [pair(path, row | {table.caption_column: _words_of(one)}, table) for one in told]
+
+
+def _words_of(caption: Any) -> Any:
+    return caption.get("raw", caption.get("caption")) if isinstance(caption, dict) else caption
 
 
 def encoding_for(path: Path, chosen: str, told: Told | None = None) -> str:
@@ -132,8 +167,6 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         raise ValueError(f"It has {len(row):,} values; at most {MOST_COLUMNS:,} are read.")
     values = dict(row)
     image, caption = values.pop(table.image_column, None), values.pop(table.caption_column, None)
-    if isinstance(caption, list) and caption:
-        caption = caption[0]
     metadata = {name: f"{value}" for name, value in values.items() if isinstance(value, str | int | float)}
     if longest := next((name for name, value in metadata.items() if len(value) > MOST_TEXT), None):
         raise ValueError(f"Its {longest} is longer than {MOST_TEXT:,} characters.")
@@ -156,7 +189,7 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
     return Source(path.parent / untrusted_files.expanded(image), image, words, metadata.get(LABEL, ""), metadata)
 
 
-def _raise(reason: str) -> Source:
+def _raise(reason: str) -> list[Source]:
     raise ValueError(reason)
 
 

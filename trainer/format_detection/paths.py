@@ -15,11 +15,13 @@ from trainer.format_detection.tables import (
     CAPTIONS,
     IMAGES,
     TABLES,
+    caption_beside,
     column_of_pictures,
     columns_of,
     first_images,
     form_of,
     image_root,
+    native_names,
 )
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
@@ -228,7 +230,7 @@ def _folder(place: Path, depth: int = 0) -> Proposal:
             inner = _folder(entries[look.folders[0]], depth + 1)
             if not _is_flat(inner):
                 return inner
-        return pictures
+        return _with_unclear_table(pictures, place, entries)
     return Proposal(ClassFolder(path=str(place)) if look.per_class else Folder(path=str(place)))
 
 
@@ -265,7 +267,7 @@ def _look(place: Path, entries: Mapping[str, Path]) -> _Look:
 
 def _is_shown(name: str) -> bool:
     """Return whether a file may be an image or a video."""
-    return os.path.splitext(name)[1].lower() not in _TEXTS
+    return os.path.splitext(name)[1].lower() not in ("", *_TEXTS)
 
 
 def _has_shown(folder: Path) -> bool:
@@ -347,11 +349,20 @@ def _chosen(columns: Sequence[str]) -> tuple[str, str]:
 
 
 def _table(place: Path) -> Table:
-    image, caption = _chosen(columns_of(place))
-    image = image or column_of_pictures(place, SUFFIXES)
+    image, caption = _columns_for(place)
     return Table(
         path=str(place), image_column=image or Table.image_column, caption_column=caption or Table.caption_column
     )
+
+
+def _columns_for(place: Path) -> tuple[str, str]:
+    """Return the image and the caption column by name, else by what stands in them; empty if there is none."""
+    image, caption = _chosen(columns_of(place))
+    names = first_images(place, image) if image else []
+    if not image or (names and not any(os.path.splitext(name)[1] for name in names)):
+        # Of Karpathy's lists, `filepath` is a folder and `filename` the picture.
+        image = column_of_pictures(place, SUFFIXES) or image
+    return image, caption or (caption_beside(place, image) if image else "")
 
 
 def _parquet_folder(place: Path, entries: Mapping[str, Path]) -> Table | None:
@@ -383,17 +394,30 @@ def _in_parts(folder: Path, names: Sequence[str]) -> Table:
     return replace(table, heldout_path=str(folder / pattern))
 
 
-def _table_beside(place: Path, entries: Mapping[str, Path]) -> Table | None:
-    """Return a caption table in the folder, its train folder or a text folder, if its images exist."""
+def _tables_near(place: Path, entries: Mapping[str, Path]) -> Iterator[Path]:
+    """Yield possible caption tables in the folder, its train folder or a text folder, the likeliest first."""
     texts = [name for name in sorted(entries) if re.search(r"annot|text|caption|meta", name, re.IGNORECASE)]
     inner = [entries[name] for name in ("train", *texts) if name in entries and entries[name].is_dir()]
     files = [(file.name, file) for folder in (place, *inner) for file in sorted(folder.iterdir()) if file.is_file()]
     ranked = sorted((_rank(name), number, file) for number, (name, file) in enumerate(files) if _rank(name) is not None)
-    for _, _, file in ranked[:_MOST_TABLES]:
+    yield from (file for _, _, file in ranked[:_MOST_TABLES])
+
+
+def _table_beside(place: Path, entries: Mapping[str, Path]) -> Table | None:
+    """Return a caption table near the folder's pictures if its images exist."""
+    for file in _tables_near(place, entries):
         table = _table_with_pictures(file)
         if table is not None:
             return replace(table, heldout_path=_counterpart(file))
     return None
+
+
+def _with_unclear_table(found: Proposal, place: Path, entries: Mapping[str, Path]) -> Proposal:
+    """Return the proposal with a table of unclear columns, which may hold captions, as the first other way."""
+    if not found.question and not _is_flat(found):
+        return found
+    tables = (_table(file) for file in _tables_near(place, entries) if len(columns_of(file)) > 1)
+    return replace(found, others=(*itertools.islice(tables, 1), *found.others))
 
 
 def _rank(name: str) -> int | None:
@@ -402,10 +426,10 @@ def _rank(name: str) -> int | None:
 
 
 def _table_with_pictures(file: Path) -> Table | None:
-    image, caption = _chosen(columns_of(file))
+    image, caption = _columns_for(file)
     if not image or not caption:
         return None
-    names = first_images(file, image)
+    names = native_names(file, first_images(file, image))
     root = image_root(file, names)
     there = any((root / name).is_file() for name in names if "\0" not in name and len(name) < 1_000)
     return Table(path=str(file), image_column=image, caption_column=caption) if there else None

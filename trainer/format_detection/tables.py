@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from trainer.format_detection.encodings import encoding_of
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
 
@@ -24,7 +25,19 @@ IMAGES: Final = (
 )
 """Names of a column of images, the likeliest first."""
 CAPTIONS: Final = (
-    *("title", "caption", "text", "captions", "description", "sentence", "comment", "raw", "prompt", "alt_text"),
+    *(
+        "title",
+        "caption",
+        "text",
+        "captions",
+        "description",
+        "sentence",
+        "sentences",
+        "comment",
+        "raw",
+        "prompt",
+        "alt_text",
+    ),
     "label",
 )
 """Names of a column of captions, the likeliest first."""
@@ -128,6 +141,17 @@ def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
     return best if fits.get(best) else base
 
 
+def native_names(table: Path, names: Sequence[str], folder: str = "") -> list[str]:
+    """Return relative image paths with forward slashes, where a table written on Windows has none that exists here."""
+    slashed = [name.replace("\\", "/") for name in names]
+    if os.sep == "\\" or slashed == list(names):
+        return list(names)
+    some = [names[row] for row in range(0, len(names), max(1, len(names) // _ASKED))]
+    if _present(image_root(table, some, folder), some):
+        return list(names)
+    return slashed
+
+
 def first_images(path: Path, column: str, separator: str = "auto") -> list[str]:
     """Return some of the first image paths of a table, to check that they exist; empty if embedded."""
     try:
@@ -159,6 +183,21 @@ def column_of_pictures(path: Path, endings: Collection[str], separator: str = "a
 
 def _is_picture(value: Any, endings: Collection[str]) -> bool:
     return isinstance(value, str) and "://" not in value and os.path.splitext(value.strip())[1].lower() in endings
+
+
+def caption_beside(path: Path, image: str, separator: str = "auto") -> str:
+    """Return the only column of words besides that of the images; empty if there is none, or more than one."""
+    try:
+        rows = list(itertools.islice(_rows(path, separator), _ASKED))
+    except (OSError, ValueError, csv.Error, TypeError, RecursionError):
+        return ""
+    columns = dict.fromkeys(name for row in rows for name in row if name != image)
+    worded = [name for name in columns if 2 * sum(_is_worded(row.get(name)) for row in rows) > len(rows)]
+    return worded[0] if len(worded) == 1 else ""
+
+
+def _is_worded(value: Any) -> bool:
+    return isinstance(value, str) and len(value.split()) > 1 and any(letter.isalpha() for letter in value)
 
 
 def _present(folder: Path, names: Sequence[str]) -> int:
@@ -196,6 +235,19 @@ def _subfolders(folder: Path) -> list[Path]:
 def _head(path: Path, most: int = _HEAD) -> bytes:
     with untrusted_files.open_ordinary(path) as file:
         return file.read(most)
+
+
+def _text(path: Path) -> str:
+    """Return the beginning of a text in its own encoding."""
+    head = _head(path)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return head.decode("utf-16", "replace")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        encoding, _ = encoding_of(path)
+        return head.decode(encoding, "replace")
+    return head.decode("utf-8-sig", "replace")
 
 
 def _first_line(head: bytes) -> str:
@@ -255,7 +307,7 @@ def _is_coco(path: Path) -> bool:
 def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
     """Yield the first rows, within the beginning of the file."""
     form = form_of(path)
-    text = _head(path).decode("utf-8-sig", "replace") if form != "parquet" else ""
+    text = _text(path) if form != "parquet" else ""
     if form == "tokens":
         parts = filter(None, map(token_parts, text.splitlines()))
         yield from ({"image": image, "caption": caption} for image, caption in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from trainer.analysis.geometry import effective_eigenvalues
 from trainer.analysis.hopfield import effective_number, four_retrievals, retrieval_shares
 from trainer.analysis.losses import hopfield_retrieval
-from trainer.charts import ChartError, hopfield_beta, hopfield_patterns, registry
+from trainer.charts import ChartError, hopfield_beta, hopfield_patterns, hopfield_spectrum, registry
 from trainer.charts.hopfield_patterns import StoredSettings, patterns
 from trainer.charts.marks import Panel
 from trainer.charts.settings import checked
@@ -131,6 +132,25 @@ def test_spectrum_before_and_after(charted):
     across = hopfield_retrieval(shot.image, shot.text, 5.0)
     expected = [effective_eigenvalues(rows) for rows in (shot.text, after, across)]
     assert line(board.mark("spectra"), "Effective directions (99 %)") == tuple(expected)
+
+
+def test_the_spectrum_of_a_narrow_cone_is_not_rounding(charted, monkeypatch):
+    rng = np.random.default_rng(0)
+    center, main = rng.normal(size=(2, 32))
+    cones = [center + 3e-3 * rng.normal(size=(60, 1)) * main + 3e-4 * rng.normal(size=(60, 32)) for _ in range(2)]
+    image, text = ((rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32) for rows in cones)
+    monkeypatch.setattr(hopfield_spectrum, "both_of", lambda run: (image, text, np.arange(60)))
+    table = panel(charted, "spectrum", beta=8.0).piece("spectra")
+    after = []
+    for state in image.astype(np.float64):
+        weights = np.exp(8.0 * np.array([math.fsum(state * one) for one in image.astype(np.float64)]))
+        retrieved = (weights[:, None] * image.astype(np.float64)).sum(0)
+        after.append(retrieved / np.linalg.norm(retrieved))
+    found = np.linalg.svd(np.array(after) - np.mean(after, axis=0), compute_uv=False) ** 2 / 60
+    assert line(table, "Total variance")[1] == pytest.approx(found.sum(), rel=1e-6, abs=0)
+    assert line(table, "Variance in the first direction (%)")[1] == pytest.approx(
+        100 * found[0] / found.sum(), rel=1e-6
+    )
 
 
 def test_samples_say_so_and_hold_the_pair(charted, monkeypatch):
