@@ -15,4 +15,5 @@ def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:
         return float("nan"), float("nan")
     center = (share + z * z / 2 / n) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(max(share * (1 - share) / n + z * z / 4 / n / n, 0))
-    return max(center - half, 0.0), min(center + half, 1.0)
+    # Rounding would leave 7e-18 where the interval begins at 0.
+    return 0.0 if share <= 0 else max(center - half, 0.0), 1.0 if share >= 1 else min(center + half, 1.0)

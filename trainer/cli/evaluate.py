@@ -153,7 +153,9 @@ def told(record: TaskRecord) -> list[str]:
     details = record.details
     words = []
     if seen := details.get("trained_on"):
-        words.append(f"trained on: {seen:,} of these pairs, so this says little about new pairs")
+        words.append(
+            f"trained on: {seen:,} of these {record.n:,} pairs (copies counted), which say little about new pairs"
+        )
     if details.get("suite") and record.task == "zero_shot":
         by = "words of the names" if details.get("by") == "words" else f"{len(details['templates'])} templates"
         words.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")

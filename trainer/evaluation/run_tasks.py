@@ -229,7 +229,8 @@ def _of_images(
 
     def load(data: Any) -> TaskData:
         seen = kept.opened.image_size, kept.opened.preprocessing
-        key = (repr(data), *seen, learn, repr(own.data) if trained else "")
+        heldout = bool(own.optimizer.epochs) and of_run and wanted.split is None and data != wanted.shift
+        key = (repr(data), *seen, learn, heldout, repr(own.data) if trained else "")
         if key not in loaded:
             loaded[key] = load_task_data(
                 data,
@@ -242,6 +243,7 @@ def _of_images(
                 most_train=wanted.most_train,
                 learn=learn,
                 learned=trained,
+                own=heldout,
                 progress=stage,
             )
         return loaded[key]

@@ -116,6 +116,7 @@ def load_task_data(
     most_train: int | None = None,
     learn: bool = True,
     learned: LearnedPairs | None = None,
+    own: bool = False,
     progress: Progress,
     preprocessing: Preprocessing | None = None,
 ) -> TaskData:
@@ -133,6 +134,8 @@ def load_task_data(
         most_train: Learn from at most so many.
         learn: Whether pairs to learn from are wanted; without, a training split beside the tried one is not opened.
         learned: The pairs that the model was trained on; None: it was trained on none of them.
+        own: Whether the model was trained on the training split of these data. Of what they hold out, pictures that
+            are copies of trained ones by their pixels are counted then, and not refused.
         progress: Told the share done.
         preprocessing: Of the published model that the images are for; None for towers of our own.
 
@@ -160,6 +163,7 @@ def load_task_data(
             seen = learned.count(rows, digests_of(kept, **prepared_as), **prepared_as)
             if split is None:
                 _refuse_learned(listed, name, seen, len(rows))
+                seen = _copies(listed, kept, prepared_as) if own else 0
         parts.append(
             TaskBatch(
                 prepared.images,
@@ -177,6 +181,12 @@ def load_task_data(
     others = "training pairs" if name not in ("train", "sample") and "train" in listed.splits else "others of the split"
     sampled = _name_of_sample(name, asked, whole_split)
     return TaskData(listed.dataset, sampled, parts[0], parts[1], chosen, seen, f"{drawn} {others}".strip())
+
+
+def _copies(listed: Listed, tried: Sequence[Source], prepared_as: dict[str, Any]) -> int:
+    """Return how many tried pictures have the pixels of a training picture; 0 where they are not known any more."""
+    train = set(digests_of(listed.splits.get("train", []), **prepared_as))
+    return sum(digest in train for digest in digests_of(tried, **prepared_as)) if train else 0
 
 
 def _refuse_learned(listed: Listed, split: str, seen: int, tried: int) -> None:

@@ -13,6 +13,9 @@ def test_known_intervals():
     assert wilson(0.5, 100) == pytest.approx((0.4038, 0.5962), abs=1e-4)
     assert wilson(0.0, 10) == pytest.approx((0, 0.2775), abs=1e-3)
     assert wilson(1.0, 10)[1] == pytest.approx(1)
+    for n in range(1, 300):
+        assert wilson(0.0, n)[0] == 0.0
+        assert wilson(1.0, n)[1] == 1.0
     assert np.isnan(wilson(0.5, 0)).all()
 
 

@@ -110,6 +110,25 @@ def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named
     assert done[0].record.metrics["zero_shot_acc1"] == pytest.approx(logged["zero_shot_acc1"], abs=1e-6)
 
 
+def test_copies_of_training_pictures_that_a_run_holds_out_are_counted(tmp_path: Path, birds: Path, trained: Workspace):
+    # Each picture lies there twice, under two names, so that the share may part them.
+    for picture in birds.rglob("*.png"):
+        for copy in "ab":
+            place = tmp_path / "twice" / picture.parent.name / f"{picture.stem}{copy}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(picture, place)
+    config_ = trained.runs.config_of(1)
+    config_ = replace(config_, data=replace(config_.data, path=str(tmp_path / "twice")))
+    workspace = Workspace(tmp_path / "workspace")
+    fit(workspace, workspace.runs.create(config_))
+    learned, held = ({Path(path).relative_to(tmp_path / "twice") for path in part} for part in parts(workspace))
+    both = {one for one in held if one.with_stem(one.stem[:-1] + ("b" if one.stem.endswith("a") else "a")) in learned}
+    assert 0 < len(both) < len(held)
+    (done,), _ = evaluate_runs(OpenModels(workspace), [1], EvaluationRequest(tasks=("retrieval",)), quiet)
+    assert done.record.n == len(held)
+    assert done.record.details["trained_on"] == len(both)
+
+
 def test_a_snapshot_is_asked_for_all_classes_of_the_data(bare: Workspace):
     logged = bare.results.evaluations(1)[-1].metrics
     done, _ = evaluate_runs(OpenModels(bare), [1], EvaluationRequest(snapshot=True, tasks=("zero_shot",)), quiet)
@@ -134,11 +153,11 @@ def test_training_pairs_are_tried_only_where_they_are_asked_for_by_name(bare: Wo
     told = capsys.readouterr().out
     assert f"birds, split heldout, n = {len(held)} pairs, zero-shot of 4 classes × 2 templates" in told
     assert f"split train, n = {len(learned)}, 4 classes × 2 templates\n" in told
-    assert f"trained on: {len(learned)} of these pairs" in told
+    assert f"trained on: {len(learned)} of these {len(learned)} pairs" in told
     assert main(["evaluate", "1", "--split", "train", "--workspace", str(bare.folder)]) == 0
     told = capsys.readouterr().out
     assert "split heldout" not in told, "the split was asked for by name, if no task was"
-    assert "of these pairs, so this says little about new pairs" in told
+    assert "pairs (copies counted), which say little about new pairs" in told
     argv = ["evaluate", "1", "--task", "knn", "--split", "train", "--json", "--workspace", str(bare.folder)]
     assert main(argv) == 0
     (entry,) = json.loads(capsys.readouterr().out)
