@@ -140,7 +140,7 @@ def test_the_spectrum_of_a_narrow_cone_is_not_rounding(charted, monkeypatch):
     cones = [center + 3e-3 * rng.normal(size=(60, 1)) * main + 3e-4 * rng.normal(size=(60, 32)) for _ in range(2)]
     image, text = ((rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32) for rows in cones)
     monkeypatch.setattr(hopfield_spectrum, "both_of", lambda run: (image, text, np.arange(60)))
-    table = panel(charted, "spectrum", beta=8.0).piece("spectra")
+    table = panel(charted, "spectrum", beta=8.0).mark("spectra")
     after = []
     for state in image.astype(np.float64):
         weights = np.exp(8.0 * np.array([math.fsum(state * one) for one in image.astype(np.float64)]))
