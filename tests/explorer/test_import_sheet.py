@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def table(folder: Path, tmp_path: Path) -> Path:
     file = tmp_path / "pairs.csv"
-    file.write_text("bild;satz\n" + "".join(f"{folder}/{n:02}.png;picture {n}\n" for n in range(24)), encoding="utf-8")
+    file.write_text("bild;satz\n" + "".join(f"{folder}/{n:02}.png;picture-{n}\n" for n in range(24)), encoding="utf-8")
     return file
 
 

@@ -134,7 +134,7 @@ def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults
         told = row.alerts.get("disk", {}).get("words", "")
         went_on = ended == 0 and row.status == "finished" and not row.reason and "waits" not in told
         log = (row.folder / "log.txt").read_text(encoding="utf-8")
-        heard = "is full" in log and "going on" in log
+        heard = "is full" in log and "continuing" in log
         same = unhurt.same_as(unhurt.of(on_disk, run))
         good += said and went_on and heard and same
         if not (said and went_on and heard and same):

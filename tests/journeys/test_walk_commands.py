@@ -60,7 +60,7 @@ OF_NO_RUN = {
 OF_AN_EXPERIMENT = {"experiment-verdict", "experiment-curves"}
 """Charts that need an experiment: tests/trainer/experiments/test_commands.py."""
 ANALYSES = (
-    "data-efficiency", "pairs",
+    "data-efficiency", "pair", "pairs",
 )  # fmt: skip
 
 
@@ -122,6 +122,14 @@ def test_compare_and_analyze_give_what_the_embeddings_give(ask: Answer, embedded
         assert alike["runs"][place]["mean_cosine"] == pytest.approx(float(np.diag(cosines).mean()), abs=1e-6)
         found = float(np.mean(cosines.argmax(axis=0) == np.arange(len(cosines))))
         assert hubs["runs"][place]["recall_at_1"] == pytest.approx(found, abs=1e-6)
+
+
+def test_a_pair_has_the_ranks_of_the_embeddings(ask: Answer, embedded):
+    shown = ask("analyze", "pair", "1", "2", "--row", "3")["runs"]
+    for run, one in zip((1, 2), shown, strict=True):
+        cosines = embedded[run][0] @ embedded[run][1].T
+        ranks = [1 + int((line > line[3]).sum()) for line in (cosines[3], cosines[:, 3])]
+        assert (one["run"], one["step"], one["caption_rank"], one["image_rank"]) == (run, {1: 24, 2: 36}[run], *ranks)
 
 
 def test_changes_and_representation_similarity_compare_the_two_steps(ask: Answer, embedded):
@@ -217,9 +225,10 @@ def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kin
     assert "<svg" in svg
     assert f"trainer export {kind}" in html.unescape(svg)
     assert len(rows) > 1
-    # In one the first run is part of every name; the other shows runs alike to A, which B here is not.
-    if kind not in ("changes", "retrieval-share"):
-        assert {"clip-pairs", "cloob-pairs"} <= {re.split(",| ·", cell)[0] for row in rows for cell in row}
+    # In one the first run is part of every name; one shows runs alike to A, which B here is not; one shows fields.
+    if kind not in ("changes", "retrieval-share", "field-importance"):
+        cells = {re.sub(r"^#\d+ ", "", cell) for row in rows for cell in row}
+        assert {"clip-pairs", "cloob-pairs"} <= {re.split(",| ·", cell)[0] for cell in cells}
 
 
 @pytest.mark.parametrize("kind", OF_NO_RUN)

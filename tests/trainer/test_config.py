@@ -140,7 +140,7 @@ def test_what_is_wrong_is_said_in_a_sentence(text, said):
         ({"objective": config.Margin(per_class=128)}, r"objective\.per_class 128 must divide.*at least twice"),
         (
             {"objective": config.Word2Vec(), "optimizer": config.Optimizer(micro_batch=16)},
-            r"optimizer\.micro_batch 16 is of no use",
+            r"optimizer\.micro_batch 16 cannot be used with word2vec",
         ),
         (
             {"objective": config.Byol(), "optimizer": config.Optimizer(micro_batch=16)},

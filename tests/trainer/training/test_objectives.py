@@ -292,5 +292,5 @@ def test_equal_captions_in_a_batch_are_warned_of(tmp_path, captions, said):
 def test_micro_batches_with_batch_norm_are_warned_of(workspace, tiny, log_text):
     run = tiny(**SHORT | {"optimizer.epochs": 1, "optimizer.micro_batch": 16})
     fit(workspace, run)
-    assert "batch norms see micro-batches of 16" in log_text(run)
+    assert "batch norms see 16 pairs at a time" in log_text(run)
     assert workspace.runs.get(run).status == "finished"
