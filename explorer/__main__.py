@@ -119,6 +119,10 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
     mode = options.theme or remembered.value(THEME_KEY)
     theme.theme().reduced_motion = remembered.value(MOTION_KEY) is True
     theme.theme().apply(application, mode if mode in ("light", "dark") else "system")
+    if options.plugin:
+        from trainer import plugins
+
+        plugins.name_files(options.plugin)
     window = Window(folder, hooks, safe=options.safe)
     if options.reset:
         window.forget()
@@ -156,6 +160,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--reset", action="store_true", help="reset window size, view and selection; a backup is kept")
     parser.add_argument("--safe", action="store_true", help="safe mode: no saved settings, no compilation, no warm-up")
+    parser.add_argument(
+        "--plugin", action="append", default=[], metavar="FILE", help="load a plug-in from a Python file; repeatable"
+    )
     return parser.parse_args(argv)
 
 

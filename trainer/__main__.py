@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0 success, 1 check failed, 2 user error, 130 interrupted."""
     load_elsewhere()
     modules = _commands()
-    words = _runs_first(sys.argv[1:] if argv is None else argv)
+    words = _with_plugins(_runs_first(sys.argv[1:] if argv is None else argv))
     try:
         args = _parser(modules, words).parse_args(words)
     except UserError as problem:
@@ -75,6 +75,26 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of a pipe (head, less) has gone: no fault, and nobody left to tell.
         sys.stderr.close()
         return 128 + signal.SIGPIPE
+
+
+def _with_plugins(words: list[str]) -> list[str]:
+    """Load the plug-ins that are installed or named, and return the words without `--plugin FILE`.
+
+    Before the words are parsed: kinds of charts and fields of objectives are among them.
+    """
+    from trainer import plugins
+
+    files, rest = [], []
+    following = iter(words)
+    for word in following:
+        if word == "--plugin" or word.startswith("--plugin="):
+            files.append(word.partition("=")[2] or next(following, ""))
+        else:
+            rest.append(word)
+    plugins.name_files([file for file in files if file])
+    for sentence in plugins.load_all().failures:
+        print(spelled(f"trainer: {sentence}"), file=sys.stderr)
+    return rest
 
 
 def _runs_first(argv: Sequence[str]) -> list[str]:
@@ -159,6 +179,7 @@ def _add_arguments(parser: argparse.ArgumentParser, module: Any) -> None:
     module.add_arguments(parser)
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--plugin", action="append", metavar="FILE", help="a Python file of a plug-in; repeatable")
 
 
 def _listing(modules: dict[str, ModuleType]) -> str:

@@ -15,12 +15,14 @@ WEIGHTS: Final = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 TARS: Final = (".tar", ".tar.gz", ".tgz")
 DATA: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *TARS)
 """What tables and tars of pairs are called; the trainer judges their content."""
+VECTORS: Final = (".npy", ".npz", ".arrow", ".feather")
+"""What files of vectors are called that are nothing else."""
 MOST: Final = 1_000
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """Accepted image files, the reason for refusing others (empty if none were), and a model or data set to open.
+    """Accepted image files, the reason for refusing others (empty if none were), and a model, data set or vectors.
 
     Data are a folder, a table, or tars joined by `::`, as `trainer data show --data` takes them.
     """
@@ -29,11 +31,15 @@ class Dropped:
     refused: str = ""
     model: Path | None = None
     data: str = ""
+    vectors: tuple[Path, ...] = ()
 
 
 def dropped(mime: QMimeData) -> Dropped:
     """Return what `mime` contains that can be used: local image files, or a model or data set if dropped alone."""
     urls = mime.urls()
+    local = [Path(url.toLocalFile()).resolve() for url in urls if not _far(url)]
+    if 1 <= len(urls) <= 2 and len(local) == len(urls) and all(is_vectors(path) for path in local):
+        return Dropped((), vectors=tuple(local))
     if len(urls) == 1 and not _far(urls[0]):
         path = Path(urls[0].toLocalFile())
         if is_model(path):
@@ -68,6 +74,16 @@ def is_model(path: Path) -> bool:
             return path.suffix.casefold() in WEIGHTS
         settings = (path / "open_clip_config.json").is_file()
         return settings or next((path / "checkpoints").glob("epoch_*.pt"), None) is not None
+    except OSError:
+        return False
+
+
+def is_vectors(path: Path) -> bool:
+    """Return whether a path looks like vectors of another program: an array, or a folder of clip-retrieval."""
+    try:
+        if path.is_file():
+            return path.suffix.casefold() in VECTORS
+        return (path / "img_emb").is_dir() or (path / "text_emb").is_dir()
     except OSError:
         return False
 

@@ -184,6 +184,7 @@ class Window(QMainWindow):
             Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
             Command("Window", "Open a pretrained model…", "Ctrl+O", self.open_model, "openModel"),
             Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", self.toggle_inspector, "toggleInspector"),
+            Command("Window", "Open vectors…", "", self.open_vectors, "openVectors"),
             Command("Window", "Jobs", "Ctrl+J", self.job_panel.toggle, "showJobs"),
             Command("Window", "Import data…", "Ctrl+Shift+O", self.import_data, "importData"),
             Command("Share", "Copy the link to this view", "", self.saved_views.copy, "copyLink"),
@@ -245,6 +246,7 @@ class Window(QMainWindow):
         self.status.jobs_clicked.connect(self.job_panel.toggle)
         self.intake.arrived.connect(self.take_images)
         self.intake.model_arrived.connect(self.open_model)
+        self.intake.vectors_arrived.connect(self.open_vectors)
         self.intake.data_arrived.connect(self.import_data)
         self.intake.refused.connect(lambda words: self.banner.tell(words, tone="warn"))
         self.background.failed.connect(self._show_failure)
@@ -328,6 +330,7 @@ class Window(QMainWindow):
             if self._waiting_images:
                 self.classify(self._waiting_images)
             self._is_ready = True
+            self._tell_plugins()
             if self._waiting_data is not None:
                 self.import_data(self._waiting_data)
             if self._waiting_link:
@@ -352,6 +355,13 @@ class Window(QMainWindow):
         """Show the inspector of the selected pair, or hide it."""
         self.pages.toggle_inspector()
         self.bar.inspector.setChecked(self.pages.shows_inspector)
+
+    def _tell_plugins(self) -> None:
+        """Say which plug-ins could not be loaded: the window opens without them."""
+        from trainer import plugins
+
+        if found := plugins.failures():
+            self.banner.tell(found[0], " ".join(found[1:]), tone="warn")
 
     def _go_on_building(self, loaded: Loaded, place: ViewEntry, view: View | None, rest: list[ViewEntry]) -> None:
         """Continue building a view for the rest of this iteration."""
@@ -493,6 +503,15 @@ class Window(QMainWindow):
                 go_to=self.go_to,
                 import_data=self.import_data,
                 parent=self,
+            )
+
+    def open_vectors(self, files: Sequence[Path] = ()) -> None:
+        """Ask which files of vectors to open, and what their rows are."""
+        if self.rooms is not None:
+            from explorer.window import open_vectors_sheet
+
+            open_vectors_sheet.ask(
+                self.folder, self.rooms.jobs, self.background, files=files or (), go_to=self.go_to, parent=self
             )
 
     def import_data(self, path: str = "", *, compare: bool = False) -> None:

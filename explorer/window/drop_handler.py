@@ -21,12 +21,14 @@ class Intake(QObject):
     Signals:
         arrived: Image files to look at, as a list of paths.
         model_arrived: A file or folder of a model to open.
+        vectors_arrived: Files or a folder of vectors to open, as a list of paths.
         data_arrived: A folder, table or tars of pairs to import, as text.
         refused: What was not taken and why; a sentence.
     """
 
     arrived = Signal(list)
     model_arrived = Signal(object)
+    vectors_arrived = Signal(list)
     data_arrived = Signal(str)
     refused = Signal(str)
 
@@ -43,14 +45,20 @@ class Intake(QObject):
         if dropped_files.could_be_images(event.mimeData()):
             event.acceptProposedAction()
             found = dropped_files.dropped(event.mimeData())
-            other = "Drop to open this model" if found.model else "Drop to import these pairs" if found.data else ""
+            other = "Drop to open these vectors" if found.vectors else ""
+            other = other or (
+                "Drop to open this model" if found.model else "Drop to import these pairs" if found.data else ""
+            )
             self.overlay.open(other or words)
 
     def take(self, mime: QMimeData) -> None:
-        """Take the images, model or data of a drop or the clipboard, and report what is not taken."""
+        """Take the images, model, vectors or data of a drop or the clipboard, and report what is not taken."""
         found = dropped_files.dropped(mime)
         if found.model is not None:
             self.model_arrived.emit(found.model)
+            return
+        if found.vectors:
+            self.vectors_arrived.emit(list(found.vectors))
             return
         if found.data:
             self.data_arrived.emit(found.data)

@@ -49,6 +49,7 @@ def load(places: Sequence[ViewEntry]) -> Loaded:
     """Import what the window and these views need; runs on a thread because it takes most of a second."""
     for module in _MODULES:
         importlib.import_module(module)
+    importlib.import_module("trainer.plugins").load_all()
     loaded = Loaded()
     for place in places:
         try:

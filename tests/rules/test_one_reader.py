@@ -58,6 +58,7 @@ WITHOUT = {
     "trainer/untrusted/bounded/arrays.py": DOOR,
     "trainer/untrusted/bounded/coordinates.py": HELPER,
     "trainer/untrusted/bounded/parquet.py": f"{HELPER}; but for `whole`, which is for what this computer has sealed",
+    "trainer/untrusted/bounded/vector_tables.py": HELPER,
     "trainer/untrusted/bounded/child.py": OWN,
     "trainer/images/location.py": HELPER,
     "trainer/data/csv_reader.py": BEGINNING,

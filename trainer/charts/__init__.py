@@ -7,7 +7,9 @@ from typing import Final
 from trainer import config
 from trainer.errors import UserError
 
-OBJECTIVE_LABELS: Final[dict[str, str]] = {choice.kind: choice.label for choice in config.SECTIONS["objective"]}
+OBJECTIVE_LABELS: Final[dict[str, str]] = {
+    choice.kind: choice.label for choice in (*config.SECTIONS["objective"], *config.ELSEWHERE["objective"])
+}
 """Kind of an objective as stored -> how people call it."""
 
 
@@ -21,4 +23,6 @@ class ChartError(UserError):
 
 def objective_label(kind: str) -> str:
     """Return the usual name of an objective; an unknown one is returned as is."""
-    return OBJECTIVE_LABELS.get(kind, kind)
+    if kind not in OBJECTIVE_LABELS:  # a plug-in may have come since
+        return next((choice.label for choice in config.SECTIONS["objective"] if choice.kind == kind), kind)
+    return OBJECTIVE_LABELS[kind]

@@ -1,8 +1,8 @@
 """The registry of charts by view; a new chart is a file in this folder and its name here.
 
 The file of the chart `two-words` is `two_words.py`, and the chart is its `CHART`. Charts of other packages come by the
-entry-point group `contrastive_explorer.charts`, or from a file that the environment variable names; nothing that lies
-in a workspace is ever loaded.
+entry-point group `contrastive_explorer.charts`, by `--plugin`, or from a file that the environment variable names;
+nothing that lies in a workspace is ever loaded.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from trainer.charts import ChartError
 from trainer.charts.spec import Chart
+from trainer.plugins import loaded
 
 GROUP: Final = "contrastive_explorer.charts"
 FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
@@ -55,13 +56,23 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
 
 def names() -> tuple[str, ...]:
     """Return the names of all charts, those of other packages last."""
-    return (*(name for group in BUILT_IN.values() for name in group), *_others())
+    return (*(name for group in BUILT_IN.values() for name in group), *_others(), *loaded().charts)
 
 
 def charts_of(view: str) -> tuple[Chart[Any, Any], ...]:
     """Return the charts of a view, in the order of the tabs."""
-    others = tuple(load(name) for name in _others())
+    others = tuple(chart for name in (*_others(), *loaded().charts) if (chart := _loadable(name)) is not None)
     return (*(load(name) for name in BUILT_IN.get(view, ())), *(chart for chart in others if chart.view == view))
+
+
+def _loadable(name: str) -> Chart[Any, Any] | None:
+    """Return the chart; None for one of another package that cannot be loaded, which is told once."""
+    try:
+        return load(name)
+    except ChartError as error:
+        if str(error) not in loaded().failures:
+            loaded().failures.append(str(error))
+        return None
 
 
 def load(name: str) -> Chart[Any, Any]:
@@ -70,6 +81,8 @@ def load(name: str) -> Chart[Any, Any]:
     Raises:
         ChartError: There is none, or the file of another package does not hold what it should.
     """
+    if name in loaded().charts:
+        return loaded().charts[name]
     if name in _others():
         return _load_other(name)
     if not any(name in group for group in BUILT_IN.values()):

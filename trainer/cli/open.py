@@ -1,4 +1,4 @@
-"""`trainer open`: imports a published model as a run, for inspection and comparison without training."""
+"""`trainer open`: a published model, or vectors of another program, as a run for inspection without training."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from trainer import config
 
 GROUP = "Train"
-HELP = "open a pretrained model as a run, without training"
+HELP = "open a pretrained model, or vectors of another program, as a run, without training"
 FEW: Final = 256
 """Pairs of each split of the Scenes that a model is opened with where no data are named."""
 INTERRUPTED: Final = 130
+VECTORS: Final = "vectors"
+"""In place of a model: vectors of another program are opened."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model",
         metavar="MODEL",
         help="open_clip:ViT-B-32/laion2b_s34b_b79k, hf-hub:OWNER/NAME, local-dir:FOLDER, the folder of an open_clip "
-        "run, or a .safetensors or .pt file (open_clip, or CLOOB as published)",
+        "run, or a .safetensors or .pt file (open_clip, or CLOOB as published); vectors: see below",
     )
     data = parser.add_mutually_exclusive_group()
     data.add_argument("--data", metavar="PATH", help="folder, table or tar to embed; the layout is detected")
@@ -39,11 +41,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.heldout_share=0.5; repeatable"
     )
     parser.add_argument("--detach", action="store_true", help="open it in the background and return immediately")
+    vectors = parser.add_argument_group("trainer open vectors", "Row i of images, texts and items is one pair.")
+    for side in ("image", "text"):
+        vectors.add_argument(
+            f"--{side}",
+            metavar="PATH",
+            help=f"{side} vectors: .npy, .npz, .safetensors, .pt, a table or Arrow file with a column of lists, or a "
+            "folder of clip-retrieval, of CLIP_benchmark or that `datasets` saved",
+        )
+        vectors.add_argument(f"--{side}-column", metavar="NAME", default="", help="which array or column of it")
+    vectors.add_argument("--items", metavar="FILE", help="CSV, JSONL, Parquet or Arrow: id, path, caption, label")
+    vectors.add_argument("--pictures", metavar="FOLDER", help="where the paths of the items start")
+    vectors.add_argument("--rows", type=int, metavar="N", help="how many to keep, drawn at random (10,000)")
+    vectors.add_argument(
+        "--called", metavar="NAME", help="name of the data; sets of one name are compared by the ids of their items"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Create the run, open it here or in the background, and report the result."""
     workspace = args.workspace
+    if args.model == VECTORS:
+        return _open_vectors(args)
+    _refuse_vector_options(args)
     made = _configured(args)
     number = workspace.runs.create(made)
     code = 0
@@ -68,6 +88,73 @@ def run(args: argparse.Namespace) -> int:
             code = INTERRUPTED
     print(json.dumps(answer) if args.json else text)
     return code
+
+
+def _open_vectors(args: argparse.Namespace) -> int:
+    """Open vectors here: that takes no model, no torch and little time."""
+    from trainer.vectors.open_run import open_here
+
+    number = args.workspace.runs.create(_vectors(args))
+    opened = open_here(args.workspace, number)
+    row = args.workspace.runs.get(number)
+    left_out = f", {opened.left_out:,} left out that are zero or no numbers" if opened.left_out else ""
+    answer = {"id": number, "name": row.name, "status": row.status, "rows": opened.rows, "kept": opened.kept}
+    text = f"Run {number} ({row.name}): {opened.kept:,} of {opened.rows:,} vectors of {opened.width} numbers{left_out}."
+    print(json.dumps(answer | {"left_out": opened.left_out, "width": opened.width}) if args.json else text)
+    return 0
+
+
+def _vectors(args: argparse.Namespace) -> config.Run:
+    """Return the run that the arguments describe.
+
+    Raises:
+        UserError: The vectors cannot be opened.
+    """
+    import dataclasses
+    from pathlib import Path
+
+    from trainer import config
+    from trainer.vectors.found import VectorError, find
+    from trainer.vectors.open_run import run_of
+
+    if not (args.image or args.text):
+        raise VectorError("Name the vectors: trainer open vectors --image PATH, --text PATH, or both.")
+    image, text, columns = args.image or "", args.text or "", {"image": args.image_column, "text": args.text_column}
+    if bool(image) != bool(text) and not any(columns.values()):
+        # One file or folder may hold both sides.
+        found = find(Path(image or text).expanduser())
+        if found.image is not None and found.text is not None:
+            image = text = image or text
+            columns = {"image": found.image.name, "text": found.text.name}
+    data = config.Vectors(
+        image_vectors=image,
+        text_vectors=text,
+        image_column=columns["image"],
+        text_column=columns["text"],
+        items=args.items or "",
+        pictures=args.pictures or "",
+        called=args.called or Path(args.items or image or text).stem or "vectors",
+        **({"rows": args.rows} if args.rows else {}),
+    )
+    made = run_of(config.absolute(data), args.name or Path(image or text).stem)
+    for change in args.set:
+        field, _, value = change.partition("=")
+        made = config.replace(made, field.strip(), value.strip())
+    config.check(made)
+    return dataclasses.replace(made, data=config.absolute(made.data))
+
+
+def _refuse_vector_options(args: argparse.Namespace) -> None:
+    """Refuse options of vectors beside a model: they would be ignored.
+
+    Raises:
+        ConfigError: There are some.
+    """
+    from trainer.config import ConfigError
+
+    given = [name for name in ("image", "text", "items", "pictures", "rows", "called") if getattr(args, name)]
+    if given:
+        raise ConfigError(f"--{given[0]} belongs to vectors: trainer open vectors --image PATH ...")
 
 
 def _configured(args: argparse.Namespace) -> config.Run:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
 
 GROUP = "Train"
-HELP = "list, filter, tag, note, archive, rename, delete, restore, purge or import runs; pause, save or evaluate one"
+HELP = "list, filter, tag, note, archive, rename, delete, restore, purge, import or export runs; pause, save, evaluate"
 
 _WISHES: Final = {
     "pause": "pauses after the current step, with its model in memory",
@@ -27,7 +27,7 @@ _WISHES: Final = {
     "evaluate": "measures itself",
 }
 _ORDER: Final = ("tag", "note", "archive", "unarchive")
-_ACTIONS: Final = ("list", "show", "rename", *_ORDER, "delete", "restore", "purge", "import", *_WISHES)
+_ACTIONS: Final = ("list", "show", "rename", *_ORDER, "delete", "restore", "purge", "import", "export", *_WISHES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trainer runs restore RUN          show a deleted one again\n"
         "trainer runs purge RUN            remove it and its files for good\n"
         "trainer runs import FOLDER        take over a run folder of another workspace, as a new run that has ended\n"
+        "trainer runs export RUN --format open_clip|safetensors|onnx --out FOLDER   its model for other libraries\n"
         "trainer runs pause RUN            pause after the current step, with the model in memory\n"
         "trainer runs resume RUN           continue after a pause, or from the newest checkpoint\n"
         "trainer runs save RUN             write a checkpoint now\n"
@@ -59,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", nargs="+", default=[], metavar="TAG", help="tag: without these")
     parser.add_argument("--columns", nargs="+", default=[], metavar="FIELD", help="list: further columns")
     parser.add_argument("--deleted", action="store_true", help="list the deleted runs instead")
+    parser.add_argument(
+        "--format", choices=("open_clip", "safetensors", "onnx"), default="open_clip", help="of export (open_clip)"
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="of export: a new folder (default: the run's name)")
+    parser.add_argument("--step", type=int, metavar="N", help="of export: which checkpoint (the newest)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,6 +86,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "import":
         row = workspace.runs.get(workspace.import_run(expanded(args.run)))
         text, document = f"Run {row.id} ({row.name}) is a copy of {args.run}: {row.status}.", _plain(row)
+    elif args.action == "export":
+        text, document = _export(workspace, args)
     elif args.action == "show":
         row = workspace.runs.get(args.run)
         document = _whole(workspace, row)
@@ -135,6 +143,17 @@ def _order(workspace: Workspace, args: argparse.Namespace) -> tuple[str, Any]:
     done = {"tag": "tagged", "archive": "archived", "unarchive": "back from the archive"}[args.action]
     rows = [workspace.runs.get(run) for run in runs]
     return f"{len(runs)} run{plural} {done}.", [_plain(row) for row in rows]
+
+
+def _export(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Write the model of a run for another library."""
+    from trainer.inference.export_model import export_model
+
+    row = workspace.runs.get(args.run)
+    folder = expanded(args.out or f"{row.folder.name}-{args.format}").absolute()
+    made = export_model(workspace, row.id, folder, args.format, step=args.step)
+    text = f"The model of run {row.id} ({row.name}) at step {made.step} is in {folder}: {', '.join(made.files)}."
+    return text, {"id": row.id, "step": made.step, "folder": str(folder), "files": list(made.files)}
 
 
 def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:

@@ -19,7 +19,16 @@ from trainer.config.data import (
     data_name,
     dataset_name,
 )
-from trainer.config.fields import ConfigError, field_type
+from trainer.config.elsewhere import (
+    ELSEWHERE,
+    ImagesElsewhere,
+    NoData,
+    NoModel,
+    PairsElsewhere,
+    TextsElsewhere,
+    Vectors,
+)
+from trainer.config.fields import ConfigError, check_fields, field_type
 from trainer.config.model import Model, OpenClip, TinyTowers
 from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
 from trainer.config.objectives import __all__ as _objectives
@@ -28,6 +37,7 @@ from trainer.config.run import SECTIONS, Optimizer, Run, Watching, choices
 from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
 
 __all__ = [
+    "ELSEWHERE",
     "MOST_LETTERS",
     "SECTIONS",
     "ClassFolder",
@@ -35,18 +45,25 @@ __all__ = [
     "Data",
     "Folder",
     "HubDataset",
+    "ImagesElsewhere",
     "Model",
     "Named",
+    "NoData",
+    "NoModel",
     "OpenClip",
     "Optimizer",
+    "PairsElsewhere",
     "Run",
     "Scenes",
     "Shards",
     "Table",
+    "TextsElsewhere",
     "TinyTowers",
+    "Vectors",
     "Watching",
     "absolute",
     "check",
+    "check_fields",
     "check_ranks",
     "choices",
     "data_name",

@@ -6,6 +6,7 @@ import codecs
 from typing import Final
 
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
+from trainer.config.elsewhere import NoModel, Vectors
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
 from trainer.config.model import Model, OpenClip
 from trainer.config.objectives import Byol, EmbeddingDecoder, Labeled, Moco, Pcl, SimSiam, Swav, Word2Vec
@@ -27,6 +28,9 @@ def check(run: Run) -> None:
     check_fields(run, "run")
     if wrong := name_fault(run.name):
         raise ConfigError(wrong)
+    if isinstance(run.model, NoModel):
+        _check_elsewhere(run)
+        return
     _check_data(run.data)
     _check_model(run.model)
     _check_objective(run)
@@ -59,6 +63,15 @@ def check_ranks(run: Run, ranks: int) -> None:
 def _fewer(size: int, ranks: int) -> int:
     """Return the largest number of ranks, at most `ranks`, that share a batch evenly."""
     return max((n for n in range(1, ranks + 1) if size % n == 0 and size >= 2 * n), default=1)
+
+
+def _check_elsewhere(run: Run) -> None:
+    """Check a run that is only opened: its vectors are named, and nothing is to be trained."""
+    data = run.data
+    if isinstance(data, Vectors) and not (data.image_vectors.strip() or data.text_vectors.strip()):
+        raise ConfigError("data.image_vectors and data.text_vectors are empty: name the file or folder of one of them.")
+    if run.optimizer.epochs:
+        raise ConfigError(f"optimizer.epochs {run.optimizer.epochs}: there is no model to train; choose 0.", better=0)
 
 
 def _check_model(model: Model) -> None:

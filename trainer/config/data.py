@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from trainer.config.fields import option
 from trainer.untrusted import files as untrusted_files
@@ -224,8 +224,10 @@ def dataset_name(folder: Path) -> str:
     return (folder.parent.name if folder.name.lower() in PARTS else "") or folder.name
 
 
-def data_name(data: Data) -> str:
-    """Return the name of the data set, or of the folder, table or tars."""
+def data_name(data: Any) -> str:
+    """Return the name of the data set, or of the folder, table, tars or vectors."""
+    if called := getattr(data, "called", ""):
+        return str(called)
     if isinstance(data, Scenes):
         return data.label
     if isinstance(data, Named | HubDataset):
@@ -252,10 +254,15 @@ def _says_nothing(name: str) -> bool:
     return bool(_COMMON.fullmatch(Path(name).stem))
 
 
-_PATHS: Final = ("path", "heldout_path", "root", "train_list", "heldout_list")
+AnyData = TypeVar("AnyData", bound=Any)
+
+_PATHS: Final = (
+    *("path", "heldout_path", "root", "train_list", "heldout_list"),
+    *("image_vectors", "text_vectors", "items", "pictures"),
+)
 
 
-def absolute(data: Data) -> Data:
+def absolute(data: AnyData) -> AnyData:
     """Return the data with absolute paths, because a detached or resumed trainer may work in another folder."""
     paths = {name: getattr(data, name, "") for name in _PATHS}
     return replace(data, **{name: _absolute(path) for name, path in paths.items() if path.strip()})

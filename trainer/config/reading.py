@@ -8,6 +8,7 @@ from typing import Any
 
 import tomli_w
 
+from trainer.config.elsewhere import ELSEWHERE
 from trainer.config.fields import KINDS, ConfigError, check_field, check_fields, field_type, plain_fields
 from trainer.config.names import as_meant, meant, unknown
 from trainer.config.run import SECTIONS, Run
@@ -20,6 +21,8 @@ def to_toml(run: Run) -> str:
     for name in SECTIONS:
         section = getattr(run, name)
         kind = {"kind": section.kind} if hasattr(section, "kind") else {}
+        if plugin := getattr(section, "plugin", ""):
+            kind |= {"plugin": plugin}  # only its name: what a file says is never loaded
         document[name] = kind | dataclasses.asdict(section)
     return tomli_w.dumps(document)
 
@@ -120,9 +123,16 @@ def _section(name: str, values: dict[str, Any], source: str) -> Any:
         return _build(options[0], values, f"{source} [{name}]")
     kinds = {option.kind: option for option in options}
     kind = values.pop("kind", options[0].kind)
-    if kind not in kinds:
+    known = {option.kind: option for option in ELSEWHERE.get(name, ())} | kinds
+    plugin = values.pop("plugin", "")
+    if kind not in known and plugin:
+        raise ConfigError(
+            f"{source}: the {name} {kind!r} comes from the plug-in {plugin}, which is not loaded. Start with "
+            "--plugin FILE, or install its package."
+        )
+    if kind not in known:
         raise ConfigError(f"{source}: unknown {name} {kind!r}; choose one of {', '.join(kinds)}.")
-    return _build(kinds[kind], values, f"{source} [{name}]")
+    return _build(known[kind], values, f"{source} [{name}]")
 
 
 def _build(cls: type, values: dict[str, Any], source: str) -> Any:

@@ -138,14 +138,14 @@ class Run:
     watching: Watching = field(default_factory=Watching)
 
 
-def choices(section: Any) -> tuple[type, ...]:
+def choices(section: Any) -> tuple[type[Any], ...]:
     """Return the dataclasses allowed for a section (`Data`, `Model`, `Objective`), in form order."""
     if isinstance(section, types.UnionType) or get_origin(section) is Union:
         return get_args(section)
     return (section,)
 
 
-SECTIONS: Final[dict[str, tuple[type, ...]]] = {
+SECTIONS: Final[dict[str, tuple[type[Any], ...]]] = {
     "data": choices(Data),
     "model": choices(Model),
     "objective": choices(Objective),

@@ -11,6 +11,7 @@ from pathlib import Path
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.catalog import PromptSuite, prompt_suites
+from trainer.config.extension import PluginDataset
 from trainer.data import scenes
 from trainer.data.class_folder import class_sources
 from trainer.data.class_names import suite_of
@@ -18,6 +19,7 @@ from trainer.data.folder import folder_sources
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, Source, Told
+from trainer.data.plugin_pairs import plugin_sources
 from trainer.data.split_lists import shared_by_column, shared_by_lists
 from trainer.data.table import table_sources
 from trainer.data.webdataset import shard_sources
@@ -83,6 +85,8 @@ def _found(
         return named_sources(data, workspace_folder, progress), []
     if isinstance(data, config.HubDataset):
         return hub_sources(data, workspace_folder, progress)
+    if isinstance(data, PluginDataset):
+        return plugin_sources(data)
     if isinstance(data, config.Scenes):
         raise DataError("Scenes are drawn, not listed.")
     read = partial(_at_path, data, progress=progress, told=told)

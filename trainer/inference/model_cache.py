@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.errors import UserError
 from trainer.inference.embed import embed_sentences
@@ -116,6 +117,12 @@ class OpenModels:
             raise AnswerError("unknown_run", str(error)) from error
         checkpoints = {checkpoint.step: checkpoint for checkpoint in self.workspace.results.checkpoints(row.id)}
         if not checkpoints:
+            if isinstance(self.workspace.runs.config_of(row.id).model, config.NoModel):
+                raise AnswerError(
+                    "no_checkpoint",
+                    f"{row.name} was made elsewhere and only its embeddings are here: there is no model to ask.",
+                    "Choose a run with a model. Map, Compare and Geometry take this one.",
+                )
             raise AnswerError(
                 "no_checkpoint",
                 f"Run {row.name!r} has no checkpoint yet.",

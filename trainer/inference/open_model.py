@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
-from trainer import device
+from trainer import config, device
 from trainer.checkpoints import checkpoint
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.images import Preprocessing
@@ -67,6 +67,11 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
         StoreError: There is no such run.
     """
     row = workspace.runs.get(run)
+    if isinstance(workspace.runs.config_of(row.id).model, config.NoModel):
+        raise checkpoint.CheckpointError(
+            f"{row.name} was made elsewhere and only its embeddings are here: there is no model to open. Choose a run "
+            "with a model, or open that model: trainer open MODEL."
+        )
     found = _checkpoint(row.folder / "checkpoints", name=row.name, step=step)
     run = workspace.runs.config_of(row.id)
     sizes = read_architecture(run.model, row.folder)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from trainer import config
+from trainer.config.extension import PluginObjective
 from trainer.methods.batch import Batch
 from trainer.methods.decoder import DecoderPictures
 from trainer.methods.gradient_cache import backward
@@ -23,6 +24,7 @@ from trainer.methods.labeled import ContrastiveMarginImages, MarginImages, Tripl
 from trainer.methods.method import Material, Method, MethodError
 from trainer.methods.momentum_queue import MocoViews
 from trainer.methods.pcl import PclViews
+from trainer.methods.plugin_pairs import PluginPairs
 from trainer.methods.rank_gradients import backward_over_ranks
 from trainer.methods.two_views import ByolViews, DclViews, SimClrViews, SimSiamViews, SwavViews
 from trainer.methods.words import BagOfWords, Word2VecTokens
@@ -83,4 +85,6 @@ def build(objective: config.Objective, material: Material | None = None) -> Meth
     Raises:
         MethodError: The objective cannot learn from this material.
     """
+    if isinstance(objective, PluginObjective):
+        return PluginPairs(objective, material)
     return METHODS[type(objective)](objective, material)

@@ -34,7 +34,7 @@ class ImageText(Method):
     def __init__(self, choice: Any, material: Material | None = None) -> None:
         super().__init__()
         self.choice = choice
-        self.masks: bool = choice.mask_duplicates
+        self.masks: bool = getattr(choice, "mask_duplicates", False)
         self.samples_sentences: bool = getattr(choice, "sample_sentences", False)
         self._groups = torch.from_numpy(duplicate_groups(material.pairs)) if self.masks and material else None
 

@@ -11,6 +11,7 @@ from open_clip.transformer import TextTransformer, VisionTransformer
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.config.extension import PluginTowers
 from trainer.images import Preprocessing
 from trainer.models import published
 from trainer.models.blueprint import Blueprint, ModelError
@@ -110,10 +111,17 @@ def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> Tw
         return TwoTowers(published.image_tower(model), text, published.colors(model))
     if towers == "words":
         return TwoTowers(None, WordVectors(vocabulary, model.embed_dim))
-    visual = _image_tower(model)
+    built = model.build_image() if isinstance(model, PluginTowers) else None
+    visual = built if built is not None else _image_tower(model)
     # Published towers stay as they are: in single precision the other order of sums moves an embedding by 1e-5.
-    pool_by_one_query(visual)
-    return TwoTowers(visual, _text_tower(model, vocabulary=vocabulary) if towers in _TWO else None)
+    if built is None:
+        pool_by_one_query(visual)
+    return TwoTowers(visual, _text_of(model, vocabulary) if towers in _TWO else None)
+
+
+def _text_of(model: config.TinyTowers, vocabulary: int) -> nn.Module:
+    built = model.build_text(vocabulary) if isinstance(model, PluginTowers) else None
+    return built if built is not None else _text_tower(model, vocabulary=vocabulary)
 
 
 def preprocessing_of(model: Architecture) -> Preprocessing | None:

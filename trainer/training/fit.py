@@ -36,6 +36,7 @@ from trainer.training.session import FitError, TrainingSession
 from trainer.training.text_log import TextLog
 from trainer.training.untrained import may_be_measured_ahead, reads_no_pictures_yet
 from trainer.untrusted import files as untrusted_files
+from trainer.vectors import open_vectors
 
 
 def fit(workspace: Workspace, run: int) -> None:
@@ -112,6 +113,8 @@ def _train(
     """Return the status and its reason at the end of this session."""
     run = workspace.runs.config_of(log.run.id)
     config.check(run)
+    if isinstance(run.model, config.NoModel):
+        return _open_elsewhere(run, log, speech)
     where = device.choose(run.device)
     if shared is not None:
         where = shared.device_of(where)
@@ -182,6 +185,17 @@ def _train(
             speech.say(sentence)
 
     watch.save()
+    return "finished", ""
+
+
+def _open_elsewhere(run: config.Run, log: RunLog, speech: TextLog) -> tuple[str, str]:
+    """Open what another program made; returns as `_train`."""
+    if not isinstance(run.data, config.Vectors):
+        raise FitError(f"{run.name} was trained elsewhere and only its curves are here, so there is nothing to train.")
+    opened = open_vectors(log, run.data)
+    speech.say(f"{opened.kept:,} of {opened.rows:,} vectors kept, {opened.width} numbers each")
+    if opened.left_out:
+        speech.say(f"left out: {opened.left_out:,} rows that are zero, or hold a value that is not a number")
     return "finished", ""
 
 

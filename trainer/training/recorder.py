@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from trainer import config
+from trainer import config, plugins
 from trainer.alerts import WORDS, AlertWatch, Change
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
@@ -334,6 +334,7 @@ class Recorder:
                 numbers |= word_numbers(scores, self._training.method.words, heldout.classes, heldout.labels)
             near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
             logged = numbers | near if alone else numbers
+            logged |= self._plugin_numbers(embedded)
             found |= {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
             if heldout is self._heldout[0] and decoder is None:
                 rows = {"image": embedded.image, "text": embedded.text}
@@ -357,6 +358,17 @@ class Recorder:
             line(step, self._training.total_steps, found, {one.prefix: len(one.pairs) for one in self._heldout})
         )
         return self._judge(found.get(self._headline, math.nan))
+
+    def _plugin_numbers(self, embedded: Embedded) -> dict[str, float]:
+        """Return what plug-ins measure; one that fails is told and not asked again."""
+        found: dict[str, float] = {}
+        for name, measure_by in list(plugins.loaded().metrics.items()):
+            try:
+                found |= {str(key): float(value) for key, value in measure_by(embedded.image, embedded.text).items()}
+            except Exception as error:  # whatever the code of another package raises
+                del plugins.loaded().metrics[name]
+                self._speech.say(f"the metrics of the plug-in {name} failed and are left out: {error}")
+        return found
 
     def _snapshot_batch(self) -> None:
         if self._batch is not None and self._training.step in self._snapshot_steps:

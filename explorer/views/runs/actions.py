@@ -12,8 +12,10 @@ from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.run_control.jobs import working
+from trainer import config
 from trainer.store import RunRow
 
+_ELSEWHERE: Final = frozenset(kind.kind for kind in config.ELSEWHERE["objective"])
 RESUMABLE: Final = frozenset({"stopped", "interrupted", "failed"})
 
 
@@ -39,6 +41,11 @@ class Deed:
 
 def _one(runs: Sequence[RunRow]) -> bool:
     return len(runs) == 1
+
+
+def _trainable(runs: Sequence[RunRow]) -> bool:
+    """Return whether it is one run with a model: what was made elsewhere cannot be trained again."""
+    return len(runs) == 1 and runs[0].objective not in _ELSEWHERE
 
 
 DEEDS: Final[dict[str, Deed]] = {
@@ -104,18 +111,22 @@ DEEDS: Final[dict[str, Deed]] = {
         lambda runs: any(run.status in RESUMABLE or run.status == "paused" or run.asked == "pause" for run in runs),
     ),
     "repeat": Deed(
-        "Repeat\u2026", "grid-2x2", "", "Queue runs like it over seeds, objectives, beta, tau, batch size", _one
+        "Repeat\u2026", "grid-2x2", "", "Queue runs like it over seeds, objectives, beta, tau, batch size", _trainable
     ),
     "experiment": Deed(
-        "Repeat with\u2026", "scale", "", "An experiment: this run with other values of a field, over seeds", _one
+        "Repeat with\u2026", "scale", "", "An experiment: this run with other values of a field, over seeds", _trainable
     ),
     "branch": Deed(
-        "Branch off a checkpoint\u2026", "split", "", "A new run that continues from a kept checkpoint", _one
+        "Branch off a checkpoint\u2026", "split", "", "A new run that continues from a kept checkpoint", _trainable
     ),
     "decode": Deed(
-        "Train a decoder\u2026", "eye", "", "A run that learns pictures from this run's embeddings, for Decode", _one
+        "Train a decoder\u2026",
+        "eye",
+        "",
+        "A run that learns pictures from its embeddings, for Decode",
+        _trainable,
     ),
-    "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _one),
+    "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _trainable),
     "tag": Deed("Tags\u2026", "star", "T", "Words that the filter finds: tag:paper", bool),
     "note": Deed("Note\u2026", "type", "", "What you want to remember of it, in Markdown", _one),
     "archive": Deed(

@@ -17,12 +17,16 @@ import numpy as np
 
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
-from trainer.untrusted.bounded.headers import NUMBERS, check_npy, npy_header
+from trainer.untrusted.bounded.headers import NUMBERS, check_npy, check_safetensors, npy_header
 
 _MOST_UNFOLDED: Final = 256 << 20
 """Bytes of all arrays of a `.npz`, beyond its own size."""
 _MOST_MEMBERS: Final = 1_000
 _WORDS: Final = "U"
+_TENSOR_TYPES: Final = {
+    **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"},
+    **{"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"},
+}
 
 
 def load_npy(path: Path | str, kinds: str = NUMBERS) -> np.ndarray:
@@ -40,10 +44,32 @@ def load_npy(path: Path | str, kinds: str = NUMBERS) -> np.ndarray:
     return np.load(path, allow_pickle=False)
 
 
-def map_npy(path: Path, kinds: str = NUMBERS) -> np.memmap:
-    """Return the array in a `.npy` as a read-only memory map; otherwise like `load_npy`."""
-    check_npy(path, kinds)
+def map_npy(path: Path, kinds: str = NUMBERS, *, sparse: bool = False) -> np.memmap:
+    """Return the array in a `.npy` as a read-only map; otherwise like `load_npy`, `sparse` as for `check_npy`."""
+    check_npy(path, kinds, sparse=sparse)
     return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def map_safetensors(path: Path, *, most: int) -> dict[str, np.ndarray]:
+    """Return the tensors in a `.safetensors` as read-only memory maps, by name; those of bfloat16 as uint16.
+
+    Args:
+        path: The file.
+        most: Tensors that it may have.
+
+    Raises:
+        Unreadable: As `check_safetensors`, or it has numbers of a type that numpy lacks.
+        OSError: It is missing, or no ordinary file.
+    """
+    found = {}
+    for name, place in check_safetensors(path, most=most, sparse=True).items():
+        if place.dtype not in _TENSOR_TYPES:
+            raise Unreadable(f"{path.name} has a tensor of type {place.dtype}, which is not read as vectors.")
+        kind = np.dtype(_TENSOR_TYPES[place.dtype])
+        # An empty file cannot be mapped.
+        empty = 0 in place.shape
+        found[name] = np.zeros(place.shape, kind) if empty else np.memmap(path, kind, "r", place.offset, place.shape)
+    return found
 
 
 def load_npz(path: Path, kinds: str = NUMBERS + _WORDS, *, most: int = _MOST_UNFOLDED) -> dict[str, np.ndarray]:

@@ -34,6 +34,15 @@ _BYTES: Final = {
 
 
 @dataclass(frozen=True)
+class TensorPlace:
+    """Type, as `.safetensors` names it, and shape of a tensor, and the offset of its numbers in the file."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True)
 class Header:
     """Shape and type of the array in a `.npy`, and whether it is in Fortran order."""
 
@@ -42,12 +51,13 @@ class Header:
     columns_first: bool = False
 
 
-def check_npy(path: Path, kinds: str = NUMBERS) -> Header:
+def check_npy(path: Path, kinds: str = NUMBERS, *, sparse: bool = False) -> Header:
     """Return the contents of a `.npy` if its size matches its header, reading only the header.
 
     Args:
         path: The file.
         kinds: The kinds of type that are taken, as `numpy.dtype.kind` names them.
+        sparse: It may be empty on the disk, because only a few rows of it are ever read.
 
     Raises:
         Unreadable: It is no `.npy`, its header claims what cannot be, or more or less than the file has.
@@ -57,7 +67,8 @@ def check_npy(path: Path, kinds: str = NUMBERS) -> Header:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
         header, _ = npy_header(path, file, size, kinds)
-    check_filled(path)
+    if not sparse:
+        check_filled(path)
     return header
 
 
@@ -103,12 +114,16 @@ def _parsed(path: Path, file: BinaryIO, size: int) -> tuple[Header, int]:
     return Header(shape, dtype, columns_first), start
 
 
-def check_safetensors(path: Path, *, most: int) -> None:
+def check_safetensors(path: Path, *, most: int, sparse: bool = False) -> dict[str, TensorPlace]:
     """Check that a `.safetensors` header describes exactly the bytes that follow it; reads only the header.
 
     Args:
         path: The file.
         most: Tensors that it may have.
+        sparse: As for `check_npy`.
+
+    Returns:
+        Where each tensor lies, by name.
 
     Raises:
         Unreadable: It does not.
@@ -138,7 +153,12 @@ def check_safetensors(path: Path, *, most: int) -> None:
             )
         end = last
     _check_length(path, 8 + length + end, size)
-    check_filled(path)
+    if not sparse:
+        check_filled(path)
+    return {
+        str(name): TensorPlace(about["dtype"], tuple(about["shape"]), 8 + length + about["data_offsets"][0])
+        for name, about in tensors.items()
+    }
 
 
 def check_filled(path: Path) -> None:

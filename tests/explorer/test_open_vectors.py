@@ -1,0 +1,66 @@
+"""Opening vectors through the window: dropped, described, refused, and as a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+
+from explorer.import_sheet.dropped_files import dropped
+from explorer.window.open_vectors_sheet import OpenVectorsSheet, sides_of
+from trainer.store import Workspace
+
+
+def _mime(*paths: Path) -> QMimeData:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return mime
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    rows = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    np.save(tmp_path / "img.npy", rows)
+    np.save(tmp_path / "captions.npy", rows + 0.1)
+    return tmp_path / "img.npy", tmp_path / "captions.npy"
+
+
+def test_arrays_and_folders_of_vectors_are_taken(qapp, tmp_path: Path, files):
+    assert dropped(_mime(*files)).vectors == files
+    assert dropped(_mime(files[0])).vectors == files[:1]
+    (tmp_path / "embeddings" / "img_emb").mkdir(parents=True)
+    assert dropped(_mime(tmp_path / "embeddings")).vectors == (tmp_path / "embeddings",)
+    assert dropped(_mime(tmp_path)).data == str(tmp_path)
+    assert sides_of(files[::-1]) == {"image": files[0], "text": files[1]}
+
+
+@pytest.mark.slow
+def test_the_sheet_opens_a_run_that_the_store_knows(dressed, background, qtbot, tmp_path: Path, files):
+    sheet = OpenVectorsSheet(tmp_path / "ws", background, files)
+    qtbot.addWidget(sheet)
+    sheet.show()
+    qtbot.keyClicks(sheet.editors["name"], "Mine")
+    assert sheet.command() == [
+        *("open", "vectors", "--image", str(files[0]), "--text", str(files[1])),
+        *("--name", "Mine"),
+    ]
+    with qtbot.waitSignal(sheet.opened) as opened:
+        qtbot.keyClick(sheet.editors["name"], Qt.Key.Key_Return)
+    row = Workspace(tmp_path / "ws").runs.get(opened.args[0])
+    assert (row.name, row.status) == ("Mine", "finished")
+
+
+@pytest.mark.slow
+def test_the_sheet_stays_and_says_what_is_wrong(dressed, background, qtbot, tmp_path: Path):
+    np.save(tmp_path / "line.npy", np.ones(9))
+    sheet = OpenVectorsSheet(tmp_path / "ws", background, [tmp_path / "line.npy"])
+    qtbot.addWidget(sheet)
+    sheet.show()
+    sheet.start.click()
+    qtbot.waitUntil(lambda: "holds no vectors" in sheet.note.text())
+    assert sheet.isVisible()
+    assert sheet.start.isEnabled()
+    sheet.editors["image"].clear()
+    assert not sheet.start.isEnabled()

@@ -1,0 +1,33 @@
+"""The window beside plug-ins: fields of a sound one, and a sentence about a broken one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from explorer.views.runs.new_run import NewRun
+from trainer import config, plugins
+from trainer.plugins import loading
+
+PLUGIN = Path(__file__).parents[1] / "trainer" / "plugins" / "clip_by_margin.py"
+
+
+@pytest.mark.slow
+def test_a_sound_one_has_form_fields_beside_a_broken_one(
+    dressed, background, qtbot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "broken.py").write_text("1 / 0")
+    monkeypatch.setattr(loading, "_LOADED", loading.LoadedPlugins())
+    monkeypatch.setattr(loading, "_DONE", set())
+    monkeypatch.setenv(plugins.FILES, os.pathsep.join([str(tmp_path / "broken.py"), str(PLUGIN)]))
+    for section, kinds in dict(config.SECTIONS).items():
+        monkeypatch.setitem(config.SECTIONS, section, kinds)
+    assert "division by zero" in plugins.load_all().failures[0]
+    sheet = NewRun({}, background)
+    qtbot.addWidget(sheet)
+    run = config.replace(config.replace(config.Run(), "objective", "hinge_pairs"), "objective.margin", "0.7")
+    sheet.show_run(run)
+    assert sheet.run().objective == run.objective
+    assert sheet.section("objective").form.editor("margin").accessibleName() == "Margin"

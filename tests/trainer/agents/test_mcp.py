@@ -1,0 +1,75 @@
+"""The server against the SDK's own client, over pipes: read-only unless allowed, and values are never options."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trainer.__main__ import main
+
+pytest.importorskip("mcp", reason="the extra [mcp] is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Path:
+    """A workspace with one run of vectors, which takes no training."""
+    folder = tmp_path_factory.mktemp("mcp")
+    rows = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)
+    np.save(folder / "a.npy", rows)
+    np.save(folder / "b.npy", rows + 0.1)
+    words = ["open", "vectors", "--image", str(folder / "a.npy"), "--text", str(folder / "b.npy"), "--name", "V"]
+    assert main([*words, "--workspace", str(folder / "ws")]) == 0
+    return folder / "ws"
+
+
+def talk(workspace: Path, calls: list[tuple[str, dict[str, Any]]], *more: str) -> tuple[dict[str, Any], list[Any]]:
+    """Return the tools by name, and the result of each call."""
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    async def session() -> tuple[dict[str, Any], list[Any]]:
+        words = ["-P", "-m", "trainer", "mcp", "--workspace", str(workspace), *more]
+        server = StdioServerParameters(command=sys.executable, args=words, cwd=str(Path(__file__).parents[3]))
+        async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
+            await client.initialize()
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            return tools, [await client.call_tool(name, given) for name, given in calls]
+
+    return asyncio.run(session())
+
+
+def test_the_sdk_lists_tools_and_reads_runs_and_numbers(workspace: Path):
+    tools, (runs, gap, wrong, option) = talk(
+        workspace,
+        [
+            ("list_runs", {}),
+            ("analyze", {"chart": "gap", "runs": ["V"]}),
+            ("show_run", {"run": "nobody"}),
+            ("show_run", {"run": "--help"}),
+        ],
+    )
+    assert {"list_runs", "show_run", "compare_runs", "list_charts", "analyze", "search"} == set(tools)
+    assert all(tool.annotations.read_only_hint for tool in tools.values())
+    assert '"name": "V"' in runs.content[0].text.replace('"name":"V"', '"name": "V"')
+    image, text = np.load(workspace.parent / "a.npy"), np.load(workspace.parent / "b.npy")
+    unit = [x / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True) for x in (image, text)]
+    expected = float(np.linalg.norm(unit[0].mean(axis=0) - unit[1].mean(axis=0)))
+    assert json.loads(gap.content[0].text)["runs"][0]["gap at 0"] == pytest.approx(expected, abs=1e-5)
+    assert wrong.is_error
+    assert "There is no run 'nobody'" in wrong.content[0].text
+    assert option.is_error
+    assert "begins with a hyphen" in option.content[0].text
+
+
+def test_training_is_offered_only_where_allowed(workspace: Path):
+    tools, (stopped,) = talk(workspace, [("stop_run", {"run": "nobody"})], "--allow-train")
+    assert {"train", "stop_run", "evaluate"} <= set(tools)
+    assert not tools["train"].annotations.read_only_hint
+    assert stopped.is_error

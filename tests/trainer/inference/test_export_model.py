@@ -1,0 +1,114 @@
+"""A run's model in other libraries: opened by them, the embeddings are those of the run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.inference.open_model import OpenModel, open_run
+from trainer.store import Workspace
+from trainer.training.fit import fit
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+TINY = config.Run(
+    name="tiny",
+    device="cpu",
+    data=config.Scenes(train_pairs=64, heldout_pairs=16),
+    model=config.TinyTowers(
+        image_size=32, image_width=8, text_width=32, text_layers=1, text_heads=2, context_length=16, embed_dim=16
+    ),
+    optimizer=config.Optimizer(batch_size=32, epochs=1, warmup_steps=1),
+    watching=config.Watching(evaluate_every=100, snapshots=2),
+)
+TEXTS = ["a red circle to the left of a blue square", "A  GREEN star, far above!", "été ß 漢", "x " * 40]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Workspace:
+    """A ResNet and a ViT after two updates, in one workspace."""
+    workspace = Workspace(tmp_path_factory.mktemp("export"))
+    for tower in ("resnet", "vit"):
+        fit(workspace, workspace.runs.create(replace(TINY, name=tower, model=replace(TINY.model, image_tower=tower))))
+    return workspace
+
+
+def inputs(opened: OpenModel) -> tuple[torch.Tensor, torch.Tensor]:
+    size = opened.image_size
+    pixels = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 3, size, size)).astype(np.float32))
+    return pixels, opened.tokenizer.encode(TEXTS, opened.context_length)
+
+
+def exported(workspace: Workspace, run: str, form: str, folder: Path, capsys) -> dict[str, object]:
+    words = ["runs", "export", run, "--format", form, "--out", str(folder), "--json"]
+    assert main([*words, "--workspace", str(workspace.folder)]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("run", ["resnet", "vit"])
+def test_open_clip_opens_towers_scale_and_tokenizer(trained, tmp_path: Path, capsys, run: str):
+    open_clip = pytest.importorskip("open_clip")
+    answer = exported(trained, run, "open_clip", tmp_path / "out", capsys)
+    assert "open_clip_config.json" in answer["files"]
+    opened = open_run(trained, trained.runs.get(run).id, on="cpu")
+    model, _ = open_clip.create_model_from_pretrained(f"local-dir:{tmp_path / 'out'}")
+    model.eval()
+    pixels, tokens = inputs(opened)
+    with torch.inference_mode():
+        ours = opened.model.encode_image(pixels), opened.model.encode_text(tokens)
+        theirs = model.encode_image(pixels, normalize=True), model.encode_text(tokens, normalize=True)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one - other).abs().max().item() < 1e-5
+    _, scale, _ = trained.results.series(trained.runs.get(run).id, "train/inv_tau")
+    assert model.logit_scale.exp().item() == pytest.approx(scale[-1], rel=1e-2)
+
+
+def test_the_tokenizer_gives_the_same_rows_in_open_clip(trained, tmp_path: Path, capsys):
+    pytest.importorskip("transformers", reason="the extra [hf] is not installed")
+    open_clip = pytest.importorskip("open_clip")
+    exported(trained, "resnet", "open_clip", tmp_path / "out", capsys)
+    theirs = open_clip.get_tokenizer(f"local-dir:{tmp_path / 'out'}")
+    opened = open_run(trained, trained.runs.get("resnet").id, on="cpu")
+    plain = [TEXTS[0], "a green star", TEXTS[3]]
+    assert torch.equal(theirs(plain), opened.tokenizer.encode(plain, opened.context_length))
+
+
+def test_safetensors_hold_the_weights_bit_for_bit(trained, tmp_path: Path, capsys):
+    exported(trained, "resnet", "safetensors", tmp_path / "out", capsys)
+    opened = open_run(trained, trained.runs.get("resnet").id, on="cpu")
+    found = load_file(tmp_path / "out" / "model.safetensors")
+    own = opened.model.state_dict()
+    assert found.keys() == own.keys()
+    assert all(torch.equal(found[name], own[name]) for name in own)
+    assert config.read(tmp_path / "out" / "config.toml").model == TINY.model
+
+
+@pytest.mark.parametrize("run", ["resnet", "vit"])
+def test_onnx_runtime_gives_the_same_embeddings(trained, tmp_path: Path, capsys, run: str):
+    pytest.importorskip("onnxscript", reason="the extra [onnx] is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="the extra [onnx] is not installed")
+    exported(trained, run, "onnx", tmp_path / "out", capsys)
+    opened = open_run(trained, trained.runs.get(run).id, on="cpu")
+    pixels, tokens = inputs(opened)
+    with torch.inference_mode():
+        ours = {"image": opened.model.encode_image(pixels), "text": opened.model.encode_text(tokens)}
+    for side, (name, given) in {"image": ("pixels", pixels), "text": ("tokens", tokens)}.items():
+        session = runtime.InferenceSession(tmp_path / "out" / f"{side}.onnx", providers=["CPUExecutionProvider"])
+        (found,) = session.run(None, {name: given.numpy()})
+        assert np.abs(found - ours[side].numpy()).max() < 1e-4
+
+
+def test_a_folder_that_exists_is_left_alone(trained, tmp_path: Path, capsys):
+    (tmp_path / "kept").mkdir()
+    words = ["runs", "export", "resnet", "--out", str(tmp_path / "kept"), "--workspace", str(trained.folder)]
+    assert main(words) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert list((tmp_path / "kept").iterdir()) == []

@@ -1,0 +1,267 @@
+"""Vectors of other programs: written by the real libraries, opened by the command, compared with float64 loops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_torch
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import Snapshot, Workspace, read_snapshot
+from trainer.vectors.found import find
+from trainer.vectors.open_run import is_vector, sample, unit_rows
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+N, D = 40, 6
+RNG = np.random.default_rng(0)
+IMAGE = RNG.normal(size=(N, D)).astype(np.float32)
+TEXT = (IMAGE + RNG.normal(size=(N, D))).astype(np.float32)
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Return unit rows, one after the other in float64."""
+    return np.array([row.astype(np.float64) / np.sqrt((row.astype(np.float64) ** 2).sum()) for row in rows])
+
+
+@pytest.fixture
+def opened(tmp_path: Path, capsys: Any) -> Callable[..., tuple[dict[str, Any], Snapshot]]:
+    """Return a function that opens vectors by the command and returns its answer and the snapshot."""
+
+    def call(*words: str) -> tuple[dict[str, Any], Snapshot]:
+        code = main(["open", "vectors", *words, "--json", "--workspace", str(tmp_path / "ws")])
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        answer = json.loads(said.out)
+        workspace = Workspace(tmp_path / "ws")
+        return answer, read_snapshot(choose_snapshot(workspace, workspace.runs.get(answer["id"])).folder)
+
+    return call
+
+
+def npy(folder: Path) -> list[str]:
+    np.save(folder / "a.npy", IMAGE)
+    np.save(folder / "b.npy", TEXT)
+    return ["--image", f"{folder / 'a.npy'}", "--text", f"{folder / 'b.npy'}"]
+
+
+def npz(folder: Path) -> list[str]:
+    np.savez(folder / "both.npz", image_features=IMAGE, text_features=TEXT, labels=np.arange(N))
+    return ["--image", str(folder / "both.npz")]
+
+
+def compressed_npz(folder: Path) -> list[str]:
+    np.savez_compressed(folder / "both.npz", img=IMAGE.astype(np.float64), txt=TEXT.astype(np.float64))
+    return ["--image", str(folder / "both.npz")]
+
+
+def safetensors(folder: Path) -> list[str]:
+    save_file({"image_embeds": IMAGE, "text_embeds": TEXT}, folder / "both.safetensors")
+    return ["--image", str(folder / "both.safetensors")]
+
+
+def parquet(folder: Path) -> list[str]:
+    table = pa.table({"img": list(IMAGE), "txt": list(TEXT), "caption": [f"caption {i}" for i in range(N)]})
+    pq.write_table(table, folder / "t.parquet", row_group_size=7)
+    return ["--image", str(folder / "t.parquet")]
+
+
+def feather(folder: Path) -> list[str]:
+    fixed = {
+        name: pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), D)
+        for name, rows in {"image": IMAGE, "text": TEXT}.items()
+    }
+    pyarrow.feather.write_feather(pa.table(fixed), folder / "t.feather", chunksize=9)
+    return ["--image", str(folder / "t.feather")]
+
+
+def clip_retrieval(folder: Path) -> list[str]:
+    """As `clip-retrieval inference` writes it: twelve parts, whose names sort otherwise than their numbers."""
+    place = folder / "embeddings"
+    for name in ("img_emb", "text_emb", "metadata"):
+        (place / name).mkdir(parents=True)
+    for part, rows in enumerate(np.array_split(np.arange(N), 12)):
+        np.save(place / "img_emb" / f"img_emb_{part}.npy", IMAGE[rows])
+        np.save(place / "text_emb" / f"text_emb_{part}.npy", TEXT[rows])
+        told = {"image_path": [f"{i}.jpg" for i in rows], "caption": [f"caption {i}" for i in rows]}
+        pq.write_table(pa.table(told), place / "metadata" / f"metadata_{part}.parquet")
+    return ["--image", str(place)]
+
+
+@pytest.mark.parametrize("write", [npy, npz, compressed_npz, safetensors, parquet, feather, clip_retrieval])
+def test_both_sides_arrive_row_by_row(tmp_path: Path, opened, write: Callable[[Path], list[str]]):
+    answer, found = opened(*write(tmp_path))
+    assert (answer["rows"], answer["kept"], answer["left_out"], answer["width"]) == (N, N, 0, D)
+    np.testing.assert_allclose(found.image, unit(IMAGE), atol=1e-6)
+    np.testing.assert_allclose(found.text, unit(TEXT), atol=1e-6)
+    if write in (parquet, clip_retrieval):
+        assert list(found.items.caption) == [f"caption {i}" for i in range(N)]
+
+
+def test_the_recall_is_that_of_a_loop_over_pairs(tmp_path: Path, opened):
+    answer, _ = opened(*npy(tmp_path))
+    results = Workspace(tmp_path / "ws").results.answers(answer["id"])
+    cosines = unit(IMAGE) @ unit(TEXT).T
+    first = sum(all(cosines[i, i] > cosines[i, j] for j in range(N) if j != i) for i in range(N)) / N
+    assert 0.2 < first < 1
+    (retrieval,) = [one for one in results if one.question is not None and one.question.task == "retrieval"]
+    assert retrieval.metrics["image_to_text_R@1"] == pytest.approx(first)
+    assert retrieval.question.words() == "n = 40, among 40 texts, 40 distinct pictures"
+
+
+def test_one_side_is_enough_and_says_which(tmp_path: Path, opened):
+    np.save(tmp_path / "t.npy", TEXT)
+    answer, found = opened("--text", str(tmp_path / "t.npy"))
+    assert found.image is None
+    np.testing.assert_allclose(found.text, unit(TEXT), atol=1e-6)
+    run = Workspace(tmp_path / "ws").runs.config_of(answer["id"])
+    assert run.objective == config.TextsElsewhere()
+
+
+def test_a_file_of_torch_as_clip_benchmark_keeps_its_features(tmp_path: Path, opened):
+    torch.save(torch.from_numpy(IMAGE), tmp_path / "features_train.pt")
+    _, found = opened("--image", str(tmp_path / "features_train.pt"))
+    np.testing.assert_allclose(found.image, unit(IMAGE), atol=1e-6)
+
+
+def test_bfloat16_of_safetensors(tmp_path: Path, opened):
+    rounded = torch.from_numpy(IMAGE).to(torch.bfloat16)
+    save_torch({"features": rounded}, tmp_path / "f.safetensors")
+    _, found = opened("--image", str(tmp_path / "f.safetensors"))
+    np.testing.assert_allclose(found.image, unit(rounded.float().numpy()), atol=1e-6)
+
+
+def test_a_data_set_of_hugging_face_with_columns_of_embeddings(tmp_path: Path, opened):
+    datasets = pytest.importorskip("datasets", reason="the extra [huggingface] is not installed")
+    told = {"image_emb": IMAGE.tolist(), "text_emb": TEXT.tolist(), "caption": [f"caption {i}" for i in range(N)]}
+    datasets.Dataset.from_dict(told).save_to_disk(str(tmp_path / "saved"), num_shards=3)
+    _, found = opened("--image", str(tmp_path / "saved"))
+    np.testing.assert_allclose(found.image, unit(IMAGE), atol=1e-6)
+    np.testing.assert_allclose(found.text, unit(TEXT), atol=1e-6)
+    assert list(found.items.caption) == told["caption"]
+
+
+def test_items_give_ids_paths_captions_classes_and_columns(tmp_path: Path, opened):
+    lines = ["key,file_name,title,class,score"]
+    lines += [f'k{i},{"../" if i == 3 else ""}p{i}.jpg,"a, {i}",{"xy"[i % 2]},{i / 2}' for i in range(N)]
+    (tmp_path / "items.csv").write_text("\n".join(lines) + "\n")
+    words = [*npy(tmp_path), "--items", str(tmp_path / "items.csv"), "--pictures", str(tmp_path / "pics")]
+    _, found = opened(*words, "--name", "Mine", "--called", "Faces")
+    items = found.items
+    assert (found.model, found.dataset) == ("Mine", "Faces")
+    assert (items.id[5], items.caption[5], items.label[5]) == ("k5", "a, 5", "y")
+    assert items.path[5] == str(tmp_path / "pics" / "p5.jpg")
+    assert items.path[3] == "", "a path out of the folder of pictures is nobody's picture"
+    assert list(items.metadata["score"]) == [i / 2 for i in range(N)]
+
+
+def test_rows_without_a_direction_are_left_out_and_counted(tmp_path: Path, opened):
+    broken = IMAGE.copy()
+    broken[2], broken[5, 1], broken[7, 0] = 0, np.nan, np.inf
+    np.save(tmp_path / "a.npy", broken)
+    answer, found = opened("--image", str(tmp_path / "a.npy"))
+    assert (answer["kept"], answer["left_out"]) == (N - 3, 3)
+    assert not {2, 5, 7} & set(found.items.id.tolist())
+    assert is_vector(broken).sum() == N - 3
+
+
+def test_a_sample_is_drawn_from_the_whole_and_is_the_same_again(tmp_path: Path, opened):
+    many = np.arange(2_000, dtype=np.float16).reshape(1_000, 2) + 1
+    np.save(tmp_path / "a.npy", many)
+    _, found = opened("--image", str(tmp_path / "a.npy"), "--rows", "100")
+    rows = sample(1_000, 100)
+    assert found.sampled
+    assert found.items.id.tolist() == rows.tolist()
+    assert len(set(rows.tolist())) == 100
+    assert rows[0] < 10
+    assert rows[-1] >= 990
+    np.testing.assert_allclose(found.image, unit(many[rows]), atol=1e-6)
+    assert np.abs(np.linalg.norm(unit_rows(many), axis=1) - 1).max() < 1e-6
+
+
+def test_a_large_map_is_not_read(tmp_path: Path, opened):
+    """Ten million rows that take no room on the disk, but for the sampled ones."""
+    file = tmp_path / "big.npy"
+    whole = np.lib.format.open_memmap(file, mode="w+", dtype=np.float16, shape=(10_000_000, 512))
+    rows = sample(len(whole), 50)
+    whole[rows] = RNG.normal(size=(50, 512)).astype(np.float16)
+    whole.flush()
+    answer, found = opened("--image", str(file), "--rows", "50")
+    assert (answer["rows"], answer["kept"], found.sampled) == (10_000_000, 50, True)
+    np.testing.assert_allclose(found.image, unit(whole[rows]), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--image", "{a}", "--text", "{short}"], "40 images and 39 texts"),
+        (["--image", "{a}", "--text", "{wide}"], "Images have 6 numbers and texts 9"),
+        (["--image", "{line}"], "holds no vectors"),
+        (["--image", "{missing}"], "cannot be read"),
+        (["--image", "{a}", "--items", "{two}"], "2 lines and the vectors 40 rows"),
+        (["--image", "{liar}"], "its header claims"),
+        (["--image", "{several}"], "several arrays"),
+        ([], "Name the vectors"),
+    ],
+)
+def test_what_cannot_be_opened_says_why_and_leaves_no_run(tmp_path: Path, capsys, words: list[str], said: str):
+    arrays = {"a": IMAGE, "short": TEXT[:-1], "wide": np.ones((N, 9), np.float32), "line": IMAGE[0], "liar": IMAGE}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "liar.npy").write_bytes((tmp_path / "liar.npy").read_bytes()[:-8])
+    (tmp_path / "two.csv").write_text("id\n1\n2\n")
+    np.savez(tmp_path / "several.npz", u=IMAGE, v=TEXT)
+    places = {name: str(tmp_path / f"{name}.npy") for name in [*arrays, "missing"]}
+    places |= {"two": str(tmp_path / "two.csv"), "several": str(tmp_path / "several.npz")}
+    given = [word.format(**places) for word in words]
+    assert main(["open", "vectors", *given, "--workspace", str(tmp_path / "ws")]) == 2
+    assert said in capsys.readouterr().err
+    assert not Workspace(tmp_path / "ws").runs.all()
+
+
+def test_vector_sets_of_different_width_are_compared_by_the_measures_that_allow_it(tmp_path: Path, opened, capsys):
+    turn = np.linalg.qr(RNG.normal(size=(9, 9)))[0][:D]
+    np.save(tmp_path / "small.npy", IMAGE)
+    np.save(tmp_path / "wide.npy", (IMAGE @ turn).astype(np.float32))
+    for name in ("small", "wide"):
+        opened("--image", str(tmp_path / f"{name}.npy"), "--called", "same", "--name", name)
+    words = ["analyze", "representation-similarity", "1", "2", "--json", "--workspace", str(tmp_path / "ws")]
+    assert main([*words, "--measure", "cka"]) == 0
+    text = capsys.readouterr().out
+    assert "1.0" in text or "0.99" in text, "a rotation into more dimensions keeps every angle"
+
+
+def test_what_needs_a_model_says_so(tmp_path: Path, opened, capsys):
+    opened(*npy(tmp_path))
+    ws = ["--workspace", str(tmp_path / "ws")]
+    assert main(["search", "--text", "a", "--runs", "1", *ws]) == 2
+    assert "there is no model to ask" in capsys.readouterr().err
+    assert main(["resume", "1", *ws]) in (0, 2)
+
+
+def test_an_opened_set_can_be_read_without_its_files(tmp_path: Path, opened):
+    answer, before = opened(*npy(tmp_path))
+    (tmp_path / "a.npy").unlink()
+    workspace = Workspace(tmp_path / "ws")
+    assert np.array_equal(read_snapshot(before.folder).image, before.image)
+    assert workspace.runs.config_of(answer["id"]).data.image_vectors == str(tmp_path / "a.npy")
+
+
+def test_names_tell_the_sides(tmp_path: Path):
+    np.savez(tmp_path / "x.npz", **{"context": IMAGE, "caption_emb": TEXT})
+    found = find(tmp_path / "x.npz")
+    assert found.image is None
+    assert found.text is not None
+    assert found.text.name == "caption_emb"

@@ -1,0 +1,86 @@
+"""Runs that were not trained here: vectors of other programs, and curves of other trainers.
+
+A configuration may say so, and can be read; no form, preset or `--set` offers it, because there is nothing to train.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from trainer.config.fields import option
+from trainer.config.objectives.image_text import Towers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors:
+    """Embeddings that another program made, in files, with a table of what their rows are."""
+
+    kind: ClassVar[str] = "vectors"
+    label: ClassVar[str] = "Vectors"
+
+    image_vectors: str = option("", "Image vectors", "A file or folder with a row for each image; empty: none.")
+    text_vectors: str = option("", "Text vectors", "A file or folder with a row for each text; empty: none.")
+    image_column: str = option("", "Image column", "Of the file, where it has several; empty: found by its name.")
+    text_column: str = option("", "Text column", "Of the file, where it has several; empty: found by its name.")
+    items: str = option("", "Items", "A table with a line for each row: id, path, caption, label; empty: none.")
+    pictures: str = option("", "Pictures", "The folder that the paths of the items start from.")
+    rows: int = option(10_000, "Rows", "How many are kept; drawn where there are more.", low=2, high=5_000_000)
+    called: str = option("vectors", "Name of the data", "Two sets are compared where names and ids agree.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoData:
+    """Data that another program trained on, of which nothing is here."""
+
+    kind: ClassVar[str] = "none"
+    label: ClassVar[str] = "Data elsewhere"
+
+    called: str = option("elsewhere", "Name of the data", "For people.")
+    source: str = option("", "Source", "The file or folder that was imported.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoModel:
+    """No model: what another program made of the data is all there is."""
+
+    kind: ClassVar[str] = "none"
+    label: ClassVar[str] = "No model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsElsewhere:
+    """Images and texts that another program embedded in one space."""
+
+    kind: ClassVar[str] = "elsewhere"
+    label: ClassVar[str] = "Made elsewhere"
+    towers: ClassVar[Towers] = "both"
+    labeled: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImagesElsewhere:
+    """Images that another program embedded."""
+
+    kind: ClassVar[str] = "elsewhere_images"
+    label: ClassVar[str] = "Images, made elsewhere"
+    towers: ClassVar[Towers] = "image"
+    labeled: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextsElsewhere:
+    """Texts that another program embedded."""
+
+    kind: ClassVar[str] = "elsewhere_texts"
+    label: ClassVar[str] = "Texts, made elsewhere"
+    towers: ClassVar[Towers] = "words"
+    labeled: ClassVar[bool] = False
+
+
+ELSEWHERE: Final[dict[str, tuple[type[Any], ...]]] = {
+    "data": (Vectors, NoData),
+    "model": (NoModel,),
+    "objective": (PairsElsewhere, ImagesElsewhere, TextsElsewhere),
+}
+"""Section -> what it may also hold in a configuration that is read; never offered."""

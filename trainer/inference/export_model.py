@@ -1,0 +1,284 @@
+"""Write a run's model as files that other libraries open: open_clip, plain safetensors, ONNX."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
+from open_clip.modified_resnet import AttentionPool2d
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from trainer import config, methods
+from trainer.checkpoints import checkpoint
+from trainer.config.extension import PluginTowers
+from trainer.data.published_tokenizers import AnyTokenizer, HubTokenizer
+from trainer.data.tokenizer import PADDING, START, Tokenizer
+from trainer.errors import UserError
+from trainer.inference.open_model import OpenModel, open_run
+from trainer.models.blueprint import Blueprint
+from trainer.models.pooled import OneQueryPool
+from trainer.models.published import HF_SIZES
+from trainer.pretrained import read_architecture
+from trainer.store import Workspace, write_atomically
+
+Format = Literal["open_clip", "safetensors", "onnx"]
+FORMATS: Final[tuple[Format, ...]] = ("open_clip", "safetensors", "onnx")
+_SPECIAL: Final = ("<|contrastive-pad|>", "<|contrastive-start|>", "<|contrastive-end|>")
+"""Names of padding, start and end in a `tokenizer.json`: no caption spells them."""
+_OPSET: Final = 18
+
+
+class ModelExportError(UserError):
+    """A model that cannot be written in this format; the message says why and which does."""
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """Where a model was written, the files there, and the step it is of."""
+
+    folder: Path
+    files: tuple[str, ...]
+    step: int
+
+
+def export_model(
+    workspace: Workspace, run: int, folder: Path, form: Format, *, step: int | None = None
+) -> ExportedModel:
+    """Write the model of a run to a new folder.
+
+    Args:
+        workspace: Where the run is.
+        run: Its number.
+        folder: Must not exist yet.
+        form: `open_clip`: `open_clip.create_model_from_pretrained("local-dir:FOLDER")` opens it, and its tokenizer by
+            `get_tokenizer`. `safetensors`: weights and sizes by the names of this project. `onnx`: `image.onnx` and
+            `text.onnx` from normalized pixels and token rows to unit embeddings.
+        step: Of the checkpoint; None: the newest.
+
+    Raises:
+        ModelExportError: The folder exists, the run has not both towers, or a library is missing.
+        CheckpointError: There is no such checkpoint.
+    """
+    if folder.exists():
+        raise ModelExportError(f"{folder} exists already. Name a new folder: --out FOLDER.")
+    opened = open_run(workspace, run, step, on="cpu")
+    row = workspace.runs.get(run)
+    chosen = workspace.runs.config_of(row.id)
+    sizes = read_architecture(chosen.model, row.folder)
+    if isinstance(sizes, PluginTowers):
+        raise ModelExportError("Towers of a plug-in are modules that no other library has. Export their snapshots.")
+    write = {"open_clip": _write_open_clip, "safetensors": _write_safetensors, "onnx": _write_onnx}[form]
+    told = _Told(opened, chosen, sizes, _scale_of(row.folder, chosen, opened.step))
+
+    def fill(draft: Path) -> None:
+        draft.mkdir()
+        write(draft, told)
+
+    write_atomically(folder, fill)
+    return ExportedModel(folder, tuple(sorted(file.name for file in folder.iterdir())), opened.step)
+
+
+@dataclass(frozen=True)
+class _Told:
+    opened: OpenModel
+    run: config.Run
+    sizes: config.TinyTowers | Blueprint
+    scale: float
+
+
+def _scale_of(folder: Path, run: config.Run, step: int) -> float:
+    """Return the inverse temperature at a step; 1 for an objective without one."""
+    if run.objective.towers != "both":
+        return 1.0
+    method = methods.build(run.objective)
+    found = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}", training=False)
+    checkpoint.load_weights(found, {"method": method})
+    return float(method.inv_tau or 1.0)
+
+
+def _both(told: _Told, form: str) -> tuple[nn.Module, nn.Module]:
+    """Return copies of both towers, with attention pooling as open_clip's own."""
+    model = told.opened.model
+    if model.visual is None or model.text is None:
+        raise ModelExportError(
+            f"A model of {form} has an image tower and a text tower; {told.run.name} has one. --format safetensors "
+            "writes it."
+        )
+    visual, text = copy.deepcopy(model.visual), copy.deepcopy(model.text)
+    for module in visual.modules():
+        if type(module) is OneQueryPool:
+            module.__class__ = AttentionPool2d
+    return visual, text
+
+
+def _write_open_clip(draft: Path, told: _Told) -> None:
+    visual, text = _both(told, "open_clip")
+    if isinstance(told.sizes, Blueprint) and told.sizes.layout != "open_clip":
+        raise ModelExportError(
+            f"{told.run.name} has the towers of crowsonkb's CLOOB, which open_clip lacks. Use safetensors."
+        )
+    sizes = open_clip_sizes(told.sizes, told.opened.tokenizer.size)
+    if _write_tokenizer(draft, told.opened.tokenizer):
+        # Of a local folder open_clip takes the files that lie there.
+        sizes["text_cfg"]["hf_tokenizer_name"] = "tokenizer.json"
+    tensors = {f"visual.{name}": value for name, value in visual.state_dict().items()}
+    tensors |= {f"text.{name}": value for name, value in text.state_dict().items()}
+    tensors["logit_scale"] = torch.tensor(math.log(told.scale))
+    save_file({name: value.contiguous() for name, value in tensors.items()}, draft / "open_clip_model.safetensors")
+    document = {"model_cfg": sizes, "preprocess_cfg": _pixels(told.sizes)}
+    (draft / "open_clip_config.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def open_clip_sizes(sizes: config.TinyTowers | Blueprint, vocabulary: int) -> dict[str, Any]:
+    """Return the `model_cfg` from which open_clip builds the same towers."""
+    if isinstance(sizes, Blueprint):
+        found = copy.deepcopy(sizes.config) | {"custom_text": True}
+        found["text_cfg"].pop(HF_SIZES, None)
+        return found
+    width, heads = (
+        (sizes.image_width, _heads(sizes.image_width, 32))
+        if sizes.image_tower == "vit"
+        else (32 * sizes.image_width, _heads(32 * sizes.image_width, 64))
+    )
+    vision = {"image_size": sizes.image_size, "width": sizes.image_width, "head_width": width // heads}
+    layers: Any = sizes.image_layers if sizes.image_tower == "vit" else [sizes.image_layers] * 4
+    text = {
+        "context_length": sizes.context_length,
+        "vocab_size": vocabulary,
+        "width": sizes.text_width,
+        "heads": sizes.text_heads,
+        "layers": sizes.text_layers,
+        "pool_type": "argmax",
+    }
+    patches = {"patch_size": sizes.patch_size} if sizes.image_tower == "vit" else {}
+    return {
+        "embed_dim": sizes.embed_dim,
+        "custom_text": True,
+        "vision_cfg": vision | {"layers": layers} | patches,
+        "text_cfg": text,
+    }
+
+
+def _heads(width: int, channels: int) -> int:
+    return next(heads for heads in range(max(1, width // channels), 0, -1) if width % heads == 0)
+
+
+def _pixels(sizes: config.TinyTowers | Blueprint) -> dict[str, Any]:
+    """Return open_clip's preprocessing; towers of our own read the middle square."""
+    if isinstance(sizes, Blueprint):
+        return {
+            "mean": list(sizes.mean),
+            "std": list(sizes.deviation),
+            "interpolation": sizes.interpolation,
+            "resize_mode": sizes.resize_mode or "shortest",
+            "fill_color": sizes.fill_color,
+        }
+    return {
+        "mean": list(OPENAI_DATASET_MEAN),
+        "std": list(OPENAI_DATASET_STD),
+        "interpolation": "bicubic",
+        "resize_mode": "shortest",
+    }
+
+
+def _write_tokenizer(draft: Path, tokenizer: AnyTokenizer) -> bool:
+    """Write a tokenizer that transformers opens; False for CLIP's own, which open_clip has."""
+    if isinstance(tokenizer, Tokenizer):
+        pairs = _shifted(json.loads(tokenizer.to_json()), tokenizer.eot)
+    elif isinstance(tokenizer, HubTokenizer):
+        pairs = json.loads(json.loads(tokenizer.to_json())["pairs"])
+    else:
+        return False
+    (draft / "tokenizer.json").write_text(json.dumps(pairs, ensure_ascii=False), encoding="utf-8")
+    special = _SPECIAL if isinstance(tokenizer, Tokenizer) else ()
+    named = dict(zip(("pad_token", "bos_token", "eos_token"), special))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", **named}
+    (draft / "tokenizer_config.json").write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    return True
+
+
+def _shifted(pairs: dict[str, Any], end: int) -> dict[str, Any]:
+    """Return our byte pairs as a `tokenizer.json` with padding, start and end, which are outside of them here."""
+    pairs["model"]["vocab"] = {token: number + 2 for token, number in pairs["model"]["vocab"].items()}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    ids = dict(zip(_SPECIAL, (PADDING, START, end)))
+    # Added tokens that the vocabulary lacks would be numbered anew when they are read.
+    pairs["model"]["vocab"] |= ids
+    pairs["added_tokens"] = [{"id": number, "content": name, **flags} for name, number in ids.items()]
+    first, last = ({"SpecialToken": {"id": name, "type_id": 0}} for name in _SPECIAL[1:])
+    pairs["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [first, {"Sequence": {"id": "A", "type_id": 0}}, last],
+        "pair": [first, {"Sequence": {"id": "A", "type_id": 0}}, last, {"Sequence": {"id": "B", "type_id": 1}}, last],
+        "special_tokens": {
+            name: {"id": name, "ids": [number], "tokens": [name]} for name, number in ids.items() if number
+        },
+    }
+    return pairs
+
+
+def _write_safetensors(draft: Path, told: _Told) -> None:
+    tensors = {name: value.contiguous() for name, value in told.opened.model.state_dict().items()}
+    save_file(tensors, draft / "model.safetensors", metadata={"step": str(told.opened.step)})
+    (draft / "config.toml").write_text(config.to_toml(told.run), encoding="utf-8")
+    (draft / "tokenizer.json").write_text(told.opened.tokenizer.to_json(), encoding="utf-8")
+    if isinstance(told.sizes, Blueprint):
+        (draft / "blueprint.json").write_text(told.sizes.to_json(), encoding="utf-8")
+    facts = {"step": told.opened.step, "inv_tau": told.scale, "image_size": told.opened.image_size}
+    facts |= {"context_length": told.opened.context_length, "embed_dim": told.sizes.embed_dim}
+    (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(told.sizes)}, indent=1), "utf-8")
+
+
+class _UnitRows(nn.Module):
+    """A tower whose output has unit rows."""
+
+    def __init__(self, tower: nn.Module) -> None:
+        super().__init__()
+        self.tower = tower
+
+    def forward(self, given: Float[Tensor, "n 3 s s"] | Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
+        found = self.tower(given)
+        return F.normalize(found[0] if isinstance(found, tuple) else found, dim=1)
+
+
+def _write_onnx(draft: Path, told: _Told) -> None:
+    visual, text = _both(told, "ONNX")
+    opened = told.opened
+    pixels = torch.zeros(2, 3, opened.image_size, opened.image_size)
+    tokens = opened.tokenizer.encode(["a", "b c"], opened.context_length)
+    _export(visual, pixels, draft / "image.onnx", "pixels")
+    _export(text, tokens, draft / "text.onnx", "tokens")
+    _write_tokenizer(draft, opened.tokenizer)
+    facts = {"step": opened.step, "logit_scale": math.log(told.scale), "context_length": opened.context_length}
+    (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(told.sizes)}, indent=1), "utf-8")
+
+
+def _export(tower: nn.Module, example: Tensor, file: Path, name: str) -> None:
+    export: Callable[..., Any] = torch.onnx.export
+    try:
+        export(
+            _UnitRows(tower).eval(),
+            (example,),
+            file,
+            input_names=[name],
+            output_names=["unit_embedding"],
+            dynamic_shapes=({0: torch.export.Dim("n")},),
+            opset_version=_OPSET,
+            external_data=False,
+            dynamo=True,
+            verbose=False,
+        )
+    except ImportError as error:
+        raise ModelExportError(
+            f"ONNX needs a library that is missing ({error.name}). Install it: pip install 'contrastive-explorer[onnx]'"
+        ) from error

@@ -1,0 +1,32 @@
+"""The method of an objective that a plug-in adds: its loss on the embeddings of both towers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.errors import UserError
+from trainer.methods.image_text import Groups, ImageText
+from trainer.methods.method import Material
+
+
+class PluginPairs(ImageText):
+    """An objective of a plug-in; it has no parameters and masks no duplicates."""
+
+    def __init__(self, choice: Any, material: Material | None = None) -> None:
+        super().__init__(choice, material)
+
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
+        """Return the loss of the plug-in.
+
+        Raises:
+            UserError: It is no scalar.
+        """
+        value = self.choice.loss(image, text)
+        if not isinstance(value, Tensor) or value.ndim:
+            raise UserError(f"The loss of {self.choice.label} is not a scalar. Correct the plug-in, then resume.")
+        return value

@@ -1,0 +1,190 @@
+"""Load plug-ins once per process; one that cannot be loaded is told and left out."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from trainer import config
+from trainer.config.extension import BASES
+from trainer.errors import UserError
+
+GROUPS: Final[dict[str, str]] = {
+    "objective": "contrastive_explorer.objectives",
+    "data": "contrastive_explorer.datasets",
+    "model": "contrastive_explorer.towers",
+    "chart": "contrastive_explorer.charts",
+    "metrics": "contrastive_explorer.metrics",
+}
+"""What a plug-in adds -> the entry-point group that it registers."""
+NAMES: Final[dict[str, str]] = {
+    "objective": "OBJECTIVE",
+    "data": "DATASET",
+    "model": "TOWERS",
+    "chart": "CHART",
+    "metrics": "METRICS",
+}
+"""What a plug-in adds -> the name under which a file has it."""
+FILES: Final = "CONTRASTIVE_EXPLORER_PLUGINS"
+"""Environment variable: files of plug-ins, separated as in PATH; `--plugin` adds to it."""
+_HEAVY: Final = ("torch", "torchvision", "open_clip")
+
+Metrics = Callable[[Any, Any], dict[str, float]]
+
+
+class PluginError(UserError):
+    """A plug-in that cannot be loaded; the message names it and the cause."""
+
+
+@dataclass
+class LoadedPlugins:
+    """What was loaded in this process.
+
+    Attributes:
+        charts: Name -> chart, of files; those of entry points are listed by the registry of charts.
+        metrics: Name of the plug-in -> function of unit image and text embeddings (either may be None) to numbers.
+        failures: A sentence for each plug-in that could not be loaded.
+        sources: Kind of an added section -> the plug-in it came from.
+    """
+
+    charts: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Metrics] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+_LOADED = LoadedPlugins()
+_DONE: set[str] = set()
+
+
+def loaded() -> LoadedPlugins:
+    """Return what this process has loaded."""
+    return _LOADED
+
+
+def failures() -> list[str]:
+    """Return a sentence for each plug-in that could not be loaded."""
+    return list(_LOADED.failures)
+
+
+def name_files(files: Sequence[str | Path]) -> None:
+    """Add files to the environment, so that they are loaded here and in the processes started from here."""
+    known = [part for part in os.environ.get(FILES, "").split(os.pathsep) if part]
+    added = [str(Path(file).expanduser().absolute()) for file in files]
+    if added:
+        os.environ[FILES] = os.pathsep.join(dict.fromkeys([*known, *added]))
+
+
+def load_all() -> LoadedPlugins:
+    """Load every plug-in that is installed or named and was not loaded yet; none of them raises."""
+    for name, what, read in _found():
+        if name not in _DONE:
+            _DONE.add(name)
+            try:
+                _take(what, read(), name)
+            except Exception as error:  # whatever the code of another package raises
+                reason = str(error).rstrip(".") or type(error).__name__
+                _LOADED.failures.append(
+                    f"The plug-in {name} could not be loaded: {reason}. Everything else works; repair or remove it."
+                )
+    return _LOADED
+
+
+def _found() -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    """Yield the name of each plug-in, what it adds (empty: a file says), and a function that loads it."""
+    for what, group in GROUPS.items():
+        if what == "chart":
+            continue  # loaded one by one, when they are drawn
+        for entry in entry_points(group=group):
+            yield f"{entry.name} of {_package(entry)}", what, partial(_without_torch, entry.load)
+    for text in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
+        yield Path(text).name, "", partial(_without_torch, partial(_module, Path(text)))
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.value
+
+
+def _module(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"contrastive_explorer_plugin_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise PluginError("it is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module
+
+
+class _NoTorch:
+    """A finder that refuses torch: the window must not import it, and a plug-in is loaded there, too."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name.partition(".")[0] in _HEAVY:
+            raise PluginError(f"it imports {name} when it is loaded: import it inside of its functions")
+
+
+def _without_torch(load: Callable[[], Any]) -> Any:
+    if "torch" in sys.modules:
+        return load()
+    guard = _NoTorch()
+    sys.meta_path.insert(0, guard)  # type: ignore[arg-type]
+    try:
+        return load()
+    finally:
+        sys.meta_path.remove(guard)  # type: ignore[arg-type]
+
+
+def _take(what: str, thing: Any, name: str) -> None:
+    """Register what was loaded: one thing of an entry point, or all that a file names."""
+    if what:
+        _register(what, thing, name)
+        return
+    held = {key: getattr(thing, attribute) for key, attribute in NAMES.items() if hasattr(thing, attribute)}
+    if not held:
+        raise PluginError(f"it defines none of {', '.join(NAMES.values())}")
+    for key, value in held.items():
+        _register(key, value, name)
+
+
+def _register(what: str, thing: Any, name: str) -> None:
+    if what == "chart":
+        _LOADED.charts[str(thing.name)] = thing
+    elif what == "metrics":
+        if not callable(thing):
+            raise PluginError("METRICS is not a function of image and text embeddings")
+        _LOADED.metrics[name] = thing
+    else:
+        _add_section(what, thing, name)
+
+
+def _add_section(section: str, kind: Any, name: str) -> None:
+    """Add a dataclass to those that a section of the configuration may hold."""
+    base = BASES[section]
+    fits = isinstance(kind, type) and issubclass(kind, base) and dataclasses.is_dataclass(kind)
+    if not fits:
+        raise PluginError(f"its {NAMES[section]} is not a dataclass that derives from {base.__name__}")
+    if not (kind.kind and kind.label):
+        raise PluginError(f"{kind.__name__} needs a kind and a label")
+    if any(one.kind == kind.kind for one in (*config.SECTIONS[section], *config.ELSEWHERE.get(section, ()))):
+        raise PluginError(f"there is another {section} of the kind {kind.kind!r}: choose another name")
+    # A field without a label, or a default out of its own bounds, would fail later and elsewhere.
+    missing = [one.name for one in dataclasses.fields(kind) if "label" not in one.metadata]
+    if missing:
+        raise PluginError(f"its field {missing[0]!r} is not made by option(default, label, help)")
+    config.check_fields(kind(), section)
+    config.SECTIONS[section] = (*config.SECTIONS[section], kind)
+    _LOADED.sources[kind.kind] = name
+    kind.plugin = name

@@ -1,0 +1,179 @@
+"""Read vectors and descriptions from Parquet, Arrow, CSV and JSON Lines files in the helper process.
+
+A column of lists is a column of vectors. Only the wanted rows leave the helper, a few megabytes at a time; Arrow files
+are read and not mapped, because a map of a large one would count as memory taken.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.json
+import pyarrow.parquet as pq
+import pyarrow.types as types
+
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.parquet import Answer, check_footer
+
+SUFFIXES: Final = (".parquet", ".arrow", ".feather", ".ipc", ".csv", ".tsv", ".jsonl", ".ndjson")
+_AT_ONCE: Final = 1_024
+_MOST_WIDTH: Final = 65_536
+_MOST_WORDS: Final = 10_000
+"""Characters of a text that are kept."""
+_MOST_COLUMNS: Final = 200
+_MOST_ROWS: Final = 2_000_000_000
+
+
+def describe(path: Path, options: dict[str, Any]) -> Answer:
+    """Return the facts `rows`, `vectors` (column -> width) and `plain` (columns of texts and numbers); no rows.
+
+    Raises:
+        Unreadable: It is none of these files, or claims what cannot be.
+    """
+    schema, batches, rows = _opened(path)
+    first = next(batches, None)
+    widths = {} if first is None else {name: _width(first.column(name)) for name in _lists(schema)}
+    if rows is None:
+        rows = (0 if first is None else first.num_rows) + sum(batch.num_rows for batch in batches)
+    plain = [one.name for one in schema if _is_plain(one.type)][:_MOST_COLUMNS]
+    vectors = {name: width for name, width in widths.items() if width}
+    return {"rows": rows, "vectors": vectors, "plain": plain}, pa.schema([]), iter(())
+
+
+def rows(path: Path, options: dict[str, Any]) -> Answer:
+    """Return the chosen rows of one column of vectors, or of plain columns, in ascending order.
+
+    Args:
+        path: The file.
+        options: `rows`: ascending row numbers by absolute path; `vector`: a column and `width`, or `columns`: names of
+            plain columns.
+
+    Raises:
+        Unreadable: It claims what cannot be.
+    """
+    wanted = np.asarray(options["rows"][str(path)], np.int64)
+    vector, columns = options.get("vector"), list(options.get("columns", ()))
+    schema, batches, _ = _opened(path, [vector] if vector else columns)
+    if vector:
+        fields = [pa.field(vector, pa.list_(pa.float32(), int(options["width"])))]
+    else:
+        fields = [pa.field(name, _sent(schema.field(name).type)) for name in columns]
+    return {}, pa.schema(fields), _chosen(batches, wanted, pa.schema(fields), bool(vector))
+
+
+def _chosen(
+    batches: Iterator[pa.RecordBatch], wanted: np.ndarray, schema: pa.Schema, is_vector: bool
+) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in batches:
+        first, last = np.searchsorted(wanted, [start, start + batch.num_rows])
+        places = pa.array(wanted[first:last] - start)
+        start += batch.num_rows
+        if not len(places):
+            continue
+        taken = batch.select(schema.names).take(places)
+        arrays = [
+            _vectors(column, one.type.list_size) if is_vector else _plain(column, one.type)
+            for column, one in zip(taken.columns, schema)
+        ]
+        yield pa.record_batch(arrays, schema=schema)
+
+
+def _opened(path: Path, columns: list[str] | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
+    """Return schema, batches of at most 1,024 rows, and the number of rows where the file tells it."""
+    untrusted_files.check_ordinary(path)
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        check_footer(path)
+        table = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+        if table.metadata.num_rows > _MOST_ROWS:
+            raise Unreadable(f"{path.name} claims {table.metadata.num_rows:,} rows.")
+        return table.schema_arrow, _of_parquet(table, columns), table.metadata.num_rows
+    if suffix in (".arrow", ".feather", ".ipc"):
+        return _of_arrow(path)
+    if suffix in (".csv", ".tsv"):
+        parsing = pa.csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
+        read = pa.csv.ReadOptions(use_threads=False, block_size=1 << 20)
+        table = pa.csv.open_csv(path, read_options=read, parse_options=parsing)
+        return table.schema, _small(table), None
+    if suffix in (".jsonl", ".ndjson"):
+        lines = pa.json.read_json(path, read_options=pa.json.ReadOptions(use_threads=False, block_size=4 << 20))
+        return lines.schema, iter(lines.to_batches(max_chunksize=_AT_ONCE)), lines.num_rows
+    raise Unreadable(f"{path.name} cannot be read as a table of vectors; use {', '.join(SUFFIXES)}.")
+
+
+def _of_parquet(table: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    yield from table.iter_batches(_AT_ONCE, columns=columns, use_threads=False)
+
+
+def _of_arrow(path: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
+    file = pa.OSFile(str(path), "rb")
+    if file.read(6) == b"ARROW1":
+        opened = pa.ipc.open_file(file)
+        batches = (opened.get_batch(number) for number in range(opened.num_record_batches))
+        return opened.schema, _small(batches), None
+    file.seek(0)
+    stream = pa.ipc.open_stream(file)
+    return stream.schema, _small(stream), None
+
+
+def _small(batches: Any) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, _AT_ONCE):
+            yield batch.slice(start, _AT_ONCE)
+
+
+def _lists(schema: pa.Schema) -> list[str]:
+    return [one.name for one in schema if _is_list(one.type)][:_MOST_COLUMNS]
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(listed and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)))
+
+
+def _width(column: pa.Array) -> int:
+    """Return the length of the first list; 0 if there is none, or it is longer than a vector."""
+    lengths = (n.as_py() for n in itertools.islice(pc.list_value_length(column), 100))
+    width = next((n for n in lengths if n), 0)
+    return width if 2 <= width <= _MOST_WIDTH else 0
+
+
+def _vectors(column: pa.Array, width: int) -> pa.Array:
+    """Return the lists as float32 vectors; one that is missing or of another length is not-a-number."""
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(column), -1))
+    found = np.full((len(column), width), np.nan, np.float32)
+    right = lengths == width
+    if right.any():
+        kept = column.filter(pa.array(right))
+        flat = np.asarray(pc.fill_null(kept.flatten().cast(pa.float32()), np.nan), np.float32)
+        found[right] = flat.reshape(-1, width)
+    return pa.FixedSizeListArray.from_arrays(pa.array(found.reshape(-1)), width)
+
+
+def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if types.is_large_string(kind):
+        return pc.utf8_slice_codeunits(column.cast(kind), 0, _MOST_WORDS)
+    return column.cast(kind)
+
+
+def _sent(kind: pa.DataType) -> pa.DataType:
+    if types.is_boolean(kind) or types.is_integer(kind):
+        return pa.int64()
+    return pa.float64() if types.is_floating(kind) else pa.large_string()
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    words = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    coded = types.is_dictionary(kind) and types.is_string(kind.value_type)
+    return bool(number or words or coded)

@@ -1,0 +1,272 @@
+"""Find matrices of vectors in what other programs write; nothing is read but headers.
+
+Read are `.npy`, `.npz`, `.safetensors`, `.pt` (tensors, as CLIP_benchmark keeps its features), Parquet, Arrow and
+Feather with columns of lists, folders of clip-retrieval (`img_emb`, `text_emb`, `metadata`), and folders that
+`datasets` has saved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.errors import UserError
+from trainer.untrusted.bounded import read
+from trainer.untrusted.bounded.arrays import load_npz, map_npy, map_safetensors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Side = Literal["image", "text"]
+SIDES: Final[dict[Side, tuple[str, ...]]] = {
+    "image": ("image", "img", "visual", "vision", "picture", "feature"),
+    "text": ("text", "txt", "caption", "sentence", "title"),
+}
+"""Side -> how the names of its files, columns and tensors begin or end."""
+TABLES: Final = (".parquet", ".arrow", ".feather", ".ipc")
+TORCH: Final = (".pt", ".pth")
+READ: Final = (".npy", ".npz", ".safetensors", *TORCH, *TABLES)
+"""What files of vectors are called."""
+_MOST_TENSORS: Final = 1_000
+_MOST_FILES: Final = 10_000
+_SECONDS: Final = 120.0
+"""Processor time of the helper between two batches: rows that are not wanted are read, too."""
+
+
+class VectorError(UserError):
+    """Vectors that cannot be opened; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows of vectors in a file, of which only the wanted ones are read.
+
+    Attributes:
+        name: Of the array, tensor or column; the file's where it has one.
+        rows, width: Its shape.
+        take: Reads rows by ascending number, as float16 or float32.
+    """
+
+    name: str
+    rows: int
+    width: int
+    take: Callable[[Int[np.ndarray, " k"]], Float[np.ndarray, "k d"]]
+
+
+@dataclass(frozen=True)
+class FoundVectors:
+    """What a file or folder holds.
+
+    Attributes:
+        image, text: Its matrices; None where it has none.
+        items: Files with a line for each row, in their order; empty for none.
+    """
+
+    image: Matrix | None
+    text: Matrix | None
+    items: tuple[Path, ...] = ()
+
+
+def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors:
+    """Return the vectors in a file or folder.
+
+    Args:
+        path: Where.
+        side: What they are of, where the person says so; None: their names tell.
+        column: Which, where the file has several; empty: found by its name.
+
+    Raises:
+        VectorError: There are none, or it is not clear which.
+        UserError: A file is damaged, or claims what it does not hold.
+    """
+    try:
+        matrices, items = _matrices(path)
+    except OSError as error:
+        raise VectorError(
+            f"{path} cannot be read: {error.strerror or error}. Name the file or folder again."
+        ) from error
+    if not matrices:
+        raise VectorError(
+            f"{path} holds no vectors: an array of two axes, rows and numbers, or a column of lists is needed."
+        )
+    if side is not None:
+        chosen = _one(path, matrices, side, column)
+        return FoundVectors(chosen if side == "image" else None, chosen if side == "text" else None, items)
+    found = {each: next((one for one in matrices if _is_of(one.name, each)), None) for each in SIDES}
+    if len(matrices) == 1 and not any(found.values()):
+        return FoundVectors(matrices[0], None, items)
+    if not any(found.values()):
+        raise VectorError(f"{path} has several arrays: {_names(matrices)}. Say --image PATH --image-column NAME.")
+    return FoundVectors(found["image"], found["text"], items)
+
+
+def _one(path: Path, matrices: Sequence[Matrix], side: Side, column: str) -> Matrix:
+    """Return the matrix that is called `column`, or the one for this side."""
+    if column:
+        named = [one for one in matrices if one.name == column]
+    else:
+        named = [one for one in matrices if _is_of(one.name, side)] if len(matrices) > 1 else list(matrices)
+    if not named:
+        hint = f"--{side}-column NAME"
+        what = f"no {column!r}" if column else f"several arrays, none of which is called {side}"
+        raise VectorError(f"{path} has {what}: {_names(matrices)}. Name one of them: {hint}.")
+    return named[0]
+
+
+def _is_of(name: str, side: Side) -> bool:
+    words = re.split(r"[^a-z]+", name.lower())
+    return any(word.startswith(begin) for word in words for begin in SIDES[side])
+
+
+def _names(matrices: Sequence[Matrix]) -> str:
+    return ", ".join(f"{one.name} ({one.rows:,} x {one.width})" for one in matrices[:12])
+
+
+def _matrices(path: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
+    if path.is_dir():
+        return _of_folder(path)
+    suffix = path.suffix.lower()
+    if suffix not in READ:
+        raise VectorError(f"{path.name} cannot be read as vectors; use {', '.join(READ)}, or a folder.")
+    if suffix in TABLES:
+        return _of_tables([path]), (path,)
+    return list(_of_arrays(path)), ()
+
+
+def _of_arrays(path: Path) -> Iterator[Matrix]:
+    """Yield the matrices of a file that numpy maps or loads."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        arrays: dict[str, Any] = {path.stem: map_npy(path, "f", sparse=True)}
+    elif suffix == ".npz":
+        arrays = {name: array for name, array in load_npz(path).items() if array.dtype.kind == "f"}
+    elif suffix in TORCH:
+        arrays = _of_torch(path)
+    else:
+        arrays = map_safetensors(path, most=_MOST_TENSORS)
+    for name, array in arrays.items():
+        if array.ndim == 2 and array.shape[1] >= 2 and (array.dtype.kind == "f" or array.dtype == np.uint16):
+            yield _of_array(name, [array])
+
+
+def _of_array(name: str, parts: Sequence[np.ndarray]) -> Matrix:
+    """Return the matrix whose rows are those of the parts, one after the other."""
+    firsts = np.cumsum([0, *(len(part) for part in parts)])
+
+    def take(rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
+        ends = np.searchsorted(rows, firsts)
+        taken = [
+            _plain(part[rows[ends[i] : ends[i + 1]] - firsts[i]])
+            for i, part in enumerate(parts)
+            if ends[i] < ends[i + 1]
+        ]
+        return np.concatenate(taken) if taken else np.zeros((0, parts[0].shape[1]), np.float32)
+
+    return Matrix(name, int(firsts[-1]), int(parts[0].shape[1]), take)
+
+
+def _plain(rows: np.ndarray) -> np.ndarray:
+    """Return the rows as float16 or float32; those of bfloat16 arrive as uint16."""
+    if rows.dtype == np.uint16:
+        return (rows.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return np.asarray(rows) if rows.dtype == np.float16 else np.asarray(rows, np.float32)
+
+
+def _of_torch(path: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of a file of torch: one alone, or a dictionary of them."""
+    from trainer.checkpoints import tensor_file
+
+    loaded = tensor_file.load(path, mmap=True)
+    named = loaded if isinstance(loaded, dict) else {path.stem: loaded}
+    tensors = {str(name): one for name, one in named.items() if hasattr(one, "is_floating_point")}
+    return {name: one.float().numpy() for name, one in tensors.items() if one.is_floating_point() and one.ndim == 2}
+
+
+def _of_tables(files: Sequence[Path]) -> list[Matrix]:
+    """Return a matrix for each column of lists that all files have, their rows one after the other."""
+    told = describe(files)
+    shared = [name for name in told[0]["vectors"] if all(one["vectors"].get(name) for one in told)]
+    return [_of_column(files, told, name) for name in shared]
+
+
+def describe(files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return `rows`, `vectors` and `plain` of each table, as its reader in the helper tells them."""
+    reader = read("trainer.untrusted.bounded.vector_tables:describe", files, {}, cpu_s=_SECONDS)
+    told = []
+    for part in reader:
+        told.append(part.facts)
+        for _ in part.rows:
+            pass
+    return told
+
+
+def taken(
+    files: Sequence[Path], told: Sequence[dict[str, Any]], rows: Int[np.ndarray, " k"], options: dict[str, Any]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the chosen rows of tables whose rows stand one after the other, read by one helper.
+
+    Args:
+        files: The tables.
+        told: Their facts.
+        rows: Ascending.
+        options: What to read of each row, as `rows` in the helper takes it.
+    """
+    firsts = np.cumsum([0, *(int(one["rows"]) for one in told)])
+    ends = np.searchsorted(rows, firsts)
+    wanted = {
+        os.fspath(file.absolute()): (rows[ends[i] : ends[i + 1]] - firsts[i]).tolist() for i, file in enumerate(files)
+    }
+    chosen = [file for file in files if wanted[os.fspath(file.absolute())]]
+    reader = read("trainer.untrusted.bounded.vector_tables:rows", chosen, options | {"rows": wanted}, cpu_s=_SECONDS)
+    for part in reader:
+        yield from part.rows
+
+
+def _of_column(files: Sequence[Path], told: Sequence[dict[str, Any]], name: str) -> Matrix:
+    width, total = int(told[0]["vectors"][name]), sum(int(one["rows"]) for one in told)
+
+    def take(rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
+        batches = taken(files, told, rows, {"vector": name, "width": width})
+        found = [np.asarray(batch.column(0).flatten()).reshape(-1, width) for batch in batches]
+        return np.concatenate(found) if found else np.zeros((0, width), np.float32)
+
+    return Matrix(name, total, width, take)
+
+
+def _of_folder(folder: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
+    """Return what lies in a folder of clip-retrieval, of `datasets`, of CLIP_benchmark, or of Parquet."""
+    if (folder / "img_emb").is_dir() or (folder / "text_emb").is_dir():
+        matrices = [
+            _of_array(side, [map_npy(file, "f", sparse=True) for file in _numbered(folder / f"{name}_emb", ".npy")])
+            for side, name in (("image", "img"), ("text", "text"))
+            if _numbered(folder / f"{name}_emb", ".npy")
+        ]
+        return matrices, _numbered(folder / "metadata", ".parquet")
+    for suffix in (".arrow", ".parquet"):
+        if files := _numbered(folder, suffix):
+            return _of_tables(files), files
+    arrays = [
+        one for end in (".npy", ".safetensors", ".pt") for file in _numbered(folder, end) for one in _of_arrays(file)
+    ]
+    return arrays, ()
+
+
+def _numbered(folder: Path, suffix: str) -> tuple[Path, ...]:
+    """Return the files with this suffix in the order of the numbers in their names; none for a folder without them."""
+    if not folder.is_dir():
+        return ()
+    files = [file for file in folder.iterdir() if file.suffix.lower() == suffix and file.name[0] not in "._"]
+    if len(files) > _MOST_FILES:
+        raise VectorError(f"{folder} has {len(files):,} files of vectors: more than {_MOST_FILES:,} are not opened.")
+    return tuple(sorted(files, key=_by_numbers))
+
+
+def _by_numbers(file: Path) -> tuple[list[int], str]:
+    return [int(digits[:18]) for digits in re.findall(r"\d+", file.stem)], file.name

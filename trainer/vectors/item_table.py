@@ -1,0 +1,112 @@
+"""What the rows of vectors are: ids, paths, captions and classes from a table, or their numbers alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Int
+
+from trainer.store.snapshot_files import Items
+from trainer.untrusted import confined
+from trainer.untrusted.bounded.vector_tables import SUFFIXES
+from trainer.untrusted.files import encodable
+from trainer.vectors.found import VectorError, describe, taken
+
+NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "id": ("id", "key", "uid", "item_id", "image_id"),
+    "path": ("path", "image_path", "file_name", "filename", "filepath", "file", "image", "picture"),
+    "caption": ("caption", "text", "title", "sentence", "description", "prompt"),
+    "label": ("label", "class", "category", "target", "label_name"),
+}
+"""What an item is told by -> how the column that tells it may be called."""
+_MOST_COLUMNS: Final = 40
+
+
+def read_items(
+    files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int, *, pictures: str = "", split: str
+) -> Items:
+    """Return what is known of the chosen rows.
+
+    Args:
+        files: Tables whose lines, one after the other, are the rows; none: rows are known by number.
+        rows: Ascending.
+        total: How many rows of vectors there are.
+        pictures: Folder that paths start from; a path that leads out of it is left empty.
+        split: Name of the split.
+
+    Raises:
+        VectorError: The tables have another number of lines.
+        UserError: A table is damaged.
+    """
+    columns = _columns(files, rows, total) if files else {}
+    found = {key: next((n for n in columns if n.lower() in names), "") for key, names in NAMES.items()}
+    words = {key: [_word(v) for v in columns[name]] if name else [""] * len(rows) for key, name in found.items()}
+    ids = words["id"]
+    numbered = not found["id"] or len(set(ids)) < len(ids) or "" in ids
+    more = {name: _plain(values) for name, values in columns.items() if name not in found.values()}
+    return Items(
+        id=np.asarray(rows, np.int64) if numbered else np.asarray(ids),
+        path=[_in_folder(pictures, path) for path in words["path"]],
+        caption=words["caption"],
+        label=words["label"],
+        split=[split] * len(rows),
+        metadata=more,
+    )
+
+
+def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
+    """Return the facts of each table, whose lines together must be the rows.
+
+    Raises:
+        VectorError: They are not, or a file is no table.
+    """
+    wrong = [file.name for file in files if file.suffix.lower() not in SUFFIXES]
+    if wrong:
+        raise VectorError(f"{wrong[0]} cannot be read as a table of items; use {', '.join(SUFFIXES)}.")
+    try:
+        told = describe(files) if files else []
+    except OSError as error:
+        raise VectorError(f"{files[0]} cannot be read: {error.strerror or error}. Name the items again.") from error
+    if files and (lines := sum(int(one["rows"]) for one in told)) != total:
+        raise VectorError(
+            f"The items have {lines:,} lines and the vectors {total:,} rows, so it is not known which is which. "
+            "Name the table that was written with them."
+        )
+    return told
+
+
+def _columns(files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int) -> dict[str, list[Any]]:
+    """Return the plain columns that all files have, at the chosen rows."""
+    told = check_items(files, total)
+    names = [name for name in told[0]["plain"] if all(name in one["plain"] for one in told)][:_MOST_COLUMNS]
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for batch in taken(files, told, rows, {"columns": names}) if names else ():
+        for name, column in zip(names, batch.columns):
+            found[name] += column.to_pylist()
+    return found
+
+
+def _word(value: Any) -> str:
+    return "" if value is None else encodable(str(value))
+
+
+def _plain(values: list[Any]) -> list[Any]:
+    """Return a column as numbers, or as texts without missing ones."""
+    if all(value is None or isinstance(value, int | float) for value in values):
+        return values
+    return [_word(value) for value in values]
+
+
+def _in_folder(folder: str, path: str) -> str:
+    """Return the path in the folder of pictures; empty where it is none, or leads out of it."""
+    if not folder or not path:
+        return ""
+    try:
+        inside = os.path.relpath(path, folder) if os.path.isabs(path) else path
+        return str(Path(folder, *confined.parts(PurePath(inside))))
+    except (OSError, ValueError):
+        return ""
