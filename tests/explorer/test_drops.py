@@ -31,9 +31,9 @@ def test_local_images_are_taken_each_once(picture: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("https://example.com/cat.png", "web"),
-        ("http://example.com/cat.png", "web"),
-        ("data:image/png;base64,AAAA", "web"),
+        ("https://example.com/cat.png", "a URL"),
+        ("http://example.com/cat.png", "a URL"),
+        ("data:image/png;base64,AAAA", "a URL"),
         ("file://server/share/cat.png", "another computer"),
         ("file:///no/such/cat.png", "not a regular file"),
     ],
@@ -98,5 +98,5 @@ def test_there_is_a_limit(qapp, tmp_path: Path) -> None:
 
 def test_the_same_refusal_is_counted_not_repeated(qapp) -> None:
     found = dropped(_mime("https://a.example/1.png", "https://a.example/2.png"))
-    assert found.refused.count("web") == 1
+    assert found.refused.count("a URL") == 1
     assert "2 ×" in found.refused

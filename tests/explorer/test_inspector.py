@@ -96,6 +96,7 @@ def test_a_state_is_stored_and_undone(inspector, qtbot) -> None:
     qtbot.waitUntil(lambda: stored() == {})
     qtbot.waitUntil(lambda: not flag.isChecked())
     context.selection.undo.redo()
+    qtbot.waitUntil(lambda: stored() == {key: "flagged"} and flag.isChecked())
     inspector.deeds.decide("flagged")  # once more takes it back
     qtbot.waitUntil(lambda: stored() == {} and not context.background.busy)
     assert not flag.isChecked()

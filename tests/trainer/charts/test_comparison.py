@@ -94,8 +94,8 @@ def test_what_cannot_differ_is_never_the_best(tmp_path, capsys):
     rows = {row.name: row for row in comparison(workspace, [1, 2]).rows}
     assert {name for name, row in rows.items() if row.best} == {"image_to_text_R@1", "text_to_image_R@5"}
     assert {name: row.label for name, row in rows.items() if row.certain} == {
-        "image_to_text_R@5": "Image to text R@5, heldout, n = 40 (k ≥ 4 answers)",
-        "text_to_image_R@10": "Text to image R@10, heldout, n = 40 (k ≥ 7 answers)",
+        "image_to_text_R@5": "Image to text R@5, held-out, n = 40 (k ≥ 4 answers)",
+        "text_to_image_R@10": "Text to image R@10, held-out, n = 40 (k ≥ 7 answers)",
         "zero_shot_acc5": "Zero-shot top-5 accuracy (k ≥ 4 answers)",
     }
     assert main(["compare", "1", "2", "--workspace", str(tmp_path)]) == 0

@@ -110,7 +110,7 @@ def test_what_is_set_stands_over_the_figure():
 
 def test_runs_are_asked_for_where_they_are_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["export", "curves", "--out", str(tmp_path / "f.svg"), "--workspace", str(tmp_path)]) == 2
-    assert "--runs 1 2" in capsys.readouterr().err
+    assert "Name the runs, or a filter: 1 2" in capsys.readouterr().err
 
 
 def test_histograms_are_densities():

@@ -120,7 +120,7 @@ def test_where_no_picture_can_be_read_each_is_still_named(tmp_path: Path) -> Non
 
 
 def test_a_table_says_its_columns_also_when_the_wrong_ones_are_chosen(folder: Path, tmp_path: Path) -> None:
-    lines = "".join(f"{folder}/{number:02}.png;picture {number}\n" for number in range(24))
+    lines = "".join(f"{folder}/{number:02}.png;picture-{number}\n" for number in range(24))
     table = tmp_path / "table.csv"
     table.write_text(f"bild;satz\n{lines}{folder}/00.png;\n", encoding="utf-8")
     wrong = _read(recognize(table), tmp_path, opened=False)
@@ -169,7 +169,7 @@ def test_the_command_and_the_question_tell_the_same(
 
 def test_the_command_reads_as_it_is_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "t.csv"
-    table.write_text("bild,satz\n" + "".join(f"{folder}/{n:02}.png,gray {n}\n" for n in range(24)), encoding="utf-8")
+    table.write_text("bild,satz\n" + "".join(f"{folder}/{n:02}.png,gray-{n}\n" for n in range(24)), encoding="utf-8")
     show = ["data", "show", "--data", str(table), "--quick", "--workspace", str(tmp_path / "workspace")]
     assert main(show) != 0
     told = capsys.readouterr()

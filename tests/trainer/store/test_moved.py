@@ -39,7 +39,7 @@ def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
     from trainer.catalog import preset
 
     run = preset("clip-scenes")
-    run = replace(run, data=replace(run.data, train_pairs=64, heldout_pairs=16))
+    run = replace(run, data=replace(run.data, train_pairs=128, heldout_pairs=16))
     number = workspace.runs.create(run)
     log = workspace.runs.get(number).folder / "log.txt"
     workspace.close()

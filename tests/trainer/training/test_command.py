@@ -17,9 +17,12 @@ def test_the_two_presets_differ_in_the_objective_only():
 
 
 @pytest.mark.parametrize("name", sorted(catalog.presets()))
-def test_presets_are_valid_but_for_the_path_a_person_fills_in(name):
+def test_presets_are_valid_but_for_the_path_or_run_a_person_fills_in(name):
     run = catalog.preset(name)
-    if isinstance(run.data, config.Scenes | config.Named):
+    if isinstance(run.objective, config.EmbeddingDecoder):
+        with pytest.raises(config.ConfigError, match=r"objective\.of is empty"):
+            config.check(run)
+    elif isinstance(run.data, config.Scenes | config.Named):
         config.check(run)
     else:
         with pytest.raises(config.ConfigError, match=r"data\.path is empty"):
