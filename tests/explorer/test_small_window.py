@@ -102,7 +102,7 @@ def squashed(window: Window) -> list[str]:
 def faults_of(qtbot, window: Window) -> list[str]:
     """Return the layout problems once the window is idle, because plots are created in later iterations."""
     found: list[str] = []
-    for _ in range(50):
+    for _ in range(250):  # beside other work the event loop takes longer to be idle
         qtbot.wait(20)
         found = clipped(window) + covering(window) + overlapping(window) + squashed(window)
         if not found:

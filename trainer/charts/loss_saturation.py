@@ -110,7 +110,7 @@ def _factor(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
     values = match_factor(MATCHED, unmatched, 1 / settings.tau)
     curve = Series("1 − p", "second", MATCHED, values)
     y = Axis("1 − p", LEAST_FACTOR, 2, log=True)
-    title = "What InfoNCE keeps of the gradient: 1 − p"
+    title = "Gradient that InfoNCE keeps: 1 − p"
     return XYPlot("factor", title, _cosine(), y, (curve,), cursor=settings.match)
 
 
@@ -155,7 +155,7 @@ def _merge(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
     regions = (Region("NaN: never implement", max(end, -1.0), 1.0),) if end < 1 else ()
     low, high = float(right[-1]), float(right[0])
     y = Axis("loss of the anchor", low - 0.05 * (high - low), high + 0.05 * (high - low))
-    title = "Why not merge the match into the sum"
+    title = "Why the match stays apart"
     return XYPlot("merge", title, _cosine(), y, curves, regions, cursor=settings.match)
 
 
