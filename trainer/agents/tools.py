@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from trainer.charts import registry
@@ -28,7 +29,7 @@ INSTRUCTIONS: Final = (
 )
 
 
-class CommandFailed(Exception):
+class CommandFailed(ToolError):
     """A command that ended with an error; the message is its own."""
 
 
