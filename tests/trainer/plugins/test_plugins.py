@@ -116,7 +116,7 @@ def test_torch_at_the_top_of_a_plug_in_is_refused_where_the_window_loads_it(tmp_
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_objective_data_towers_and_metric_train_stop_and_resume(tmp_path: Path):
+def test_objective_data_towers_and_metric_train_together(tmp_path: Path):
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     rng = np.random.default_rng(0)
