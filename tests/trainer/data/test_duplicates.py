@@ -100,6 +100,7 @@ def test_copies_on_both_sides_of_the_split_are_named_and_the_cleaned_list_has_no
     assert all(not group["train"] for group in left), "two held-out pictures may be near: both stay"
 
 
+@pytest.mark.slow
 def test_captions_that_a_csv_would_change_are_kept_in_parquet(tmp_path: Path, capsys):
     rows = ["filepath,title"]
     for seed in range(20):
