@@ -1,4 +1,4 @@
-"""The tools of the server: each runs one command with `--json` in a process of its own and returns its answer."""
+"""The tools of the server: each runs one command with `--json` in a separate process and returns what it prints."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from trainer.charts import registry
 from trainer.store.run_files import versions
 from trainer.untrusted import safe_subprocess
 
-PATIENCE_S: Final = 600
-"""How long a command may take that only reads."""
+TIMEOUT_S: Final = 600
+"""Seconds that a command may take."""
 MOST_WORDS: Final = 200_000
 """Characters of an answer; a longer one is refused with a hint."""
 _READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False)
@@ -65,10 +65,10 @@ class _Commands:
         command = safe_subprocess.python("-m", "trainer", *words, *given, *place)
         try:
             ended = safe_subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise CommandFailed(f"{' '.join(words)} took more than {PATIENCE_S} s.") from error
+            raise CommandFailed(f"{' '.join(words)} took more than {TIMEOUT_S} s.") from error
         if ended.returncode:
             said = ended.stderr.strip().splitlines()
             raise CommandFailed(said[-1] if said else f"{' '.join(words)} ended with {ended.returncode}.")
