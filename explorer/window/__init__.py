@@ -39,7 +39,7 @@ from explorer.window.place_tabs import PlaceTabs
 from explorer.window.preload_qt_types import types_of_qt
 from explorer.window.rail import Rail
 from explorer.window.saved_views import SavedViews
-from explorer.window.services import Loaded, Services, build, load
+from explorer.window.services import Loaded, Services, build, load, load_readers
 from explorer.window.single_instance import answer_the_bell
 from explorer.window.status import Status
 from explorer.window.welcome import tell_how_it_starts
@@ -335,6 +335,8 @@ class Window(QMainWindow):
                 self.import_data(self._waiting_data)
             if self._waiting_link:
                 self.open_link(self._waiting_link)
+            if self.selection.run_a is not None:
+                self.background.run(self, load_readers, done=lambda _: None)
             self.ready.emit()
             return
         place, *rest = places

@@ -31,6 +31,9 @@ _MODULES: Final = (
     "explorer.export",
 )
 
+_READERS: Final = ("numpy.ma", "trainer.untrusted.bounded.parquet")
+"""What reading the first snapshot of a process imports, pyarrow with it: half of the time to its first picture."""
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -57,6 +60,12 @@ def load(places: Sequence[ViewEntry]) -> Loaded:
         except Exception:  # one broken view must not take the others with it
             loaded.broken[place.name] = traceback.format_exc()
     return loaded
+
+
+def load_readers() -> None:
+    """Import what the views need to read a snapshot, so that none of them waits for it; runs on a thread."""
+    for module in _READERS:
+        importlib.import_module(module)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from explorer.views.map import MapView, load, projecting
 from explorer.widgets.point_map import layer
 from tests.explorer.test_map import FakeAsker
-from trainer.analysis.camera_3d import components
+from trainer.analysis.camera_3d import approximate_components
 from trainer.store import component_files, read_snapshot
 
 N = 48
@@ -62,6 +62,16 @@ def test_some_points_are_seen_before_all_are_placed(qtbot, view: MapView, held: 
     qtbot.waitUntil(lambda: panel.side is not None and panel.map.layer.still, timeout=10_000)
     assert len(panel.map.layer.grid) == len(panel.side.xy) == 2 * N
     assert f"{N} pairs" in panel.note.text()
+
+
+def test_the_process_of_projections_starts_after_the_first_picture(qtbot, view: MapView, held: list, monkeypatch):
+    warmed = []
+    layer = view.panels[0].map.layer
+    monkeypatch.setattr(view.context.asker, "warm_up", lambda **told: warmed.append((told, len(layer.grid))))
+    view.show()
+    qtbot.waitUntil(lambda: bool(warmed), timeout=5000)
+    assert warmed[0] == ({"projections": True}, 2 * SOME)
+    assert layer.frame is not None
 
 
 def test_the_first_picture_stays_until_there_is_another(qtbot, view: MapView, held: list):
@@ -118,7 +128,8 @@ def test_else_along_the_components_of_those_shown(make_context, two_runs: tuple[
     sketch = load.read_sketch(workspace, two_runs[1], None, None)
     snapshot = read_snapshot(sketch.side.row.folder)
     rows = np.unique(np.linspace(0, N - 1, SOME).astype(int))
-    assert np.array_equal(sketch.side.space, components((snapshot.image[rows], snapshot.text[rows]), every=4))
+    found = approximate_components((snapshot.image[rows], snapshot.text[rows]), every=2)
+    assert np.array_equal(sketch.side.space, found)
 
 
 def test_the_layout_is_kept_and_found_again_unless_the_workspace_is_look_only(

@@ -8,10 +8,13 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Float64
 
-from trainer.analysis.projection import largest_axes
+from trainer.analysis.projection import largest_axes, largest_positive
 from trainer.analysis.tiles import row_blocks
 
 _CELLS: Final = 250_000
+_MORE_AXES: Final = 8
+"""Axes that the subspace iteration follows besides those that are wanted, so that the latter settle."""
+_ITERATIONS: Final = 5
 
 
 def axes_of(azimuth: float, elevation: float) -> Float[np.ndarray, "3 3"]:
@@ -44,23 +47,46 @@ def turned(
     return np.ascontiguousarray(seen[:, :2]), np.ascontiguousarray(seen[:, 2])
 
 
-def components(
-    parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3, *, every: int = 1
-) -> Float[np.ndarray, "n k"]:
+def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> Float[np.ndarray, "n k"]:
     """Return the `k` principal components of all parts together, after normalizing each row.
 
     Args:
         parts: Images and texts of a snapshot; None for what it has not.
         k: Coordinates a row.
-        every: The axes are those of each so many-th row of each part.
     """
     there = [part for part in parts if part is not None]
-    mean, axes = _main_axes([part[::every] for part in there], k)
+    mean, axes = _main_axes(there, k)
     points, done = np.empty((sum(map(len, there)), k), np.float32), 0
     for block in _unit_blocks(there):
         points[done : done + len(block)] = (block - mean) @ axes
         done += len(block)
     return points
+
+
+def approximate_components(
+    parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3, *, every: int = 1
+) -> Float[np.ndarray, "n k"]:
+    """Return nearly what `components` does, of a few thousand rows, in a fraction of its time.
+
+    The axes come from a subspace iteration in float32 (Halko, Martinsson and Tropp, arXiv 0909.4061, algorithm 4.4). It
+    takes a dozen large products, `numpy.linalg.eigh` hundreds of small ones: beside a training each of them waits until
+    the slowest core has done its part, 4.6 s instead of 0.2 s for 20,000 rows of 512 numbers.
+
+    Args:
+        parts: As for `components`.
+        k: Coordinates a row.
+        every: The axes are those of each so many-th row.
+    """
+    rows = np.concatenate([part.astype(np.float32) for part in parts if part is not None])
+    rows /= np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1e-12)[:, None]
+    rows -= rows.mean(0)
+    some, d = np.ascontiguousarray(rows[::every]), rows.shape[1]
+    basis = np.random.default_rng(0).standard_normal((d, min(d, k + _MORE_AXES)), np.float32)
+    for _ in range(_ITERATIONS):
+        basis = np.linalg.qr(some.T @ (some @ basis))[0]
+    within = some @ basis
+    rotation = largest_axes((within.T @ within).astype(np.float64), k)[0]
+    return np.asarray(rows @ largest_positive(basis @ rotation), np.float32)
 
 
 def _main_axes(

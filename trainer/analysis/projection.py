@@ -30,13 +30,17 @@ def principal_axes(
 def largest_axes(scatter: Float[np.ndarray, "d d"], k: int) -> tuple[Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
     """Return a scatter matrix's directions of largest variance and their shares; see `principal_axes`."""
     eigenvalues, eigenvectors = np.linalg.eigh(scatter)
-    axes = eigenvectors[:, ::-1][:, :k]
-    axes = axes * np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1, 1)
+    axes = largest_positive(eigenvectors[:, ::-1][:, :k])
     variances = eigenvalues[::-1][:k].clip(min=0)
     total = eigenvalues.clip(min=0).sum()
     shares = variances / total if total > 0 else np.zeros_like(variances)
     missing = k - axes.shape[1]
     return np.pad(axes, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
+
+
+def largest_positive(axes: Float[np.ndarray, "d k"]) -> Float[np.ndarray, "d k"]:
+    """Return the columns, turned so that the largest entry of each is positive."""
+    return axes * np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1, 1)
 
 
 def total_variance(parts: Sequence[Float[np.ndarray, "_ d"]]) -> float:

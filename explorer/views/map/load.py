@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from explorer.views.map.coloring import choices
-from trainer.analysis.camera_3d import components
+from trainer.analysis.camera_3d import approximate_components
 from trainer.analysis.cluster_words import ClusterWords, cluster_words
 from trainer.analysis.distinct import answers
 from trainer.analysis.neighbors import nearest
@@ -102,7 +102,7 @@ class Sketch:
 
 SKETCHED: Final = 200_000
 """Points of which some are shown before all are placed."""
-SKETCH_PAIRS: Final = 10_000
+SKETCH_PAIRS: Final = 5_000
 """Pairs that are."""
 
 
@@ -122,11 +122,11 @@ def read_sketch(workspace: Workspace, run: int, step: int | None, data: SplitKey
     parts = [part for part in (snapshot.image, snapshot.text) if part is not None]
     if len(parts) * snapshot.n <= SKETCHED:
         return None
-    rows = np.unique(np.linspace(0, snapshot.n - 1, SKETCH_PAIRS).astype(np.int64))
+    rows = np.linspace(0, snapshot.n - 1, min(SKETCH_PAIRS, snapshot.n)).astype(np.int64)
     kept = kept_components(workspace.folder, snapshot)
     if kept is None:
-        # A quarter of them shows the main directions as well, in a quarter of the time.
-        space = components([part[rows] for part in parts], every=4)
+        # Half of them shows the main directions as well, in half of the time.
+        space = approximate_components([part[rows] for part in parts], every=2)
     else:
         # The texts' points follow the images'.
         space = kept[np.concatenate([place * snapshot.n + rows for place in range(len(parts))])]

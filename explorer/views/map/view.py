@@ -143,7 +143,12 @@ class MapView(View):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.context.asker.warm_up(projections=True)
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Start the process of projections once there is a picture, which its imports would hold up."""
+        if self.isVisible() and any(panel.map.layer.frame and len(panel.map.layer.grid) for panel in self.panels):
+            self.context.asker.warm_up(projections=True)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and len(self.context.selection.pairs):
@@ -412,6 +417,7 @@ class MapView(View):
             signal.connect(self._refresh_if_seen)
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
         for index, panel in enumerate(self.panels):
+            panel.map.layer.framed.connect(self._warm_up)
             panel.map.settled.connect(partial(self._show_card, index))
             panel.map.hover_ended.connect(self.card.end)
             panel.map.view_changed.connect(self.card.end)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.analysis.camera_3d import axes_of, components, turned
+from trainer.analysis.camera_3d import approximate_components, axes_of, components, turned
 from trainer.analysis.projection import pca
 
 CLOUD = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
@@ -43,11 +43,29 @@ def test_components_are_those_of_unit_rows_whatever_is_missing():
     assert components((None, rows)) == pytest.approx(pca(unit, 3), abs=1e-5)
 
 
-def test_axes_of_a_part_place_every_row():
-    rows = np.random.default_rng(2).normal(size=(60, 5)) * [5, 4, 3, 2, 1]
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    some = np.concatenate([unit[:40][::3], unit[40:][::3]])
-    axes = np.linalg.svd(some - some.mean(0))[2][:3].T
-    expected = (unit - some.mean(0)) @ axes
-    found = components((rows[:40], rows[40:]), every=3)
-    assert np.abs(found) == pytest.approx(np.abs(expected), abs=1e-5)
+@pytest.mark.parametrize("d", [5, 40])
+def test_approximate_components_are_those_of_svd_where_axes_differ(d: int):
+    scale = np.r_[9, 5, 3, np.linspace(1, 0.5, d - 3)]
+    rows = (np.random.default_rng(2).normal(size=(600, d)) * scale + 2).astype(np.float16)
+    exact = rows.astype(np.float64)
+    unit = exact / np.linalg.norm(exact, axis=1, keepdims=True)
+    centered = unit - unit.mean(0)
+    axes = np.linalg.svd(centered[::3], full_matrices=False)[2][:3].T
+    axes *= np.sign(axes[np.abs(axes).argmax(0), range(3)])
+    found = approximate_components((rows[:400], None, rows[400:]), every=3)
+    assert found.dtype == np.float32
+    assert found == pytest.approx(centered @ axes, abs=2e-3)
+
+
+def test_approximate_components_of_the_same_rows_are_not_mirrored():
+    rows = np.random.default_rng(3).normal(size=(300, 8)) * [9, 5, 3, 1, 1, 1, 1, 1]
+    exact, found = components((rows,)), approximate_components((rows,))
+    assert (np.sum(exact * found, axis=0) > 0).all()
+    assert found == pytest.approx(exact, abs=1e-3)
+
+
+@pytest.mark.parametrize("rows", [np.ones((6, 2), np.float16), np.zeros((4, 3), np.float32)])
+def test_approximate_components_without_variance_are_zero(rows: np.ndarray):
+    found = approximate_components((rows,))
+    assert found.shape == (len(rows), 3)
+    assert found == pytest.approx(np.zeros((len(rows), 3)), abs=1e-6)
