@@ -23,6 +23,8 @@ _CALLED: Final = {
     "evaluate": "an evaluation runs",
     "read_data": "data is read",
     "measure_run": "a run is measured",
+    "replay_step": "a step is replayed",
+    "what_if": "a step is replayed",
 }
 
 

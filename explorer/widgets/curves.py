@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Float
-from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer.event_loop.idle_scheduler import turns
@@ -82,11 +82,13 @@ class CurvePlot(QWidget):
         hovered: The x under the pointer, or NaN when it has left.
         zoomed: The person dragged the plot, or turned the wheel over it with Ctrl.
         reset_asked: The person clicked it twice.
+        menu_asked: The person wants a menu: where on the screen, and the point of each curve there.
     """
 
     hovered = Signal(float)
     zoomed = Signal()
     reset_asked = Signal()
+    menu_asked = Signal(QPoint, object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -227,6 +229,19 @@ class CurvePlot(QWidget):
             return self._take_key(Qt.Key(event.key()))
         return super().eventFilter(watched, event)
 
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Ask for a menu at the point under the pointer; by the menu key, at the crosshair."""
+        box, x = self.plot.getViewBox(), self._cross.value()
+        where = self.plot.mapToScene(self.plot.mapFrom(self, event.pos()))
+        if event.reason() == QContextMenuEvent.Reason.Mouse and box.sceneBoundingRect().contains(where):
+            x = box.mapSceneToView(where).x()
+        elif not self._cross.isVisible():
+            return
+        lines = self.panel.lines if self.panel else ()
+        found = {line.key: point[0] for line in lines if (point := read_at(line, x)) is not None}
+        if found:
+            self.menu_asked.emit(event.globalPos(), found)
+
     def _take_key(self, key: Qt.Key) -> bool:
         """Read the next point of every curve for left and right; plus and minus zoom, 0 shows all."""
         box = self.plot.getViewBox()
@@ -318,9 +333,11 @@ class CurveGrid(QWidget):
 
     Signals:
         paused: Whether a part of the curves is looked at that does not grow with them.
+        menu_asked: As that of a plot.
     """
 
     paused = Signal(bool)
+    menu_asked = Signal(QPoint, object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -424,6 +441,7 @@ class CurveGrid(QWidget):
         shown.hovered.connect(self._point_at)
         shown.zoomed.connect(self._keep_zoom)
         shown.reset_asked.connect(self.reset_zoom)
+        shown.menu_asked.connect(self.menu_asked)
         return shown
 
     def _keep_zoom(self) -> None:

@@ -414,6 +414,8 @@ class Window(QMainWindow):
             asked.connect(lambda: self.import_data(compare=True))
         if (asked := getattr(view, "open_model_asked", None)) is not None:
             asked.connect(self.open_model)
+        if (asked := getattr(view, "replay_asked", None)) is not None:
+            asked.connect(self._replay)
 
     # -- what the person does ----------------------------------------------------------------------------------
 
@@ -421,6 +423,15 @@ class Window(QMainWindow):
         """Open the New run form in Runs for a copy of this run with other data."""
         if (view := self._opened_view("runs")) is not None:
             view.train_copy_on(run, data)  # type: ignore[attr-defined]
+
+    def _replay(self, run: int, step: int) -> None:
+        """Open the replays and make this update of the run, as run A, again."""
+        a, b = self.selection.run_a, self.selection.run_b
+        if a != run:
+            self.selection.select_runs(run, a if b in (run, None) else b)
+        if (view := self._opened_view("explaining")) is not None:
+            self.go_to("explaining")
+            view.time_machine.replay(run, step)  # type: ignore[attr-defined]
 
     def go_to(self, name: str) -> None:
         """Open a view; Alt+Left goes back."""

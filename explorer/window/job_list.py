@@ -26,7 +26,9 @@ from trainer.messages import (
     Project,
     Question,
     ReadData,
+    ReplayStep,
     Saliency,
+    WhatIf,
     WriteCleanedList,
 )
 
@@ -237,6 +239,9 @@ class JobList(QObject):
                 return "Same losses", f"A new run by {question.ranks} processes", "runs"
             case CheckData():
                 return "Data check", self._names(question.runs), "quality"
+            case ReplayStep() | WhatIf():
+                kind = "Replay" if isinstance(question, ReplayStep) else "What if"
+                return kind, f"{self._names((question.run,))}, step {question.step:,}", "explaining"
             case WriteCleanedList():
                 return "Cleaned list", self._names((question.run,)), "quality"
             case EmbedIndependent():

@@ -32,6 +32,7 @@ from trainer.store.quality_files import Measured, QualityReport, write_quality
 from trainer.store.replay_files import ReplayRecord, write_replay
 from trainer.store.reviews import Review
 from trainer.store.snapshot_files import Items, write_snapshot
+from trainer.store.what_if_files import WhatIfRecord, write_what_if
 from trainer.untrusted import confined
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
@@ -109,6 +110,10 @@ def _replay() -> ReplayRecord:
     return ReplayRecord(1, 0, 2, 0.5, ("c",), ("p",), ("own",), np.zeros((1, 1)), (1.0,), rows, rows)
 
 
+def _what_if() -> WhatIfRecord:
+    return WhatIfRecord(1, 1, "x", (), 0, 2, "s", "x", 1, (0, 1), *[(0.0, 0.0)] * 4, 0, 0)
+
+
 def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     """Yield every function by which the application writes to a workspace."""
     yield lambda: program._check_writable(folder)
@@ -125,6 +130,7 @@ def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: _snapshot(folder / RUN, 5)
     yield lambda: write_task(evaluation_folder(folder / RUN, "s", "x", 1), TaskRecord("gap", {"gap": 1.0}, 1, 1))
     yield lambda: write_replay(folder / RUN, _replay())
+    yield lambda: write_what_if(folder / RUN, _what_if())
     yield lambda: write_quality(
         folder / RUN, QualityReport("s", 1.0, (Measured(1, "one", 1, {}, {}, {}),), *[{}] * 3, ())
     )

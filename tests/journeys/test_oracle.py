@@ -761,6 +761,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
         "evaluation-curves": "shows what `evaluate` has stored",
         "concepts": "trains a dictionary: tests/trainer/charts/test_concepts.py",
         "replayed-step": "draws a stored replay: tests/trainer/training/test_replay.py",
+        "what-if": "draws a stored answer: tests/trainer/training/test_what_if.py",
         "retrieval-share": "compares runs of CLOOB alike in all but a share: tests/trainer/charts",
         "curves": "are what was logged: tests/trainer/charts/test_curves.py",
         **dict.fromkeys(

@@ -82,7 +82,7 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
     def write(draft: Path) -> None:
         draft.mkdir(mode=0o700)
         save_file({key: value.detach().cpu().contiguous() for key, value in weights.items()}, draft / _WEIGHTS)
-        torch.save(training | {"generators": _generators()}, draft / _TRAINING)
+        torch.save(training | {"generators": generators()}, draft / _TRAINING)
         (draft / _TOKENIZER).write_text(tokenizer, encoding="utf-8")
         manifests.write_manifest(draft, {"step": step, "torch": str(torch.__version__)})
 
@@ -178,7 +178,7 @@ def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimizer:
     """
     load_weights(checkpoint, modules)
     optimizer.load_state_dict(checkpoint.training["optimizer"])
-    _restore_generators(checkpoint.training["generators"])
+    restore_generators(checkpoint.training["generators"])
 
 
 def load_weights(checkpoint: Checkpoint, modules: dict[str, nn.Module]) -> None:
@@ -213,7 +213,7 @@ def remove_after(checkpoints: Path, step: int) -> list[int]:
     return gone
 
 
-def _generators() -> dict[str, Any]:
+def generators() -> dict[str, Any]:
     """Return the states of all random generators used in training, as tensors and plain values."""
     version, words, gauss = random.getstate()
     states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": [version, list(words), gauss]}
@@ -224,7 +224,8 @@ def _generators() -> dict[str, Any]:
     return states
 
 
-def _restore_generators(states: dict[str, Any]) -> None:
+def restore_generators(states: dict[str, Any]) -> None:
+    """Set the random generators to what `generators` returned."""
     torch.set_rng_state(states["torch"])
     version, words, gauss = states["python"]
     random.setstate((version, tuple(words), gauss))

@@ -22,11 +22,11 @@ from trainer.analysis import batches
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import groups_of
 from trainer.checkpoints import checkpoint
-from trainer.data.published_tokenizers import read_tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.errors import UserError
 from trainer.methods import Batch, ImageText
 from trainer.methods.pair_losses import pair_losses
-from trainer.models import preprocessing_of
+from trainer.models import Architecture, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.store import RunRow, Workspace
 from trainer.store.replay_files import ReplayRecord
@@ -127,17 +127,10 @@ def replay(
         StoreError: No such run.
     """
     row = workspace.runs.get(run)
-    folder = row.folder / "checkpoints"
     compared = _compared(compare)
-    _check_step(row, workspace.runs.config_of(row.id), step)
-    verified = min((kept for kept in checkpoint.steps(folder) if kept >= step), default=None)
-    if verified is None:
-        raise ReplayError(
-            f"{row.name} has no checkpoint at or after step {step:,} yet, so a replay could not be verified. "
-            "Choose an earlier step, or train the run further."
-        )
-    target = checkpoint.load(folder / f"step_{verified:06d}")
-    training, pairs, began = _at_a_checkpoint(workspace, row, step - 1, target, progress)
+    check_step(row, workspace.runs.config_of(row.id), step)
+    state = replay_state(workspace, row, step - 1, step, progress)
+    training, pairs, began, verified = state.training, state.splits.train, state.began, state.verified
     whole = max(1, verified - began)
 
     def advance(until: int) -> None:
@@ -151,9 +144,9 @@ def replay(
     assert batch.rows is not None
     before, pulls = _pulls(training, batch, compared)
     made = training.update(batch)
-    after = _embedded(training, batch)
+    after = embedded(training, batch)
     advance(verified)
-    _assert_same(training, target, row)
+    assert_same(training, state.target, row)
     progress(1.0, "")
     steps, values, _ = workspace.results.series(row.id, "train/loss")
     logged = [float(value) for at, value in zip(steps, values, strict=True) if at == step]
@@ -175,7 +168,7 @@ def replay(
         before=before,
         after=after,
         pulls=pulls,
-        likely=tuple(_likely(training.method, before, captions)),
+        likely=tuple(suspected(training.method, before, captions)),
     )
 
 
@@ -206,7 +199,12 @@ def _compared(kinds: Sequence[str]) -> list[Any]:
     return [known[kind]() for kind in dict.fromkeys(kinds)]
 
 
-def _check_step(row: RunRow, run: config.Run, step: int) -> None:
+def check_step(row: RunRow, run: config.Run, step: int) -> None:
+    """Raise an error unless the run compares images with texts and has made the update.
+
+    Raises:
+        ReplayError: It does not, or has not.
+    """
     if run.objective.towers != "both":
         raise ReplayError(
             f"{row.name} ({run.objective.label}) compares no images with texts, so there is no matrix to replay. "
@@ -216,10 +214,52 @@ def _check_step(row: RunRow, run: config.Run, step: int) -> None:
         raise ReplayError(f"{row.name} has made {row.step:,} updates. Choose a step from 1 to {row.step:,}.")
 
 
-def _at_a_checkpoint(
-    workspace: Workspace, row: RunRow, most: int, target: checkpoint.Checkpoint, progress: Progress
-) -> tuple[TrainingSession, data.Pairs, int]:
-    """Return the training at its newest checkpoint up to `most` or at its start, its pairs, and that step."""
+@dataclass(frozen=True)
+class ReplayState:
+    """The training of a run before some update, and the checkpoint that its replay must come to.
+
+    Attributes:
+        run: Its configuration.
+        training: At step `began`.
+        sizes: What its towers were built from.
+        splits: The pairs.
+        tokenizer: Of the run.
+        began: Step of the newest checkpoint before the update; 0 may be the start of the run.
+        verified: Step of `target`.
+        target: The next checkpoint.
+    """
+
+    run: config.Run
+    training: TrainingSession
+    sizes: Architecture
+    splits: data.DataSplits
+    tokenizer: AnyTokenizer
+    began: int
+    verified: int
+    target: checkpoint.Checkpoint
+
+
+def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progress: Progress) -> ReplayState:
+    """Return the training at its newest checkpoint up to step `most` or at its start.
+
+    Args:
+        workspace: Where the run lives.
+        row: The run.
+        most: Updates that the checkpoint to begin with may have.
+        until: Updates that the checkpoint to compare with has at least.
+        progress: Told about the preparation of the data.
+
+    Raises:
+        ReplayError: No checkpoint at or after `until`, other data, or no state to begin with.
+    """
+    folder = row.folder / "checkpoints"
+    verified = min((kept for kept in checkpoint.steps(folder) if kept >= until), default=None)
+    if verified is None:
+        raise ReplayError(
+            f"{row.name} has no checkpoint at or after step {until:,} yet, so a replay could not be verified. "
+            "Choose an earlier step, or train the run further."
+        )
+    target = checkpoint.load(folder / f"step_{verified:06d}")
     run = workspace.runs.config_of(row.id)
     where, sizes = device.choose(run.device), read_architecture(run.model, row.folder)
     splits = data.load(
@@ -237,21 +277,20 @@ def _at_a_checkpoint(
         )
     file = row.folder / "tokenizer.json"
     text = untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER) if file.exists() else target.tokenizer
-    training = TrainingSession(run, pairs, read_tokenizer(text), where, built_from=sizes)
+    tokenizer = read_tokenizer(text)
+    training = TrainingSession(run, pairs, tokenizer, where, built_from=sizes)
     ranks = workspace.runs.ranks_of(row.id)
     if ranks > 1 and not training.micro_batch:
         training.micro_batch = training.batch_size // ranks  # which has the bits of as many processes
     found = _newest_up_to(row, most)
-    if found is None:
-        if not isinstance(run.model, config.TinyTowers):
-            raise ReplayError(
-                f"{row.name} began with a published model and keeps no checkpoint up to step {most:,}. "
-                "Choose a later step."
-            )
-        return training, pairs, 0
-    checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)
-    training.step = found.step
-    return training, pairs, found.step
+    if found is not None:
+        checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)
+        training.step = found.step
+    elif not isinstance(run.model, config.TinyTowers):
+        raise ReplayError(
+            f"{row.name} began with a published model and keeps no checkpoint up to step {most:,}. Choose a later step."
+        )
+    return ReplayState(run, training, sizes, splits, tokenizer, training.step, verified, target)
 
 
 def _newest_up_to(row: RunRow, most: int) -> checkpoint.Checkpoint | None:
@@ -265,7 +304,7 @@ def _newest_up_to(row: RunRow, most: int) -> checkpoint.Checkpoint | None:
     return None
 
 
-def _embedded(training: TrainingSession, batch: Batch) -> tuple[Rows, Rows]:
+def embedded(training: TrainingSession, batch: Batch) -> tuple[Rows, Rows]:
     """Embed the batch with copies of the modules, so that batch norm statistics and generators stay unchanged."""
     towers, method = copy.deepcopy(training.towers).train(), copy.deepcopy(training.method).train()
     devices = [training.device] if training.device.type == "cuda" else []
@@ -278,10 +317,10 @@ def _pulls(
     training: TrainingSession, batch: Batch, compared: Sequence[Any]
 ) -> tuple[tuple[Rows, Rows], tuple[Pull, ...]]:
     """Return the embeddings before the update, and each objective's effect on them; float64."""
-    before = _embedded(training, batch)
-    own = _pairs_method(copy.deepcopy(training.method))
+    before = embedded(training, batch)
+    own = pairs_method(copy.deepcopy(training.method))
     groups = own.groups_of(batch)
-    others = (_pairs_method(methods.build(choice)) for choice in compared if choice != own.choice)
+    others = (pairs_method(methods.build(choice)) for choice in compared if choice != own.choice)
     reference: Tensor | None = None
     found = []
     for method in (own, *(other.to(training.device) for other in others)):
@@ -300,19 +339,21 @@ def _pulls(
     return before, tuple(found)
 
 
-def _pairs_method(method: methods.Method) -> ImageText:
+def pairs_method(method: methods.Method) -> ImageText:
+    """Return the method of image-text pairs; others were refused before."""
     assert isinstance(method, ImageText)
     return method
 
 
-def _likely(
+def suspected(
     method: methods.Method, before: tuple[Rows, Rows], captions: Sequence[str]
 ) -> list[tuple[int, int, float, float, str]]:
-    weights = batches.batch(*before, _pairs_method(method).inv_tau)
+    """Return suspected false negatives of a batch: both places, weight, cosine, reason."""
+    weights = batches.batch(*before, pairs_method(method).inv_tau)
     return batches.likely_false_negatives(weights, *before, groups_of(captions), least=ALIKE)
 
 
-def _assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: RunRow) -> None:
+def assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: RunRow) -> None:
     """Raise an error unless weights, buffers and moments equal the checkpoint's, bit by bit.
 
     Raises:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 from explorer import theme
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
+from explorer.views.explaining.time_machine import REPLAY, TimeMachine
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.progress_row import Working
 from trainer.charts.attribute_probes import lacking_independent
@@ -47,6 +48,7 @@ class ExplainingView(ChartView):
         self.state = QLabel(objectName="explaining-state")
         self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
         self.working = Working("explaining-working", self, asks=True)
+        self.time_machine = TimeMachine(self.context, self)
         self._lacking: tuple[tuple[int, int | None], ...] = ()
         self._embedding: int | None = None
         yield from super().build()
@@ -61,6 +63,8 @@ class ExplainingView(ChartView):
         self.start.clicked.connect(self.start_ablation)
         self.embed.clicked.connect(self.embed_independent)
         self.working.cancelled.connect(self._cancel_embedding)
+        self.time_machine.answered.connect(self._show_replayed)
+        self.time_machine.failed.connect(self.failed)
         self.pane.answered.connect(self._on_answer)
         self.pane.refused.connect(self._on_answer)
         self.pane.panel.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
@@ -160,8 +164,15 @@ class ExplainingView(ChartView):
             else "All shown runs trained on Scenes already have them, or have no checkpoint to embed them with"
         )
 
+    def _show_replayed(self, chart: str) -> None:
+        """Open the chart of what was replayed, at the newest."""
+        self.open_chart(chart)
+        self.change(**({"replayed": self.time_machine.step.value()} if chart == REPLAY else {"asked": 0}))
+        self.ask_again()
+
     def show_tools(self) -> None:
         self._tools.setVisible(self.chart.name == PROBES)
+        self.time_machine.show_chart(self.chart.name)
 
     def _lay_out(self) -> None:
         super()._lay_out()
@@ -174,6 +185,7 @@ class ExplainingView(ChartView):
         row.addStretch()
         row.addWidget(self.embed)
         self.above.addWidget(self._tools)
+        self.above.addWidget(self.time_machine)
 
     def _ablation(self) -> list[Any]:
         return [row for row in self.context.jobs.runs if row.preset == PRESET]

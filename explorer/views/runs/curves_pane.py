@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QButtonGroup,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QPushButton,
     QScrollArea,
     QSlider,
@@ -44,10 +45,12 @@ class CurvesPane(QWidget):
     Signals:
         changed: Other metrics, another axis, or another smoothing: the headless command is another.
         failed: A sentence: why the curves could not be read.
+        replay_asked: The run and the step that are to be replayed.
     """
 
     changed = Signal()
     failed = Signal(str)
+    replay_asked = Signal(int, int)
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -233,6 +236,22 @@ class CurvesPane(QWidget):
             f"{panel.metric} {'' if known.is_recall else panel.label}", panel.label, unit.strip(), digits, tuple(lines)
         )
 
+    def _show_menu(self, where: QPoint, points: dict[int, float]) -> None:
+        """Offer to replay the step of each curve's nearest point; over time no point tells its step."""
+        if self.axis != "step":
+            return
+        self.menu_of_point = menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        several = len(points) > 1
+        for run in self._runs:
+            step = round(points.get(run.id, 0))
+            if step >= 1:
+                words = f"Replay this step ({step:,}{f' of {run.name}' if several else ''})"
+                action = menu.addAction(words.replace("&", "&&"))
+                action.triggered.connect(lambda _=False, run=run.id, step=step: self.replay_asked.emit(run, step))
+        if menu.actions():
+            menu.popup(where)
+
     # -- controls ----------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
@@ -287,6 +306,7 @@ class CurvesPane(QWidget):
         self.resume.hide()
         self.resume.clicked.connect(self.grid.reset_zoom)
         self.grid.paused.connect(self.resume.setVisible)
+        self.grid.menu_asked.connect(self._show_menu)
         row = QHBoxLayout()
         row.setSpacing(theme.INSIDE)
         row.addWidget(self.legend, 1, Qt.AlignmentFlag.AlignVCenter)

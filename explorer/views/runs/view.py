@@ -60,11 +60,13 @@ class RunsView(View):
         import_asked: Pairs are to be imported: where they lie, or nothing.
         comparison_asked: Pairs are to be imported for `compare_on`.
         open_model_asked: A published model is to be opened.
+        replay_asked: The run and the step that are to be replayed.
     """
 
     import_asked = Signal(str)
     comparison_asked = Signal()
     open_model_asked = Signal()
+    replay_asked = Signal(int, int)
 
     title = "Runs"
     question = "All runs and their training curves."
@@ -446,6 +448,7 @@ class RunsView(View):
         self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._remember_columns())
         self.filter.textChanged.connect(self._look_for)
         self.curves.failed.connect(lambda words: self.failed.emit(words, ""))
+        self.curves.replay_asked.connect(self.replay_asked)
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())
         )
