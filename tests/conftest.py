@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 # One process a core: threads of torch would only wait for each other.
 if os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Triton reads it when it is first imported, which torch may do: its kernels then run on a CPU (tests of fused losses).
+if shutil.which("nvidia-smi") is None:
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # Set before any Qt import: tests never need a screen, and a window of theirs must not pop up on a person's.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")

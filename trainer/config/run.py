@@ -110,6 +110,12 @@ class Run:
     name: str = option("run", "Name", "Unique in the workspace.")
     seed: int = option(0, "Seed", "Seeds weight init, data order and augmentation.", low=0)
     device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "Device", "auto takes the first of cuda, mps, cpu.")
+    loss_kernels: Literal["torch", "triton"] = option(
+        "torch",
+        "Loss kernels",
+        "triton: fused kernels for CLIP, InfoLOOB and CLOOB that store no table of cosines; needs a CUDA GPU.",
+        advanced=True,
+    )
     ranks: int = option(
         1,
         "Processes",

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.losses import fused
 from trainer.losses.streams import BothLogSumExps, LogSumExp, SoftplusSum, StreamedRetrieval, both_ways, mask
 
 DENSE_CELLS: Final = 4096 * 4096
@@ -39,6 +40,8 @@ def row_logsumexp(
     tile: int | None = None,
 ) -> Float[Tensor, " n"]:
     """Return logsumexp over j of `scale rows_i . columns_j`, without i if `leave_out_matched`, nor i's group."""
+    if fused.usable(rows):
+        return fused.row_logsumexp(rows, columns, _scalar(scale, rows), leave_out_matched, groups)
     height = _height(rows, columns, tile)
     if height < len(rows):
         return LogSumExp.apply(rows, columns, _scalar(scale, rows), leave_out_matched, groups, height)
@@ -61,6 +64,8 @@ def both_logsumexps(
 
     From one table, so for half the operations that the two directions take one after the other.
     """
+    if fused.usable(rows):
+        return fused.both_logsumexps(rows, columns, _scalar(scale, rows), factors, leave_out_matched, groups)
     height = _height(rows, columns, tile)
     if height < len(rows):
         return BothLogSumExps.apply(rows, columns, _scalar(scale, rows), factors, leave_out_matched, groups, height)
@@ -76,6 +81,8 @@ def weighted_patterns(
     tile: int | None = None,
 ) -> Float[Tensor, "n d"]:
     """Return `softmax(beta state stored^T) stored`, without normalizing the rows."""
+    if fused.usable(state):
+        return fused.weighted_patterns(state, stored, _scalar(beta, state))
     height = _height(state, stored, tile)
     if height < len(state):
         return StreamedRetrieval.apply(state, stored, _scalar(beta, state), height)

@@ -23,6 +23,7 @@ from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.sentences import CaptionTokens
 from trainer.errors import UserError
+from trainer.losses.fused import fused_losses
 from trainer.methods.momentum_queue import MomentumQueue
 from trainer.ranks import Ranks, share_batch_norms
 from trainer.training import optimizer
@@ -167,13 +168,7 @@ class TrainingSession:
         self.towers.train()
         self.method.train()
         self.optimizer.zero_grad(set_to_none=True)
-        autocast = functools.partial(device.autocast, self.device)
-        if self._shared is None:
-            loss = methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=self.micro_batch)
-        else:
-            loss = methods.backward_over_ranks(
-                self.method, self.towers, batch, self._shared, autocast=autocast, micro_batch=self.micro_batch
-            )
+        loss = self._loss(batch)
         parameters = (p for group in self.optimizer.param_groups for p in group["params"])
         norm = optimizer.clip_gradients(parameters, choice.clip_norm)
         # One wait for the device a step: a NaN must not reach the weights.
@@ -184,6 +179,16 @@ class TrainingSession:
             self.step += 1
             self.method.follow(self.towers, self.step / self.total_steps)
         return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
+
+    def _loss(self, batch: methods.Batch) -> Tensor:
+        """Return the loss of a batch, with gradients in all parameters."""
+        autocast, most = functools.partial(device.autocast, self.device), self.micro_batch
+        with fused_losses(self._run.loss_kernels == "triton"):
+            if self._shared is None:
+                return methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=most)
+            return methods.backward_over_ranks(
+                self.method, self.towers, batch, self._shared, autocast=autocast, micro_batch=most
+            )
 
     def first_batch(self) -> Pairs:
         """Return the pairs of the first step with uncropped images, as an example of a training batch.

@@ -1,0 +1,125 @@
+"""The fused kernels, run by Triton's interpreter, equal the losses in float64; no table is stored."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+
+from trainer.losses import (
+    cloob,
+    convirt,
+    dhn_nce,
+    fused,
+    hopfield_info_nce,
+    hopfield_retrieval,
+    info_loob,
+    info_loob_pair,
+    info_nce,
+    info_nce_one_way,
+)
+from trainer.losses.fused import Blocks, fused_losses
+from trainer.losses.precision import bfloat16_operands
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not fused.installed(), reason="Triton is not installed; torch brings it on Linux with CUDA"),
+    # A row of which a block keeps nothing has the logarithm of 0, which the kernel knows.
+    pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
+]
+
+LOSSES = {
+    "info_nce": (info_nce, (14.0,), {}),
+    "info_nce one way": (info_nce_one_way, (14.0,), {}),
+    "convirt": (convirt, (10.0, 0.75), {}),
+    "info_loob": (info_loob, (30.0,), {}),
+    "info_loob_pair": (info_loob_pair, (30.0,), {}),
+    "hopfield_retrieval": (hopfield_retrieval, (8.0,), {}),
+    "hopfield_info_nce": (hopfield_info_nce, (30.0, 8.0), {}),
+    "cloob": (cloob, (30.0, 8.0), {}),
+    "cloob half": (cloob, (30.0, 8.0), {"retrieval_share": 0.5}),
+    "cloob residual": (cloob, (30.0, 8.0), {"retrieval_share": 0.25, "residual": True}),
+    "dhn_nce": (dhn_nce, (2.0, 0.15, 0.4), {}),
+}
+
+
+def value_and_gradients(loss, rows, scalars, options, dtype):
+    """Return the loss and its gradients by both sides and by its first scalar, computed in a dtype."""
+    image, text = (row.to(dtype).clone().requires_grad_() for row in rows)
+    scale = torch.tensor(scalars[0], dtype=dtype, requires_grad=True)
+    value = loss(image, text, scale, *scalars[1:], **options)
+    (value * torch.linspace(1, 2, value.numel(), dtype=value.dtype).view(value.shape)).sum().backward()
+    return [found.double() for found in (value.detach(), image.grad, text.grad, scale.grad)]
+
+
+def assert_close(found, expected, share):
+    """Compare lengths of differences to the lengths of what is expected; of a gradient's scalar, to 1 at least."""
+    for ours, theirs in zip(found[:3], expected[:3], strict=True):
+        assert (ours - theirs).norm() <= share * max(theirs.norm(), 1e-3)
+    assert abs(found[3] - expected[3]) <= share * max(abs(expected[3]), 1.0)
+
+
+SIZES = [(name, n, d) for name in LOSSES for n, d in [(2, 3), (12, 6), (70, 20)]]
+
+
+@pytest.mark.parametrize(("name", "n", "d"), [*SIZES, ("info_nce", 65, 300), ("hopfield_retrieval", 65, 300)])
+def test_float32_equals_float64(unit_rows, name, n, d):
+    loss, scalars, options = LOSSES[name]
+    rows = unit_rows(n, d, 0), unit_rows(n, d, 1)
+    expected = value_and_gradients(loss, rows, scalars, options, torch.float64)
+    with fused_losses():
+        assert_close(value_and_gradients(loss, rows, scalars, options, torch.float32), expected, 1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if "retrieval" not in name])
+@pytest.mark.parametrize("n", [13, 70])
+def test_float32_equals_float64_with_duplicates(unit_rows, name, n):
+    loss, scalars, options = LOSSES[name]
+    rows, options = (unit_rows(n, 6, 0), unit_rows(n, 6, 1)), {**options, "groups": torch.arange(n) % 5}
+    expected = value_and_gradients(loss, rows, scalars, options, torch.float64)
+    with fused_losses():
+        assert_close(value_and_gradients(loss, rows, scalars, options, torch.float32), expected, 1e-5)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_rounded_operands_stay_near_float64(unit_rows, name):
+    """Operands in bfloat16, sums in float32: of spread rows 2 % of the gradient's length."""
+    loss, scalars, options = LOSSES[name]
+    rounded = tuple(unit_rows(64, 32, seed).bfloat16().double() for seed in (0, 1))  # what the kernel is given
+    expected = value_and_gradients(loss, rounded, scalars, options, torch.float64)
+    with fused_losses(), bfloat16_operands():
+        assert_close(value_and_gradients(loss, rounded, scalars, options, torch.float32), expected, 2e-2)
+
+
+@pytest.mark.parametrize("blocks", [Blocks(16, 16, 16, 16), Blocks(16, 32, 16, 64), Blocks(64, 16, 64, 32)])
+def test_any_blocks_give_the_same(unit_rows, blocks):
+    rows, columns = unit_rows(37, 40, 0).float(), unit_rows(53, 40, 1).float()
+    table = 8 * rows.double() @ columns.double().T
+    scale = torch.tensor(8.0)
+    found = fused.row_logsumexp(rows, columns, scale, False, None, blocks)
+    assert torch.allclose(found.double(), torch.logsumexp(table, dim=1), rtol=1e-6)
+    retrieved = fused.weighted_patterns(rows, columns, scale, blocks)
+    assert torch.allclose(retrieved.double(), torch.softmax(table, dim=1) @ columns.double(), atol=1e-6)
+
+
+def test_rows_without_any_negative_are_minus_infinity(unit_rows):
+    """A group that fills more than the first block: nothing of a row is kept there."""
+    rows, groups = unit_rows(40, 6, 0).float(), torch.tensor([0] * 39 + [1])
+    found = fused.row_logsumexp(rows, rows, torch.tensor(8.0), True, groups, Blocks(16, 16, 16, 16))
+    assert torch.allclose(found[:39], 8 * rows[:39] @ rows[39], atol=1e-5)
+
+
+def test_kernels_are_used_only_by_choice_and_in_float32(unit_rows, monkeypatch):
+    calls = []
+    monkeypatch.setattr(fused, "both_logsumexps", lambda *a: calls.append(a) or (torch.zeros(4), torch.zeros(4)))
+    wide = unit_rows(4, 3, 0)
+    for dtype, context, expected in (
+        (torch.float32, contextlib.nullcontext, 0),
+        (torch.float64, fused_losses, 0),
+        (torch.float32, fused_losses, 1),
+        (torch.float32, lambda: fused_losses(False), 1),
+    ):
+        with context():
+            info_nce(wide.to(dtype), wide.to(dtype), 14.0)
+        assert len(calls) == expected

@@ -1,0 +1,303 @@
+"""The log-sum-exps and retrievals of `trainer.losses.tiles` in fused Triton kernels, for CUDA GPUs.
+
+No table is ever stored, only one number a row, so memory is O((n + m) d), and a cell is computed, masked, reduced and
+multiplied without leaving the chip. Dao et al., FlashAttention, 2022, https://arxiv.org/abs/2205.14135
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Final, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from trainer.losses.precision import operand, rounds_operands
+
+Groups = Int[Tensor, " n"] | None
+Gradients = tuple[Tensor | None, ...]
+
+_chosen: ContextVar[bool] = ContextVar("fused", default=False)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The size of the blocks in a kernel; powers of 2, at least 16, as the matrix units want.
+
+    Attributes:
+        rows: Of the table, by one program.
+        columns: Of the table, at a time.
+        chunk: Numbers of an embedding that are multiplied at a time.
+        width: Numbers of an embedding that one program sums; each program of a row computes its cells again.
+    """
+
+    rows: int = 64
+    columns: int = 64
+    chunk: int = 64
+    width: int = 256
+
+
+BLOCKS: Final = Blocks()
+
+
+@contextmanager
+def fused_losses(on: bool = True) -> Iterator[None]:
+    """Compute losses by the fused kernels wherever `usable` says that they can."""
+    token = _chosen.set(on)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def usable(rows: Tensor) -> bool:
+    """Return whether the caller chose the kernels, and they can compute these rows: float32, on a GPU, with Triton."""
+    return _chosen.get() and rows.dtype == torch.float32 and (rows.is_cuda or interpreted()) and installed()
+
+
+@cache
+def installed() -> bool:
+    """Return whether Triton is installed; torch brings it on Linux with CUDA."""
+    return find_spec("triton") is not None
+
+
+def interpreted() -> bool:
+    """Return whether Triton runs its kernels by its interpreter, which needs no GPU."""
+    if not installed():
+        return False
+    from triton import knobs
+
+    return bool(knobs.runtime.interpret)
+
+
+def row_logsumexp(
+    rows: Float[Tensor, "n d"],
+    columns: Float[Tensor, "m d"],
+    scale: Float[Tensor, ""],
+    leave_out: bool,
+    groups: Groups,
+    blocks: Blocks = BLOCKS,
+) -> Float[Tensor, " n"]:
+    """Return what `tiles.row_logsumexp` does."""
+    return _LogSumExp.apply(rows, columns, scale, leave_out, groups, blocks)
+
+
+def both_logsumexps(
+    rows: Float[Tensor, "n d"],
+    columns: Float[Tensor, "n d"],
+    scale: Float[Tensor, ""],
+    factors: tuple[float, float],
+    leave_out: bool,
+    groups: Groups,
+    blocks: Blocks = BLOCKS,
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """Return what `tiles.both_logsumexps` does; both sums share one backward pass over the table."""
+    return _BothLogSumExps.apply(rows, columns, scale, factors, leave_out, groups, blocks)
+
+
+def weighted_patterns(
+    state: Float[Tensor, "n d"], stored: Float[Tensor, "m d"], beta: Float[Tensor, ""], blocks: Blocks = BLOCKS
+) -> Float[Tensor, "n d"]:
+    """Return what `tiles.weighted_patterns` does."""
+    return _Retrieval.apply(state, stored, beta, blocks)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """`scale rows columns^T` with its mask, whose cells exist only inside a kernel."""
+
+    rows: Tensor
+    columns: Tensor
+    scale: Tensor
+    leave_out: bool
+    groups: Groups
+    blocks: Blocks
+
+    @property
+    def transposed(self) -> _Table:
+        return _Table(self.columns, self.rows, self.scale, self.leave_out, self.groups, self.blocks)
+
+    def logsumexp(self, factor: float = 1.0) -> Float[Tensor, " n"]:
+        """Return the log-sum-exp of every row of the table times a factor."""
+        from trainer.losses import fused_kernels
+
+        blocks, found = self.blocks, self.scale.new_empty(len(self.rows))
+        grid = (_blocks(len(self.rows), blocks.rows),)
+        scale = self.scale if factor == 1 else self.scale * factor
+        fused_kernels.row_logsumexp[grid](
+            self.rows,
+            self.columns,
+            scale,
+            self._groups(),
+            found,
+            len(self.rows),
+            len(self.columns),
+            **self._constants(),
+        )
+        return found
+
+    def weighted(
+        self,
+        values: Float[Tensor, "m d"],
+        *,
+        by_row: _Weights | None = None,
+        by_column: _Weights | None = None,
+        asked: _Asked | None = None,
+    ) -> Float[Tensor, "n d"]:
+        """Return the sum over columns of `w_ij values_j`; see `fused_kernels.weighted_sum`."""
+        from trainer.losses import fused_kernels
+
+        n, m, d = len(self.rows), len(self.columns), self.rows.shape[1]
+        out = self.scale.new_empty(n, d)
+        row, column = by_row or _Weights(out, out), by_column or _Weights(out, out)
+        of = asked or _Asked(self.rows, self.columns, out, "row")
+        width = min(self.blocks.width, _power(d))
+        fused_kernels.weighted_sum[(_blocks(n, self.blocks.rows), _blocks(d, width))](
+            self.rows, self.columns, self.scale, self._groups(), values, out,
+            row.found, row.weight, column.found, column.weight, row.factor, column.factor,
+            of.rows, of.columns, of.together, n, m,
+            BY_ROW=by_row is not None, BY_COLUMN=by_column is not None, ASKED=asked.along if asked else "",
+            WIDTH=width, **self._constants(),
+        )  # fmt: skip
+        return out
+
+    def _groups(self) -> Tensor:
+        return self.scale if self.groups is None else self.groups
+
+    def _constants(self) -> dict[str, Any]:
+        d, blocks = self.rows.shape[1], self.blocks
+        sizes = {"ROWS": blocks.rows, "COLUMNS": blocks.columns, "CHUNK": min(blocks.chunk, _power(d))}
+        return {
+            "D": d,
+            "LEAVE_OUT": self.leave_out,
+            "GROUPED": self.groups is not None,
+            "WIDEN": interpreted(),
+            **sizes,
+        }
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Of each row or column: its log-sum-exp and its weight; `weight exp(factor l - found)`."""
+
+    found: Tensor
+    weight: Tensor
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the gradient of a softmax multiplies by: `rows_i . columns_j` less `together` of the row or column."""
+
+    rows: Tensor
+    columns: Tensor
+    together: Tensor
+    along: Literal["row", "column"]
+
+
+class _LogSumExp(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, groups: Groups, blocks: Blocks
+    ) -> Float[Tensor, " n"]:
+        rounded = rounds_operands()
+        table = _table(rows, columns, scale, leave_out, groups, blocks, rounded)
+        found = table.logsumexp()
+        ctx.save_for_backward(rows, columns, scale, found)
+        ctx.rest = leave_out, groups, blocks, rounded
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, towards: Tensor) -> Gradients:
+        rows, columns, scale, found = ctx.saved_tensors
+        leave_out, groups, blocks, rounded = ctx.rest
+        table = _table(rows, columns, scale, leave_out, groups, blocks, rounded)
+        weights = _Weights(found, towards.contiguous())
+        d_rows = table.weighted(table.columns, by_row=weights)
+        d_columns = table.transposed.weighted(table.rows, by_column=weights)
+        return d_rows * scale, d_columns * scale, (rows * d_rows).sum(), None, None, None
+
+
+class _BothLogSumExps(Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        rows: Tensor,
+        columns: Tensor,
+        scale: Tensor,
+        factors: tuple[float, float],
+        leave_out: bool,
+        groups: Groups,
+        blocks: Blocks,
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+        rounded = rounds_operands()
+        table = _table(rows, columns, scale, leave_out, groups, blocks, rounded)
+        across, down = table.logsumexp(factors[0]), table.transposed.logsumexp(factors[1])
+        ctx.save_for_backward(rows, columns, scale, across, down)
+        ctx.rest = factors, leave_out, groups, blocks, rounded
+        return across, down
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, towards_across: Tensor, towards_down: Tensor) -> Gradients:
+        rows, columns, scale, across, down = ctx.saved_tensors
+        factors, leave_out, groups, blocks, rounded = ctx.rest
+        table = _table(rows, columns, scale, leave_out, groups, blocks, rounded)
+        one = _Weights(across, factors[0] * towards_across.contiguous(), factors[0])
+        other = _Weights(down, factors[1] * towards_down.contiguous(), factors[1])
+        d_rows = table.weighted(table.columns, by_row=one, by_column=other)
+        d_columns = table.transposed.weighted(table.rows, by_row=other, by_column=one)
+        return d_rows * scale, d_columns * scale, (rows * d_rows).sum(), None, None, None, None
+
+
+class _Retrieval(Function):
+    @staticmethod
+    def forward(ctx: Any, state: Tensor, stored: Tensor, beta: Tensor, blocks: Blocks) -> Float[Tensor, "n d"]:
+        rounded = rounds_operands()
+        table = _table(state, stored, beta, False, None, blocks, rounded)
+        found = table.logsumexp()
+        retrieved = table.weighted(table.columns, by_row=_Weights(found, torch.ones_like(found)))
+        ctx.save_for_backward(state, stored, beta, retrieved, found)
+        ctx.rest = blocks, rounded
+        return retrieved
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, towards: Tensor) -> Gradients:
+        state, stored, beta, retrieved, found = ctx.saved_tensors
+        blocks, rounded = ctx.rest
+        table = _table(state, stored, beta, False, None, blocks, rounded)
+        asked, share = operand(towards, rounded).contiguous(), _Weights(found, torch.ones_like(found))
+        # A softmax's gradient: what a pattern gives, less what all of them give together.
+        together = (towards * retrieved).sum(dim=1)
+        by_row = _Asked(asked, table.columns, together, "row")
+        d_state = table.weighted(table.columns, by_row=share, asked=by_row)
+        as_value = table.transposed.weighted(asked, by_column=share)
+        by_column = _Asked(table.columns, asked, together, "column")
+        as_key = table.transposed.weighted(table.rows, by_column=share, asked=by_column)
+        return d_state * beta, as_key * beta + as_value, (state * d_state).sum(), None
+
+
+def _table(
+    rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, groups: Groups, blocks: Blocks, rounded: bool
+) -> _Table:
+    left, right = (operand(matrix, rounded).contiguous() for matrix in (rows, columns))
+    return _Table(left, right, scale.float(), leave_out, None if groups is None else groups.contiguous(), blocks)
+
+
+def _blocks(count: int, size: int) -> int:
+    return -(-count // size)
+
+
+def _power(count: int) -> int:
+    """Return the least power of 2 that is at least the count and 16."""
+    return max(16, 1 << (count - 1).bit_length())
