@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -10,6 +11,8 @@ from trainer import config
 
 DECODER_HEADLINE: Final = "val/mean_picture_r2"
 """The same for a decoder of another run."""
+_HARDEST: Final = re.compile(r"(?:^|/)(auc|unmatched_cosine)_hard(\d+)$")
+"""Numbers against fewer unmatched captions than 10, where a split has no more."""
 NOISE_SHARES: Final = (10, 30, 50, 70, 90)
 """Noise levels at which decoders are measured, in percent of the steps of the schedule."""
 HEADLINE: Final = "val/image_to_text_R@1"
@@ -90,6 +93,10 @@ def metric(name: str) -> Metric:
     known = METRICS.get(name) or _OLDER.get(name) or _TASKS.get(name.rpartition("/")[2])
     if known is not None:
         return replace(known, name=name)
+    if found := _HARDEST.search(name):
+        split = "combinations" if name.startswith("combinations/") else "val"
+        model = METRICS[f"{split}/{found[1]}_hard10"]
+        return replace(model, name=name, label=model.label.replace("10 ", f"{found[2]} "))
     split, _, attribute = name.partition("/knn_")
     if attribute and split in ("val", "combinations"):
         words = attribute.replace("_", " ")
@@ -131,10 +138,24 @@ def logged_name(name: str, n: int | None = None) -> str:
 def headline_name(metric_name: str, facts: Mapping[str, Any]) -> str:
     """Return the label of a run's main metric; its split and n are those that the trainer noted among `facts`."""
     held = facts.get("heldout_pairs")
-    sizes = held if isinstance(held, dict) else {}
-    split = next((one for one in sizes if one != "combinations"), "")
-    n = sizes.get(split)
-    return metric(metric_name).on(split or SPLIT_WORDS["val"], n if isinstance(n, int) else None)
+    split = next((one for one in held if one != "combinations"), "") if isinstance(held, dict) else ""
+    return metric(metric_name).on(split or SPLIT_WORDS["val"], noted_n(metric_name, split, facts))
+
+
+def noted_n(name: str, split: str, facts: Mapping[str, Any]) -> int | None:
+    """Return n of a number logged of a split, as the trainer noted it: a recall's distinct questions, else pairs.
+
+    Runs of earlier versions noted no questions: theirs counted once for each pair.
+    """
+    direction = name.rpartition("/")[2].partition("_R@")[0]
+    asked = _inner(_inner(facts, "heldout_questions"), split).get(direction)
+    n = asked if isinstance(asked, int) else _inner(facts, "heldout_pairs").get(split)
+    return n if isinstance(n, int) else None
+
+
+def _inner(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = values.get(key)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _training() -> list[Metric]:

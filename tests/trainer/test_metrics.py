@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainer import config
-from trainer.metrics import HEADLINE, METRICS, headline, headline_name, logged_name, metric, recall_name
+from trainer.metrics import HEADLINE, METRICS, headline, headline_name, logged_name, metric, noted_n, recall_name
 
 
 def test_the_catalog_names_every_logged_number_of_both_heldout_splits():
@@ -36,6 +36,23 @@ def test_names_of_older_versions_say_so_and_are_not_mixed_with_todays(name):
     assert name not in METRICS
     assert "older" in metric(name).label
     assert metric(name).better == metric(f"{name}_hard10").better
+
+
+def test_numbers_against_fewer_captions_than_ten_say_how_many():
+    assert metric("val/auc_hard4").label == "AUC, matched over 4 most similar unmatched"
+    assert metric("combinations/auc_hard4").label.endswith("over 4 most similar unmatched, unseen combinations")
+    assert (metric("auc_hard1").better, metric("auc_hard1").digits) == ("up", 4)
+
+
+def test_n_of_a_recall_is_its_distinct_questions_and_of_an_older_run_its_pairs():
+    facts = {"heldout_pairs": {"heldout": 172}}
+    assert noted_n(HEADLINE, "heldout", facts) == 172
+    asked = {"image_to_text": 44, "text_to_image": 160}
+    facts |= {"heldout_questions": {"heldout": asked}}
+    named = ("val/image_to_text_R@5", "text_to_image_R@1", "val/modality_gap")
+    assert [noted_n(name, "heldout", facts) for name in named] == [44, 160, 172]
+    assert headline_name(HEADLINE, facts) == "Image to text R@1, held-out, n = 44"
+    assert noted_n(HEADLINE, "heldout", {"heldout_questions": {"heldout": {"image_to_text": "44"}}}) is None
 
 
 def test_losses_and_nothing_else_keep_an_axis_of_their_own():

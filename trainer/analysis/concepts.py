@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.cluster_words import words_of
 from trainer.analysis.distinct import DistinctItems
-from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.sparse_dictionary import SparseDictionary, explained, matched, principal
 
 OWN: Final = 0.7
@@ -205,4 +205,4 @@ def _recall(rows: Float[np.ndarray, "2h d"], space: StandardizedRows, texts: Dis
     half = len(rows) // 2
     sides = (rows[:half] * space.scale + space.image, rows[half:] * space.scale + space.text)
     image, text = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in sides)
-    return recall_at(ranks(image.astype(np.float32), text.astype(np.float32), texts), 1)
+    return recall_at(question_ranks(image.astype(np.float32), text.astype(np.float32), texts), 1)

@@ -37,6 +37,19 @@ class DistinctItems:
         """Return the number of distinct items."""
         return len(self.rows)
 
+    def asking(self, rows: Int[np.ndarray, " m"] | None = None) -> Int[np.ndarray, " q"]:
+        """Return where each distinct question first occurs in `rows` (None: all), ascending.
+
+        Recalls are means over these: equal questions have equal answers, and count once.
+        """
+        question = self.question if rows is None else self.question[rows]
+        return np.sort(np.unique(question, return_index=True)[1])
+
+    def fewest_wrong(self, rows: Int[np.ndarray, " m"] | None = None) -> int:
+        """Return how many wrong answers each of the questions of `rows` (None: all) has at least."""
+        sizes = np.diff(self.starts) if rows is None else np.diff(self.starts)[self.question[rows]]
+        return len(self.rows) - int(sizes.max(initial=0))
+
     def gallery(self, vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "g d"]:
         """Return one vector per distinct item; the vectors themselves if all are distinct."""
         return vectors if len(self.rows) == len(vectors) else vectors[self.rows]

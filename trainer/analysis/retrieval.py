@@ -56,13 +56,29 @@ def ranks(
     return places
 
 
+def question_ranks(
+    query: Float[np.ndarray, "n d"],
+    stored: Float[np.ndarray, "n d"],
+    answers: DistinctItems,
+    *,
+    progress: Progress | None = None,
+) -> Int[np.ndarray, " q"]:
+    """Return `ranks` of each distinct question, in order of first occurrence: what recalls are means of.
+
+    A picture with five captions asks once, and any of its captions is right; a caption of five pictures asks once. That
+    is how recall on COCO and Flickr30k is counted (Karpathy and Fei-Fei, 2015, section 4.1).
+    """
+    return ranks(query, stored, answers, rows=answers.asking(), progress=progress)
+
+
 def average_precision(
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
     answers: DistinctItems | None = None,
     *,
+    rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
-) -> Float[np.ndarray, " n"]:
+) -> Float[np.ndarray, " m"]:
     """Return each query's mean precision over its correct items; ties count as ranked higher.
 
     Manning, Raghavan, Schütze, Introduction to Information Retrieval, 2008, section 8.4; its mean is the mAP. Equal
@@ -72,17 +88,19 @@ def average_precision(
         query: Unit embeddings that ask.
         stored: Unit embeddings that are ranked.
         answers: As `ranks` takes them.
+        rows: The queries that ask; None: all.
         progress: Told the share done; may raise to cancel.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
     stored = answers.gallery(stored)
     query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
-    found = np.empty(len(query))
-    for block in row_blocks(len(query), len(stored)):
+    asked = np.arange(len(query)) if rows is None else rows
+    found = np.empty(len(asked))
+    for block in row_blocks(len(asked), len(stored)):
         if progress:
-            progress(block.start / len(query), "ranking")
-        similarity = inner_products(query[block], stored)
-        line, right, first = answers.cells(answers.question[block])
+            progress(block.start / len(asked), "ranking")
+        similarity = inner_products(query[asked[block]], stored)
+        line, right, first = answers.cells(answers.question[asked[block]])
         own = similarity[line, right]
         similarity[line, right] = -np.inf
         for row, (start, end) in enumerate(zip(first, np.append(first[1:], len(line)), strict=True)):

@@ -12,6 +12,8 @@ from trainer.analysis.tiles import exact, row_blocks
 
 COLLAPSED_SHARE: Final = 0.1
 """Fewer effective directions than this share of those there could be count as collapsed."""
+_ROUNDING: Final = (64 * np.finfo(np.float64).eps) ** 2
+"""Variance that equal rows are left with by rounding, at most, as a share of their squared mean."""
 
 
 def covariance_spectrum(
@@ -19,7 +21,7 @@ def covariance_spectrum(
 ) -> Float[np.ndarray, " d"]:
     """Return the covariance eigenvalues (divided by n) in descending order, none below 0; in float64.
 
-    Block by block: memory is O(d^2), whatever n is.
+    All are 0 where no more is left than rounding leaves of equal rows. Block by block: memory is O(d^2), whatever n is.
     """
     n, d = vectors.shape
     mean = np.zeros(d)
@@ -32,13 +34,14 @@ def covariance_spectrum(
         scatter += centered.T @ centered
         if progress:
             progress(rows.stop / n, "Measuring the covariance")
-    return np.linalg.eigvalsh(scatter / max(n, 1))[::-1].clip(min=0)
+    found = np.linalg.eigvalsh(scatter / max(n, 1))[::-1].clip(min=0)
+    return found if found.sum() > _ROUNDING * float(mean @ mean) else np.zeros_like(found)
 
 
 def shares_of(eigenvalues: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
     """Return the share of variance in each direction; all 0 without variance."""
     total = float(eigenvalues.sum())
-    return eigenvalues / total if total > np.finfo(np.float64).eps else np.zeros_like(eigenvalues)
+    return eigenvalues / total if total > 0 else np.zeros_like(eigenvalues)
 
 
 def effective_directions(eigenvalues: Float[np.ndarray, " d"], share: float = 0.99) -> int:

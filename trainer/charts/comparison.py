@@ -10,6 +10,7 @@ from typing import Any, Final
 from trainer.analysis.intervals import wilson
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError, objective_label
+from trainer.charts.copied_pictures import copies_notes
 from trainer.charts.marks import NumberRow, NumberTable, Panel, heading_row
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.spec import Chart, Request
@@ -32,7 +33,7 @@ COMPARED: Final = (
     *(f"{direction}_R@{k}" for direction in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
     "zero_shot_acc1",
     "zero_shot_acc5",
-    "auc_hard10",
+    *(f"auc_hard{k}" for k in range(10, 0, -1)),
     "modality_gap",
     "knn_acc1",
     "knn_words",
@@ -71,7 +72,7 @@ class ComparisonRow:
 
     Attributes:
         metric: How it is shown and which way is good.
-        n: Pairs of the split for each run; None where unknown.
+        n: Distinct questions behind each run's value, else pairs of its split; None where unknown.
         values: One a run; None where it was not measured.
         intervals: 95 % interval of a share; None for what is no share, or without n.
         best: Place of the best value; empty where nothing is better, only one run has a value, the best ones are equal
@@ -102,10 +103,15 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of runs; rows are grouped by split and question."""
+    """A table of runs; rows are grouped by split and question.
+
+    Attributes:
+        warnings: How many held-out pictures the runs were trained on, in sentences; none where there are none.
+    """
 
     runs: tuple[ComparedRun, ...]
     rows: tuple[ComparisonRow, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def notes(self) -> str:
@@ -146,7 +152,7 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
         for name in COMPARED
         if (row := _row(name, key, [e.get(key) for e in newest], [size.get(key[:2]) for size in sizes])) is not None
     ]
-    return Comparison(compared, tuple(_in_order(table)))
+    return Comparison(compared, tuple(_in_order(table)), copies_notes(rows))
 
 
 def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
@@ -193,11 +199,10 @@ def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[i
         return None
     known, question = metric(f"val/{name}"), key[2]
     if question is not None:
-        n = [question.n] * len(values)
-    independent = n if question is None else [question.asked(name)] * len(values)
+        n = [question.asked(name)] * len(values)
     intervals = tuple(
         wilson(value, size) if known.percent and name in SHARES and value is not None and size else None
-        for value, size in zip(values, independent)
+        for value, size in zip(values, n)
     )
     # Nobody knows whether numbers of older versions answer the same question.
     best = () if question is None or question.is_certain(name) else _best(values, known)
@@ -255,6 +260,7 @@ def as_values(table: Comparison) -> dict[str, Any]:
             }
             for row in table.rows
         ],
+        "warnings": list(table.warnings),
     }
 
 
@@ -273,7 +279,7 @@ def draw(table: Comparison, _settings: Any) -> Panel:
             cells = (" ".join(filter(None, value_text(row, place))) for place in range(len(row.values)))
             lines.append(NumberRow(row.label, row.name, tuple(cells), best=frozenset(row.best)))
     numbers = NumberTable("numbers", "Newest evaluations", tuple(run.name for run in table.runs), tuple(lines))
-    return Panel(title="Comparison", rows=((numbers,),), notes=(table.notes,))
+    return Panel(title="Comparison", rows=((numbers,),), notes=(table.notes,), warnings=table.warnings)
 
 
 def values(table: Comparison, _settings: Any) -> list[dict[str, Any]]:

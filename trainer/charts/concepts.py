@@ -88,6 +88,7 @@ class Concepts:
         items: Of the first run's snapshot.
         pairs: Pairs that all runs have and that were used.
         held: Of these, pairs that the dictionary was not trained on.
+        pictures: Distinct pictures of these: the questions of recall.
         active: Concepts of a row at most.
         concepts: Those that a row has.
         size: Concepts of the dictionary, with those that no row has.
@@ -99,6 +100,7 @@ class Concepts:
     items: Items
     pairs: int
     held: int
+    pictures: int
     active: int
     concepts: tuple[Concept, ...]
     size: int
@@ -140,10 +142,12 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
     stability = stability_of(dictionaries)
     captions = [snapshots[0].items.caption[row] for row in common[0]]
     concepts = concepts_of(first, codes, stability, captions, common[0])
-    kept = kept_by(first, codes, rows, train, spaces, held, matching_of(snapshots[0], common[0][held]).texts)
+    texts = matching_of(snapshots[0], common[0][held]).texts
+    kept = kept_by(first, codes, rows, train, spaces, held, texts)
     steady = [one.stability >= STABLE for one in concepts]
     stable = float(np.mean(steady)) if settings.seeds > 1 and concepts else float("nan")
-    return Concepts(found, snapshots[0].items, len(places), len(held), first.active, concepts, size, kept, stable)
+    counts = len(places), len(held), len(texts.asking())
+    return Concepts(found, snapshots[0].items, *counts, first.active, concepts, size, kept, stable)
 
 
 def _opened(workspace: Workspace, request: Request) -> tuple[tuple[SnapshotLabel, ...], list[Snapshot]]:
@@ -222,7 +226,7 @@ def _kept_table(data: Concepts, names: Sequence[str]) -> NumberTable:
         both = tuple(100 * value for value in kept.explained)
         lines.append(NumberRow("Explained variance (%)", "Of the centered rows.", (100.0, *both), 1))
         recall = tuple(100 * value for value in kept.recall)
-        question = f"{recall_name('image_to_text', split=data.runs[0].split, n=data.held)} (%)"
+        question = f"{recall_name('image_to_text', split=data.runs[0].split, n=data.pictures)} (%)"
         lines.append(NumberRow(question, "Of pairs that the dictionary was not trained on.", recall, 1))
     columns = ("As embedded", "Dictionary", f"{data.active} components")
     return NumberTable("kept", "What is kept", columns, tuple(lines), badges=False)

@@ -12,11 +12,12 @@ from jaxtyping import Float
 from trainer.analysis.curves import smooth, thin
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError, objective_label
+from trainer.charts.copied_pictures import copies_notes
 from trainer.charts.marks import Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.settings import setting
 from trainer.charts.snapshots import PREFERRED_SPLITS
 from trainer.charts.spec import Chart, Request
-from trainer.metrics import Metric, logged_name, metric
+from trainer.metrics import Metric, logged_name, metric, noted_n
 from trainer.store import RunRow, Workspace
 
 METHOD: Final = """\
@@ -72,7 +73,8 @@ class CurvePanel:
             a recall.
         unit: Of the values as drawn; `%` where `percent`.
         percent: The values are shares, drawn times 100.
-        n: Pairs behind each point of a held-out metric; None for others, or where runs differ in it.
+        n: Pairs behind each point of a held-out metric, of a recall its distinct questions; None for others, or where
+            runs differ in it.
     """
 
     metric: str
@@ -81,6 +83,8 @@ class CurvePanel:
     percent: bool
     n: int | None
     series: tuple[RunCurve, ...]
+    warnings: tuple[str, ...] = ()
+    """Of a held-out metric, how many held-out pictures the runs were trained on."""
 
 
 def curves(
@@ -139,7 +143,9 @@ def _panel(workspace: Workspace, known: Metric, label: str, drawn: list[tuple[Ru
     n = sizes.pop() if len(sizes) == 1 else None
     label = logged_name(known.name, n) if known.is_recall else label
     unit = "%" if known.percent else known.unit
-    return CurvePanel(known.name, label, unit, known.percent, n, tuple(series for _, series in drawn))
+    held = known.name.startswith(("val/", "combinations/"))
+    warnings = copies_notes([row for row, _ in drawn]) if held else ()
+    return CurvePanel(known.name, label, unit, known.percent, n, tuple(series for _, series in drawn), warnings)
 
 
 def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> RunCurve | None:
@@ -156,10 +162,9 @@ def _pairs_behind(workspace: Workspace, row: RunRow, name: str) -> int | None:
     prefix = name.partition("/")[0]
     if prefix not in ("val", "combinations"):
         return None
-    held = row.facts.get("heldout_pairs")
     splits = PREFERRED_SPLITS if prefix == "val" else (prefix,)
-    noted = [held[split] for split in splits if split in held] if isinstance(held, dict) else []
-    if noted and isinstance(noted[0], int):
+    noted = [n for split in splits if (n := noted_n(name, split, row.facts)) is not None]
+    if noted:
         return noted[0]
     sizes = {snapshot.n for snapshot in workspace.results.snapshots(row.id) if snapshot.split in splits}
     return sizes.pop() if len(sizes) == 1 else None
@@ -183,7 +188,8 @@ def draw(data: tuple[CurvePanel, ...], settings: CurveSettings) -> Panel:
     rows = tuple(tuple(plots[place : place + 2]) for place in range(0, len(plots), 2))
     names = dict.fromkeys(line.name for panel in data for line in panel.series)
     notes = (f"Smoothed with weight {settings.smoothing:g}; faint: as logged.",) if settings.smoothing else ()
-    return Panel(title="Training curves", head=(", ".join(names),), rows=rows, notes=notes)
+    warnings = tuple(dict.fromkeys(words for panel in data for words in panel.warnings))
+    return Panel(title="Training curves", head=(", ".join(names),), rows=rows, notes=notes, warnings=warnings)
 
 
 def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: CurveSettings) -> XYPlot:

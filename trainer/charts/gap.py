@@ -17,7 +17,7 @@ from trainer.analysis.gap import Way, close_gap
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import principal_axes
-from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiles import exact, part_of
@@ -192,8 +192,8 @@ class GapSample:
     def measure(self, objective: Objective, share: float, way: Way, progress: Progress | None = None) -> GapPoint:
         """Return loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
         image, text = close_gap(self.image, self.text, share, way, gap=self.gap)
-        forward = ranks(image, text, self.matching.texts, progress=part_of(progress, 0, 4))
-        back = ranks(text, image, self.matching.images, progress=part_of(progress, 1, 4))
+        forward = question_ranks(image, text, self.matching.texts, progress=part_of(progress, 0, 4))
+        back = question_ranks(text, image, self.matching.images, progress=part_of(progress, 1, 4))
         # The loss takes about as long as both rankings together, or longer.
         loss = objective.loss(image, text, (lambda done, note: progress(0.5 + done / 2, note)) if progress else None)
         matched = float(matched_cosines(image, text).mean(dtype=np.float64)) if len(image) else float("nan")
@@ -256,6 +256,11 @@ class GapRun(SnapshotLabel):
         """The number of pairs measured as one batch, on which the loss depends."""
         return len(self.measures.sample.rows)
 
+    def asked(self, way: str) -> int:
+        """Return the number of distinct questions of a direction of retrieval."""
+        found = self.measures.sample.matching
+        return len(found.images if way == "image_to_text" else found.texts)
+
 
 _ALIVE: Final[WeakValueDictionary[object, GapMeasures]] = WeakValueDictionary()
 """Measures that a shown chart holds."""
@@ -308,7 +313,7 @@ def objective_of(workspace: Workspace, run: RunRow, step: int) -> Objective:
     """Return the loss to compute for a run at a step: CLOOB for CLOOB, else InfoNCE at its temperature."""
     chosen = workspace.runs.config_of(run.id).objective
     steps, values, _ = workspace.results.series(run.id, "train/inv_tau")
-    before = np.flatnonzero(np.asarray(steps) <= max(step, steps[0] if len(steps) else 0))
+    before = np.flatnonzero(np.asarray(steps) <= step)
     inv_tau = float(values[before[-1]]) if len(before) else float(getattr(chosen, "inv_tau", 1 / 0.07))
     if not np.isfinite(inv_tau) or inv_tau <= 0:
         inv_tau = float(getattr(chosen, "inv_tau", 1 / 0.07))
@@ -397,7 +402,9 @@ def _recalls(runs: Sequence[tuple[GapRun, int]], names: list[str], settings: Gap
             y = np.array([getattr(point, attribute) for point in points])
             curves.append(Series(f"{name}, {way}", run_tone(place), x, y, dashed=way == "text to image"))
     y_axis = axis_over("recall", [curve.y for curve in curves], include=(0,))
-    title = recall_name("both", split=[run.split for run, _ in runs], n=[run.n for run, _ in runs])
+    title = recall_name(
+        "both", split=[run.split for run, _ in runs], n=[run.asked(way) for run, _ in runs for way in WAYS]
+    )
     return XYPlot("recall", title, _closed(), y_axis, tuple(curves), cursor=settings.share)
 
 
@@ -427,8 +434,8 @@ def _table(runs: Sequence[GapRun], names: list[str], way: Way, share: int) -> Nu
 
 
 def _words(runs: Sequence[GapRun], name: str, words: str) -> str:
-    splits, sizes = [run.split for run in runs], [run.n for run in runs]
-    recalls: dict[str, str] = {way: recall_name(way, split=splits, n=sizes) for way in WAYS}
+    splits = [run.split for run in runs]
+    recalls: dict[str, str] = {way: recall_name(way, split=splits, n=[run.asked(way) for run in runs]) for way in WAYS}
     return recalls.get(name, words)
 
 

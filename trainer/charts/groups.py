@@ -262,7 +262,7 @@ def _rows_of(shown: Sequence[GroupLine]) -> list[str]:
 
 
 def _label(line: GroupLine) -> str:
-    label = line.metric.on(line.split, line.question.n if line.question else None)
+    label = line.metric.on(line.split, line.question.asked(line.name) if line.question else None)
     return label_of(label, line.name, line.question)
 
 

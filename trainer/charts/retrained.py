@@ -146,7 +146,4 @@ def _first_ranks(snapshot: Snapshot, rows: np.ndarray, found: Matching) -> tuple
         raise ChartError(f"Recall needs images and texts. {BOTH}")
     image, text = np.asarray(snapshot.image)[rows], np.asarray(snapshot.text)[rows]
     ways = ((image, text, found.texts), (text, image, found.images))
-    return tuple(
-        standing(query, stored, answers).rank[np.unique(answers.question, return_index=True)[1]] == 1
-        for query, stored, answers in ways
-    )
+    return tuple(standing(query, stored, answers).rank[answers.asking()] == 1 for query, stored, answers in ways)

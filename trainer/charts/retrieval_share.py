@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer import config
 from trainer.analysis.hopfield import own_weight
-from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over
@@ -35,7 +35,7 @@ Caveats: a line joins means, without a model; the spread is one standard deviati
 is made: name a primary measure before training, and compare groups in Evaluate."""
 
 MEASURES: Final = (
-    (recall_name("image_to_text"), "In percent, of the pairs of the snapshot.", 1),
+    (recall_name("image_to_text"), "In percent, of the distinct pictures of the snapshot.", 1),
     ("Effective rank, images", "Directions that the images use.", 1),
     ("Effective rank, captions", "Directions that the captions use.", 1),
     ("Own image (%)", "Weight a caption gives to its own image in the retrieval among a batch.", 1),
@@ -67,6 +67,7 @@ class ShareRuns:
     split: str
     step: int
     n: int
+    pictures: int
     beta: float
     batch_size: int
     runs: tuple[ShareRun, ...]
@@ -97,17 +98,17 @@ def compute(workspace: Workspace, request: Request, _settings: Any, progress: Pr
         (one.scale_hopfield for _, one in alike if isinstance(one, config.Cloob)), config.Cloob().scale_hopfield
     )
     size = workspace.runs.config_of(first.id).optimizer.batch_size
-    found, absent, n = [], [], 0
+    found, absent, n, pictures = [], [], 0, 0
     for place, (row, objective) in enumerate(alike):
         progress(place / len(alike), f"Measuring {row.name}")
         own = _snapshot_of(workspace, row, chosen)
         if own is None:
             absent.append(row.name)
             continue
-        n, values = _measured(own, beta, size)
+        n, pictures, values = _measured(own, beta, size)
         share = None if isinstance(objective, config.Clip) else getattr(objective, "retrieval_share", 0.0)
         found.append(ShareRun(row.id, row.name, workspace.runs.config_of(row.id).seed, share, values))
-    return ShareRuns(chosen.dataset, chosen.split, chosen.step, n, beta, size, tuple(found), tuple(absent))
+    return ShareRuns(chosen.dataset, chosen.split, chosen.step, n, pictures, beta, size, tuple(found), tuple(absent))
 
 
 def _alike(workspace: Workspace, first: RunRow) -> list[tuple[RunRow, Any]]:
@@ -142,14 +143,16 @@ def _snapshot_of(workspace: Workspace, row: RunRow, chosen: SnapshotRow) -> Snap
     return next((s for s in workspace.results.snapshots(row.id) if (s.dataset, s.split, s.step) == key), None)
 
 
-def _measured(row: SnapshotRow, beta: float, size: int) -> tuple[int, tuple[float, ...]]:
+def _measured(row: SnapshotRow, beta: float, size: int) -> tuple[int, int, tuple[float, ...]]:
+    """Return the snapshot's pairs, its distinct pictures, and the values of `MEASURES`."""
     snapshot = read_snapshot(row.folder)
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"The snapshot of run {row.run} has only one modality. {BOTH}")
     image, text = (np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text))
-    recall = recall_at(ranks(image, text, matching_of(snapshot).texts), 1)
+    places = question_ranks(image, text, matching_of(snapshot).texts)
     directions = (effective_rank(covariance_spectrum(part)) for part in (image, text))
-    return snapshot.n, (100 * recall, *directions, 100 * own_weight(text, image, beta, size))
+    recall = recall_at(places, 1)
+    return snapshot.n, len(places), (100 * recall, *directions, 100 * own_weight(text, image, beta, size))
 
 
 def draw(data: ShareRuns, _settings: Any) -> Panel:
@@ -194,7 +197,11 @@ def _plot(data: ShareRuns, measure: int) -> XYPlot:
 
 
 def _label(data: ShareRuns, measure: int) -> str:
-    return f"{recall_name('image_to_text', split=data.split, n=data.n)} (%)" if measure == 0 else MEASURES[measure][0]
+    return (
+        f"{recall_name('image_to_text', split=data.split, n=data.pictures)} (%)"
+        if measure == 0
+        else MEASURES[measure][0]
+    )
 
 
 def _place(run: ShareRun) -> float:

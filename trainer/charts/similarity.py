@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -65,7 +65,7 @@ COMPARABLE: Final[tuple[tuple[Separation, str, str, int], ...]] = (
     (
         "recall1",
         recall_name("image_to_text"),
-        "Share of images whose own text is the most similar of the distinct texts.",
+        "Share of distinct images one of whose own texts is the most similar of the distinct texts.",
         3,
     ),
 )
@@ -94,15 +94,13 @@ class SimilaritySettings:
     facet: str = setting("", "Group by", "A column of the data to group by.", control=False)
     only: str = setting("", "Only", "Only the images of this value of the column.", control=False)
 
-    @property
-    def against(self) -> str:
-        """The suffix that names the unmatched pairs: `hard10`, `sampled`, `all`."""
-        return f"hard{self.k}" if self.compared == "hardest" else self.compared
+    def against(self, k: int) -> str:
+        """Return the suffix that names the unmatched pairs: `hard10`, `sampled`, `all`."""
+        return f"hard{k}" if self.compared == "hardest" else self.compared
 
-    @property
-    def unmatched_words(self) -> str:
-        """The legend text of the unmatched pairs."""
-        words = {"hardest": f"{self.k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}
+    def unmatched_words(self, k: int) -> str:
+        """Return the legend text of the unmatched pairs."""
+        words = {"hardest": f"{k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}
         return words[self.compared]
 
 
@@ -127,6 +125,7 @@ class SimilarityRun(SnapshotLabel):
         items: Of the snapshot.
         n: Images compared, each with all texts of the split.
         pairs: Pairs of the snapshot; larger than `n` when sampled.
+        k: Unmatched texts of each image: as many as asked for, or as every image has.
         rows: The pairs of the snapshot that were compared.
         matched: Cosine of each image with its own text.
         hardest: Cosines of each image with its `k` most similar distinct texts that are not its own, NaN where there
@@ -134,7 +133,8 @@ class SimilarityRun(SnapshotLabel):
         hardest_row: The pair whose text is the most similar of them, -1 where there is none.
         unmatched: Cosines of unmatched pairs, flat; where all are compared, the middles of the bins they are in.
         unmatched_weights: How many pairs have each of them; None: one each.
-        recall1: Share of images one of whose own texts is more similar than every other text.
+        recall1: Share of distinct pictures one of whose own texts is more similar than every other text.
+        pictures: How many distinct pictures these are.
         intervals: Of `auc` and `d_prime`: the bootstrap interval of 95 % over images.
         shuffled: Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
         grid: Cosines at which densities are given.
@@ -145,6 +145,7 @@ class SimilarityRun(SnapshotLabel):
     items: Items
     n: int
     pairs: int
+    k: int
     rows: Int[np.ndarray, " n"]
     matched: Float[np.ndarray, " n"]
     hardest: Float[np.ndarray, "n k"]
@@ -158,6 +159,7 @@ class SimilarityRun(SnapshotLabel):
     overlap: float
     ks: float
     recall1: float
+    pictures: int
     intervals: dict[str, tuple[float, float]]
     shuffled: Mapping[str, float]
     grid: Float[np.ndarray, " g"]
@@ -201,6 +203,7 @@ def similarity(
         items=snapshot.items,
         n=len(found.matched),
         pairs=chosen.n,
+        k=found.hardest.cosines.shape[1],
         rows=found.rows,
         matched=found.matched,
         hardest=found.hardest.cosines,
@@ -210,7 +213,8 @@ def similarity(
         mean_matched=_mean(found.matched),
         mean_unmatched=_mean(found.unmatched, found.weights),
         **_separation(found),
-        recall1=_recall1(found.hardest.right, found.hardest.cosines[:, 0]),
+        recall1=_recall1(found.hardest, found.asking),
+        pictures=len(found.asking),
         intervals=counting.intervals(first, second, found.bins),
         shuffled=found.shuffled,
         grid=grid,
@@ -235,6 +239,7 @@ class _Cosines:
     bins: counting.Bins
     shuffled: Mapping[str, float]
     facets: tuple[Facet, ...]
+    asking: np.ndarray
 
 
 def _cosines(snapshot: Snapshot, name: str, settings: SimilaritySettings, progress: Progress) -> _Cosines:
@@ -249,6 +254,7 @@ def _cosines(snapshot: Snapshot, name: str, settings: SimilaritySettings, progre
     rows = rows if settings.compared == "all" else at_most(rows, MOST_IMAGES)
     if not len(rows):
         raise ChartError(f"No pair of run {name} has {settings.facet} = {settings.only}. Choose another value.")
+    settings = replace(settings, k=max(1, min(settings.k, texts.fewest_wrong(rows))))
     matched = matched_cosines(image[rows], text[rows])
     group_of, weights = counting.anchor_groups(len(rows)), None
     if settings.compared == "all":
@@ -269,10 +275,11 @@ def _cosines(snapshot: Snapshot, name: str, settings: SimilaritySettings, progre
         against = hardest
         if settings.only or len(rows) != len(everything):
             against = hardest_texts(image, text, settings.k, texts, rows=everything, progress=progress)
-        facets = tuple(_facets(values[everything], matched_cosines(image[everything], text[everything]), against))
+        cosines = matched_cosines(image[everything], text[everything])
+        facets = tuple(_facets(values[everything], cosines, against, texts.question[everything]))
     both = (counting.fine_counts(matched, group_of, bins), counts)
     level = _level(snapshot, rows, settings, (unmatched, weights))
-    return _Cosines(rows, matched, hardest, unmatched, weights, both, bins, level, facets)
+    return _Cosines(rows, matched, hardest, unmatched, weights, both, bins, level, facets, texts.asking(rows))
 
 
 def _level(
@@ -314,14 +321,15 @@ def _separation(found: _Cosines) -> dict[str, Any]:
     return {name: measure(found.matched, found.unmatched) for name, measure in measures.items()}
 
 
-def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest) -> list[Facet]:
+def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest, question: np.ndarray) -> list[Facet]:
     names, counts = np.unique(values, return_counts=True)
     made = []
     for name in names[np.argsort(-counts, kind="stable")]:
         of = values == name
         own, others = matched[of], hardest.cosines[of]
+        asking = np.flatnonzero(of)[np.unique(question[of], return_index=True)[1]]
         measured = (measure(own, others) for measure in (auc, d_prime, overlap))
-        made.append(Facet(str(name), len(own), *measured, _mean(own), _recall1(hardest.right[of], others[:, 0])))
+        made.append(Facet(str(name), len(own), *measured, _mean(own), _recall1(hardest, asking)))
     return made
 
 
@@ -329,10 +337,12 @@ def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
     return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
 
 
-def _recall1(right: np.ndarray, hardest: np.ndarray) -> float:
+def _recall1(found: Hardest, asking: np.ndarray) -> float:
+    """Return the share of the rows `asking`, one of each distinct picture, whose own text comes first."""
+    right, hardest = found.right[asking], found.cosines[asking, 0]
     # NaN as hardest: every text of the split has the image's own caption, nothing can be confused.
-    found = (right > hardest) | (np.isnan(hardest) & np.isfinite(right))
-    return float(found.mean()) if len(right) else float("nan")
+    first = (right > hardest) | (np.isnan(hardest) & np.isfinite(right))
+    return float(first.mean()) if len(right) else float("nan")
 
 
 def _ends(values: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -388,7 +398,7 @@ def _series(
     top = float(max(matched.max(), unmatched.max()))
     series = [
         Series("matched", tone, edges, matched, stepped=True, filled=True, width=1),
-        Series(settings.unmatched_words, "quiet", edges, unmatched, stepped=True),
+        Series(settings.unmatched_words(one.k), "quiet", edges, unmatched, stepped=True),
     ]
     kinds: tuple[tuple[str, float, np.ndarray, Tone], ...] = (
         ("matched", one.mean_matched, one.densities[0], tone),
@@ -431,7 +441,7 @@ def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
 
 
 def _comparable(runs: Sequence[SimilarityRun]) -> list[tuple[Separation, str, str, int]]:
-    recall = recall_name("image_to_text", split=[one.split for one in runs], n=[one.n for one in runs])
+    recall = recall_name("image_to_text", split=[one.split for one in runs], n=[one.pictures for one in runs])
     return [(name, recall if name == "recall1" else words, hint, digits) for name, words, hint, digits in COMPARABLE]
 
 
@@ -482,9 +492,9 @@ def values(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> list[di
     facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
     found = []
     for one in data.found:
-        row = {name: getattr(one, name) for name in facts} | {"n_unmatched": one.n_unmatched, "k": settings.k}
-        parts = {f"auc_hard{settings.k} {settings.facet} = {part.value}": part.auc for part in one.facets}
-        found.append(row | numbers(one, settings.against) | parts)
+        row = {name: getattr(one, name) for name in facts} | {"n_unmatched": one.n_unmatched, "k": one.k}
+        parts = {f"auc_hard{one.k} {settings.facet} = {part.value}": part.auc for part in one.facets}
+        found.append(row | numbers(one, settings.against(one.k)) | parts)
     names = list(dict.fromkeys(name for row in found for name in row))
     return [{name: row.get(name, float("nan")) for name in names} for row in found]
 
@@ -504,7 +514,7 @@ def records(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> tuple[
     """Return one row per image: its matched cosine, that of its most similar unmatched text, and that text's pair."""
     header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "matched", "hardest", "hardest_row")
     return header, [
-        (one.run, one.name, one.step, one.dataset, one.split, settings.k, one.n, *line)
+        (one.run, one.name, one.step, one.dataset, one.split, one.k, one.n, *line)
         for one in data.found
         for line in zip(
             one.rows.tolist(), one.matched.tolist(), one.hardest[:, 0].tolist(), one.hardest_row.tolist(), strict=True

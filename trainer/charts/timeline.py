@@ -15,7 +15,7 @@ from trainer.analysis.geometry import ajne, alignment, modality_gap, uniformity
 from trainer.analysis.procrustes import ProcrustesTransform, procrustes
 from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import principal_axes
-from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
@@ -36,7 +36,7 @@ from trainer.charts.pair_colors import (
     words,
 )
 from trainer.charts.snapshots import choose_snapshot
-from trainer.metrics import recall_name
+from trainer.metrics import noted_n, recall_name
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -83,7 +83,7 @@ def measure_name(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
     """Return the label of a measure of these runs; that of a recall names split and n."""
     if measure.key != "recall":
         return measure.label
-    return recall_name("image_to_text", split=[run.split for run in runs], n=[run.n for run in runs])
+    return recall_name("image_to_text", split=[run.split for run in runs], n=[run.pictures for run in runs])
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,7 @@ class TimelineRun:
         n: Pairs.
         sampled: The snapshots hold a sample of their split.
         measured: Pairs the computed curves are measured on; fewer than `n` when sampled.
+        pictures: Distinct pictures among the pairs, the questions of recall; 0 where they are not known.
         curves: By the key of their measure; those that cannot be had are missing.
     """
 
@@ -131,6 +132,7 @@ class TimelineRun:
     n: int
     sampled: bool
     measured: int
+    pictures: int = 0
     curves: dict[str, Curve] = field(default_factory=dict)
 
     def at(self, step: float) -> int:
@@ -424,7 +426,7 @@ def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
     nan = float("nan")
     numbers = {"recall": nan, "gap": nan, "alignment": nan}
     if image is not None and text is not None and len(image) == len(text):
-        numbers["recall"] = recall_at(ranks(image, text, matching_of(snapshot, rows).texts), 1)
+        numbers["recall"] = recall_at(question_ranks(image, text, matching_of(snapshot, rows).texts), 1)
         numbers["gap"], numbers["alignment"] = modality_gap(image, text)[1], alignment(image, text)
     return numbers | {
         "uniformity": uniformity(seen),
@@ -456,6 +458,8 @@ def _run(index: int, row: RunRow, snapshots: list[SnapshotRow], points: Sequence
         n=last.n,
         sampled=last.sampled,
         measured=min(last.n, MOST_PAIRS),
+        pictures=noted_n("val/image_to_text_R@1", last.split, row.facts)
+        or len(matching_of(last, sample_of(last.n)).images),
     )
 
 

@@ -140,11 +140,12 @@ def _task_text(done: Evaluated) -> str:
     record = done.record
     drawn = f" of {record.whole:,}" if record.n < record.whole else ""
     head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset}, split {done.split}"
-    asked = told_question(record.question).removeprefix(f"n = {record.n:,}")
-    lines = [f"{head}, n = {record.n:,}{drawn}{asked}", *(f"  {words}" for words in told(record))]
+    asked = told_question(record.question).replace(f"n = {record.n:,}", f"n = {record.n:,}{drawn}", 1)
+    lines = [f"{head}, {asked}", *(f"  {words}" for words in told(record))]
     for name, value in record.metrics.items():
         known = metric(f"val/{name}")
-        lines.append(f"  {known.on(done.split, record.n):<48}{known.text(value):>12}")
+        n = record.question.asked(name) if record.question else record.n
+        lines.append(f"  {known.on(done.split, n):<48}{known.text(value):>12}")
     return "\n".join([*lines, ""])
 
 
@@ -210,6 +211,9 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         asked = heldout.suite if (heldout.labels >= 0).any() else None
         counts = {"n": len(pairs.captions), "classes": len(asked.classes) if asked else 0}
         counts |= {"templates": len(asked.templates) if asked else 0}
+        counts |= {"trained_on": splits.copies.get(split, 0) if choice is run.data and run.optimizer.epochs else 0}
+        if run.objective.towers == "both":
+            counts |= {"pictures": len(heldout.matching.images), "texts": len(heldout.matching.texts)}
         results.append({**facts, "task": task, **counts, "metrics": metrics})
     return results
 
@@ -250,9 +254,12 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
         about = f"{result['classes']:,} classes × {result['templates']:,} templates" if result["classes"] else ""
         head = f"{result['dataset']}, split {result['split']}, n = {result['n']:,} pairs"
         lines += ["", f"{head}, zero-shot of {about}" if about else head]
+        if result["trained_on"]:
+            lines.append(f"  {result['trained_on']:,} of these pairs show pictures that the run was trained on")
         for name, value in result["metrics"].items():
             known = metric(f"val/{name}")
-            lines.append(f"  {known.on(result['split'], result['n']):<48}{known.text(value):>12}")
+            asking = "pictures" if name.startswith("image_to_text") else "texts"
+            lines.append(f"  {known.on(result['split'], result.get(asking, result['n'])):<48}{known.text(value):>12}")
     return "\n".join(lines)
 
 

@@ -124,6 +124,8 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
     refs = [row.id for row in rows]
     logged = {name for row in rows for name in workspace.results.scalar_names(row.id)}
     metrics = [name for name in _CURVES if name in logged]
+    if "val/auc_hard10" not in logged:
+        metrics += sorted(name for name in logged if name.startswith("val/auc_hard"))
     figures = []
     if metrics:
         settings = CurveSettings(metrics=tuple(metrics))

@@ -140,3 +140,5 @@ class DataSplits:
     report: ImportReport
     training_pairs: int
     """How many there are to train on; more than in `train` where only some were asked for."""
+    copies: dict[str, int] = field(default_factory=dict)
+    """Held-out pairs of each split whose picture has the pixels of a training picture; none where that is unknown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from trainer.data import scenes
 from trainer.data.dataset_index import Listing, listing
 from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
-from trainer.data.prepared import Loading, content_of_pixels, prepare
+from trainer.data.prepared import Loading, content_of_pixels, digests_of, prepare
 from trainer.images import Preprocessing
 
 _DRAWING: Final = 0.8
@@ -59,16 +59,21 @@ def load(
     total, done = sum(map(len, parts.values())), 0
     problems, remarks = list(listed.problems), list(listed.told.remarks)
     splits: dict[str, Pairs] = {}
+    digests: dict[str, list[bytes]] = {}
+    prepared_as: dict[str, Any] = {
+        "size": image_size,
+        "cache": workspace_folder / "cache",
+        "preprocessing": preprocessing,
+    }
     for split, sources in parts.items():
         low, high = (start + (1 - start) * part / total for part in (done, done + len(sources)))
         prepared = prepare(
             sources,
-            size=image_size,
-            cache=workspace_folder / "cache",
+            **prepared_as,
             progress=_within(progress, low, high),
             loading=loading if split == "train" else "auto",
-            preprocessing=preprocessing,
         )
+        digests[split] = digests_of(sources, **prepared_as)
         problems += prepared.problems
         remarks += prepared.remarks
         kept = [sources[row] for row in prepared.rows]
@@ -77,7 +82,10 @@ def load(
     _check_not_empty(listed.name, splits, problems)
     report = ImportReport(sum(map(len, splits.values())), problems, remarks, listed.told.notes)
     training = splits.pop("train")
-    return DataSplits(training, splits, listed.suite, report, whole if whole > len(parts["train"]) else len(training))
+    learned = set(digests.pop("train"))
+    copies = {split: sum(one in learned for one in digests[split]) for split in splits} if learned else {}
+    count = whole if whole > len(parts["train"]) else len(training)
+    return DataSplits(training, splits, listed.suite, report, count, copies)
 
 
 def load_untrained(

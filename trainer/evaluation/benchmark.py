@@ -14,7 +14,7 @@ from trainer.analysis import corruptions
 from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import ranks
+from trainer.analysis.retrieval import question_ranks
 from trainer.analysis.word_scores import class_words
 from trainer.analysis.zero_shot import class_weights, predict
 from trainer.data.content import pixel_digests
@@ -29,7 +29,7 @@ from trainer.methods import BagOfWords
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
 from trainer.store.evaluation_files import TaskRecord
-from trainer.store.question import Question
+from trainer.store.question import Question, retrieval_question
 
 TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
 AT_ONCE: Final = 256
@@ -120,7 +120,7 @@ class Evaluation:
         """Return the question that the record answers."""
         details, suite = record.details, self.data.suite
         if record.task == "retrieval":
-            return questions.retrieval(record.n, texts=details["captions"], images=details["images"])
+            return retrieval_question(record.n, texts=details["captions"], images=details["images"])
         if record.task == "robustness":
             return questions.robustness(record.n, suite, details)
         assert suite is not None, "what asks for classes has been refused without any"
@@ -207,7 +207,8 @@ class Evaluation:
             metrics |= {"shift": float(moved[0].mean()), "shift_drop": clean - float(moved[0].mean())}
             about = {"dataset": self._shift.dataset, "split": self._shift.split, "n": len(moved[0])}
             details["shift"] = about | {"measure": moved[1]}
-        paths = tried.paths if len(right) == len(tried) else [tried.paths[row] for row in self._known.tolist()]
+        rows = self._matching().texts.asking() if measure == "image_to_text_R@1" else self._known
+        paths = [tried.paths[row] for row in rows.tolist()]
         return tasks.record("robustness", (metrics, details, arrays), paths=paths, whole=tried.whole)
 
     def _judged(self, image: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, str]:
@@ -216,7 +217,7 @@ class Evaluation:
             weights = class_weights(self._prompts())
             return predict(image[self._known], weights) == self._label, "zero_shot_acc1"
         if self.subject.towers.text is not None:
-            return ranks(image, self._texts(), self._matching().texts) == 1, "image_to_text_R@1"
+            return question_ranks(image, self._texts(), self._matching().texts) == 1, "image_to_text_R@1"
         found = voted(self._targets, *nearest(image[self._known], self._train(), NEIGHBORS))
         return found == self._label, "knn_acc1"
 

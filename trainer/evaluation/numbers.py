@@ -12,7 +12,7 @@ from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.hopfield import own_weight
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import median_rank, ranks, recall_at
+from trainer.analysis.retrieval import median_rank, question_ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.analysis.spectra import covariance_spectrum, effective_rank, share_along_first
 from trainer.analysis.zero_shot import class_ranks, class_weights
@@ -22,7 +22,8 @@ from trainer.methods import ImageText, Method
 
 RECALLS: Final = (1, 5, 10)
 HARDEST: Final = 10
-"""Distinct unmatched texts an image is compared with: its most similar ones, as in the window's histograms."""
+"""Distinct unmatched texts an image is compared with: its most similar ones, as in the window's histograms; fewer, for
+all images alike, where an image has fewer."""
 MAIN_DIRECTIONS: Final = 3
 GRADIENT_BATCHES: Final = 4
 """Of how many batches the gradient is measured; more would say the same to the second digit."""
@@ -45,25 +46,46 @@ def measure(
     if embedded.image is None or embedded.text is None or not isinstance(method, ImageText):
         return {}
     pair = embedded.image, embedded.text
-    progress = None if alive is None else lambda share, note: alive()
+
+    def progress(_share: float, _note: str) -> None:
+        if alive is not None:
+            alive()
+
     matched = matched_cosines(embedded.image, embedded.text)
-    unmatched = hardest_unmatched(embedded.image, embedded.text, HARDEST, heldout.matching.texts, progress=progress)
     return {
         "loss": _loss(method, *pair, heldout, batch_size),
         **_retrieval("image_to_text", embedded.image, embedded.text, heldout.matching.texts, progress),
         **_retrieval("text_to_image", embedded.text, embedded.image, heldout.matching.images, progress),
         **_zero_shot(heldout, embedded),
         "matched_cosine": float(matched.mean()),
-        f"unmatched_cosine_hard{HARDEST}": float(np.nanmean(unmatched))
-        if np.isfinite(unmatched).any()
-        else float("nan"),
-        f"auc_hard{HARDEST}": auc(matched, unmatched),
+        **_separation(heldout, *pair, matched, progress),
         "modality_gap": modality_gap(embedded.image, embedded.text)[1],
         "effective_rank_image": effective_rank(covariance_spectrum(embedded.image)),
         "effective_rank_text": effective_rank(covariance_spectrum(embedded.text)),
         "own_image_weight": own_weight(embedded.text, embedded.image, method.beta, batch_size),
         f"text_gradient_main{MAIN_DIRECTIONS}": _text_gradient_share(method, *pair, heldout, batch_size),
     }
+
+
+def hardest_of(answers: DistinctItems) -> int:
+    """Return how many hardest unmatched texts every image has, at most `HARDEST`."""
+    return min(HARDEST, answers.fewest_wrong())
+
+
+def _separation(
+    heldout: HeldOut,
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    matched: Float[np.ndarray, " n"],
+    progress: Progress | None,
+) -> dict[str, float]:
+    """Return mean cosine and AUC against the hardest unmatched texts, named by their number; nothing without any."""
+    k = hardest_of(heldout.matching.texts)
+    if not k:
+        return {}
+    unmatched = hardest_unmatched(image, text, k, heldout.matching.texts, progress=progress)
+    mean = float(np.nanmean(unmatched)) if np.isfinite(unmatched).any() else float("nan")
+    return {f"unmatched_cosine_hard{k}": mean, f"auc_hard{k}": auc(matched, unmatched)}
 
 
 def _retrieval(
@@ -73,7 +95,7 @@ def _retrieval(
     answers: DistinctItems,
     progress: Progress | None,
 ) -> dict[str, float]:
-    places = ranks(query, stored, answers, progress=progress)
+    places = question_ranks(query, stored, answers, progress=progress)
     recalls = {f"{direction}_R@{k}": recall_at(places, k) for k in RECALLS}
     return recalls | {f"{direction}_median_rank": median_rank(places)}
 

@@ -11,8 +11,8 @@ from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.evaluation.heldout import HeldOut
 from trainer.evaluation.neighbors import ReferencePairs
-from trainer.evaluation.numbers import GRADIENT_BATCHES
-from trainer.store.question import Question, hash_of
+from trainer.evaluation.numbers import GRADIENT_BATCHES, hardest_of
+from trainer.store.question import Question, hash_of, retrieval_question
 
 
 def zero_shot(n: int, suite: PromptSuite, *, by_words: bool = False) -> Question:
@@ -23,11 +23,6 @@ def zero_shot(n: int, suite: PromptSuite, *, by_words: bool = False) -> Question
     return Question(
         "zero_shot", n, len(suite.classes), len(templates), protocol=protocol, names=names, sentences=sentences
     )
-
-
-def retrieval(n: int, *, texts: int, images: int) -> Question:
-    """Return the numbers of distinct captions and images to rank."""
-    return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures")
 
 
 def learned(
@@ -83,8 +78,8 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by_words: bool
     n, found = len(pairs), {}
     if both:
         texts, images = len(heldout.matching.texts), len(heldout.matching.images)
-        found["retrieval"] = retrieval(n, texts=texts, images=images)
-        hardest = "10 hardest unmatched texts of each image"
+        found["retrieval"] = retrieval_question(n, texts=texts, images=images)
+        hardest = f"{hardest_of(heldout.matching.texts)} hardest unmatched texts of each image"
         found["similarity"] = Question("similarity", n, gallery=texts, protocol=hardest)
         size = min(batch_size, n)
         batches = f"in batches of {size:,}"

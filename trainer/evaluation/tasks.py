@@ -15,7 +15,7 @@ from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import average_precision, median_rank, ranks, recall_at
+from trainer.analysis.retrieval import average_precision, median_rank, question_ranks, recall_at
 from trainer.analysis.tiles import exact
 from trainer.analysis.word_scores import answerable, class_scores, class_words
 from trainer.analysis.zero_shot import class_ranks, class_weights
@@ -77,7 +77,8 @@ def retrieval(
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """Return recall at 1, 5 and 10, median rank and mAP both ways, over distinct texts and images. Tiled.
 
-    Every pair asks both ways, and every text of its picture or picture of its text is right.
+    Each distinct picture asks once and every text of it is right; each distinct text asks once and every picture of it
+    is right.
 
     Args:
         image: Unit embeddings.
@@ -85,17 +86,18 @@ def retrieval(
         matching: Which captions and which pictures are one.
 
     Returns:
-        Metrics, how many distinct captions and images are ranked, and of each pair the ranks and the number of the
-        distinct picture or caption that asked.
+        Metrics, how many distinct captions and images ask and are ranked, and of each pair the rank and the number of
+        its question.
     """
     metrics, arrays = {}, {}
     ways = (("image_to_text", image, text, matching.texts), ("text_to_image", text, image, matching.images))
     for name, query, stored, answers in ways:
-        places = ranks(query, stored, answers)
+        places = question_ranks(query, stored, answers)
         metrics |= {f"{name}_R@{k}": recall_at(places, k) for k in RECALLS}
         metrics[f"{name}_median_rank"] = median_rank(places)
-        metrics[f"{name}_mAP"] = float(average_precision(query, stored, answers).mean()) if len(query) else math.nan
-        arrays[name] = places
+        precision = average_precision(query, stored, answers, rows=answers.asking())
+        metrics[f"{name}_mAP"] = float(precision.mean()) if len(precision) else math.nan
+        arrays[name] = places[answers.question]
         arrays[f"{name}_asked"] = answers.question
     return metrics, {"captions": len(matching.texts), "images": len(matching.images)}, arrays
 

@@ -108,6 +108,7 @@ def page(report: Report, folder: Path) -> str:
     parts += [
         "<h2>Held-out numbers</h2>",
         _comparison(report.table),
+        *(f"<p>{_text(warning)}</p>" for warning in report.table.warnings),
         f'<p class="quiet">{_text(report.table.notes)}</p>',
     ]
     parts += [_figure(figure, folder) for figure in report.figures]

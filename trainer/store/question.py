@@ -12,6 +12,9 @@ from typing import Any, Final
 from trainer.untrusted.files import parse_json
 
 _PICTURES: Final = re.compile(r"([\d,]+) distinct pictures")
+_ONCE: Final = ", each question once"
+"""Ends the protocol where captions or pictures repeat: earlier versions counted such a question once for each pair."""
+_BY_PAIR: Final = "questions counted once a pair by an older version"
 _FIRST_K: Final = re.compile(r"(?:_R@|zero_shot_acc)(\d+)$")
 """Names of numbers that count how often the right answer is among the first k."""
 UNKNOWN: Final = "from an older version, question unknown"
@@ -74,22 +77,24 @@ class Question:
         return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
 
     def asked(self, name: str) -> int:
-        """Return the number of independent answers behind the share `name`: the n of its interval.
+        """Return the number of distinct questions behind the number `name`: its n, and that of its interval.
 
         In retrieval captions that repeat ask once, and so do pictures: their answers are equal, not independent.
         """
         if self.task == "retrieval" and name.startswith("text_to_image"):
             return self.gallery or self.n
-        if self.task == "retrieval" and (found := _PICTURES.match(self.protocol)):
-            return int(found[1].replace(",", ""))
-        return self.n
+        return self.pictures or self.n
+
+    @property
+    def pictures(self) -> int:
+        """Of retrieval, how many distinct pictures ask and are ranked; 0 elsewhere, or where it is not known."""
+        found = _PICTURES.match(self.protocol) if self.task == "retrieval" else None
+        return int(found[1].replace(",", "")) if found else 0
 
     def answers(self, name: str) -> int:
         """Return among how many answers `name` looks for the right one; 0 where that is not known."""
         if self.task == "retrieval":
-            found = _PICTURES.match(self.protocol)
-            pictures = int(found[1].replace(",", "")) if found else self.n
-            return pictures if name.startswith("text_to_image") else self.gallery
+            return (self.pictures or self.n) if name.startswith("text_to_image") else self.gallery
         return self.classes if self.task == "zero_shot" else 0
 
     def is_certain(self, name: str) -> bool:
@@ -104,13 +109,24 @@ class Question:
 
     def words(self) -> str:
         """Return a description without the task: `n = 960, 102 classes × 2 templates`."""
+        if self.task == "retrieval" and self.protocol.endswith(_ONCE):
+            asked = _counted(self.pictures, "distinct picture", "distinct pictures")
+            return f"{asked} and {_counted(self.gallery, 'distinct text', 'distinct texts')} of {self.n:,} pairs"
         told = [f"n = {self.n:,}"]
         if self.classes:
             told.append(_counted(self.classes, "class", "classes"))
             told[-1] += f" × {_counted(self.templates, 'template', 'templates')}" if self.templates else ""
         if self.gallery:
             told.append(f"among {_counted(self.gallery, 'text', 'texts')}")
-        return ", ".join([*told, *filter(None, [self.protocol])])
+        older = _BY_PAIR if self.pictures and not self.n == self.gallery == self.pictures else ""
+        return ", ".join([*told, *filter(None, [self.protocol, older])])
+
+
+def retrieval_question(n: int, *, texts: int, images: int) -> Question:
+    """Return the question of a retrieval among so many distinct texts and pictures of n pairs."""
+    # Where nothing repeats, the protocol is that of earlier versions: their numbers are the same.
+    once = "" if n == texts == images else _ONCE
+    return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures{once}")
 
 
 def told(question: Question | None, *, task: bool = False) -> str:

@@ -322,6 +322,7 @@ def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: Train
         parameters=parameters,
         train_pairs=splits.training_pairs,
         heldout_pairs={split: len(held) for split, held in splits.heldout.items()},
+        heldout_copies=splits.copies,
         fingerprint=pairs.fingerprint,
         left_out=len(splits.report.problems),
         sittings=with_sitting(sittings_of(log.run.facts), sitting(training.device, step=begun)),
@@ -336,6 +337,12 @@ def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: Train
     _warn_of_batch_norm(speech, training)
     if isinstance(training.method, ImageText) and not training.method.masks:
         warn_of_equal_captions(speech, pairs.captions, training.batch_size)
+    for split, copies in splits.copies.items():
+        if copies:
+            speech.say(
+                f"warning: {copies:,} of {len(splits.heldout[split]):,} {split} pairs show pictures with the pixels "
+                "of a training picture; trainer data duplicates lists them"
+            )
     for path, reason in splits.report.problems[:10]:
         speech.say(f"left out: {path}: {reason}")
     if len(splits.report.problems) > 10:

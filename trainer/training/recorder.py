@@ -108,6 +108,7 @@ class Recorder:
         self._best_step: int | None = None
         self._saved_step: int | None = None
         self._measured_step: int | None = None
+        self._questions_noted: dict[str, dict[str, int]] = {}
         self._pace = _Pace()
         self._sitting = _Sitting(0)
 
@@ -310,6 +311,7 @@ class Recorder:
         step = self._training.step
         alive = self._sign("evaluating")
         found: dict[str, float] = {}
+        questions_asked: dict[str, dict[str, int]] = {}
         alone = self._run.objective.towers != "both"
         # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
         neighbors = alone or step == self._training.total_steps
@@ -344,6 +346,10 @@ class Recorder:
                 asked = {"decoder": decoder_question(len(heldout.pairs), decoder.size)}
             else:
                 asked = questions.of_training(heldout, batch_size=size, both=both, by_words=by_words)
+            if retrieval := asked.get("retrieval"):
+                questions_asked[heldout.pairs.split] = {
+                    way: retrieval.asked(way) for way in ("image_to_text", "text_to_image")
+                }
             if self._reference is not None:
                 asked["knn"] = questions.of_reference(self._reference, heldout.pairs, images=embedded.image is not None)
             self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)
@@ -351,12 +357,16 @@ class Recorder:
             if step in self._snapshot_steps and decoder is None:
                 self._snapshot(heldout, embedded)
         self._snapshot_batch()
+        if questions_asked != self._questions_noted:
+            self._questions_noted = questions_asked
+            self._log.facts(heldout_questions=questions_asked)
         self._written(lambda: self._log.scalars(step, found))
         self._measured_step = step
         line = _decoder_line if self._run.objective.towers == "source" else _alone_line if alone else _line
-        self._speech.say(
-            line(step, self._training.total_steps, found, {one.prefix: len(one.pairs) for one in self._heldout})
-        )
+        sizes = {one.prefix: len(one.pairs) for one in self._heldout}
+        for one in self._heldout:
+            sizes |= {f"{one.prefix}/{way}": n for way, n in questions_asked.get(one.pairs.split, {}).items()}
+        self._speech.say(line(step, self._training.total_steps, found, sizes))
         return self._judge(found.get(self._headline, math.nan))
 
     def _plugin_numbers(self, embedded: Embedded) -> dict[str, float]:
@@ -435,10 +445,10 @@ def _limits(objective: config.Objective) -> tuple[float, float] | None:
 
 
 def _line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping[str, int]) -> str:
-    """Format an evaluation for the log; `sizes` are the pairs behind the numbers of each prefix."""
+    """Format an evaluation for the log; `sizes` are pairs by prefix, and distinct questions by prefix and direction."""
     names = ["val/image_to_text_R@1", "val/image_to_text_R@5", "val/text_to_image_R@1"]
     names += [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
-    told = (f"{logged_name(name, sizes.get(name.partition('/')[0]))} {numbers[name]:.3f}" for name in names)
+    told = (f"{logged_name(name, sizes.get(name.partition('_R@')[0]))} {numbers[name]:.3f}" for name in names)
     head = f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}"
     return "  ".join((head, *told))
 

@@ -11,11 +11,11 @@ from jaxtyping import Float, Int
 
 from trainer import config
 from trainer.analysis.geometry import modality_gap
-from trainer.analysis.retrieval import median_rank, ranks, recall_at
+from trainer.analysis.retrieval import median_rank, question_ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
 from trainer.store import Items, RunLog, Workspace, disk, read_snapshot, snapshot_name, write_snapshot
-from trainer.store.question import Question
+from trainer.store.question import Question, retrieval_question
 from trainer.untrusted.files import expanded
 from trainer.vectors.found import FoundVectors, Matrix, Side, VectorError, find
 from trainer.vectors.item_table import check_items, read_items
@@ -179,18 +179,15 @@ def _measure(log: RunLog, dataset: str, folder: Path) -> None:
         ("image_to_text", image, text, matching.texts),
         ("text_to_image", text, image, matching.images),
     ):
-        places = ranks(query, stored, answers)
+        places = question_ranks(query, stored, answers)
         numbers |= {f"{name}_R@{k}": recall_at(places, k) for k in (1, 5, 10)}
         numbers[f"{name}_median_rank"] = median_rank(places)
     asked = {
-        "retrieval": Question(
-            "retrieval",
-            snapshot.n,
-            gallery=len(matching.texts),
-            protocol=f"{len(matching.images):,} distinct pictures",
-        ),
+        "retrieval": retrieval_question(snapshot.n, texts=len(matching.texts), images=len(matching.images)),
         "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
     }
+    questions = {way: asked["retrieval"].asked(way) for way in ("image_to_text", "text_to_image")}
+    log.facts(heldout_questions={SPLIT: questions})
     log.evaluation(0, dataset, SPLIT, numbers, asked)
     log.scalars(0, {f"val/{name}": value for name, value in numbers.items()})
     log.headline(numbers["image_to_text_R@1"], numbers["image_to_text_R@1"])

@@ -57,6 +57,7 @@ class CurvesPane(QWidget):
         self._context = context
         self._book = CurveBook()
         self._runs: tuple[RunRow, ...] = ()
+        self._few = ""
         self._colors: dict[int, str] = {}
         self._waiting_rows: list[ScalarRow] = []
         self._reading = False
@@ -104,10 +105,16 @@ class CurvesPane(QWidget):
         self.legend.show_entries(
             [LegendEntry(run.name, colors[run.id], "line", dash=dash_of_color(colors[run.id])) for run in runs]
         )
-        self.partial.setText(f"Curves of {len(runs)} of the {chosen:,} selected runs, the first in the table.")
-        self.partial.setVisible(chosen > len(runs))
+        few = f"Curves of {len(runs)} of the {chosen:,} selected runs, the first in the table."
+        self._few = few if chosen > len(runs) else ""
+        self._show_notes()
         self._read_missing()
         self._draw_later.start()
+
+    def _show_notes(self, copies: Sequence[str] = ()) -> None:
+        """Show that only some of the chosen runs are drawn, and how many held-out pictures they were trained on."""
+        self.partial.setText(" ".join(filter(None, (self._few, *copies))))
+        self.partial.setVisible(bool(self.partial.text()))
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -189,6 +196,7 @@ class CurvesPane(QWidget):
             self._draw_later.start()
         if any(series.run not in shown for panel in drawn for series in panel.series):
             return  # other runs were chosen meanwhile; their drawing follows
+        self._show_notes(copies=tuple(dict.fromkeys(words for panel in drawn for words in panel.warnings)))
         panels = self._with_waiting(drawn)
         self.grid.show_panels(panels, x_label=X_LABELS[self.axis])
         self.grid.setVisible(bool(self._runs) and bool(panels))
@@ -274,6 +282,7 @@ class CurvesPane(QWidget):
         layout.setSpacing(theme.INSIDE)
         layout.addLayout(self._controls())
         self.partial = _small("")
+        self.partial.setWordWrap(True)
         self.partial.hide()
         layout.addWidget(self.partial)
         layout.addWidget(area, 1)

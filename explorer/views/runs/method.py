@@ -8,7 +8,8 @@ METHOD: Final = """Every row is a run: one configuration trained once, in its ow
 window is closed.
 
 R@1 (recall at 1) is the share of held-out images whose own caption is the nearest of all held-out captions, by \
-cosine similarity. Identical captions count once, as do identical images. Chance R@1 is 1 divided by their number.
+cosine similarity. Identical captions count once, as do identical images, and an image with several captions asks \
+once: any of them is right. Chance R@1 is 1 divided by their number.
 
 Curves: the faint line is what was logged. The strong one is its exponential moving average with bias correction, \
 s_t = (sum over i <= t of w^(t-i) x_i) / (sum of w^(t-i)), so that it starts at the first value.

@@ -62,6 +62,18 @@ def test_effective_rank_counts_equal_directions():
     assert effective_rank(np.array([5.0, 0.0])) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e6])
+def test_shares_do_not_depend_on_the_scale(scale):
+    rows = np.random.default_rng(0).standard_normal((50, 4)) * [4, 3, 2, 1]
+    expected = np.linalg.eigvalsh(np.cov(rows.T, bias=True))[::-1]
+    assert shares_of(covariance_spectrum(scale * rows)) == pytest.approx(expected / expected.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 7.0])
+def test_what_rounding_leaves_of_equal_rows_is_no_variance(value):
+    assert covariance_spectrum(np.full((1001, 3), value, np.float32)).tolist() == [0, 0, 0]
+
+
 def test_rows_that_are_all_equal_have_no_directions():
     spectrum = covariance_spectrum(np.ones((9, 4), np.float32))
     assert (effective_directions(spectrum), effective_rank(spectrum), share_in_first(spectrum, 2)) == (0, 0, 0)

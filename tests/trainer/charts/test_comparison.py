@@ -12,6 +12,7 @@ from trainer.__main__ import main
 from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
 from trainer.charts.comparison import CERTAIN_NOTE, comparison
+from trainer.charts.curves import curves
 from trainer.charts.evaluation import evaluation
 from trainer.charts.evaluation_scores import draw as draw_scores
 from trainer.charts.groups import GroupSettings, draw, group_table
@@ -48,7 +49,24 @@ def test_captions_that_repeat_widen_the_interval_of_text_to_image(tmp_path):
     rows = {row.name: row for row in comparison(workspace, ["a"]).rows}
     assert rows["text_to_image_R@1"].intervals == (wilson(0.5, 60),)
     assert rows["image_to_text_R@1"].intervals == (wilson(0.5, 240),)
-    assert {row.n for row in rows.values()} == {(480,)}
+    assert {name: row.n for name, row in rows.items()} == {"text_to_image_R@1": (60,), "image_to_text_R@1": (240,)}
+
+
+def test_held_out_pictures_that_runs_were_trained_on_are_told_once_for_all(tmp_path):
+    workspace = Workspace(tmp_path)
+    for name, copies in (("a", 3), ("b", 3), ("c", 0), ("d", None)):
+        number = workspace.runs.create(dataclasses.replace(config.Run(), name=name))
+        with RunLog.claim(workspace, number) as log:
+            log.facts(heldout_pairs={"heldout": 40}, **({"heldout_copies": {"heldout": copies}} if name != "d" else {}))
+            log.evaluation(5, "folder", "heldout", {"modality_gap": 0.5}, {"similarity": Question("similarity", 40)})
+            log.scalars(5, {"val/modality_gap": 0.5, "train/loss": 1.0})
+            log.status("stopped")
+    table = comparison(workspace, ["a", "b", "c", "d"])
+    words = "3 of 40 held-out pairs show pictures that a, b were trained on (equal pixels); trainer data duplicates"
+    assert table.warnings == (f"{words} lists them.",)
+    held, loss = curves(workspace, ["a", "b", "c", "d"], ["val/modality_gap", "train/loss"])
+    assert (held.warnings, loss.warnings) == (table.warnings, ())
+    assert comparison(workspace, ["c", "d"]).warnings == ()
 
 
 def test_ties_missing_values_and_nothing(tmp_path):
@@ -94,8 +112,8 @@ def test_what_cannot_differ_is_never_the_best(tmp_path, capsys):
     rows = {row.name: row for row in comparison(workspace, [1, 2]).rows}
     assert {name for name, row in rows.items() if row.best} == {"image_to_text_R@1", "text_to_image_R@5"}
     assert {name: row.label for name, row in rows.items() if row.certain} == {
-        "image_to_text_R@5": "Image to text R@5, held-out, n = 40 (k ≥ 4 answers)",
-        "text_to_image_R@10": "Text to image R@10, held-out, n = 40 (k ≥ 7 answers)",
+        "image_to_text_R@5": "Image to text R@5, held-out, n = 7 (k ≥ 4 answers)",
+        "text_to_image_R@10": "Text to image R@10, held-out, n = 4 (k ≥ 7 answers)",
         "zero_shot_acc5": "Zero-shot top-5 accuracy (k ≥ 4 answers)",
     }
     assert main(["compare", "1", "2", "--workspace", str(tmp_path)]) == 0

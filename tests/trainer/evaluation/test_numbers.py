@@ -40,10 +40,10 @@ def test_a_perfect_model_has_perfect_numbers():
     rows = np.eye(4)[[0, 1, 0, 2]]
     prompts = np.repeat(np.eye(4)[[2, 0, 1]][:, None], 2, axis=1)
     found = numbers(rows, rows, prompts)
-    for name in ("image_to_text_R@1", "text_to_image_R@1", "zero_shot_acc1", "auc_hard10", "matched_cosine"):
+    for name in ("image_to_text_R@1", "text_to_image_R@1", "zero_shot_acc1", "auc_hard2", "matched_cosine"):
         assert found[name] == pytest.approx(1.0)
     assert found["image_to_text_median_rank"] == 1
-    assert found["unmatched_cosine_hard10"] == pytest.approx(0.0)
+    assert found["unmatched_cosine_hard2"] == pytest.approx(0.0)
     assert found["modality_gap"] == pytest.approx(0.0)
 
 
@@ -120,11 +120,33 @@ def test_a_class_folder_is_measured_by_retrieval_over_its_classes():
     assert metrics["image_to_text_mAP"] == pytest.approx((9 + 3 / 3) / 12)
 
 
+def test_a_picture_with_several_captions_asks_once_and_so_does_a_caption():
+    """Three pictures with 5, 1 and 2 captions, one of which two pictures share; the first picture finds none."""
+    picture = np.array([0, 0, 0, 0, 0, 1, 2, 2])
+    caption = np.array([0, 1, 2, 3, 4, 5, 6, 4])
+    image, text = np.eye(8)[[6] * 5 + [5, 6, 6]], np.eye(8)[caption]
+    metrics, details, arrays = retrieval(image, text, matching(caption, picture))
+    assert details == {"captions": 7, "images": 3}
+    assert metrics["image_to_text_R@1"] == pytest.approx(2 / 3), "of pairs it would be 3 / 8"
+    assert metrics["text_to_image_R@1"] == pytest.approx(1 / 7), "ties stand before the right picture"
+    assert [len(places) for places in arrays.values()] == [8] * 4
+    assert arrays["image_to_text"].tolist() == [3, 3, 3, 3, 3, 1, 1, 1]
+    assert metrics["image_to_text_median_rank"] == 1
+
+
+def test_what_has_no_unmatched_caption_has_no_number_against_any():
+    pairs = Pairs("toy", "held", np.zeros((4, 8, 8, 3), np.uint8), ["a"] * 4, [""] * 4, list("abcd"), {}, "f")
+    held = HeldOut(pairs, prefix="val", suite=None, tokenizer=train_tokenizer(["a"], 300), context_length=8)
+    rows = np.eye(4, dtype=np.float32)
+    found = measure(held, Embedded(rows, rows, None), build(config.Clip(inv_tau=1.0)), batch_size=4)
+    assert not [name for name in found if "hard" in name]
+
+
 def test_a_collapsed_model_is_not_flattered():
     rows = np.ones((4, 3)) / math.sqrt(3)
     found = numbers(rows, rows)
     assert found["image_to_text_R@1"] == 0.0
-    assert found["auc_hard10"] == pytest.approx(0.5)
+    assert found["auc_hard2"] == pytest.approx(0.5)
     assert found["loss"] == pytest.approx(math.log(4), abs=1e-6)
 
 

@@ -127,6 +127,8 @@ def test_copies_of_training_pictures_that_a_run_holds_out_are_counted(tmp_path: 
     (done,), _ = evaluate_runs(OpenModels(workspace), [1], EvaluationRequest(tasks=("retrieval",)), quiet)
     assert done.record.n == len(held)
     assert done.record.details["trained_on"] == len(both)
+    (told,) = comparison(workspace, [1]).warnings
+    assert told.startswith(f"{len(both)} of {len(held)} held-out pairs show pictures")
 
 
 def test_a_snapshot_is_asked_for_all_classes_of_the_data(bare: Workspace):

@@ -118,6 +118,8 @@ def test_retrieval_is_what_sorting_says(own: Workspace, shared_data: Path):
     for name, scores, asking, answering in ways:
         ranks = []
         for row, line in enumerate(scores):
+            if asking[row] in asking[:row]:
+                continue  # asked before
             right = {answering[i] for i in range(len(line)) if asking[i] == asking[row]}
             best = max(line[i] for i in range(len(line)) if answering[i] in right)
             ranks.append(1 + len({answering[i] for i in range(len(line)) if line[i] >= best} - right))

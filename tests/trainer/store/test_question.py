@@ -16,7 +16,7 @@ from trainer.charts.comparison import comparison
 from trainer.charts.groups import GroupSettings, draw, group_table
 from trainer.charts.panel_tables import as_markdown, as_text
 from trainer.store import Question, Workspace
-from trainer.store.question import UNKNOWN, question_from_key, task_of
+from trainer.store.question import UNKNOWN, question_from_key, retrieval_question, task_of
 from trainer.store.upgrade import MIGRATIONS, prepare
 
 pytestmark = pytest.mark.slow
@@ -39,6 +39,20 @@ def test_a_question_is_its_key_and_what_is_none_is_refused():
     for broken in ("", "no", "[]", "{}", '{"task": "x"}', '{"task": "x", "n": "9"}', '{"task": "x", "n": true}'):
         assert question_from_key(broken) is None
     assert MANY.words() == "n = 960, 102 classes × 2 templates"
+
+
+def test_retrieval_is_asked_by_distinct_pictures_and_captions_and_older_rows_say_that_they_are_not():
+    one = retrieval_question(172, texts=160, images=44)
+    assert one.words() == "44 distinct pictures and 160 distinct texts of 172 pairs"
+    ways = ("image_to_text_R@1", "text_to_image_R@1")
+    assert [one.asked(way) for way in ways] == [44, 160]
+    assert [one.answers(way) for way in ways] == [160, 44]
+    older = Question("retrieval", 172, gallery=160, protocol="44 distinct pictures")
+    assert older.key != one.key
+    assert older.words().endswith("questions counted once a pair by an older version")
+    same = retrieval_question(40, texts=40, images=40)
+    assert same == Question("retrieval", 40, gallery=40, protocol="40 distinct pictures"), "the same number before"
+    assert same.words() == "n = 40, among 40 texts, 40 distinct pictures"
 
 
 def test_every_metric_of_a_task_belongs_to_it():
