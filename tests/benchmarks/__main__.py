@@ -16,6 +16,7 @@ NAMES: Final = (
     "coverage",
     "data",
     "experiments",
+    "explaining_away",
     "losses",
     "many_pairs",
     "many_runs",
