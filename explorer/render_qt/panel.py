@@ -24,7 +24,7 @@ from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.shaded_table import ShadedTableCard
-from explorer.render_qt.xy_plot import XYPlotCard, card_column
+from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.grid_map import GridMap, Heat
@@ -53,7 +53,8 @@ class PanelWidget(QScrollArea):
     Signals:
         row_chosen: Key of a heat map, and what its clicked row stands for.
         cell_chosen: Key of a heat map with names, and the row and column of its clicked cell.
-        pair_chosen: The pair of a clicked picture, a row of the snapshot.
+        pair_chosen: The pair of a clicked picture or point, a row of the snapshot.
+        concept_chosen: The number of a clicked concept.
         plot_dragged: Key of a plot, and where on its axes the pointer is pressed.
         plot_brushed: Key of a plot, and the range of x or the rectangle that is brushed, or None.
     """
@@ -61,6 +62,7 @@ class PanelWidget(QScrollArea):
     row_chosen = Signal(str, int)
     cell_chosen = Signal(str, int, int)
     pair_chosen = Signal(int)
+    concept_chosen = Signal(int)
     plot_dragged = Signal(str, float, float)
     plot_brushed = Signal(str, object)
 
@@ -204,8 +206,12 @@ class PanelWidget(QScrollArea):
         card = _PlotCard(self._name, "")
         card.dragged.connect(self.plot_dragged)
         card.brushed.connect(self.plot_brushed)
-        card.plot.id_chosen.connect(self.pair_chosen)
+        card.plot.id_chosen.connect(lambda number: self._choose(card, number))
         return card
+
+    def _choose(self, card: _PlotCard, number: int) -> None:
+        about = card.plot.spec.ids_are if card.plot.spec is not None else "pairs"
+        (self.concept_chosen if about == "concepts" else self.pair_chosen).emit(number)
 
     def _keep(self, card: _PlotCard) -> None:
         card.hide()
@@ -366,6 +372,7 @@ class ImageRowCard(QWidget):
         card_column(self, *self.badges, self.title, self.note).addWidget(self.row)
         pictures.arrived.connect(self.row.picture_arrived)
         self.row.chosen.connect(self._choose)
+        theme.theme().follow(self._show_pictures)
 
     def show_mark(self, mark: ImageRow) -> None:
         """Show the images."""
@@ -376,9 +383,14 @@ class ImageRowCard(QWidget):
             badge.setVisible(mark.tone == tone)
         self.row.setAccessibleName(mark.title or mark.note or "Images")
         self.row.setVisible(bool(mark.cells))
-        self.row.show_pictures(
-            [RowPicture(c.path, c.words, c.caption, c.share, c.strong) for c in mark.cells], mark.tone
-        )
+        self._show_pictures()
+
+    def _show_pictures(self) -> None:
+        """Show the images with bars in the color that the tone has in the current theme."""
+        if self.strip is not None:
+            cells = self.strip.cells
+            pictures = [RowPicture(c.path, c.words, c.caption, c.share, c.strong) for c in cells]
+            self.row.show_pictures(pictures, tone_color(self.strip.tone).name())
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield the caption, text and share of every image."""

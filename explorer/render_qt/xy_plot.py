@@ -437,7 +437,8 @@ class XYPlotWidget(Plot):
             self._cursor.setValue(_at(spec.x, spec.cursor))
 
     def _fill_lit(self, spec: marks.XYPlot) -> None:
-        parts = [cloud.xy[np.isin(cloud.ids, self._marked_ids)] for cloud in spec.points if cloud.ids is not None]
+        clouds = spec.points if spec.ids_are == "pairs" else ()
+        parts = [cloud.xy[np.isin(cloud.ids, self._marked_ids)] for cloud in clouds if cloud.ids is not None]
         xy = np.concatenate(parts) if parts and len(self._marked_ids) else np.zeros((0, 2))
         self._lit.setData(x=_on_axis(spec.x, xy[:, 0]), y=_on_axis(spec.y, xy[:, 1]))
         self._fill_ticks(spec)

@@ -1,14 +1,101 @@
-"""The Uniformity view: how uniformly the embeddings cover the sphere."""
+"""The Uniformity view: how uniformly the embeddings cover the sphere, and the concepts they consist of."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, Final
+
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+
+from explorer import theme
 from explorer.views.chart_view import ChartView
+
+CONCEPTS: Final = "concepts"
 
 
 class GeometryView(ChartView):
-    """Angles of images and texts, tests of uniformity, and their course over training."""
+    """Angles of images and texts, tests of uniformity, their course over training, and concepts."""
 
     title = "Uniformity"
     question = "How evenly do the embeddings cover the sphere?"
     icon = "globe"
     name = "geometry"
+
+    def build(self) -> Iterator[None]:
+        self._tools = QWidget()
+        self.select_pairs = QPushButton("Select its pairs", objectName="concepts-select")
+        self.switch_off = QPushButton("Switch it off", objectName="concepts-off")
+        self.all_on = QPushButton("Switch all on", objectName="concepts-on")
+        self.chosen = QLabel(objectName="concepts-chosen")
+        yield from super().build()
+        self.select_pairs.setToolTip("Selects all pairs whose image or caption has the concept, in every view")
+        self.switch_off.setToolTip("Takes the concept out of all embeddings and measures them again")
+        self.select_pairs.clicked.connect(self._select_pairs)
+        self.switch_off.clicked.connect(lambda: self._switch_off())
+        self.all_on.clicked.connect(lambda: self.change(off=()))
+        self.pane.panel.concept_chosen.connect(self.choose_concept)
+        self.pane.panel.pair_chosen.connect(self._choose_pair)
+        self.pane.answered.connect(self._show_chosen)
+        self.context.selection.pairs_changed.connect(self._on_pairs)
+
+    @property
+    def concept(self) -> int:
+        """The number of the chosen concept; -1 for none."""
+        return self.controls_of(self.charts[CONCEPTS]).settings.concept
+
+    def choose_concept(self, number: int) -> None:
+        """Show the images of this concept, and select its pairs in every view."""
+        self.change(concept=number)
+        self._select_pairs()
+
+    def show_tools(self) -> None:
+        self._tools.setVisible(self.chart.name == CONCEPTS)
+        self._show_chosen()
+
+    @property
+    def _data(self) -> Any:
+        answer = self.pane.answer
+        return answer.data if answer is not None and answer.chart.name == CONCEPTS else None
+
+    def _select_pairs(self) -> None:
+        if self._data is not None and 0 <= self.concept < self._data.size:
+            self.context.selection.pairs = self._data.of.pairs_with(self.concept)
+
+    def _switch_off(self) -> None:
+        off = self.controls_of(self.charts[CONCEPTS]).settings.off
+        if self.concept >= 0 and self.concept not in off:
+            self.change(off=(*off, self.concept))
+
+    def _choose_pair(self, pair: int) -> None:
+        if self.chart.name == CONCEPTS:
+            self.context.selection.pairs = (pair,)
+
+    def _on_pairs(self) -> None:
+        """Search from the first selected pair, if something is added to it."""
+        pairs = self.context.selection.pairs
+        settings = self.controls_of(self.charts[CONCEPTS]).settings
+        if len(pairs) and self.chart.name == CONCEPTS and settings.strength and settings.query != int(pairs[0]):
+            self.change(query=int(pairs[0]))
+
+    def _show_chosen(self) -> None:
+        if self.chart.name != CONCEPTS:
+            return
+        settings, data = self.controls_of(self.chart).settings, self._data
+        known = data is not None and 0 <= self.concept < data.size
+        one = next((one for one in data.concepts if one.number == self.concept), None) if known else None
+        name = one.name if one is not None else "Click a concept, or type its number under Pictures of"
+        self.chosen.setText(name)
+        self.select_pairs.setEnabled(known)
+        self.switch_off.setEnabled(known and self.concept not in settings.off)
+        self.all_on.setEnabled(bool(settings.off))
+
+    def _lay_out(self) -> None:
+        super()._lay_out()
+        row = QHBoxLayout(self._tools)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.INSIDE)
+        theme.set_role(self.chosen, "secondary")
+        for widget in (self.select_pairs, self.switch_off, self.all_on, self.chosen):
+            row.addWidget(widget)
+        row.addStretch(1)
+        self.above.addWidget(self._tools)

@@ -1,8 +1,8 @@
 """Explaining away, as CLOOB's paper means it: is an attribute that co-occurs with another one learned less?
 
-Attributes, not pictures: five attributes of six values go through a random nonlinear map with noise, a caption is the bag of
-their words, and two small networks learn by contrast. In training, attribute 1 repeats the value of attribute 0 with
-probability c. What is read off the images is measured on independent data (c = 0), whatever the training had.
+Attributes, not pictures: five attributes of six values go through a random nonlinear map with noise, a caption is the
+bag of their words, and two small networks learn by contrast. In training, attribute 1 repeats the value of attribute 0
+with probability c. What is read off the images is measured on independent data (c = 0), whatever the training had.
 
 The claim, stated before the run: from c = 0 to c = .95 the accuracy of attribute 1 falls less for CLOOB (share 1) than
 for CLIP. Primary outcome: the difference of both falls over ten seeds, paired t-test, two-sided at .05. All else is

@@ -9,14 +9,25 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Int
 
+from trainer.analysis.concept_edits import ConceptSpaces
 from trainer.analysis.concepts import Concept, Kept, concepts_of, kept_by, learned_and_held, stability_of, standardized
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.sparse_dictionary import fit
 from trainer.charts import BOTH, ChartError
+from trainer.charts.concept_effects import (
+    TowerTexts,
+    asked_of,
+    effects,
+    effects_table,
+    names_by_tower,
+    search_rows,
+    towers_texts,
+)
 from trainer.charts.marks import (
     Axis,
     ImageRow,
+    Mark,
     NumberRow,
     NumberTable,
     Panel,
@@ -51,7 +62,13 @@ it than all captions do. Stability: cosine with its counterpart in dictionaries 
 
 Caveats: a dictionary is one description of many. A concept with stability below 0.7 is gray and says little. The same \
 number of principal components keeps what a linear map can; the dictionary also stores which concepts are active. A \
-name is a summary of captions, not a meaning."""
+name is a summary of captions, not a meaning.
+
+Switched off: x - f_c(x) d_c for each concept that is off, in images, captions and class prompts; what the dictionary \
+does not explain stays. Recall is of the held-out fifth. Added: the query image plus so many mean strengths of the \
+concept. Names in brackets: words of captions whose embeddings by the runs' own text towers lie nearest to the \
+direction, as in SpLiCE (Bhalla et al., 2024, https://arxiv.org/abs/2402.10376) but without its sparse fit. Two \
+concepts may hold parts of one thing: switching off one of them then changes little."""
 
 MOST_PAIRS: Final = 10_000
 LEAST_PAIRS: Final = 20
@@ -77,6 +94,21 @@ class ConceptsSettings:
         high=2_047,
         redraws=True,
     )
+    towers: bool = setting(
+        False, "Ask the text tower", "Also names concepts by each run's text tower, and measures zero-shot accuracy."
+    )
+    strength: float = setting(
+        0.0,
+        "Add",
+        "Adds that many typical strengths of the concept to the query pair and searches; 0: no search.",
+        low=0.0,
+        high=5.0,
+        redraws=True,
+    )
+    query: int = setting(0, "Query pair", "A row of the snapshot.", low=0, control=False, redraws=True)
+    off: tuple[int, ...] = setting(
+        (), "Switched off", "Concepts that are taken out of all embeddings.", control=False, redraws=True
+    )
 
 
 @dataclass(frozen=True)
@@ -94,6 +126,8 @@ class Concepts:
         size: Concepts of the dictionary, with those that no row has.
         kept: Of each run.
         stable: Share of the concepts whose stability is at least `STABLE`; NaN for one seed.
+        of: The dictionary, with what it was trained on.
+        texts: What the text towers embedded; None if they were not asked.
     """
 
     runs: tuple[SnapshotLabel, ...]
@@ -106,6 +140,13 @@ class Concepts:
     size: int
     kept: tuple[Kept, ...]
     stable: float
+    of: ConceptSpaces
+    texts: TowerTexts | None
+
+
+def sentences(workspace: Workspace, request: Request, settings: ConceptsSettings) -> tuple[str, ...]:
+    """Return the words and class prompts that each run embeds; none unless the settings ask for them."""
+    return asked_of(workspace, request).sentences if settings.towers else ()
 
 
 def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, progress: Progress) -> Concepts:
@@ -144,10 +185,12 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
     concepts = concepts_of(first, codes, stability, captions, common[0])
     texts = matching_of(snapshots[0], common[0][held]).texts
     kept = kept_by(first, codes, rows, train, spaces, held, texts)
+    of = ConceptSpaces(first, codes, tuple(spaces), held, texts, common[0])
+    told = towers_texts(request, asked_of(workspace, request), snapshots[0], of) if settings.towers else None
     steady = [one.stability >= STABLE for one in concepts]
     stable = float(np.mean(steady)) if settings.seeds > 1 and concepts else float("nan")
-    counts = len(places), len(held), len(texts.asking())
-    return Concepts(found, snapshots[0].items, *counts, first.active, concepts, size, kept, stable)
+    counts = len(places), len(held), len(texts.asking()), first.active
+    return Concepts(found, snapshots[0].items, *counts, concepts, size, kept, stable, of, told)
 
 
 def _opened(workspace: Workspace, request: Request) -> tuple[tuple[SnapshotLabel, ...], list[Snapshot]]:
@@ -189,6 +232,7 @@ def draw(data: Concepts, settings: ConceptsSettings) -> Panel:
     names = labels(data.runs)
     rows = (
         (_plot(data, names), _kept_table(data, names)),
+        *((mark,) for mark in _effects(data, names, settings)),
         (_table(data, names, settings.listed),),
         *((strip,) for strip in _strips(data, names, settings.concept)),
     )
@@ -204,19 +248,37 @@ def draw(data: Concepts, settings: ConceptsSettings) -> Panel:
     return Panel(title="Concepts of the embeddings", head=head, rows=rows, notes=tuple(notes))
 
 
+def _effects(data: Concepts, names: Sequence[str], settings: ConceptsSettings) -> list[Mark]:
+    """Return what happens without the concepts that are off, and the search with more of the chosen one."""
+    chosen = (*settings.off, *((settings.concept,) if settings.strength else ()))
+    if wrong := [number for number in chosen if not 0 <= number < data.size]:
+        raise ChartError(f"There is no concept {wrong[0]} among the {data.size}. Choose one from 0 to {data.size - 1}.")
+    found: list[Mark] = []
+    if settings.off or data.texts is not None:
+        found.append(effects_table(data.of, data.texts, names, data.runs[0].split, settings.off))
+    if settings.strength:
+        asked = settings.query, settings.concept, settings.strength
+        found += search_rows(data.of, data.items, names, *asked)
+    return found
+
+
 def _plot(data: Concepts, names: Sequence[str]) -> XYPlot:
     several = len(names) > 1
     label = f"part of {names[1]} (%)" if several else "images' part in its activations (%)"
-    kinds: dict[tuple[str, Tone], list[tuple[float, float]]] = {}
+    kinds: dict[tuple[str, Tone], list[tuple[float, float, int]]] = {}
     for one in data.concepts:
         unstable = one.stability < STABLE
         tone: Tone = "quiet" if unstable else "first" if one.owner < 0 else run_tone(one.owner)
         name = "unstable" if unstable else "shared" if one.owner < 0 else f"{names[one.owner]} only"
         x = one.parts[1] if several else one.of_images
-        kinds.setdefault((name, tone), []).append((100 * x, 100 * one.frequency))
-    points = tuple(Points(name, tone, np.array(xy), size=6) for (name, tone), xy in kinds.items())
+        kinds.setdefault((name, tone), []).append((100 * x, 100 * one.frequency, one.number))
+    points = tuple(
+        Points(name, tone, (every := np.array(xy))[:, :2], every[:, 2].astype(np.int64), size=6)
+        for (name, tone), xy in kinds.items()
+    )
     y = axis_over("images and captions that have it (%)", [p.xy[:, 1] for p in points], include=(0,))
-    return XYPlot("concepts", "Where the concepts lie", Axis(label, 0, 100), y, points=points)
+    title = "Where the concepts lie"
+    return XYPlot("concepts", title, Axis(label, 0, 100), y, points=points, ids_are="concepts")
 
 
 def _kept_table(data: Concepts, names: Sequence[str]) -> NumberTable:
@@ -248,7 +310,8 @@ def _table(data: Concepts, names: Sequence[str], listed: int) -> NumberTable:
         lines.append(heading_row(f"{words}: {len(ones):,}"))
         for one in ones[:listed]:
             values = (100 * one.frequency, 100 * one.of_images, *(100 * part for part in one.parts), one.stability)
-            lines.append(NumberRow(one.name, "", tuple(values), 2 if len(values) < 3 else 1))
+            name = f"{one.name}{names_by_tower(data.of, data.texts, one.number)}"
+            lines.append(NumberRow(name, "", tuple(values), 2 if len(values) < 3 else 1))
     parts = tuple(f"{name} (%)" for name in names)
     return NumberTable(
         "names",
@@ -270,13 +333,13 @@ def _strips(data: Concepts, names: Sequence[str], number: int) -> list[ImageRow]
             RowImage(row, data.items.path[row], data.items.caption[row], f"{strength:.2f}", strength)
             for row, strength in zip(one.pairs, one.strengths, strict=True)
         )
-        tone: Tone = "first" if one.owner < 0 else run_tone(one.owner)
+        tone: Tone = "quiet" if one.owner < 0 else run_tone(one.owner)
         title = f"{words}: {one.name}" if words else one.name
         strips.append(ImageRow(f"concept-{one.number}", title, tone, cells))
     return strips
 
 
-def values(data: Concepts, _settings: ConceptsSettings) -> list[dict[str, Any]]:
+def values(data: Concepts, settings: ConceptsSettings) -> list[dict[str, Any]]:
     """Return one dictionary per run, and one per concept."""
     runs = [
         {
@@ -299,10 +362,14 @@ def values(data: Concepts, _settings: ConceptsSettings) -> list[dict[str, Any]]:
         }
         for run, kept in zip(data.runs, data.kept, strict=True)
     ]
+    if settings.off or data.texts is not None:
+        without = effects(data.of, data.texts, settings.off)
+        runs = [run | {"off": list(settings.off)} | more for run, more in zip(runs, without, strict=True)]
     return runs + [
         {
             "concept": one.number,
             "words": list(one.words),
+            "words_of_tower": names_by_tower(data.of, data.texts, one.number).strip(" []").split(),
             "parts": list(one.parts),
             "frequency": one.frequency,
             "of_images": one.of_images,
@@ -357,4 +424,5 @@ CHART: Final = Chart(
     draw=draw,
     values=values,
     records=records,
+    sentences=sentences,
 )

@@ -226,6 +226,7 @@ class XYPlot:
         lying: The bars lie: the categories stand at the left, the first on top, and `y` is drawn below them. Bars, dots
             and points are drawn then.
         rug: The single pairs behind a histogram; None where it is not of pairs.
+        ids_are: What the ids of the points are: pairs, which the window selects and rings, or numbers of concepts.
     """
 
     key: str
@@ -245,6 +246,7 @@ class XYPlot:
     brushes: Literal["", "x", "xy"] = ""
     lying: bool = False
     rug: Rug | None = None
+    ids_are: Literal["pairs", "concepts"] = "pairs"
 
 
 def bar_text(height: float) -> str:

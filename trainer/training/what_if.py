@@ -20,7 +20,7 @@ from torch import nn
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import ranks
+from trainer.analysis.retrieval import question_ranks
 from trainer.checkpoints import checkpoint
 from trainer.data.pairs import Pairs
 from trainer.evaluation import HeldOut
@@ -77,7 +77,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Measured:
-    """Image to text and text to image ranks of the held-out pairs."""
+    """Image to text and text to image ranks of the distinct held-out pictures and captions."""
 
     image_to_text: Int[np.ndarray, " n"]
     text_to_image: Int[np.ndarray, " m"]
@@ -145,7 +145,7 @@ def what_if(
         verified=state.verified,
         dataset=watched.pairs.name,
         split=watched.pairs.split,
-        n=len(watched.pairs),
+        n=len(was[-1].image_to_text),
         steps=tuple(places),
         was=columns[0],
         would=columns[1],
@@ -314,6 +314,6 @@ def _measured(training: TrainingSession, watched: HeldOut) -> _Measured:
     assert found.image is not None
     assert found.text is not None
     return _Measured(
-        ranks(found.image, found.text, watched.matching.texts),
-        ranks(found.text, found.image, watched.matching.images),
+        question_ranks(found.image, found.text, watched.matching.texts),
+        question_ranks(found.text, found.image, watched.matching.images),
     )

@@ -21,7 +21,6 @@ from trainer.config.ablation import PRESET
 from trainer.messages import EmbedIndependent, Failure
 
 PROBES: Final = "attribute-probes"
-CONCEPTS: Final = "concepts"
 BATCH: Final = "batch-negatives"
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
@@ -68,7 +67,6 @@ class ExplainingView(ChartView):
         self.pane.answered.connect(self._on_answer)
         self.pane.refused.connect(self._on_answer)
         self.pane.panel.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
-        self.pane.panel.pair_chosen.connect(self._choose_pair)
         jobs.run_ended.connect(self._on_ended)
         jobs.runs_changed.connect(lambda _rows: self._tell_ablation())
         self._tell_ablation()
@@ -77,11 +75,6 @@ class ExplainingView(ChartView):
         request = super().request_now()
         finished = tuple(Target(row.id) for row in self._ablation() if row.status == "finished")
         return request if request.targets or self.chart.name != PROBES else Request(finished[-8:])
-
-    def _choose_pair(self, pair: int) -> None:
-        # Pictures of the other charts are of a batch, whose rows are those of no snapshot that is looked at.
-        if self.chart.name == CONCEPTS:
-            self.context.selection.pairs = (pair,)
 
     def works_without_runs(self) -> bool:
         return bool(self.request_now().targets)

@@ -1,0 +1,146 @@
+"""Concepts switched off or added: embeddings without some directions of a sparse dictionary, or with more of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.concepts import StandardizedRows
+from trainer.analysis.distinct import DistinctItems
+from trainer.analysis.retrieval import question_ranks, recall_at
+from trainer.analysis.sparse_dictionary import Codes, SparseDictionary
+
+
+@dataclass(frozen=True)
+class ConceptSpaces:
+    """A dictionary with what it was trained on.
+
+    Attributes:
+        dictionary: Over all spaces.
+        codes: Of all images, then of all captions.
+        spaces: Of each run.
+        held: Places of the pairs that were not learned from.
+        texts: Which of their captions are right for which image.
+        rows: Of the pairs in the first run's snapshot.
+    """
+
+    dictionary: SparseDictionary
+    codes: Codes
+    spaces: tuple[StandardizedRows, ...]
+    held: Int[np.ndarray, " h"]
+    texts: DistinctItems
+    rows: Int[np.ndarray, " n"]
+
+    def direction(self, concept: int, space: int) -> Float[np.ndarray, " d"]:
+        """Return the concept's direction in a space, at its standardized scale."""
+        return np.split(self.dictionary.decoder[concept], np.cumsum(self.dictionary.widths)[:-1])[space]
+
+    def pairs_with(self, concept: int) -> Int[np.ndarray, " k"]:
+        """Return the rows of the snapshot of all pairs whose image or caption has the concept."""
+        n = len(self.rows)
+        return self.rows[(self.codes[:n, concept] > 0) | (self.codes[n:, concept] > 0)]
+
+    def typical(self, concept: int) -> float:
+        """Return the mean strength of the concept in the rows that have it; 0 where none has it."""
+        has = self.codes[:, concept]
+        return float(has[has > 0].mean()) if (has > 0).any() else 0.0
+
+
+def without(
+    rows: Float[np.ndarray, "n d"],
+    codes: Float[np.ndarray, "n m"],
+    directions: Float[np.ndarray, "k d"],
+    off: Sequence[int],
+) -> Float[np.ndarray, "n d"]:
+    """Return x - sum_c f_c(x) d_c over the concepts that are off; what the dictionary does not explain stays.
+
+    Args:
+        rows: Standardized.
+        codes: Of these rows.
+        directions: Of each concept that is off.
+        off: Their numbers.
+    """
+    return rows - codes[:, list(off)] @ directions
+
+
+def on_the_sphere(rows: Float[np.ndarray, "n d"], space: StandardizedRows, *, text: bool) -> Float[np.ndarray, "n d"]:
+    """Return standardized rows put back at the mean of their modality and at length 1."""
+    moved = rows * space.scale + (space.text if text else space.image)
+    return (moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+
+
+def sides_without(
+    of: ConceptSpaces, space: int, off: Sequence[int]
+) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]:
+    """Return the unit images and captions of a run without some concepts."""
+    n, own = len(of.rows), of.spaces[space]
+    directions = np.stack([of.direction(c, space) for c in off]) if off else np.zeros((0, own.rows.shape[1]))
+    edited = without(own.rows, of.codes, directions.astype(np.float32), off)
+    return on_the_sphere(edited[:n], own, text=False), on_the_sphere(edited[n:], own, text=True)
+
+
+def recall_without(of: ConceptSpaces, space: int, off: Sequence[int]) -> float:
+    """Return image to text R@1 of the held-out pairs of a run without some concepts, from 0 to 1."""
+    image, text = (side[of.held] for side in sides_without(of, space, off))
+    return recall_at(question_ranks(image, text, of.texts), 1)
+
+
+def zero_shot_without(
+    of: ConceptSpaces,
+    space: int,
+    off: Sequence[int],
+    prompts: Sequence[Float[np.ndarray, "c d"]],
+    places: Int[np.ndarray, " k"],
+    truth: Int[np.ndarray, " k"],
+) -> float:
+    """Return the zero-shot accuracy of some images of a run without some concepts, from 0 to 1.
+
+    Args:
+        of: The dictionary and its spaces.
+        space: Of the run.
+        off: Concepts that are off, in images and in class prompts.
+        prompts: Unit embeddings of the class prompts, of each run.
+        places: Of the images among the pairs.
+        truth: Class of each.
+    """
+    image, _ = sides_without(of, space, off)
+    standard = [
+        (np.asarray(rows, np.float32) - own.text) / own.scale for rows, own in zip(prompts, of.spaces, strict=True)
+    ]
+    codes = of.dictionary.codes(np.concatenate(standard, axis=1).astype(np.float32))
+    directions = np.stack([of.direction(c, space) for c in off]) if off else np.zeros((0, standard[space].shape[1]))
+    own = on_the_sphere(without(standard[space], codes, directions, off), of.spaces[space], text=True)
+    return float(((image[places] @ own.T).argmax(axis=1) == truth).mean())
+
+
+def neighbors_with(of: ConceptSpaces, space: int, query: int, concept: int, strength: float, k: int) -> list[int]:
+    """Return the places of the k images nearest to the query's image plus `strength` typical strengths of a concept.
+
+    The query itself is left out.
+    """
+    n, own = len(of.rows), of.spaces[space]
+    moved = own.rows[query] + strength * of.typical(concept) * of.direction(concept, space)
+    asked = on_the_sphere(moved[None], own, text=False)[0]
+    near = on_the_sphere(own.rows[:n], own, text=False) @ asked
+    near[query] = -np.inf
+    return np.argsort(-near, kind="stable")[:k].tolist()
+
+
+def nearest_words(
+    of: ConceptSpaces, concept: int, words: Sequence[str], vectors: Sequence[Float[np.ndarray, "w d"]], most: int = 3
+) -> tuple[str, ...]:
+    """Return the words whose embeddings, centered, lie nearest to a concept's direction; the mean cosine of all runs.
+
+    A dictionary of words as in SpLiCE (Bhalla et al., 2024, https://arxiv.org/abs/2402.10376), without its sparse fit.
+    """
+    total = np.zeros(len(words))
+    for space, rows in enumerate(vectors):
+        centered = np.asarray(rows, np.float64) - np.mean(rows, axis=0, dtype=np.float64)
+        direction = of.direction(concept, space).astype(np.float64)
+        lengths = np.linalg.norm(centered, axis=1) * np.linalg.norm(direction)
+        share = of.dictionary.shares()[concept, space]
+        total += share * (centered @ direction) / np.maximum(lengths, 1e-12)
+    return tuple(words[at] for at in np.argsort(-total, kind="stable")[:most])

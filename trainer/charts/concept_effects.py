@@ -1,0 +1,158 @@
+"""What concepts do: recall and zero-shot accuracy without them, neighbors with more of one, names by the text tower."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.cluster_words import words_of
+from trainer.analysis.concept_edits import (
+    ConceptSpaces,
+    nearest_words,
+    neighbors_with,
+    recall_without,
+    zero_shot_without,
+)
+from trainer.charts import ChartError
+from trainer.charts.class_task import class_task, class_words
+from trainer.charts.marks import ImageRow, NumberRow, NumberTable, RowImage, heading_row, run_tone
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request
+from trainer.metrics import recall_name
+from trainer.store import Items, Workspace
+from trainer.store.snapshot_files import Snapshot, read_snapshot
+
+MOST_WORDS: Final = 300
+"""Words of captions, the most frequent ones, that may name a concept by the text tower."""
+NEIGHBORS: Final = 6
+
+
+@dataclass(frozen=True)
+class AskedTexts:
+    """What the text towers are asked to embed.
+
+    Attributes:
+        words: Of captions.
+        prompts: Of the classes, in one template.
+        template: Of the prompts; empty without classes.
+        labels: The classes.
+    """
+
+    words: tuple[str, ...]
+    prompts: tuple[str, ...]
+    template: str
+    labels: tuple[str, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Words, then prompts."""
+        return (*self.words, *self.prompts)
+
+
+@dataclass(frozen=True)
+class TowerTexts:
+    """Embeddings of the words and class prompts by each run, and the classes of the held-out images."""
+
+    asked: AskedTexts
+    words: tuple[Float[np.ndarray, "w d"], ...]
+    prompts: tuple[Float[np.ndarray, "c d"], ...]
+    places: Int[np.ndarray, " k"]
+    truth: Int[np.ndarray, " k"]
+
+
+def asked_of(workspace: Workspace, request: Request) -> AskedTexts:
+    """Return the most frequent words of the captions, and a prompt for each class that the data have."""
+    target = request.targets[0]
+    row = workspace.runs.get(target.run)
+    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
+    captions = read_snapshot(chosen.folder).items.caption
+    counted = Counter(word for caption in captions for word in set(words_of(caption)))
+    words = tuple(word for word, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:MOST_WORDS])
+    try:
+        labels, templates = class_words(workspace, target.run)
+    except ChartError:
+        return AskedTexts(words, (), "", ())
+    return AskedTexts(words, tuple(templates[0].replace("{}", label) for label in labels), templates[0], labels)
+
+
+def towers_texts(request: Request, asked: AskedTexts, snapshot: Snapshot, of: ConceptSpaces) -> TowerTexts:
+    """Return what the runs embedded, with the classes of the held-out images.
+
+    Raises:
+        ChartError: A run could not embed them.
+    """
+    rows = [request.vectors_of(target) for target in request.targets]
+    cut = len(asked.words)
+    places, truth = np.empty(0, np.int64), np.empty(0, np.int64)
+    if asked.labels:
+        task = class_task(snapshot, asked.labels)
+        by_row = dict(zip(task.rows.tolist(), task.truth.tolist(), strict=True))
+        places = np.array([place for place in of.held if int(of.rows[place]) in by_row], np.int64)
+        truth = np.array([by_row[int(of.rows[place])] for place in places], np.int64)
+    return TowerTexts(asked, tuple(one[:cut] for one in rows), tuple(one[cut:] for one in rows), places, truth)
+
+
+def effects_table(
+    of: ConceptSpaces, texts: TowerTexts | None, names: Sequence[str], split: str, off: Sequence[int]
+) -> NumberTable:
+    """Return recall and, if the towers were asked, zero-shot accuracy as embedded and without the concepts."""
+    lines = []
+    question = f"{recall_name('image_to_text', split=split, n=len(of.texts.asking()))} (%)"
+    for place, name in enumerate(names):
+        lines.append(heading_row(name))
+        both = tuple(100 * recall_without(of, place, one) for one in ((), tuple(off)))
+        lines.append(NumberRow(question, "Of pairs that the dictionary was not trained on.", both, 1))
+        if texts is not None and len(texts.places):
+            about = f"Zero-shot, {split}, n = {len(texts.places):,}, {len(texts.asked.labels)} classes (%)"
+            part = texts.prompts, texts.places, texts.truth
+            accuracy = tuple(100 * zero_shot_without(of, place, one, *part) for one in ((), tuple(off)))
+            lines.append(NumberRow(about, f"Template “{texts.asked.template}”.", accuracy, 1))
+    told = ", ".join(map(str, off[:6])) + (" …" if len(off) > 6 else "")
+    return NumberTable("off", f"Without concepts {told}", ("As embedded", "Without"), tuple(lines), badges=False)
+
+
+def search_rows(
+    of: ConceptSpaces, items: Items, names: Sequence[str], pair: int, concept: int, strength: float
+) -> list[ImageRow]:
+    """Return, for each run, the images nearest to a pair's image, and to it with more of a concept.
+
+    Raises:
+        ChartError: The pair is not among those of the dictionary.
+    """
+    found = np.flatnonzero(of.rows == pair)
+    if not len(found):
+        raise ChartError(f"Pair {pair} is not among the {len(of.rows):,} pairs of the dictionary. Choose another one.")
+    rows = []
+    for place, name in enumerate(names):
+        for key, times, words in (("plain", 0.0, "nearest images"), ("added", strength, f"plus concept {concept}")):
+            near = neighbors_with(of, place, int(found[0]), concept, times, NEIGHBORS)
+            pairs = [int(of.rows[at]) for at in near]
+            cells = tuple(RowImage(row, items.path[row], items.caption[row], "") for row in pairs)
+            title = f"{name}: {words} of pair {pair}" if not times else f"{name}: {words}, {times:g} times"
+            rows.append(ImageRow(f"search-{key}-{place}", title, run_tone(place), cells))
+    return rows
+
+
+def names_by_tower(of: ConceptSpaces, texts: TowerTexts | None, concept: int) -> str:
+    """Return the words nearest to the concept by the text towers, in brackets; empty if they were not asked."""
+    if texts is None or not texts.asked.words:
+        return ""
+    return f" [{' '.join(nearest_words(of, concept, texts.asked.words, texts.words))}]"
+
+
+def effects(of: ConceptSpaces, texts: TowerTexts | None, off: Sequence[int]) -> list[dict[str, Any]]:
+    """Return recall and zero-shot accuracy of each run without some concepts, for `--json`."""
+    found: list[dict[str, Any]] = []
+    for place in range(len(of.spaces)):
+        one: dict[str, Any] = {"image_to_text_R@1_without": recall_without(of, place, off)}
+        if texts is not None and len(texts.places):
+            part = texts.prompts, texts.places, texts.truth
+            one["zero_shot_acc1"] = zero_shot_without(of, place, (), *part)
+            one["zero_shot_acc1_without"] = zero_shot_without(of, place, off, *part)
+        found.append(one)
+    return found
