@@ -43,6 +43,9 @@ NARROW_PX = 420
 """In less room than this tables of measures have narrow columns."""
 PLOT_LEAST_PX = 240
 LEAST_COLUMN_PX = 52
+LEAST_NAME_PX = 72
+QWIDGETSIZE_MAX = 16_777_215
+"""As in Qt, which does not name it for Python: no limit."""
 MOST_WIDE_COLUMNS = 5
 """Tables of measures with more columns than this have narrow ones."""
 
@@ -130,6 +133,18 @@ class PanelWidget(QScrollArea):
         for card in self.cards.values():
             if isinstance(card, _PlotCard):
                 card.plot.mark(ids)
+
+    def pairs_in(self, key: str, brush: tuple[float, ...] | None) -> np.ndarray | None:
+        """Return the pairs behind a plot in a range of x, none for no range; None if the plot is not of pairs."""
+        spec = next((mark for mark in self.panel.marks if mark.key == key), None) if self.panel is not None else None
+        if not isinstance(spec, XYPlot) or spec.rug is None:
+            return None
+        if brush is None:
+            return np.empty(0, np.int64)
+        for other in self.cards:
+            if other != key:
+                self.set_brush(other, None)
+        return np.unique(spec.rug.ids[(spec.rug.x >= brush[0]) & (spec.rug.x <= brush[1])])
 
     def set_brush(self, key: str, brush: tuple[float, ...] | None) -> None:
         """Show a range of x, or a rectangle, of a plot as brushed without emitting a signal."""
@@ -421,6 +436,7 @@ class NumberTableCard(QFrame):
         self._shape: object = None
         self._cells: dict[tuple[int, int], QLabel] = {}
         self._heads: list[QLabel] = []
+        self._names: list[QLabel] = []
         self._wide, self._gap, self.share = COLUMN_PX, theme.BETWEEN, 0
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         column = QVBoxLayout(self)
@@ -466,16 +482,32 @@ class NumberTableCard(QFrame):
         return self._cells[row, column].text()
 
     def set_room(self, room: int) -> None:
-        """Make the columns narrow where the table has no room, and as wide as their headings where it has."""
+        """Make the columns narrow where the table has no room, and as wide as their headings where it has.
+
+        Where even that is too wide, the names of the measures wrap.
+        """
         self._set_columns(self._wide, self._gap)
+        self._wrap_names(None)
         least = self.minimumSizeHint().width()
         if room < NARROW_PX or room < least:
             self._set_columns(LEAST_COLUMN_PX, theme.SPACE)
+            if self.minimumSizeHint().width() > room:
+                self._wrap_names(room - len(self._heads) * (LEAST_COLUMN_PX + theme.SPACE))
         elif self._heads and self.share:
             part = room // self.share - theme.AROUND
             spare = (part if least <= part else room) - least
             wish = max(head.fontMetrics().horizontalAdvance(head.text()) for head in self._heads) + theme.SPACE
             self._set_columns(max(self._wide, min(wish, self._wide + spare // len(self._heads))), self._gap)
+
+    def _wrap_names(self, width: int | None) -> None:
+        """Wrap the names at this width, or write each in one line."""
+        least, most = (0, QWIDGETSIZE_MAX) if width is None else (max(LEAST_NAME_PX, width),) * 2
+        for name in self._names:
+            name.setWordWrap(width is not None)
+            name.setMinimumWidth(least)
+            name.setMaximumWidth(most)
+            # A grid asks for the height of one line only.
+            name.setMinimumHeight(0 if width is None else name.heightForWidth(least))
 
     def _set_columns(self, wide: int, gap: int) -> None:
         for column in range(len(self._heads)):
@@ -485,7 +517,7 @@ class NumberTableCard(QFrame):
     def _build(self, mark: NumberTable) -> None:
         while (item := self._grid.takeAt(0)) is not None:
             item.widget().deleteLater()
-        self._cells, self._heads = {}, []
+        self._cells, self._heads, self._names = {}, [], []
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         many = len(mark.columns) > MOST_WIDE_COLUMNS
         self._gap = theme.INSIDE if many else theme.BETWEEN
@@ -506,6 +538,7 @@ class NumberTableCard(QFrame):
             name = _label("secondary" if line.values else "strong")
             name.setText(line.words)
             name.setToolTip(line.hint)
+            self._names += [name] if line.values else []
             self._grid.addWidget(name, row + 1, 0, 1, 1 if line.values else len(mark.columns) + 1)
             for column in range(len(line.values)):
                 cell = _label("strong" if line.strong or column in line.best else "")

@@ -180,7 +180,7 @@ QHeaderView::section { background: $surface; color: $secondary; font-size: ${sma
     border: none; border-bottom: 1px solid $outline; padding: 0 11px; min-height: 28px; }
 QHeaderView::section:hover { color: $text; background: $hover; }
 QHeaderView::up-arrow, QHeaderView::down-arrow { width: 9px; height: 9px; subcontrol-origin: margin;
-    subcontrol-position: center right; }
+    subcontrol-position: center left; left: 1px; }
 QHeaderView::up-arrow { image: url(theme:up-$theme.svg); }
 QHeaderView::down-arrow { image: url(theme:down-$theme.svg); }
 QTableCornerButton::section { background: $surface; border: none; }

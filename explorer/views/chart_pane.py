@@ -66,6 +66,9 @@ def request_of(selection: Selection) -> Request:
 class ChartPane(QWidget):
     """A chart with its progress, warnings, panel and status.
 
+    Attributes:
+        selects: Whether dragging across a plot of pairs selects those in the range; a view that does more turns it off.
+
     Signals:
         answered: Another panel is shown.
         refused: There is nothing to show; `area` says why.
@@ -79,6 +82,7 @@ class ChartPane(QWidget):
         self.setObjectName(f"{name}-pane")
         self._context, self._name = context, name
         self.answer: Answer | None = None
+        self.selects = True
         self._work: Ticket | None = None
         self._asked: object = None
         self._sentences = Sentences(context, self)
@@ -100,6 +104,7 @@ class ChartPane(QWidget):
         column.addWidget(self.area)
         self.computing.cancelled.connect(self._cancel)
         context.selection.pairs_changed.connect(self._mark)
+        self.panel.plot_brushed.connect(self._select)
         self._mark()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(lambda: self._last and self._start(*self._last))
@@ -107,6 +112,10 @@ class ChartPane(QWidget):
     def _mark(self) -> None:
         """Show the selected pairs in every plot whose points or bars are made of pairs."""
         self.panel.mark(self._context.selection.pairs)
+
+    def _select(self, key: str, brush: tuple[float, ...] | None) -> None:
+        if self.selects and (pairs := self.panel.pairs_in(key, brush)) is not None:
+            self._context.selection.pairs = pairs
 
     @property
     def busy(self) -> bool:

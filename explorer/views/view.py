@@ -173,6 +173,7 @@ class View(QWidget):
 
     def show_no_run(self, icon: str, text: str) -> None:
         """Show that no run is selected, with advice in `text`; offer the demo runs if there are none at all."""
+        self.details_changed.emit()
         if not self.context.jobs.is_read:
             self.show_unknown()
         elif self.context.jobs.runs:

@@ -410,6 +410,8 @@ class Window(QMainWindow):
             asked.connect(self.import_data)
         if (asked := getattr(view, "train_asked", None)) is not None:
             asked.connect(self._train_copy)
+        if (asked := getattr(view, "decoder_asked", None)) is not None:
+            asked.connect(self._train_decoder)
         if (asked := getattr(view, "comparison_asked", None)) is not None:
             asked.connect(lambda: self.import_data(compare=True))
         if (asked := getattr(view, "open_model_asked", None)) is not None:
@@ -432,6 +434,11 @@ class Window(QMainWindow):
         if (view := self._opened_view("explaining")) is not None:
             self.go_to("explaining")
             view.time_machine.replay(run, step)  # type: ignore[attr-defined]
+
+    def _train_decoder(self, run: int) -> None:
+        """Open the New run form in Runs for a decoder of this run."""
+        if (view := self._opened_view("runs")) is not None:
+            view.train_decoder(run)  # type: ignore[attr-defined]
 
     def go_to(self, name: str) -> None:
         """Open a view; Alt+Left goes back."""

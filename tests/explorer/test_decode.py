@@ -13,7 +13,6 @@ import pytest
 from PIL import Image
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from explorer.views.decode import DecodeView
@@ -132,8 +131,11 @@ def shade(view: DecodeView, place: int, column: int) -> int:
 def test_without_a_decoder_it_says_how_to_train_one(view: DecodeView) -> None:
     assert view.is_empty
     assert view.drop_words == ""
-    texts = " ".join(label.text() for label in view.findChildren(QLabel))
-    assert "trainer fit --preset decoder-scenes --of" in texts
+    asked: list[int] = []
+    view.decoder_asked.connect(asked.append)
+    assert view.area.page.button.text() == "Train a decoder…"
+    view.area.page.button.click()
+    assert asked == [view.context.selection.runs[0]]
 
 
 def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(

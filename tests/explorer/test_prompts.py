@@ -218,14 +218,18 @@ def test_a_picture_dropped_while_the_view_is_open_is_shown_first(
 
 
 def test_cancel_ends_the_question_and_says_so(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:
+    qtbot.waitUntil(lambda: prompts.area.kind == "ready")
     context.asker.answering = False
     prompts.questions.write("ring, star, heart", "a {}")
-    qtbot.waitUntil(prompts.cancel.isVisible)
+    qtbot.waitUntil(prompts.working.button.isVisible)
+    assert prompts.job_slot.isAncestorOf(prompts.working), "progress and Cancel have one place"
+    assert prompts.area.kind == "loading", "the earlier result stays, dimmed"
     qtbot.waitUntil(lambda: len(prompts.asking._open) == 2)
-    QTest.mouseClick(prompts.cancel, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(prompts.working.button, Qt.MouseButton.LeftButton)
     assert len(context.asker.cancelled) == 2
-    assert "Cancelled" in prompts.status.text()
-    assert not prompts.cancel.isVisible()
+    assert prompts.area.kind == "stale"
+    assert "Cancelled" in prompts.area.note.words.text()
+    assert not prompts.working.isVisible()
 
 
 # -- Inspect ---------------------------------------------------------------------------------------------------

@@ -122,6 +122,15 @@ def test_even_figures_are_of_one_width(dressed: QApplication) -> None:
     assert len({round(metrics.horizontalAdvance(figure), 3) for figure in "0123456789"}) == 1
 
 
+def test_even_figures_widen_no_hyphen_and_no_space(dressed: QApplication) -> None:
+    from PySide6.QtGui import QFontMetricsF
+
+    even, plain = theme.pixel_font(13), theme.pixel_font(13)
+    plain.unsetFeature(QFont.Tag("tnum"))
+    for words in ("held-out", "No pair selected", "cloob-emoji (step)", "a.b, c: d"):
+        assert QFontMetricsF(even).horizontalAdvance(words) == QFontMetricsF(plain).horizontalAdvance(words), words
+
+
 def test_a_kept_icon_follows_the_theme(dressed: QApplication, qtbot) -> None:
     button = QPushButton()
     qtbot.addWidget(button)

@@ -15,11 +15,16 @@ _KEPT: dict[tuple[int, int, int, int], np.ndarray] = {}
 
 
 def pair_sums(
-    vectors: Float[np.ndarray, "n d"], *, bins: int = 180, progress: Progress | None = None
+    vectors: Float[np.ndarray, "n d"],
+    *,
+    bins: int = 180,
+    progress: Progress | None = None,
+    by_row: Float[np.ndarray, " n"] | None = None,
 ) -> tuple[float, float, Int[np.ndarray, " bins"]]:
     """Return the sum of pairwise angles (radians), the sum of their sines, and a histogram over 0 to pi.
 
-    One pass, block by block; rows are taken as directions, whatever their length.
+    One pass, block by block; rows are taken as directions, whatever their length. To `by_row` the angles of each row
+    with all others are added.
     """
     unit = exact(vectors)
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
@@ -31,6 +36,10 @@ def pair_sums(
         cosines = np.clip(unit[rows] @ unit[rows.start :].T, -1, 1)
         angle = np.arccos(cosines)
         seen = np.arange(n - rows.start)[None, :] > np.arange(len(angle))[:, None]
+        if by_row is not None:
+            upper = np.where(seen, angle, 0)
+            by_row[rows] += upper.sum(axis=1, dtype=np.float64)
+            by_row[rows.start :] += upper.sum(axis=0, dtype=np.float64)
         angle = angle[seen]
         angles += float(angle.sum(dtype=np.float64))
         sines += float(np.sin(angle).sum(dtype=np.float64))

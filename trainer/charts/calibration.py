@@ -14,7 +14,7 @@ from trainer.analysis.prompts import ensemble
 from trainer.analysis.tiles import exact
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, ClassWords, class_task, texts_of
-from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
+from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, joined, run_tone
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -77,6 +77,7 @@ class CalibrationRun(SnapshotLabel):
         index: Place of the run among those asked for; decides its color.
         n: Images classified; `labeled` of the snapshot's `pairs` have one of the classes.
         column: Of the items, that says an image's class.
+        rows: The pair of each image.
         cosines: Of each image with each class vector.
         truth: Place of each image's class.
         accuracy: Share of images whose class is nearest; no temperature changes it.
@@ -93,6 +94,7 @@ class CalibrationRun(SnapshotLabel):
     labeled: int
     pairs: int
     column: str
+    rows: Int[np.ndarray, " n"]
     cosines: Float[np.ndarray, "n c"]
     truth: Int[np.ndarray, " n"]
     accuracy: float
@@ -139,6 +141,7 @@ def calibration(
         labeled=task.labeled,
         pairs=task.of,
         column=task.column,
+        rows=task.rows,
         cosines=cosines,
         truth=task.truth,
         accuracy=float(np.mean(np.argmax(cosines, axis=1) == task.truth)),
@@ -204,7 +207,21 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
         dots += [Marker("", tone, at, height, size) for at, height, size in points]
     axes = Axis("Confidence (largest probability)", 0, 1.02), Axis("Accuracy", 0, 1.04)
     note = "dot area: images in the bin"
-    return XYPlot("reliability", "Reliability diagram", *axes, tuple(curves), dots=tuple(dots), note=note)
+    places = (Rug(run.rows, _confidence(run, at)) for run, at in zip(runs, chosen, strict=True))
+    return XYPlot(
+        "reliability",
+        "Reliability diagram",
+        *axes,
+        tuple(curves),
+        dots=tuple(dots),
+        note=note,
+        brushes="x",
+        rug=joined(places),
+    )
+
+
+def _confidence(run: CalibrationRun, shown_at: CalibrationAt) -> Float[np.ndarray, " n"]:
+    return analysis.top_confidence(run.cosines, run.truth, shown_at.inv_tau)[0]
 
 
 def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:

@@ -13,7 +13,19 @@ from jaxtyping import Float, Int
 from trainer.analysis import uniformity as tests
 from trainer.analysis.geometry import alignment, effective_eigenvalues, modality_gap, uniformity
 from trainer.analysis.tiles import exact, part_of
-from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.marks import (
+    Axis,
+    Marker,
+    NumberRow,
+    NumberTable,
+    Panel,
+    Rug,
+    Series,
+    XYPlot,
+    axis_over,
+    joined,
+    run_tone,
+)
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -23,7 +35,8 @@ from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
 Uniform directions in d dimensions are nearly at right angles: the pairwise angle has a density of \
-sin^(d−2), the dashed curve. Deviations of an embedding from it are structure.
+sin^(d−2), the dashed curve. Deviations of an embedding from it are structure. An angle is of two rows; a selected \
+pair is ticked at its mean angle with all other rows, and dragging across selects by it.
 
 Ajne: A = n/4 − (sum of the angles of all pairs)/(nπ): .25 if uniform, n/4 if all rows are equal. It grows with n off \
 uniformity, so A of two sizes must not be compared; A/n and the mean angle may. It is blind to whatever is symmetric \
@@ -93,6 +106,8 @@ class Spread:
         p_gine: The same for Gine's.
         effective_eigenvalues: Principal components that hold 99 % of the variance.
         angles: Pairs in each degree from 0 to 180.
+        rows: The compared rows, in their order.
+        row_angles: Mean angle of each of them with all others, in degrees.
     """
 
     n: int
@@ -107,6 +122,8 @@ class Spread:
     n_tested: int
     effective_eigenvalues: int
     angles: Int[np.ndarray, " 180"]
+    rows: Int[np.ndarray, " n"]
+    row_angles: Float[np.ndarray, " n"]
 
     @property
     def ajne_per_n(self) -> float:
@@ -203,7 +220,8 @@ def measure(vectors: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " m"], prog
     """Measure one modality: all pairs of `rows`, with tests on 400 of them."""
     chosen = exact(vectors[rows])
     n, d = chosen.shape
-    angles, sines, counts = tests.pair_sums(chosen, bins=BINS, progress=part_of(progress, 0, 2))
+    by_row = np.zeros(n)
+    angles, sines, counts = tests.pair_sums(chosen, bins=BINS, progress=part_of(progress, 0, 2), by_row=by_row)
     # A sample drawn in the order of the rows would be of one class where a folder is sorted.
     tested = chosen[np.random.default_rng(1).permutation(n)[:TEST_ROWS]]
     their_angles, their_sines, _ = tests.pair_sums(tested)
@@ -222,6 +240,8 @@ def measure(vectors: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " m"], prog
         n_tested=len(tested),
         effective_eigenvalues=effective_eigenvalues(chosen),
         angles=counts,
+        rows=rows,
+        row_angles=np.degrees(by_row / max(n - 1, 1)),
     )
 
 
@@ -257,7 +277,9 @@ def _angles(data: PerRun[Geometry], names: Sequence[str], modality: str) -> XYPl
         curves.append(Series(f"uniform, d = {d}", "quiet", degrees, 100 * sphere_density(d), dashed=True, width=1.5))
     x = Axis("pairwise angle (°)", 0, 180)
     y = axis_over("share of pairs (%)", [curve.y for curve in curves], include=(0,))
-    return XYPlot(f"angles-{modality}", f"Angles of {modality}s", x, y, tuple(curves))
+    # Each angle is of two rows: a selected pair stands where its mean angle with all others is.
+    rug = joined(Rug(spread.rows, spread.row_angles) for spread in found if spread is not None)
+    return XYPlot(f"angles-{modality}", f"Angles of {modality}s", x, y, tuple(curves), brushes="x", rug=rug)
 
 
 def _course_plot(data: PerRun[Geometry], settings: GeometrySettings) -> XYPlot:

@@ -14,7 +14,7 @@ from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import ranked
 from trainer.charts import BOTH, ChartError
-from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
@@ -62,6 +62,7 @@ class Hubness(SnapshotLabel):
         images: Distinct images of the snapshot.
         pairs: Pairs of the snapshot.
         rows: Of each distinct image the first pair that has it.
+        image_of: Of each pair its distinct image.
         occurrences: How many texts find each distinct image among their first k.
         occurrences_csls: The same when searched by CSLS.
         skewness: Of `occurrences`.
@@ -76,6 +77,7 @@ class Hubness(SnapshotLabel):
     images: int
     pairs: int
     rows: Int[np.ndarray, " i"]
+    image_of: Int[np.ndarray, " n"]
     occurrences: Int[np.ndarray, " i"]
     occurrences_csls: Int[np.ndarray, " i"]
     skewness: float
@@ -120,6 +122,7 @@ def hubness(
         images=len(image),
         pairs=snapshot.n,
         rows=found.images.rows,
+        image_of=found.images.question,
         occurrences=counts[0],
         occurrences_csls=counts[1],
         skewness=skewness(counts[0]),
@@ -138,11 +141,15 @@ def draw(data: PerRun[Hubness], settings: HubSettings) -> Panel:
     x = Axis(f"texts that find an image (first {max(one.k for one in data.found)})", -0.5, top + 0.5)
     y = axis_over("share of images (%)", [curve.y for part in parts for curve in part], include=(0,))
     plots = tuple(
-        XYPlot(f"hubs-{place}", name, x, y, part, note=_asked(one), tone=run_tone(place))
+        XYPlot(f"hubs-{place}", name, x, y, part, note=_asked(one), tone=run_tone(place), brushes="x", rug=_pairs(one))
         for name, one, place, part in zip(names, data.found, data.places, parts, strict=True)
     )
     notes = ("k-occurrence: Radovanović et al., 2010. CSLS: Conneau et al., 2018.",)
     return Panel(title="Hubs", rows=(plots, (_table(data, names),)), notes=notes)
+
+
+def _pairs(one: Hubness) -> Rug:
+    return Rug(np.arange(len(one.image_of)), one.occurrences[one.image_of].astype(np.float64))
 
 
 def _series(one: Hubness, edges: np.ndarray, place: int, settings: HubSettings) -> tuple[Series, ...]:

@@ -180,12 +180,18 @@ class Rug:
     """Where each pair behind a histogram lies on x: the window ticks those that are selected, a file none.
 
     Attributes:
-        ids: Of the pairs.
+        ids: Of the pairs; those of several runs may be there several times.
         x: Their places.
     """
 
     ids: Int[np.ndarray, " n"]
     x: Float[np.ndarray, " n"]
+
+
+def joined(rugs: Iterable[Rug]) -> Rug:
+    """Return the places of several runs as one."""
+    parts = [*rugs]
+    return Rug(np.concatenate([one.ids for one in parts]), np.concatenate([one.x for one in parts]))
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class ClassifyView(View):
         """Show the selected images and runs, and request missing predictions."""
         runs = self.context.selection.runs
         if not any(self._row(run) for run in runs) and not self.context.jobs.runs:
+            self.details_changed.emit()
             if not self.context.jobs.is_read:
                 self.show_unknown()
                 return
@@ -118,8 +119,8 @@ class ClassifyView(View):
         return ["classify", *images, "--runs", *runs, *steps_in_words(steps), *words]
 
     def details(self) -> QWidget | None:
-        """Return the panel of labels and templates."""
-        return self.questions
+        """Return the panel of labels and templates; None while there is no run to ask."""
+        return self.questions if self.context.selection.runs or self.context.jobs.runs else None
 
     def actions_for_palette(self) -> list[QAction]:
         """Return the actions: browse, ask again, remove all."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QPixmap
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
@@ -42,6 +42,9 @@ class DecodeView(View):
     icon = "eye"
     method = METHOD
 
+    decoder_asked = Signal(int)
+    """The New run form for a decoder of this run is wanted."""
+
     def build(self) -> Iterator[None]:
         context = self.context
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
@@ -67,6 +70,8 @@ class DecodeView(View):
         yield
         self.rows = [DecodedRow(f"decode-{'ab'[place]}", place) for place in range(2)]
         self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self.ask)
+        self._train = QAction("Train a decoder…", self, objectName="decode-train")
+        self._train.triggered.connect(lambda: self.decoder_asked.emit(self.context.selection.runs[0]))
         yield
         self._lay_out()
         self._connect()
@@ -220,12 +225,13 @@ class DecodeView(View):
         run = self.context.selection.runs[0]
         row = self.context.jobs.run(run)
         name = row.name if row is not None else f"run {run}"
+        self._train.setEnabled(not self.context.workspace.look_only)
         self.show_empty(
             self.icon,
             f"No decoder of {name} yet",
-            f"In Runs, choose Train a decoder… in the menu of {name}, or: "
-            f"trainer fit --preset decoder-scenes --of {run}. It learns pictures from the embeddings of that run, "
-            "which stays as it is.",
+            "A decoder learns to draw pictures from the embeddings of a run, which stays as it is. It trains like any "
+            "other run; the form says how long.",
+            self._train,
         )
 
     # -- putting it together -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QTabBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QTabBar, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -23,6 +23,7 @@ from explorer.views.view import View
 from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
+from explorer.widgets.progress_row import Working
 from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.calibration import CHART as CALIBRATION
@@ -75,11 +76,7 @@ class PromptsView(View):
             self.stack.addWidget(pane)
         self.status = ElidedLabel()  # a long reason must not widen the view
         theme.set_role(self.status, "small")
-        self.progress = QProgressBar(objectName="prompts-progress", visible=False)
-        self.progress.setRange(0, 100)
-        self.progress.setFixedWidth(120)
-        self.progress.setTextVisible(False)
-        self.cancel = QPushButton("Cancel", objectName="prompts-cancel", visible=False)
+        self.working = Working("prompts-working", self, asks=True)
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS, timeout=self._remember)
         self._again = QAction("Recompute the predictions", self, objectName="prompts-again", triggered=self._ask_again)
         yield
@@ -87,6 +84,7 @@ class PromptsView(View):
         yield
         self._connect()
         self._restore()
+        self.calibration.panel.mark(self.context.selection.pairs)
 
     @property
     def drop_words(self) -> str:
@@ -119,8 +117,8 @@ class PromptsView(View):
         return ["export", chart.name, *request_words(request), *options(settings)]
 
     def details(self) -> QWidget | None:
-        """Return the panel of labels and templates."""
-        return self.questions
+        """Return the panel of labels and templates; None while there is no run to ask."""
+        return self.questions if self.context.selection.runs or self.context.jobs.runs else None
 
     def actions_for_palette(self) -> list[QAction]:
         actions = []
@@ -134,6 +132,7 @@ class PromptsView(View):
         selection = self.context.selection
         if not selection.runs:
             self.asking.cancel()
+            self.working.end()
             self._reading = None
             self.show_no_run("type", NO_RUN)
             return
@@ -153,11 +152,12 @@ class PromptsView(View):
             if questions.suite != OF_THE_RUN:
                 self._lacks("Write at least two labels and one template.")
             return
-        if self._reading is None:
-            self.show_content()
         wish = Wish(selection.sides, selection.dataset, questions.labels, questions.templates)
         if self.asking.want(wish, again=again):
-            self._tell("Computing predictions…", busy=True)
+            self.status.setText("")
+            self.working.start()
+            self.working.tell(0.0, "Computing predictions")
+            self.area.loading()
         elif self._reading is not None:
             self._show_samples()
 
@@ -166,6 +166,7 @@ class PromptsView(View):
 
     def _show(self, reading: PromptResult) -> None:
         self._reading = reading
+        self.working.end()
         self._tell(" ".join(reading.problems.values()))
         if not reading.calibration:
             self._tell("")
@@ -316,20 +317,19 @@ class PromptsView(View):
             where = "Labels and templates are in the panel at the right; a label set fills in both."
             self.show_empty("type", "No labels yet", f"{words} {where}")
 
-    def _tell(self, words: str, *, busy: bool = False) -> None:
+    def _tell(self, words: str) -> None:
         self.status.setText(words)
-        self.progress.setVisible(busy)
-        self.cancel.setVisible(busy)
-        self.progress.setRange(0, 0 if busy else 100)
 
     def _progressed(self, share: float, note: str) -> None:
-        self.progress.setRange(0, 100)
-        self.progress.setValue(round(100 * share))
-        self.status.setText(f"Computing predictions: {note}")
+        if self.working.busy:
+            self.working.tell(share, f"Computing predictions: {note}")
 
     def _cancelled(self) -> None:
         self.asking.cancel()
-        self._tell("Cancelled. Recompute the predictions from the command palette, or change the labels.")
+        if self._reading is not None:
+            self.area.stale("Cancelled. The previous predictions are shown.", ("Compute", self._ask_again))
+        else:
+            self.show_empty("circle-stop", "Cancelled", "No predictions have been computed.", self._again)
 
     def _on_tab(self, place: int) -> None:
         self.stack.setCurrentIndex(place)
@@ -343,7 +343,12 @@ class PromptsView(View):
         if self.context.selection.follows(run) and self.isVisible():
             self._ask(again=True)
 
+    def _select(self, key: str, brush: tuple[float, ...] | None) -> None:
+        if (pairs := self.calibration.panel.pairs_in(key, brush)) is not None:
+            self.context.selection.pairs = pairs
+
     def _pairs_changed(self) -> None:
+        self.calibration.panel.mark(self.context.selection.pairs)
         if self.isVisible() and self._reading is not None:
             self._show_samples()
 
@@ -358,8 +363,9 @@ class PromptsView(View):
         self.questions.suite_wanted.connect(self._suite_wanted)
         self.asking.read.connect(self._show)
         self.asking.progressed.connect(self._progressed)
-        self.cancel.clicked.connect(self._cancelled)
+        self.working.cancelled.connect(self._cancelled)
         self.calibration.sample_chosen.connect(self._sample_chosen)
+        self.calibration.panel.plot_brushed.connect(self._select)
         self.playground.weights_changed.connect(self._remembering.start)
         self.tabs.currentChanged.connect(self._on_tab)
 
@@ -378,7 +384,5 @@ class PromptsView(View):
         bar.setSpacing(theme.INSIDE)
         bar.addWidget(self.tabs)
         bar.addWidget(self.status, 1)
-        bar.addWidget(self.progress)
-        bar.addWidget(self.cancel)
         self.body.addLayout(bar)
         self.body.addWidget(self.stack, 1)

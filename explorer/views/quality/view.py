@@ -24,16 +24,23 @@ from explorer.models.thumbnails import Pictures
 from explorer.views.quality.findings_model import FINDING_ROLE, STATES, FindingsModel
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
 from explorer.views.quality.method import METHOD, NO_RUN, NOT_CHECKED
-from explorer.views.view import View
+from explorer.views.view import View, reason_of
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.progress_row import Working
+from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.messages import CheckData, Failure, WriteCleanedList
 from trainer.store.quality_files import FALSE_ALARMS, QualityFinding
 from trainer.store.reviews import Review
 
 TABS: Final = {"mispair": "Mispairs", "duplicate": "Near-duplicates", "leak": "Leaks", "outlier": "Outliers"}
+NONE_FOUND: Final = {
+    "mispair": "No caption fits another picture clearly better than its own, in any of the runs above.",
+    "duplicate": "No two pictures of one split show the same.",
+    "leak": "No picture is both in the training pairs and in the held-out pairs.",
+    "outlier": "No pair is far from all others.",
+}
 ALL: Final = "all"
 PICTURE_PX: Final = 40
 LINE_PX: Final = 48
@@ -84,6 +91,7 @@ class QualityView(View):
         yield
         self.tabs = QTabWidget(objectName="quality-tabs", accessibleName="Kinds of findings")
         self.tables = {kind: _FindingsTable(kind, words, self.pictures) for kind, words in TABS.items()}
+        self.areas = {kind: StateArea(table) for kind, table in self.tables.items()}
         self.note, self.helped = (QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText) for _ in range(2))
         for label in (self.note, self.helped):
             theme.set_role(label, "small")
@@ -127,6 +135,7 @@ class QualityView(View):
         if not runs or self._asked is not None:
             return
         numbers, steps = zip(*runs, strict=True)
+        self.area.loading()
         self._ask(CheckData(runs=numbers, steps=steps), lambda _answer: self.refresh())
 
     def _ask(self, question: CheckData | WriteCleanedList, done: Any) -> None:
@@ -148,8 +157,12 @@ class QualityView(View):
     def _not_answered(self, failure: Failure) -> None:
         self._asked = None
         self.working.end()
+        if failure.kind != "cancelled" and self.loaded.report is None:
+            self.area.failed("Could not check the data", reason_of(failure), retry=self.check_data)
+            return
         if failure.kind != "cancelled":
             self.failed.emit(failure.message, failure.next)
+        self._show(self.loaded)
 
     def _cancel(self) -> None:
         if self._asked is not None:
@@ -165,6 +178,9 @@ class QualityView(View):
 
     def _show(self, loaded: LoadedQuality) -> None:
         self.loaded = loaded
+        if loaded.report is None and self._asked is not None:
+            self.area.loading()
+            return
         if loaded.report is None:
             self.show_empty("database", "Not checked yet", NOT_CHECKED, self._check_action)
             return
@@ -182,6 +198,14 @@ class QualityView(View):
         for place, (kind, table) in enumerate(self.tables.items()):
             table.findings.show(report, self.states, shown)
             self.tabs.setTabText(place, f"{TABS[kind]} ({report.count(kind) if report else 0:,})")
+            if table.findings.rowCount():
+                self.areas[kind].ready()
+            elif report is not None and report.count(kind):
+                self.areas[kind].empty(
+                    "list-checks", "None with this state", "Choose All states above to see the others."
+                )
+            else:
+                self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
         self._tell()
         self._mark()
 
@@ -328,7 +352,7 @@ class QualityView(View):
         for button in (self.check, self.export_list, self.train):
             bar.add(button, gap=theme.INSIDE)
         for kind, words in TABS.items():
-            self.tabs.addTab(self.tables[kind], words)
+            self.tabs.addTab(self.areas[kind], words)
         self.tabs.setDocumentMode(True)
         self.body.addWidget(bar)
         self.body.addWidget(self.note)
@@ -397,6 +421,7 @@ class _FindingsTable(QTableView):
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.verticalHeader().setDefaultSectionSize(LINE_PX)
         self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setTextElideMode(Qt.TextElideMode.ElideRight)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chose.emit(self.chosen()))
         self.findings.modelReset.connect(self._fit)
 

@@ -26,6 +26,7 @@ from explorer.run_control.jobs import working
 from explorer.views.runs.metric_menu import MetricMenu
 from explorer.views.view import Context
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend, LegendEntry
 from trainer.charts import ChartError
 from trainer.charts import curves as charts
@@ -284,8 +285,21 @@ class CurvesPane(QWidget):
         self.partial = _small("")
         self.partial.setWordWrap(True)
         self.partial.hide()
+        self.whole = ElidedLabel()
+        self.whole.setObjectName("curves-whole")
+        theme.set_role(self.whole, "small")
+        self._context.selection.pairs_changed.connect(self._tell_whole)
+        self._tell_whole()
         layout.addWidget(self.partial)
         layout.addWidget(area, 1)
+        layout.addWidget(self.whole)
+
+    def _tell_whole(self) -> None:
+        """Say why the selected pairs are not drawn; the line has its place always, so that no curve jumps."""
+        n = len(self._context.selection.pairs)
+        there = "1 pair is" if n == 1 else f"{n:,} pairs are"
+        words = "a value is of a batch or a whole split. The inspector shows a pair's ranks over the steps."
+        self.whole.setText(f"{there} selected and not drawn here: {words}" if n else "")
 
     def _controls(self) -> QHBoxLayout:
         self.menu = MetricMenu(self)
@@ -349,7 +363,9 @@ class CurvesPane(QWidget):
         self.changed.emit()
 
     def _name_button(self) -> None:
-        self.metrics_button.setText(f"Metrics ({len(self.menu.chosen)})   ")
+        # No number: a loss of two objectives is one metric and two charts.
+        self.metrics_button.setText("Metrics   ")
+        self.metrics_button.setToolTip(f"{len(self.menu.chosen)} metrics are drawn")
 
     def actions_for_palette(self) -> list[QAction]:
         """Return one action per metric that can be drawn."""

@@ -107,6 +107,7 @@ class CosinesTab(ChartTab):
 
     def _connect(self) -> None:
         self.pane.answered.connect(self._on_answer)
+        self.pane.selects = False
         self.pane.panel.plot_brushed.connect(self._brush)
         self.facet.picked.connect(lambda column: self.change(facet=column, only=""))
         self.only.picked.connect(lambda value: self.change(only=value))
