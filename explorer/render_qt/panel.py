@@ -33,6 +33,8 @@ from trainer.charts.marks import RUN_TONES, HeatMap, ImageRow, Mark, NumberTable
 from trainer.charts.panel_rows import cells_of
 
 PLOT_PX = 210
+HIGHEST = 0.7
+"""Of its width, how high a plot becomes where there is room."""
 PREPARE_MS = 1_500
 """After the view was built: the others are there by then."""
 PREPARED = 4
@@ -176,6 +178,15 @@ class PanelWidget(QScrollArea):
             widths = [line.itemAt(place).minimumSize().width() for place in range(line.count())]
             fits = sum(widths) + line.spacing() * (len(widths) - 1) <= room
             line.setDirection(QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom)
+            self._bound(line, room // max(1, len(widths)) if fits else room)
+
+    @staticmethod
+    def _bound(line: QBoxLayout, wide: int) -> None:
+        """Keep plots from becoming columns on a large screen."""
+        for place in range(line.count()):
+            card = line.itemAt(place).widget()
+            if isinstance(card, _PlotCard):
+                card.setMaximumHeight(max(PLOT_PX, round(HIGHEST * wide)))
 
     def _new_notes(self) -> QLabel:
         self.notes = _label("small")

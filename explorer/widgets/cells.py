@@ -16,6 +16,8 @@ Index = QModelIndex | QPersistentModelIndex
 CELL_PX = INSIDE + 3
 """What Qt keeps free at both sides of a cell's text, and the sheet at both sides of a header's."""
 BAR_HEIGHT = 6
+MOST_BAR_PX = 420
+"""Of the bar and its text: a longer one says no more."""
 DOT = 10
 LETTERED = 16
 
@@ -31,6 +33,7 @@ class ProgressCell(QStyledItemDelegate):
         text, share = str(index.data() or ""), index.data(self._share_role)
         _paint_ground(self, painter, option, index)
         room = QRectF(option.rect).adjusted(CELL_PX, 0, -CELL_PX, 0)
+        room.setWidth(min(room.width(), MOST_BAR_PX))
         painter.save()
         painter.setPen(color("text"))
         painter.setFont(option.font)

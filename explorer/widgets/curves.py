@@ -24,6 +24,8 @@ FEW_POINTS = 20
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
 PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
+HIGHEST = 0.7
+"""Of its width, how high a panel becomes where there is room."""
 PREPARED = 4
 ZOOMS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
 STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
@@ -416,6 +418,7 @@ class CurveGrid(QWidget):
         if not self._zoomed:
             self._show_all()
         self._arrange()
+        self._bound()
 
     def reset_zoom(self) -> None:
         """Show all of every curve, also as they grow."""
@@ -428,6 +431,14 @@ class CurveGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
+        self._bound()
+
+    def _bound(self) -> None:
+        """Keep the panels from becoming columns on a large screen."""
+        if self._order and self._columns:
+            rows = -(-len(self._order) // self._columns)
+            most = max(PANEL_HEIGHT, round(HIGHEST * self.width() / self._columns))
+            self.setMaximumHeight(rows * (most + BETWEEN) - BETWEEN)
 
     def _prepare(self) -> None:
         if len(self._spare) + len(self._plots) >= PREPARED:

@@ -273,6 +273,7 @@ class CurvesPane(QWidget):
         column.setContentsMargins(0, 0, theme.INSIDE, 0)
         column.addWidget(self.grid, 1)
         column.addWidget(self.nothing)
+        column.addStretch(0)
         area = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inside)
