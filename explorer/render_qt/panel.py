@@ -184,7 +184,8 @@ class PanelWidget(QScrollArea):
     def _bound(line: QBoxLayout, wide: int) -> None:
         """Keep plots from becoming columns on a large screen."""
         for place in range(line.count()):
-            card = line.itemAt(place).widget()
+            item = line.itemAt(place)
+            card = item.widget() if item is not None else None
             if isinstance(card, _PlotCard):
                 card.setMaximumHeight(max(PLOT_PX, round(HIGHEST * wide)))
 

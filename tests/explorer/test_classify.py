@@ -21,6 +21,7 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views.classify import ClassifyView
 from explorer.views.classify.label_form import OF_THE_RUN, OWN
+from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from trainer import catalog, config
 from trainer.messages import Classify, Failure, Question
@@ -446,3 +447,14 @@ def _short(name: str, objective: config.Objective) -> config.Run:
         watching=config.Watching(evaluate_every=8, snapshots=2, checkpoint_every=8),
         device="cpu",
     )
+
+
+def test_labels_are_hidden_while_there_is_no_run(make_context, qtbot: QtBot) -> None:
+    context = make_context()
+    for made in (ClassifyView(context), PromptsView(context)):
+        qtbot.addWidget(made)
+        made.refresh()
+        assert made.details() is None
+        context.selection.select_runs(1, None)
+        assert made.details() is made.questions
+        context.selection.select_runs(None, None)

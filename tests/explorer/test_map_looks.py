@@ -15,6 +15,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
+from explorer import theme
 from explorer.theme import class_colors, run_color
 from explorer.views.map import MapView
 from explorer.views.map.appearance import labels_of
@@ -362,6 +363,22 @@ def test_thumbnails_come_near_and_go_far(qtbot, view: MapView):
     qtbot.waitUntil(lambda: shown.grab().toImage().pixelColor(place).getRgb()[:3] == red, timeout=3000)
     qtbot.keyClick(shown, Qt.Key.Key_T)
     assert not len(sprites.points)
+
+
+def test_words_of_clusters_step_back_behind_a_selection(qtbot, view: MapView):
+    panel = view.panels[0]
+    qtbot.waitUntil(lambda: len(panel.labels.labels) > 2, timeout=4000)
+    ink = theme.color("text").rgb()
+
+    def inked() -> int:
+        image = panel.map.grab().toImage()
+        return sum(image.pixel(x, y) == ink for x in range(image.width()) for y in range(image.height()))
+
+    qtbot.waitUntil(lambda: inked() > 0, timeout=4000)
+    panel.select(np.arange(panel.side.images + panel.side.texts) < 0)
+    qtbot.waitUntil(lambda: inked() == 0, timeout=4000)
+    panel.select(None)
+    qtbot.waitUntil(lambda: inked() > 0, timeout=4000)
 
 
 def test_clusters_get_words_and_w_takes_them_away(qtbot, view: MapView):

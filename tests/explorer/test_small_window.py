@@ -152,3 +152,31 @@ def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window:
     qtbot.waitUntil(lambda: details.width() < wide)
     window.resize(1280, 800)
     qtbot.waitUntil(lambda: details.width() == wide)
+
+
+@pytest.mark.slow
+def test_the_buttons_of_runs_keep_one_line_beside_the_inspector(qtbot, window: Window) -> None:
+    window.resize(1280, 800)
+    open_view(qtbot, window, "runs")
+    button = window.pages.open_view.findChild(QToolButton, "delete-button")
+    row = button.parentWidget()
+    assert button.toolButtonStyle() == Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+    before = row.height()
+    window.selection.pairs = [3]
+    qtbot.waitUntil(lambda: window.inspector.isVisible())
+    qtbot.wait(30)
+    assert row.height() == before
+    assert button.toolButtonStyle() == ICON_ONLY
+    assert button.toolTip()
+    assert not clipped(window)
+
+
+@pytest.mark.slow
+def test_names_in_a_narrow_table_of_numbers_leave_the_numbers_in_sight(qtbot, window: Window) -> None:
+    window.resize(1280, 800)
+    open_view(qtbot, window, "search")
+    panel = window.pages.open_view.hubs.pane.panel
+    qtbot.waitUntil(lambda: "numbers" in panel.cards and not panel.filling, timeout=20_000)
+    card = panel.cards["numbers"]
+    qtbot.waitUntil(lambda: card.width() <= panel.viewport().width())
+    qtbot.waitUntil(lambda: all(name.height() >= name.heightForWidth(name.width()) for name in card._names))

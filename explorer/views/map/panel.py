@@ -112,6 +112,7 @@ class MapPanel(MapCard):
         """Raise these points above the others; None means no selection."""
         self.map.set_selected(mask)
         self.sprites.set_first(mask)
+        self.labels.dim(mask is not None)
 
     def tell_projection(self, words: str) -> None:
         """Show above the points what they are and how they were placed."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolButton
 
 from explorer import theme
 from explorer.views.runs.actions import TOOLBAR, RunActions
 from explorer.widgets.flow_row import WrappingRow
+
+WORDED: Final = frozenset(("show-a", "show-b"))
+"""Buttons whose icons are alike."""
 
 
 class RunsToolbar:
@@ -38,14 +44,42 @@ class RunsToolbar:
         self.filter.setMaximumWidth(360)
         self.count = QLabel()
         theme.set_role(self.count, "small")
-        self.row = WrappingRow()
+        self.row = _OneLine()
         self.row.add(new)
         gap = theme.SPACE
         for name in TOOLBAR:
             if name:
-                self.row.add(_button(actions, name), gap=gap)
+                button = _button(actions, name)
+                self.row.add(button, gap=gap)
+                self.row.shorten(button, name)
             gap = theme.SPACE if name else 2 * theme.SPACE + theme.INSIDE
         self.row.add(self.filter, gap=2 * theme.SPACE + theme.INSIDE, stretch=True, right=True)
+
+
+class _OneLine(WrappingRow):
+    """Buttons that lose their words, not their line, where there is no room for all; the tool tips have them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._short: list[QToolButton] = []
+
+    def shorten(self, button: QToolButton, name: str) -> None:
+        """Let this button lose its words unless its icon alone does not tell what it does."""
+        if name not in WORDED:
+            self._short.append(button)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._choose_style(event.size().width())
+        super().resizeEvent(event)
+
+    def _choose_style(self, width: int) -> None:
+        self._set_style(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        if self.sizeHint().width() > width:
+            self._set_style(Qt.ToolButtonStyle.ToolButtonIconOnly)
+
+    def _set_style(self, style: Qt.ToolButtonStyle) -> None:
+        for button in self._short:
+            button.setToolButtonStyle(style)
 
 
 def _button(actions: RunActions, name: str) -> QToolButton:

@@ -320,6 +320,12 @@ class SearchView(View):
     def _hover(self, pair: int) -> None:
         self.context.selection.hovered = pair if pair >= 0 else None
 
+    def _show_names(self) -> None:
+        """Name the runs above empty panels: they may have been read after the view was shown."""
+        for panel, run in zip(self.panels, (self.context.selection.run_a, self.context.selection.run_b), strict=True):
+            if panel.hits is None and run is not None:
+                panel.title.setText(self._name(run))
+
     def _name(self, run: int) -> str:
         return next((row.name for row in self.context.jobs.runs if row.id == run), f"run {run}")
 
@@ -344,6 +350,7 @@ class SearchView(View):
 
     def _connect(self) -> None:
         selection = self.context.selection
+        self.context.jobs.runs_changed.connect(lambda _runs: self._show_names())
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
             signal.connect(self._refresh_if_seen)
         selection.pairs_changed.connect(self._mark)

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -40,6 +40,8 @@ LINE_PX: Final = 44
 LEAST_PX: Final = 60
 """Width of a column of numbers."""
 CLASS_PX: Final = 88
+CAPTION_PX: Final = 200
+"""Of a picture and its caption at least."""
 MOST_MARKED: Final = 20_000
 """More selected pairs are not marked line by line: Qt needs a range for each."""
 
@@ -128,11 +130,27 @@ class PairTable(QTableView):
     def _announce(self) -> None:
         self.chosen.emit(self.chosen_pairs())
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._share()
+
+    def _share(self) -> None:
+        """Give the picture and its caption what the numbers leave; where that is too little, the table scrolls."""
+        header = self.horizontalHeader()
+        if not self.pairs.columnCount():
+            return
+        others = sum(header.sectionSize(column) for column in range(1, self.pairs.columnCount()))
+        enough = self.viewport().width() - others >= CAPTION_PX
+        mode = QHeaderView.ResizeMode.Stretch if enough else QHeaderView.ResizeMode.Interactive
+        if header.sectionResizeMode(0) != mode:
+            header.setSectionResizeMode(0, mode)
+            if not enough:
+                header.resizeSection(0, CAPTION_PX)
+
     def _fit_columns(self) -> None:
         header = self.horizontalHeader()
         if not self.pairs.columnCount():
             return
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         metrics = self.fontMetrics()
         for column in range(1, self.pairs.columnCount()):
             words = str(self.pairs.headerData(column, Qt.Orientation.Horizontal))
@@ -144,6 +162,7 @@ class PairTable(QTableView):
                     metrics.horizontalAdvance(words) + 3 * theme.INSIDE + theme.SPACE,
                 ),
             )
+        self._share()
 
 
 class PictureCell(QStyledItemDelegate):

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from explorer import theme
@@ -75,6 +76,10 @@ class CosinesTab(ChartTab):
             if key.startswith("cosines-") and key != but:
                 self.pane.panel.set_brush(key, None)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._show_pairs()  # others may have been selected meanwhile
+
     def _on_pairs(self) -> None:
         if self._zone is not None and tuple(self.context.selection.pairs.tolist()) != self._zone.rows:
             self._zone = None
@@ -84,7 +89,7 @@ class CosinesTab(ChartTab):
 
     def _show_pairs(self) -> None:
         rows = self.context.selection.pairs.tolist()
-        words = self._zone.words if self._zone is not None else f"{len(rows):,} pairs selected"
+        words = self._zone.words if self._zone is not None else f"{len(rows):,} pair{'s' * (len(rows) != 1)} selected"
         if rows:
             words += " (matched cosine against that of the most similar unmatched text)"
         self.strip.show_pairs(rows, self.runs, self.data.places if self.data is not None else (), words)

@@ -18,6 +18,8 @@ NUDGES: Final = ((0.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, -2.0), (0.0, 2.0))
 """Where a label may stand, in its own widths and heights from its group's middle; the first free place is taken."""
 
 
+DIMMED: Final = 0.45
+"""Opacity of the words while points are selected."""
 HALO_PX: Final = 2
 """Width of the ground's color around the words."""
 
@@ -38,6 +40,7 @@ class Labels(QObject):
         super().__init__(parent)
         self._layer = layer
         self.labels: tuple[Label, ...] = ()
+        self._dimmed = False
         self._pictures: dict[tuple[str, float, bool], QPixmap] = {}
         self._font = pixel_font(SMALL_PX, weight=pixel_font(SMALL_PX).Weight.DemiBold)
         layer.add_overlay(self._paint)
@@ -48,6 +51,12 @@ class Labels(QObject):
         said = {label.text for label in self.labels}
         self._pictures = {key: picture for key, picture in self._pictures.items() if key[0] in said}
         self._layer.update()
+
+    def dim(self, on: bool) -> None:
+        """Step back behind a selection: the words are of groups that are dimmed then."""
+        if on != self._dimmed:
+            self._dimmed = on
+            self._layer.update()
 
     def placed(self, scene: MapScene) -> list[tuple[str, QRectF]]:
         """Return the visible labels that fit, with their rectangles in widget pixels."""
@@ -61,8 +70,10 @@ class Labels(QObject):
         return [(label.text, place) for label, place in zip(self.labels, taken, strict=True) if place is not None]
 
     def _paint(self, painter: QPainter, scene: MapScene) -> None:
+        painter.setOpacity(DIMMED if self._dimmed else 1)
         for text, place in self.placed(scene):
             painter.drawPixmap(place.topLeft() - QPointF(HALO_PX, HALO_PX), self._picture(text, scene.ratio))
+        painter.setOpacity(1)
 
     def _picture(self, text: str, ratio: float) -> QPixmap:
         """Return the text on a halo, cached because stroking its outline takes a millisecond."""
