@@ -38,6 +38,7 @@ ELSEWHERE = {
     "open": "opens published models: tests/trainer/pretrained",
     "fit": "trained both runs",
     "experiment": "trains until decided: tests/trainer/experiments/test_commands.py",
+    "generative": "trains two models: tests/trainer/evaluation/test_generative.py",
     "replay": "makes updates again: tests/trainer/training/test_replay.py",
 }
 OPTIONS = {

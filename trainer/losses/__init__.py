@@ -5,6 +5,7 @@ similarities, retrievals and log-sum-exps are computed in float32 at least, outs
 of the gradient).
 """
 
+from trainer.losses.autoregressive import autoregressive
 from trainer.losses.byol import byol
 from trainer.losses.cloob import cloob
 from trainer.losses.contrastive_margin import contrastive_margin
@@ -30,8 +31,10 @@ from trainer.losses.simsiam import simsiam
 from trainer.losses.skip_gram import skip_gram
 from trainer.losses.swav import swav
 from trainer.losses.triplet import triplet
+from trainer.losses.variational_bound import variational_bound
 
 __all__ = [
+    "autoregressive",
     "byol",
     "cloob",
     "concentration",
@@ -59,4 +62,5 @@ __all__ = [
     "skip_gram",
     "swav",
     "triplet",
+    "variational_bound",
 ]

@@ -41,6 +41,20 @@ def log_snr(alpha_bar: Levels) -> Levels:
     return torch.log(alpha_bar) - torch.log1p(-alpha_bar)
 
 
+def level_of(alpha_bar: Levels, schedule: Float[Tensor, " levels"]) -> Levels:
+    """Return the level at which a schedule has these shares, between two levels linear in the log-SNR.
+
+    Args:
+        alpha_bar: Shares within those of the levels 1 to T - 1.
+        schedule: As `cosine_alpha_bar` gives it.
+    """
+    known = log_snr(schedule[1:-1].double())
+    wanted = log_snr(alpha_bar.double())
+    right = torch.searchsorted(-known, -wanted).clamp(1, len(known) - 1)
+    share = (known[right - 1] - wanted) / (known[right - 1] - known[right])
+    return (right + share).to(alpha_bar)
+
+
 def noised(picture: Rows, noise: Rows, alpha_bar: Levels) -> Rows:
     """Return `x_t`: the forward kernel."""
     return _of(alpha_bar, picture).sqrt() * picture + (1 - _of(alpha_bar, picture)).sqrt() * noise

@@ -108,17 +108,32 @@ class Denoiser(nn.Module):
         """
         condition = torch.where(dropped[:, None], self.nothing, self.condition(_scaled(embedding)))
         told = F.silu(self.time(_waves(level)) + condition)
+        now, kept = self._middle(noisy, told)
+        for block in self.up:
+            now = F.interpolate(now, scale_factor=2.0, mode="nearest")
+            now = block(torch.cat((now, kept.pop()), dim=1), told)
+        return F.pixel_shuffle(self.end(F.silu(self.norm(now))), BLOCK)
+
+    def features(self, noisy: Float[Tensor, "n 3 s s"], level: Float[Tensor, " n"]) -> Float[Tensor, "n d"]:
+        """Return the mean over cells of the coarsest map, without any embedding.
+
+        Xiang et al., Denoising Diffusion Autoencoders are Unified Self-supervised Learners, 2023,
+        https://arxiv.org/abs/2303.09769, read classes off the middle of a U-Net in this way.
+        """
+        told = F.silu(self.time(_waves(level)) + self.nothing)
+        return self._middle(noisy, told)[0].mean(dim=(2, 3))
+
+    def _middle(
+        self, noisy: Float[Tensor, "n 3 s s"], told: Float[Tensor, "n k"]
+    ) -> tuple[Float[Tensor, "n c h w"], list[Float[Tensor, "n _ _ _"]]]:
+        """Return the coarsest map, and what the finer ones keep for the way up."""
         now = self.start(F.pixel_unshuffle(noisy, BLOCK))
         kept = []
         for block, shrink in zip(self.down, self.shrink, strict=True):
             now = block(now, told)
             kept.append(now)
             now = shrink(now)
-        now = self.middle[1](self.attention(self.middle[0](now, told)), told)
-        for block in self.up:
-            now = F.interpolate(now, scale_factor=2.0, mode="nearest")
-            now = block(torch.cat((now, kept.pop()), dim=1), told)
-        return F.pixel_shuffle(self.end(F.silu(self.norm(now))), BLOCK)
+        return self.middle[1](self.attention(self.middle[0](now, told)), told), kept
 
 
 class ResidualPrior(nn.Module):

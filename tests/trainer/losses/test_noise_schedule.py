@@ -126,3 +126,12 @@ def test_log_snr_equals_the_plain_formula():
     kept = ALPHA_BAR[LEVELS]
     loop = [math.log(a / (1 - a)) for a in kept.tolist()]
     assert noise_schedule.log_snr(kept).tolist() == pytest.approx(loop, abs=1e-9)
+
+
+def test_levels_are_found_again_and_between_two_the_log_snr_is_linear():
+    schedule = noise_schedule.cosine_alpha_bar(noise_schedule.STEPS)
+    whole = torch.tensor([1, 2, 500, 998, 999])
+    assert torch.allclose(noise_schedule.level_of(schedule[whole], schedule), whole.double(), atol=1e-9)
+    logs = noise_schedule.log_snr(schedule)
+    between = torch.sigmoid(0.75 * logs[7:8] + 0.25 * logs[8:9])
+    assert noise_schedule.level_of(between, schedule).item() == pytest.approx(7.25, abs=1e-9)

@@ -34,6 +34,8 @@ CALLS = {
     "simsiam": "prediction_a prediction_b projection_a projection_b",
     "byol": "prediction_a prediction_b target_a target_b",
     "denoising": "prediction velocity alpha_bar",
+    "autoregressive": "logits values",
+    "variational_bound": "pictures foresee alpha_bar",
 }
 BY_NAME = {
     "cloob": {"retrieval_share": 1.0, "residual": False},
@@ -41,6 +43,7 @@ BY_NAME = {
     "denoising": {"most_snr": 5.0},
     "dhn_nce": {"detach_weights": False},
     "margin": {"sampler": "distance-weighted"},
+    "variational_bound": {"draws": 32, "generator": None},
 }
 
 

@@ -1,0 +1,100 @@
+"""Generative models next to a tower: what they learn, what is measured, the command and its refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from tests.trainer.evaluation.conftest import short
+from trainer import config, data
+from trainer.__main__ import main
+from trainer.analysis.progress import silent
+from trainer.evaluation import generative
+from trainer.evaluation.generative import GenerativeError, GenerativeRequest, bytes_of, compare_generative, width_of_cnn
+from trainer.inference.model_cache import OpenModels
+from trainer.models.decoder import Denoiser, parameters_of
+from trainer.models.pixel_cnn import PixelCnn
+from trainer.training.fit import fit
+
+pytestmark = pytest.mark.slow
+
+SMALL = GenerativeRequest(updates=3, batch=8, size=16, width=8, draws=2, most=5)
+
+
+@pytest.fixture(scope="module")
+def pairs(keeping):
+    splits = data.load(keeping.runs.config_of(1).data, image_size=32, workspace_folder=keeping.folder, progress=silent)
+    return splits.train, next(iter(splits.heldout.values()))
+
+
+def test_pictures_of_their_own_size_keep_every_byte(pairs):
+    train, _ = pairs
+    assert (bytes_of(train.images, 32) == train.images.transpose(0, 3, 1, 2)).all()
+    assert bytes_of(train.images, 16).shape == (64, 3, 16, 16)
+
+
+def test_both_generative_models_have_about_as_many_parameters():
+    for width in (16, 32):
+        wanted = parameters_of(Denoiser(1, width))
+        assert abs(parameters_of(PixelCnn(width_of_cnn(wanted))) - wanted) < 0.02 * wanted
+
+
+def test_bits_fall_from_8_towards_what_the_pictures_hold():
+    """Of a single gray nothing is to be said once it is known; untrained models say 8 bits, or more as a bound."""
+    gray = np.full((16, 3, 8, 8), 77, np.uint8)
+    few, many = (dataclasses.replace(SMALL, updates=updates, size=8, draws=16) for updates in (1, 400))
+    before, after = (generative._cnn_bits(generative._trained_cnn(gray, r, 20_000, silent), gray) for r in (few, many))
+    assert before.mean() == pytest.approx(8, abs=0.1)
+    assert after.mean() < 0.5
+    before, after = (
+        generative._diffusion_bits(generative._trained_denoiser(gray, r, silent), gray, r, silent) for r in (few, many)
+    )
+    assert after.mean() < before.mean() - 0.5
+
+
+def test_the_command_says_the_question_of_every_number(keeping, pairs, capsys):
+    train, held = pairs
+    flags = ["--updates", "3", "--batch", "8", "--size", "16", "--width", "8", "--draws", "2", "--most", "5", "--json"]
+    assert main(["generative", "1", *flags, "--workspace", str(keeping.folder)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    labeled = [label for label in held.labels if label in set(train.labels)]
+    asked = (found["split"], found["n_bits"], found["n_probe"], found["fitted"], found["classes"], found["training"])
+    assert asked == (held.split, 5, len(labeled), 64, len(set(train.labels)), 64)
+    assert [row["model"] for row in found["rows"]] == ["PixelCNN", "diffusion", "clip at step 8"]
+    assert [row["bits"] is None for row in found["rows"]] == [False, False, True]
+    for row in found["rows"]:
+        right = row["accuracy"] * len(labeled)
+        assert right == pytest.approx(round(right))
+        assert row["low"] <= row["accuracy"] <= row["high"]
+
+
+def test_the_table_is_a_function_of_the_seed(keeping):
+    found = [compare_generative(OpenModels(keeping), [(1, None)], SMALL, silent) for _ in range(2)]
+    assert found[0] == found[1]
+    other = compare_generative(OpenModels(keeping), [(1, None)], dataclasses.replace(SMALL, seed=1), silent)
+    assert other.rows[0].bits != found[0].rows[0].bits
+    assert other.rows[2] == found[0].rows[2], "the run has no part in the seed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"size": 20}, "multiples of 8"),
+        ({"updates": 0}, "--updates 0: choose 1 to 1,000,000"),
+        ({"batch": 65}, "64 training pictures are fewer than a batch of 65"),
+        ({"split": "nowhere"}, "no held-out split 'nowhere'. Choose one of"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence(keeping, changes, words):
+    with pytest.raises(GenerativeError, match=words):
+        compare_generative(OpenModels(keeping), [(1, None)], dataclasses.replace(SMALL, **changes), silent)
+
+
+def test_runs_of_different_data_are_refused(keeping):
+    other = dataclasses.replace(short("other", config.Clip()), data=config.Scenes(train_pairs=65, heldout_pairs=24))
+    fit(keeping, keeping.runs.create(other))
+    with pytest.raises(GenerativeError, match="different data"):
+        compare_generative(OpenModels(keeping), [(1, None), ("other", None)], SMALL, silent)

@@ -1,0 +1,42 @@
+"""`trainer generative`: a PixelCNN and a diffusion model of a run's pictures next to its contrastive tower."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from trainer.cli.export import add_step_argument, tell
+
+GROUP = "Look"
+HELP = "train a PixelCNN and a diffusion model on a run's pictures: bits per dimension, and what probes read off them"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the runs and how much is trained and measured."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="runs of the same data: numbers, names or folders")
+    parser.add_argument("--updates", type=int, default=2_000, metavar="N", help="of each generative model (2,000)")
+    parser.add_argument("--batch", type=int, default=32, metavar="N", help="pictures of an update (32)")
+    parser.add_argument("--size", type=int, default=32, metavar="PIXELS", help="side of their pictures (32)")
+    parser.add_argument(
+        "--width", type=int, default=32, metavar="N", help="channels of the diffusion model (32); PixelCNN to match"
+    )
+    parser.add_argument("--draws", type=int, default=32, metavar="N", help="noise levels of the bound, a picture (32)")
+    parser.add_argument("--most", type=int, default=256, metavar="N", help="held-out pictures for bits (256)")
+    parser.add_argument("--split", default="", metavar="NAME", help="held-out split (the first)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, batches and noise (0)")
+    add_step_argument(parser, "checkpoints")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, measure and print."""
+    from trainer.charts.spec import targets_of
+    from trainer.evaluation import generative
+    from trainer.inference.model_cache import OpenModels
+    from trainer.render_mpl.files import json_text
+
+    names = {field.name for field in dataclasses.fields(generative.GenerativeRequest)}
+    request = generative.GenerativeRequest(**{k: v for k, v in vars(args).items() if k in names})
+    targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
+    found = generative.compare_generative(OpenModels(args.workspace), targets, request, tell)
+    print(json_text(dataclasses.asdict(found), indent=1) if args.json else generative.as_text(found))
+    return 0

@@ -1,0 +1,452 @@
+"""Two generative models of a run's pictures, next to its contrastive tower: bits per dimension, and linear probes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor, nn
+
+from trainer import data
+from trainer.analysis.intervals import wilson
+from trainer.analysis.linear_probe import VALIDATION, linear_probe
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.data import DataSplits, Pairs
+from trainer.data.augment import normalized
+from trainer.data.lazy_images import StreamedImages
+from trainer.errors import UserError
+from trainer.inference.batches import embed_features, embed_images
+from trainer.inference.model_cache import KeptModel, OpenModels
+from trainer.losses import autoregressive, denoising, noise_schedule, variational_bound
+from trainer.methods.decoder import pictures_of
+from trainer.models.decoder import Denoiser, parameters_of
+from trainer.models.pixel_cnn import LEVELS, PixelCnn
+
+NOISE_LEVELS: Final = (20, 50, 100, 200, 300)
+"""Of 1,000: those at which features of the diffusion model are tried; the validation rows choose."""
+_CNN_STEP: Final = 6
+_AVERAGE: Final = 0.999
+_AT_ONCE: Final = 32
+
+Pictures = UInt8[np.ndarray, "n 3 s s"]
+Model = TypeVar("Model", bound=nn.Module)
+
+
+class GenerativeError(UserError):
+    """The comparison cannot be made; the message says why and what to choose instead."""
+
+
+@dataclass(frozen=True)
+class GenerativeRequest:
+    """How much is trained and measured.
+
+    Attributes:
+        updates: Of each generative model.
+        batch: Pictures of an update.
+        size: Side of the pictures in pixels, a multiple of 8.
+        width: Channels of the diffusion model's finest layer, a multiple of 8; the PixelCNN gets as many parameters.
+        draws: Noise levels of the diffusion model's bound for each picture.
+        most: Held-out pictures whose bits are measured.
+        most_training: Training pictures that probes are fitted on.
+        split: Held-out split; empty for the first.
+        seed: Of weights, batches and noise.
+    """
+
+    updates: int = 2_000
+    batch: int = 32
+    size: int = 32
+    width: int = 32
+    draws: int = 32
+    most: int = 256
+    most_training: int = 10_000
+    split: str = ""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """One model of the table.
+
+    Attributes:
+        model: Its name.
+        parameters: Of the part whose features are read.
+        bits: Mean bits a number of a held-out picture; None for a model that gives no likelihood.
+        bits_error: Standard error of that mean over pictures.
+        bound: Whether the bits are a bound from above rather than exact.
+        features: Where they are read.
+        width: How many there are.
+        accuracy: Of the linear probe on the held-out pictures; None without classes.
+        low: Of its 95 % interval (Wilson).
+        high: Of the same.
+    """
+
+    model: str
+    parameters: int
+    bits: float | None
+    bits_error: float | None
+    bound: bool
+    features: str
+    width: int
+    accuracy: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class GenerativeComparison:
+    """The table.
+
+    Attributes:
+        data: Name of the pictures.
+        split: Held-out split.
+        n_bits: Held-out pictures whose bits were measured.
+        n_probe: Held-out pictures with a class.
+        fitted: Training pictures with a class that probes were fitted on.
+        classes: How many there are.
+        training: Pictures that the generative models learned from.
+        size: Side of their pictures in pixels.
+        updates: Of each generative model.
+        rows: PixelCNN, diffusion, then the runs.
+    """
+
+    data: str
+    split: str
+    n_bits: int
+    n_probe: int
+    fitted: int
+    classes: int
+    training: int
+    size: int
+    updates: int
+    rows: tuple[ModelRow, ...]
+
+
+@dataclass(frozen=True)
+class _Labeled:
+    """Rows with a class of both splits, and the classes."""
+
+    train: Int[np.ndarray, " n"]
+    targets: Int[np.ndarray, " n"]
+    tried: Int[np.ndarray, " m"]
+    label: Int[np.ndarray, " m"]
+    classes: int
+
+
+def compare_generative(
+    models: OpenModels, runs: Sequence[tuple[int | str, int | None]], request: GenerativeRequest, progress: Progress
+) -> GenerativeComparison:
+    """Train a PixelCNN and an unconditional diffusion model on the first run's pictures, and compare all.
+
+    The generative models see pictures alone: neither captions nor classes.
+
+    Raises:
+        AnswerError: A run has no model to open.
+        GenerativeError: Two runs have different data, or the sizes do not fit.
+        DataError: The data cannot be read.
+    """
+    _check(models, runs, request)
+    opened = [models.get(run, step) for run, step in runs]
+    first = models.workspace.runs.config_of(models.workspace.runs.get(runs[0][0]).id)
+    splits = data.load(
+        first.data,
+        image_size=opened[0].opened.image_size,
+        workspace_folder=models.workspace.folder,
+        progress=_within(progress, 0.0, 0.05),
+        loading=first.loading,
+        preprocessing=opened[0].opened.preprocessing,
+    )
+    held = _held(splits, request.split)
+    rows = _labeled(splits.train, held, request)
+    pictures, asked = (bytes_of(pairs.images, request.size) for pairs in (splits.train, held))
+    if len(pictures) < request.batch:
+        raise GenerativeError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
+    measured = asked[at_most(len(asked), request.most)]
+    denoiser = _trained_denoiser(pictures, request, _within(progress, 0.1, 0.45))
+    cnn = _trained_cnn(pictures, request, parameters_of(denoiser), _within(progress, 0.45, 0.8))
+    progress(0.8, "Bits of the PixelCNN")
+    cnn_bits = _cnn_bits(cnn, measured)
+    diffusion_bits = _diffusion_bits(denoiser, measured, request, _within(progress, 0.82, 0.92))
+    cnn_read = _best(_cnn_features(cnn, pictures, asked, rows), rows)
+    diffusion_read = _best(_diffusion_features(denoiser, pictures, asked, rows, request), rows)
+    found = [
+        _row("PixelCNN", cnn, cnn_bits, False, cnn_read),
+        _row("diffusion", denoiser, diffusion_bits, True, diffusion_read),
+    ]
+    for model in opened:
+        progress(0.95, f"Probing {model.name}")
+        found.append(_run_row(model, splits.train, held, rows))
+    return GenerativeComparison(
+        splits.train.name, held.split, len(measured), len(rows.label), len(rows.targets), rows.classes,
+        len(pictures), request.size, request.updates, tuple(found),
+    )  # fmt: skip
+
+
+def bytes_of(images: UInt8[np.ndarray, "n w h 3"] | StreamedImages, size: int) -> Pictures:
+    """Return pictures of 8 bits, resized; what both generative models learn and are measured on."""
+    parts = []
+    for at in range(0, len(images), 256):
+        part = normalized(torch.from_numpy(np.array(images[at : at + 256])))
+        parts.append(((pictures_of(part, size) + 1) * (LEVELS - 1) / 2).round().to(torch.uint8).numpy())
+    return np.concatenate(parts)
+
+
+def width_of_cnn(wanted: int) -> int:
+    """Return the width of the PixelCNN whose number of parameters is nearest to that of the other model."""
+    widths = range(_CNN_STEP, 100 * _CNN_STEP, _CNN_STEP)
+    return min(widths, key=lambda width: abs(parameters_of(PixelCnn(width)) - wanted))
+
+
+def as_text(found: GenerativeComparison) -> str:
+    """Format the table for a terminal."""
+    lines = [
+        f"{found.data}, split {found.split}: bits of {found.n_bits:,} pictures of {found.size} pixels; linear probe on "
+        f"{found.n_probe:,} pictures, {found.classes} classes, fitted on {found.fitted:,}; generative models: "
+        f"{found.updates:,} updates on {found.training:,} pictures without captions or classes",
+        f"{'model':<28} {'parameters':>10} {'bits/dim':>16}  {'linear probe':<22} features",
+    ]
+    for row in found.rows:
+        bits = (
+            "no likelihood"
+            if row.bits is None
+            else f"{'<= ' if row.bound else ''}{row.bits:.3f} ± {row.bits_error:.3f}"
+        )
+        probe = "no classes" if row.accuracy is None else f"{row.accuracy:.1%} ({row.low:.1%} to {row.high:.1%})"
+        lines.append(f"{row.model:<28} {row.parameters:>10,} {bits:>16}  {probe:<22} {row.width} of {row.features}")
+    return "\n".join(lines)
+
+
+def _check(models: OpenModels, runs: Sequence[tuple[int | str, int | None]], request: GenerativeRequest) -> None:
+    limits = {"updates": (1, 1_000_000), "batch": (2, 4_096), "size": (8, 128), "width": (8, 256), "draws": (1, 1_000)}
+    for name, (low, high) in limits.items():
+        if not low <= getattr(request, name) <= high:
+            raise GenerativeError(f"--{name} {getattr(request, name)}: choose {low:,} to {high:,}.")
+    if request.size % 8 or request.width % 8:
+        raise GenerativeError("--size and --width are multiples of 8.")
+    store = models.workspace.runs
+    sets = [store.config_of(store.get(run).id).data for run, _ in runs]
+    if any(one != sets[0] for one in sets):
+        raise GenerativeError("The runs have different data. Choose runs of the same data.")
+
+
+def _held(splits: DataSplits, wanted: str) -> Pairs:
+    name = wanted or next(iter(splits.heldout))
+    if name not in splits.heldout:
+        raise GenerativeError(f"There is no held-out split {name!r}. Choose one of {', '.join(splits.heldout)}.")
+    return splits.heldout[name]
+
+
+def _labeled(train: Pairs, held: Pairs, request: GenerativeRequest) -> _Labeled:
+    names = sorted(set(train.labels) - {""})
+    of = {name: place for place, name in enumerate(names)}
+    known = np.flatnonzero([label != "" for label in train.labels])
+    known = known[at_most(len(known), request.most_training)]
+    asked = np.flatnonzero([label in of for label in held.labels])
+    targets, label = ([of[pairs.labels[row]] for row in rows] for pairs, rows in ((train, known), (held, asked)))
+    return _Labeled(known, np.array(targets, int), asked, np.array(label, int), len(names))
+
+
+# -- training -----------------------------------------------------------------------------------------------
+
+
+def _trained_denoiser(pictures: Pictures, request: GenerativeRequest, progress: Progress) -> Denoiser:
+    torch.manual_seed(request.seed)
+    model = Denoiser(1, request.width)
+    chance = torch.Generator().manual_seed(request.seed)
+    alpha_bar = noise_schedule.cosine_alpha_bar(noise_schedule.STEPS).float()
+
+    def loss(values: UInt8[Tensor, "n 3 s s"]) -> Tensor:
+        picture = _unit(values)
+        level = torch.randint(1, noise_schedule.STEPS, (len(picture),), generator=chance)
+        noise = torch.randn(picture.shape, generator=chance)
+        kept = alpha_bar[level]
+        guess = _velocity(model, noise_schedule.noised(picture, noise, kept), level)
+        return denoising(guess, noise_schedule.velocity_of(picture, noise, kept), kept)
+
+    return _fitted(model, loss, pictures, request, progress, "diffusion model")
+
+
+def _trained_cnn(pictures: Pictures, request: GenerativeRequest, wanted: int, progress: Progress) -> PixelCnn:
+    width = width_of_cnn(wanted)
+    torch.manual_seed(request.seed)
+    model = PixelCnn(width)
+    return _fitted(
+        model, lambda values: autoregressive(model(values.long()), values.long()).mean(), pictures, request, progress,
+        "PixelCNN",
+    )  # fmt: skip
+
+
+def _fitted(
+    model: Model,
+    loss: Callable[[Tensor], Tensor],
+    pictures: Pictures,
+    request: GenerativeRequest,
+    progress: Progress,
+    name: str,
+) -> Model:
+    """Return the moving average of the weights after all updates."""
+    averaged = [parameter.detach().clone() for parameter in model.parameters()]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    for update, rows in enumerate(_batches(len(pictures), request)):
+        for group in optimizer.param_groups:
+            group["lr"] = 1e-3 * min(1.0, (update + 1) / 100) * (1 - update / request.updates)
+        value = loss(torch.from_numpy(pictures[rows]))
+        optimizer.zero_grad(set_to_none=True)
+        value.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        kept = min(_AVERAGE, (1 + update) / (10 + update))
+        for slow, fast in zip(averaged, model.parameters(), strict=True):
+            slow.lerp_(fast.detach(), 1 - kept)
+        progress((update + 1) / request.updates, f"Training the {name}, update {update + 1:,} of {request.updates:,}")
+    for slow, fast in zip(averaged, model.parameters(), strict=True):
+        fast.data.copy_(slow)
+    return model.eval()
+
+
+def _batches(n: int, request: GenerativeRequest) -> Iterator[Int[np.ndarray, " batch"]]:
+    rng, order = np.random.default_rng(request.seed), np.empty(0, int)
+    for _ in range(request.updates):
+        if len(order) < request.batch:
+            order = rng.permutation(n)
+        rows, order = np.sort(order[: request.batch]), order[request.batch :]
+        yield rows
+
+
+# -- measuring ----------------------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def _cnn_bits(cnn: PixelCnn, pictures: Pictures) -> Float[np.ndarray, " n"]:
+    parts = [torch.from_numpy(part).long() for part in _parts(pictures)]
+    return torch.cat([autoregressive(cnn(part), part) for part in parts]).double().numpy()
+
+
+@torch.inference_mode()
+def _diffusion_bits(
+    denoiser: Denoiser, pictures: Pictures, request: GenerativeRequest, progress: Progress
+) -> Float[np.ndarray, " n"]:
+    alpha_bar = noise_schedule.cosine_alpha_bar(noise_schedule.STEPS)
+    chance, found = torch.Generator().manual_seed(request.seed), []
+
+    def foresee(noisy: Tensor, kept: Tensor) -> Tensor:
+        level = noise_schedule.level_of(kept, alpha_bar)
+        return noise_schedule.picture_from_velocity(noisy, _velocity(denoiser, noisy, level), kept).clamp(-1, 1)
+
+    for place, part in enumerate(_parts(pictures)):
+        unit = _unit(torch.from_numpy(part))
+        found.append(variational_bound(unit, foresee, alpha_bar[1:-1], draws=request.draws, generator=chance))
+        progress((place + 1) * _AT_ONCE / (len(pictures) + _AT_ONCE), "Bits of the diffusion model")
+    return torch.cat(found).double().numpy()
+
+
+def _velocity(model: Denoiser, noisy: Float[Tensor, "n 3 s s"], level: Tensor) -> Tensor:
+    n = len(noisy)
+    return model(noisy, level / noise_schedule.STEPS, torch.zeros(n, 1), torch.ones(n, dtype=torch.bool))
+
+
+Features = Iterator[tuple[str, Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]]
+
+
+@torch.inference_mode()
+def _cnn_features(cnn: PixelCnn, pictures: Pictures, asked: Pictures, rows: _Labeled) -> Features:
+    both = []
+    for values in (pictures[rows.train], asked[rows.tried]):
+        parts = [cnn.features(torch.from_numpy(part).long()) for part in _parts(values)]
+        both.append([torch.cat(blocks).numpy() for blocks in zip(*parts, strict=True)])
+    if both[0] and both[1]:
+        for place, (train, tried) in enumerate(zip(*both, strict=True)):
+            yield f"block {place + 1}", train, tried
+
+
+@torch.inference_mode()
+def _diffusion_features(
+    denoiser: Denoiser, pictures: Pictures, asked: Pictures, rows: _Labeled, request: GenerativeRequest
+) -> Features:
+    alpha_bar = noise_schedule.cosine_alpha_bar(noise_schedule.STEPS).float()
+    if not len(rows.targets) or not len(rows.label):
+        return
+    for level in NOISE_LEVELS:
+        both = []
+        for values in (pictures[rows.train], asked[rows.tried]):
+            chance, found = torch.Generator().manual_seed(request.seed), []
+            for part in _parts(values):
+                unit = _unit(torch.from_numpy(part))
+                noise, many = torch.randn(unit.shape, generator=chance), torch.full((len(unit),), level)
+                noisy = noise_schedule.noised(unit, noise, alpha_bar[many])
+                found.append(denoiser.features(noisy, many / noise_schedule.STEPS))
+            both.append(torch.cat(found).numpy())
+        yield f"the middle at noise level {level}", both[0], both[1]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a probe reads off features."""
+
+    features: str
+    width: int
+    accuracy: float | None
+    low: float | None
+    high: float | None
+
+
+def _best(candidates: Features, rows: _Labeled) -> _Read:
+    """Return the probe of the features that read most of a fifth of the training rows, fitted on the others."""
+    best, chosen = -1.0, None
+    order = np.random.default_rng(0).permutation(len(rows.targets))
+    validated, fitted = np.split(order, [round(VALIDATION * len(order))])
+    for name, train, tried in candidates:
+        if rows.classes < 2 or not len(validated):
+            break
+        found = linear_probe(train[fitted], rows.targets[fitted], train[validated], rows.classes)
+        right = float((found.predicted == rows.targets[validated]).mean())
+        if right > best:
+            best, chosen = right, (name, train, tried)
+    return _Read("none", 0, None, None, None) if chosen is None else _read(*chosen, rows)
+
+
+def _read(name: str, train: Float[np.ndarray, "n d"], tried: Float[np.ndarray, "m d"], rows: _Labeled) -> _Read:
+    if rows.classes < 2 or not len(rows.label):
+        return _Read(name, train.shape[1], None, None, None)
+    found = linear_probe(train, rows.targets, tried, rows.classes)
+    share = float((found.predicted == rows.label).mean())
+    return _Read(name, train.shape[1], share, *wilson(share, len(rows.label)))
+
+
+def _row(name: str, model: nn.Module, bits: Float[np.ndarray, " n"], bound: bool, read: _Read) -> ModelRow:
+    error = float(bits.std(ddof=1) / np.sqrt(len(bits))) if len(bits) > 1 else None
+    return ModelRow(
+        name, parameters_of(model), float(bits.mean()), error, bound, read.features, read.width, read.accuracy,
+        read.low, read.high,
+    )  # fmt: skip
+
+
+def _run_row(model: KeptModel, train: Pairs, held: Pairs, rows: _Labeled) -> ModelRow:
+    opened = model.opened
+    both, where = [], "the tower before its projection"
+    for pairs, at in ((train, rows.train), (held, rows.tried)):
+        found = embed_features(opened.model, pairs.images[at], opened.device) if len(at) else np.empty((0, 1))
+        if found is None:
+            where, found = "the embedding", embed_images(opened.model, pairs.images[at], opened.device)
+        both.append(found)
+    read = _read(where, both[0], both[1], rows)
+    visual = opened.model.visual
+    size = parameters_of(visual) if visual is not None else 0
+    name = f"{model.name} at step {opened.step:,}"
+    return ModelRow(name, size, None, None, False, read.features, read.width, read.accuracy, read.low, read.high)
+
+
+def _parts(pictures: Pictures) -> Iterator[Pictures]:
+    return (pictures[at : at + _AT_ONCE] for at in range(0, len(pictures), _AT_ONCE))
+
+
+def _unit(values: UInt8[Tensor, "n 3 s s"]) -> Float[Tensor, "n 3 s s"]:
+    return values.float() * (2 / (LEVELS - 1)) - 1
+
+
+def _within(progress: Progress, low: float, high: float) -> Progress:
+    return lambda share, note: progress(low + (high - low) * share, note)
