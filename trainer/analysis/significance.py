@@ -115,24 +115,21 @@ def paired_bootstrap(
 def paired_difference(
     a: Float[np.ndarray, " n"] | Bool[np.ndarray, " n"],
     b: Float[np.ndarray, " n"] | Bool[np.ndarray, " n"],
-    *,
-    independent: int | None = None,
 ) -> Paired:
     """Return the mean of `b - a` with an interval: Newcombe's for correct and wrong answers, else a bootstrap.
 
     Args:
         a: Answers of model A.
         b: Those of B to the same questions.
-        independent: As `paired_shares` takes it.
 
     Raises:
         ValueError: The two have different lengths.
     """
     yes_or_no = all(np.asarray(one).dtype == bool for one in (a, b))
-    return paired_shares(a, b, independent=independent) if yes_or_no else paired_bootstrap(a, b)
+    return paired_shares(a, b) if yes_or_no else paired_bootstrap(a, b)
 
 
-def paired_shares(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"], *, independent: int | None = None) -> Paired:
+def paired_shares(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"]) -> Paired:
     """Return the difference in accuracy, B minus A, on paired samples with Newcombe's interval; NaN without samples.
 
     Newcombe, Improved confidence intervals for the difference between binomial proportions based on paired data, 1998,
@@ -141,9 +138,7 @@ def paired_shares(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"], *, indep
 
     Args:
         a: Right answers of model A.
-        b: Those of B to the same questions.
-        independent: How many of the samples are independent, where questions repeat; None: all. The interval is that of
-            so many samples with the same shares.
+        b: Those of B to the same questions, each of which is there once.
 
     Raises:
         ValueError: The two have different lengths.
@@ -154,9 +149,7 @@ def paired_shares(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"], *, indep
     if not n:
         return Paired(math.nan, math.nan, math.nan, 0)
     a, b = np.asarray(a, bool), np.asarray(b, bool)
-    few = n if independent is None else independent
-    both, only_a, only_b, none = (int(x.sum()) * few / n for x in (a & b, a & ~b, b & ~a, ~a & ~b))
-    n = few
+    both, only_a, only_b, none = (int(x.sum()) for x in (a & b, a & ~b, b & ~a, ~a & ~b))
     share_a, share_b = (both + only_a) / n, (both + only_b) / n
     (low_a, high_a), (low_b, high_b) = wilson(share_a, n), wilson(share_b, n)
     product = both * none - only_a * only_b

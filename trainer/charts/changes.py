@@ -167,7 +167,7 @@ def draw(data: ChangesData, settings: ChangesSettings) -> Panel:
     for place, one, name in zip(data.places, data.found, names[1:], strict=True):
         over = _overlaps(one, place, name)
         rows.append((*_scatter(one, place, name, settings), over))
-    notes = [f"A: {words(one.a)}. B: {words(one.b)}. {one.note}." for one in data.found]
+    notes = [f"A: {words(one.a)}. B: {words(one.b)}. {one.note}.{_chance(one, settings)}" for one in data.found]
     return Panel(
         title="What changed",
         rows=(*rows, (_table(data, names[1:], settings),)),
@@ -190,7 +190,7 @@ def _scatter(one: Changes, place: int, name: str, settings: ChangesSettings) -> 
     both = np.stack(
         [bad.badness_a, bad.badness_b] if key == "both" else [one.values[f"{key}_{way}"] for way in ways], axis=1
     )
-    marked = {"bad in both": bad.both, "low-ranked only in A": bad.only_a, "low-ranked only in B": bad.only_b}
+    marked = {"low-ranked in both": bad.both, "low-ranked only in A": bad.only_a, "low-ranked only in B": bad.only_b}
     rest = np.setdiff1d(np.arange(one.n), np.concatenate(list(marked.values())))
     drawn = at_most(rest, MOST_POINTS)
     tones: tuple[Tone, ...] = ("bad", run_tone(0), run_tone(place))
@@ -209,9 +209,14 @@ def _scatter(one: Changes, place: int, name: str, settings: ChangesSettings) -> 
         axes[1],
         (Series("", "quiet", ends, ends, dashed=True, width=1),),
         points=tuple(clouds),
-        note=f"{_better(both, log=log)}; low-ranked in both by chance: {bad.expected:.1f}{sampled}",
+        note=f"{_better(both, log=log)}{sampled}",
         brushes="xy",
     )
+
+
+def _chance(one: Changes, settings: ChangesSettings) -> str:
+    bad = bad_pairs(one, settings)
+    return "" if bad is None else f" Low-ranked in both by chance: {bad.expected:.1f}."
 
 
 def _axis(label: str, values: Float[np.ndarray, "n 2"], *, log: bool) -> Axis:

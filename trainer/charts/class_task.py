@@ -164,10 +164,9 @@ def _classes_of(workspace: Workspace, run: int | str) -> Sequence[str]:
     snapshot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
     classes = sorted({label for label in snapshot.items.label if label})
     if not 2 <= len(classes) <= MOST_CLASSES:
-        raise ChartError(
-            f"The data of run {snapshot.model} has {len(classes)} classes; {MOST_CLASSES} at most can be classified. "
-            "Name some: --labels cat dog."
-        )
+        few = "no classes" if not classes else "one class"
+        has = few if len(classes) < 2 else f"{len(classes):,} classes; {MOST_CLASSES} at most can be classified"
+        raise ChartError(f"The data of run {snapshot.model} has {has}. Name some: --labels cat dog.")
     return classes
 
 

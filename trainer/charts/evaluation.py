@@ -300,7 +300,7 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
     n = tuple(_asked(record, name) if record else 0 for record in records)
     both = len(records) > 1 and records[0] is not None and records[1] is not None
     # What cannot differ is no test, and none that the p of the others is adjusted for.
-    compared = both and question is not None and not question.is_certain(name)
+    compared = both and question is not None and not question.is_certain(name) and not question.by_pair
     difference = _difference(records[0], records[1], name) if compared else None
     return EvaluationLine(known, name, task, values, intervals, n, difference, question)
 
@@ -321,9 +321,11 @@ def _difference(a: TaskRecord, b: TaskRecord, name: str) -> Difference | None:
     at_a, at_b = _same_samples(a.arrays["path"], b.arrays["path"])
     if not len(at_a):
         return None
-    of_a, of_b, first = of_a[at_a], of_b[at_b], _asking_first(a, name, at_a)
-    test = mcnemar(of_a[first], of_b[first]) if of_a.dtype == bool else None
-    return Difference(paired_difference(of_a, of_b, independent=len(first)), test, test.p if test else math.nan)
+    # Pictures and captions that repeat ask the same question: one of each is compared, as the shares count them.
+    first = _asking_first(a, name, at_a)
+    of_a, of_b = of_a[at_a][first], of_b[at_b][first]
+    test = mcnemar(of_a, of_b) if of_a.dtype == bool else None
+    return Difference(paired_difference(of_a, of_b), test, test.p if test else math.nan)
 
 
 def _same_samples(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

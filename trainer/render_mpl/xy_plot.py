@@ -197,6 +197,9 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
             values, labels = zip(*side.ticks())
             getattr(axes, f"set_{axis}ticks")(values, labels)
             getattr(axes, f"{axis}axis").set_minor_locator(NullLocator())
+        else:
+            # An offset, "1e-6+2.7e-1", would lie on the title.
+            axes.ticklabel_format(axis="x" if axis == "x" else "y", useOffset=False)
         getattr(axes, f"set_{axis}lim")(side.low, side.high)
     if plot.equal:
         # At the left of its place: a title as wide as that has room.

@@ -86,6 +86,12 @@ class Question:
         return self.pictures or self.n
 
     @property
+    def by_pair(self) -> bool:
+        """Whether an earlier version counted pictures and captions that repeat once for each pair."""
+        repeats = bool(self.pictures) and not self.n == self.gallery == self.pictures
+        return repeats and not self.protocol.endswith(_ONCE)
+
+    @property
     def pictures(self) -> int:
         """Of retrieval, how many distinct pictures ask and are ranked; 0 elsewhere, or where it is not known."""
         found = _PICTURES.match(self.protocol) if self.task == "retrieval" else None
@@ -118,7 +124,7 @@ class Question:
             told[-1] += f" × {_counted(self.templates, 'template', 'templates')}" if self.templates else ""
         if self.gallery:
             told.append(f"among {_counted(self.gallery, 'text', 'texts')}")
-        older = _BY_PAIR if self.pictures and not self.n == self.gallery == self.pictures else ""
+        older = _BY_PAIR if self.by_pair else ""
         return ", ".join([*told, *filter(None, [self.protocol, older])])
 
 

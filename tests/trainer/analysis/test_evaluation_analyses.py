@@ -70,16 +70,6 @@ def test_without_discordant_samples_the_interval_has_a_width():
     assert significance.paired_difference(scores, scores + 0.1) == significance.paired_bootstrap(scores, scores + 0.1)
 
 
-def test_questions_that_repeat_are_counted_once():
-    rng = np.random.default_rng(3)
-    a, b = rng.random(40) < 0.6, rng.random(40) < 0.7
-    once, each = significance.paired_shares(a, b), significance.paired_shares(a.repeat(9), b.repeat(9), independent=40)
-    assert (each.difference, each.low, each.high) == pytest.approx((once.difference, once.low, once.high), abs=1e-12)
-    assert each.n == 40
-    wide, narrow = (one.high - one.low for one in (each, significance.paired_shares(a.repeat(9), b.repeat(9))))
-    assert wide > 2 * narrow
-
-
 def test_mcnemar_is_the_binomial_test_of_the_discordant_samples():
     from scipy.stats import binomtest
 

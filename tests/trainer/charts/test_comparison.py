@@ -19,6 +19,7 @@ from trainer.charts.groups import GroupSettings, draw, group_table
 from trainer.metrics import metric
 from trainer.store import Question, RunLog, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+from trainer.store.question import retrieval_question
 
 pytestmark = pytest.mark.slow
 
@@ -143,6 +144,30 @@ def test_groups_do_not_test_what_cannot_differ(tmp_path):
     assert lines["image_to_text_R@5"].tests == (None,)
     assert not lines["image_to_text_R@5"].better
     assert lines["image_to_text_R@1"].p == pytest.approx([lines["image_to_text_R@1"].tests[0].welch])
+
+
+def test_scores_compare_each_distinct_question_once(tmp_path):
+    """40 pictures, of which the first has 20 captions and is right in A only: one discordant question, not 20."""
+    workspace = Workspace(tmp_path)
+    picture = np.concatenate([np.zeros(20, int), np.arange(1, 40)])
+    asked = retrieval_question(59, texts=59, images=40)
+    older = Question("retrieval", 59, gallery=59, protocol="40 distinct pictures")
+    for place in range(2):
+        run = workspace.runs.create(config.Run(name=f"run {place}"))
+        places = np.where((picture > 0) & (picture < 30) | (picture == 0) & (place == 0), 1, 9)
+        metrics = {"image_to_text_R@1": float((places[19:] == 1).mean())}
+        arrays = {"path": np.array([f"{n}.png" for n in picture]), "image_to_text": places}
+        folder = evaluation_folder(workspace.runs.get(run).folder, "folder", "heldout", 5)
+        for question in (older, asked):
+            arrays["image_to_text_asked"] = picture
+            write_task(folder, TaskRecord("retrieval", metrics, 59, 59, {}, arrays, question))
+        workspace.results.add_evaluation(run, 5, "folder", "heldout", metrics, {"retrieval": asked})
+    lines = {line.question: line for line in evaluation(workspace, [1, 2], dataset="folder", split="heldout").lines}
+    tested = lines[asked].difference
+    assert (tested.mcnemar.only_a, tested.mcnemar.only_b, tested.mcnemar.p) == (1, 0, 1.0)
+    assert tested.paired.difference == pytest.approx(lines[asked].values[1] - lines[asked].values[0]) == -1 / 40
+    assert tested.paired.n == lines[asked].n[0] == 40
+    assert lines[older].difference is None, "its shares count pairs, its answers do not"
 
 
 def test_scores_test_no_difference_that_cannot_be(tmp_path):
