@@ -13,6 +13,7 @@ from trainer.untrusted import shell
 
 if TYPE_CHECKING:
     from trainer.charts.decode import DecodedChart
+    from trainer.charts.marks import Panel
     from trainer.inference.decode import DecodeRequest
     from trainer.store import Workspace
 
@@ -54,7 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--close-gap", action="store_true", help="move the mean text onto the mean image first")
     add_step_argument(parser, "checkpoints")
     parser.add_argument(
-        "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
+        "--out",
+        nargs="+",
+        action="extend",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help=".svg, .pdf, .png or .csv; with --measure: recovered attributes by step or run",
     )
 
 
@@ -86,17 +93,33 @@ def _measure(args: argparse.Namespace) -> int:
     from trainer.charts.spec import targets_of
     from trainer.cli.export import tell
     from trainer.evaluation import decode_measures
-    from trainer.render_mpl.files import json_text
+    from trainer.render_mpl.files import check_suffixes, json_text
 
-    if args.out:
-        raise DecodeError("--measure prints numbers and draws nothing: leave out --out, or give a picture.")
+    check_suffixes(args.out)
     if not 2 <= args.most <= 100_000:
         raise DecodeError(f"--most {args.most}: choose 2 to 100,000 held-out pictures.")
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
     request = decode_measures.MeasureRequest(most=args.most, steps=args.steps)
     found = decode_measures.measure_decoders(args.workspace, targets, request, tell)
+    if args.out:
+        _write_recovery(args, decode_measures.recovery(found))
     print(json_text(decode_measures.document(found), indent=1) if args.json else decode_measures.as_text(found))
     return 0
+
+
+def _write_recovery(args: argparse.Namespace, panel: Panel) -> None:
+    from trainer.charts.panel_rows import HEADER, panel_rows
+    from trainer.render_mpl import panel as figure
+    from trainer.render_mpl.files import NumberRows, write_figure
+
+    words = ["trainer", "decode", *args.runs, "--measure", "--most", str(args.most), "--steps", str(args.steps)]
+    write_figure(
+        args.out,
+        figure=lambda: figure.draw(panel),
+        rows=lambda: NumberRows(HEADER, panel_rows(panel, "decoder-recovery")),
+        command=shell.join([*words, *step_words(args.step), "--out", *(file.name for file in args.out)]),
+        title=panel.title,
+    )
 
 
 def request_of(args: argparse.Namespace) -> DecodeRequest:

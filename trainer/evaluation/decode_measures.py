@@ -20,6 +20,8 @@ from trainer.analysis.kernel_distance import kernel_distance
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.significance import McNemar, mcnemar, paired_difference
+from trainer.charts.decoder_recovery import Interval, RecoveryRow, recovery_panel
+from trainer.charts.marks import Panel
 from trainer.data import DataSplits, Pairs
 from trainer.data.augment import normalized
 from trainer.inference.decode import (
@@ -83,6 +85,7 @@ class DecoderMeasures:
         run: Of the decoder.
         name: Of the decoder.
         of_name: Of the decoded run.
+        of_step: Its step.
         n: Held-out pictures, one sample each.
         cosines: Encoder -> mean cosine of a sample's embedding with its original's.
         ranks: Encoder -> median rank of the original among the n originals, 1 being the nearest.
@@ -100,6 +103,7 @@ class DecoderMeasures:
     run: int
     name: str
     of_name: str
+    of_step: int
     n: int
     cosines: dict[str, float]
     ranks: dict[str, float]
@@ -165,8 +169,8 @@ def measure_decoders(
     """
     decoders = OpenDecoders(workspace, keep=2)
     opened = [decoders.get(run, step) for run, step in runs]
-    if len(opened) > 1:
-        check_comparable(*opened[:2])
+    for other in opened[1:]:
+        check_comparable(opened[0], other)
     first = opened[0]
     splits = data.load(
         first.run.data,
@@ -268,13 +272,13 @@ def as_text(measures: Measures) -> str:
     for name, own in measures.judge.items():
         lines.append(f"{name}: the judge reads {_percent(own)} of the originals right")
         for one in measures.decoders:
-            lines.append(f"    decodable from {one.of_name} {_percent(one.recovered[name])}, "
+            lines.append(f"    decodable from {one.of_name} at step {one.of_step:,} {_percent(one.recovered[name])}, "
                          f"linearly readable {_percent(one.probed[name])}")  # fmt: skip
         for pair in (each for each in measures.compared if each.attribute == name):
             lines.append(f"    B - A {100 * pair.difference:+.1f} points ({100 * pair.low:+.1f} to "
                          f"{100 * pair.high:+.1f}), McNemar p = {pair.test.p:.3g}")  # fmt: skip
     for one in measures.decoders:
-        lines.append(f"{one.name} of {one.of_name}:")
+        lines.append(f"{one.name} of {one.of_name} at step {one.of_step:,}:")
         for encoder, cosine in one.cosines.items():
             lines.append(
                 f"    re-embedded by {encoder}: cosine {cosine:.3f}, median rank {one.ranks[encoder]:.0f} of {n:,}"
@@ -292,6 +296,20 @@ def as_text(measures: Measures) -> str:
     return "\n".join(lines)
 
 
+def recovery(measures: Measures) -> Panel:
+    """Return the chart of recovered attributes: over the steps of a run, or of runs next to each other."""
+    rows = [
+        RecoveryRow(one.of_name, one.of_step, {name: _ends(share) for name, share in one.recovered.items()})
+        for one in measures.decoders
+    ]
+    judge = {name: _ends(share) for name, share in measures.judge.items()}
+    return recovery_panel(rows, judge, split=measures.split, n=measures.decoders[0].n)
+
+
+def _ends(share: Share) -> Interval:
+    return share.share, share.low, share.high
+
+
 def _measured(
     decoder: OpenDecoder,
     opened: Sequence[OpenDecoder],
@@ -306,7 +324,7 @@ def _measured(
     samples = torch.from_numpy(drawn.first)
     cosines, ranks = {}, {}
     for other in opened:
-        name = "its own encoder" if other is decoder else f"the encoder of {other.of_name}"
+        name = "its own encoder" if other is decoder else f"the encoder of {other.of_name} at step {other.of_step:,}"
         cosines[name], ranks[name] = _re_embedded(other, held, samples)
     few = slice(0, min(_BITS_OF, len(held)))
     bits = bits_of(decoder.method, originals[few].to(decoder.opened.device), drawn.rows[few])
@@ -320,6 +338,7 @@ def _measured(
         run=decoder.row.id,
         name=decoder.row.name,
         of_name=decoder.of_name,
+        of_step=decoder.of_step,
         n=len(held),
         cosines=cosines,
         ranks=ranks,

@@ -60,7 +60,8 @@ def _draw_row(places: list[Axes], chart: DecodedChart, run: DecodedRun, line: in
     last.imshow(run.spread, cmap="gray", vmin=0, vmax=WHITE, interpolation="nearest")
     last.set_title(f"not kept, {run.not_kept:.1f} %", fontsize=6, color=QUIET, pad=2)
     last.set_axis_off()
-    words = f"{'AB'[line]}  {run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
+    badge = f"{'AB'[line]}  " if len(chart.runs) < 3 else ""
+    words = f"{badge}{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
     heading = places[0].annotate(
         words,
         (0, 1),

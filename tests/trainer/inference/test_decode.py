@@ -15,7 +15,8 @@ from PIL import Image
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis import embedding_moves as moves
-from trainer.evaluation.decode_measures import MeasureRequest, as_text, bits_of, document, measure_decoders
+from trainer.charts.marks import XYPlot
+from trainer.evaluation.decode_measures import MeasureRequest, as_text, bits_of, document, measure_decoders, recovery
 from trainer.inference.decode import (
     PRIORS,
     DecodeRequest,
@@ -248,6 +249,37 @@ def test_measures_are_printed_with_the_judge_and_what_wins(measures):
     assert "the judge reads" in text
     assert "Ridge regression wins" in text
     assert json.dumps(document(measures))
+
+
+def test_recovery_is_drawn_for_runs_side_by_side(measures):
+    panel = recovery(measures)
+    (plot,) = (mark for mark in panel.marks if isinstance(mark, XYPlot))
+    assert "n = 12" in plot.note
+    for bars, one in zip(plot.bars, measures.decoders, strict=True):
+        assert bars.name == f"{one.of_name} at step {one.of_step:,}"
+        assert bars.heights == tuple(100 * one.recovered[name].share for name in plot.names)
+
+
+def test_recovery_is_drawn_over_the_steps_of_a_run(measures):
+    """A decoder of a later step of the same run, by hand: lines over the steps, in their order."""
+    early, late = (dataclasses.replace(measures.decoders[place], of_name="clip") for place in (0, 1))
+    early, late = dataclasses.replace(early, of_step=2), dataclasses.replace(late, of_step=10)
+    panel = recovery(dataclasses.replace(measures, decoders=(late, early)))
+    (plot,) = (mark for mark in panel.marks if isinstance(mark, XYPlot))
+    for curve in plot.curves:
+        assert curve.x.tolist() == [2, 10]
+        wanted = [early.recovered[curve.name], late.recovered[curve.name]]
+        assert curve.y.tolist() == [100 * share.share for share in wanted]
+        assert curve.low.tolist() == [100 * share.low for share in wanted]
+
+
+def test_the_command_draws_recovery(workspace, tmp_path, capsys):
+    out = [str(tmp_path / name) for name in ("r.png", "r.csv")]
+    call = ["decode", "3", "4", "--measure", "--most", "4", "--steps", "2", "--out", *out]
+    assert main([*call, "--workspace", str(workspace.folder)]) == 0
+    assert "of the originals right" in capsys.readouterr().out
+    assert Image.open(out[0]).size[0] > 300
+    assert "subject_color" in Path(out[1]).read_text()
 
 
 def test_an_embedding_that_is_not_used_keeps_no_bits(decoders):
