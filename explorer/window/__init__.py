@@ -433,7 +433,7 @@ class Window(QMainWindow):
             self.selection.select_runs(run, a if b in (run, None) else b)
         if (view := self._opened_view("explaining")) is not None:
             self.go_to("explaining")
-            view.time_machine.replay(run, step)  # type: ignore[attr-defined]
+            view.replay(run, step)  # type: ignore[attr-defined]
 
     def _train_decoder(self, run: int) -> None:
         """Open the New run form in Runs for a decoder of this run."""

@@ -839,6 +839,8 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
         "evaluation-curves": "shows what `evaluate` has stored",
         "concepts": "trains a dictionary: tests/trainer/charts/test_concepts.py",
         "replayed-step": "draws a stored replay: tests/trainer/training/test_replay.py",
+        "effective-robustness": "is of any number of runs: tests/trainer/charts/test_source_documents.py",
+        "prototypes": "clusters snapshots: tests/trainer/charts/test_source_documents.py",
         "what-if": "draws a stored answer: tests/trainer/training/test_what_if.py",
         "retrieval-share": "compares runs of CLOOB alike in all but a share: tests/trainer/charts",
         "curves": "are what was logged: tests/trainer/charts/test_curves.py",
@@ -861,7 +863,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
             "needs Scenes or a logged temperature: tests/trainer/charts/test_diagnosis.py",
         ),
         **dict.fromkeys(
-            ("hopfield-temperature", "loss-margins", "loss-saturation", "toy-batch"),
+            ("hopfield-temperature", "loss-margins", "loss-saturation", "sampling-variance", "toy-batch"),
             "shows formulas, not embeddings: tests/trainer/charts",
         ),
     }

@@ -55,6 +55,7 @@ OF_NO_RUN = {
     "toy-batch": (),
     "loss-saturation": (),
     "loss-margins": (),
+    "sampling-variance": (),
     "hopfield-temperature": (),
     "data-efficiency": GROUPS,
     "groups": GROUPS,

@@ -32,12 +32,13 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "config-difference",
         "parallel-coordinates",
         "field-importance",
+        "effective-robustness",
     ),
     "similarity": ("similarity", "words", "axes"),
     "search": ("search", "hubness"),
     "changes": ("changes", "representation-similarity"),
     "gap": ("gap",),
-    "geometry": ("geometry", "concepts"),
+    "geometry": ("geometry", "concepts", "prototypes"),
     "hopfield": (
         "hopfield-retrieval",
         "hopfield-pair",
@@ -55,7 +56,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "attribute-probes",
     ),
     "prompts": ("calibration", "prompts"),
-    "losslab": ("toy-batch", "loss-saturation", "loss-margins", "hopfield-temperature"),
+    "losslab": ("toy-batch", "loss-saturation", "loss-margins", "sampling-variance", "hopfield-temperature"),
     "evaluate": ("evaluation-scores", "confusion", "evaluation-curves", "comparison", "groups", "data-efficiency"),
 }
 """View -> its charts, in the order of the tabs."""

@@ -30,11 +30,13 @@ from trainer.models import Architecture, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.store import RunRow, Workspace
 from trainer.store.replay_files import ReplayRecord
+from trainer.training.provenance import sittings_of
 from trainer.training.session import TrainingSession
 from trainer.untrusted import files as untrusted_files
 
 COMPARED: Final = ("clip", "infoloob", "cloob")
 """Objectives that are asked what they would have done, besides the run's own."""
+MOST_THREADS: Final = 256
 ALIKE: Final = 0.9
 """Cosine of two texts, or of two images, from which a negative may be right."""
 
@@ -260,6 +262,7 @@ def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progr
             "Choose an earlier step, or train the run further."
         )
     target = checkpoint.load(folder / f"step_{verified:06d}")
+    _compute_as_trained(row, verified)
     run = workspace.runs.config_of(row.id)
     where, sizes = device.choose(run.device), read_architecture(run.model, row.folder)
     splits = data.load(
@@ -291,6 +294,14 @@ def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progr
             f"{row.name} began with a published model and keeps no checkpoint up to step {most:,}. Choose a later step."
         )
     return ReplayState(run, training, sizes, splits, tokenizer, training.step, verified, target)
+
+
+def _compute_as_trained(row: RunRow, step: int) -> None:
+    """Take as many threads as the sitting that made the update to `step` had: sums of other parts have other bits."""
+    before = [one for one in sittings_of(row.facts) if isinstance(one.get("step"), int) and one["step"] < step]
+    threads = before[-1].get("threads") if before else None
+    if isinstance(threads, int) and 1 <= threads <= MOST_THREADS:
+        torch.set_num_threads(threads)
 
 
 def _newest_up_to(row: RunRow, most: int) -> checkpoint.Checkpoint | None:

@@ -157,6 +157,11 @@ class ExplainingView(ChartView):
             else "All shown runs trained on Scenes already have them, or have no checkpoint to embed them with"
         )
 
+    def replay(self, run: int, step: int) -> None:
+        """Make this update of the run again, and show it."""
+        self.open_chart(REPLAY)
+        self.time_machine.replay(run, step)
+
     def _show_replayed(self, chart: str) -> None:
         """Open the chart of what was replayed, at the newest."""
         self.open_chart(chart)

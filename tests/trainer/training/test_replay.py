@@ -147,6 +147,19 @@ def test_a_replay_that_was_tampered_with_is_left_out(workspace, trained):
     assert read_replay(folder, 5) is None
 
 
+def test_a_replay_takes_the_threads_of_the_training(workspace, tiny):
+    """Two threads sum in another order than one: the run remembers how many it had."""
+    now = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        fit(workspace, run := tiny(**{"optimizer.epochs": 1}))
+        torch.set_num_threads(2)
+        assert replay(workspace, run, 3, progress=silent).verified == 4
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(now)
+
+
 def test_what_cannot_be_replayed_is_said(workspace, trained, tiny):
     with pytest.raises(ReplayError, match="Choose a step from 1 to 12"):
         replay(workspace, trained, 13, progress=silent)

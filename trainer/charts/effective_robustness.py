@@ -1,0 +1,130 @@
+"""Effective robustness: recall under a shift against the line of baseline runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trainer.analysis.effective_robustness import LEAST_RUNS, RobustnessLine, robustness_line
+from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Points, Series, XYPlot, run_tone
+from trainer.charts.settings import setting
+from trainer.charts.spec import Chart, Progress, Request
+from trainer.metrics import logged_name
+from trainer.store import Workspace
+
+METHOD: Final = """\
+Each point is an evaluation of a run: a share on held-out pairs like the training pairs, and one on shifted pairs (for \
+Scenes: combinations that training never shows). A line is fitted to the runs of the baseline objective, in logits. \
+Effective robustness of a run: what its last point has above the line (Taori et al., 2020, \
+https://arxiv.org/abs/2007.00644; CLIP's figure 13: Radford et al., 2021, https://arxiv.org/abs/2103.00020). \
+Intervals: 95 %, 2,000 bootstrap draws of whole baseline runs.
+
+Caveats: the line of a few runs of one family is uncertain, and extrapolated where no baseline run is. The interval is \
+of the line alone: noise of the run itself, n pairs and one seed, comes on top. A model that is merely better has no \
+effective robustness."""
+
+MOST_RUNS: Final = 40
+
+
+@dataclass(frozen=True)
+class RobustnessSettings:
+    """The numbers and the baseline."""
+
+    own: str = setting("val/image_to_text_R@1", "On own data", "A logged share.", control=False)
+    shifted: str = setting("combinations/image_to_text_R@1", "Shifted", "A logged share of shifted pairs.")
+    baseline: str = setting("clip", "Baseline", "Kind of the objective whose runs the line is fitted to.")
+
+
+@dataclass(frozen=True)
+class RunShares:
+    """The shares of one run at its evaluations."""
+
+    name: str
+    kind: str
+    own: np.ndarray
+    shifted: np.ndarray
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """The runs with both numbers, and the line of the baseline runs; None for too few."""
+
+    runs: tuple[RunShares, ...]
+    line: RobustnessLine | None
+
+
+def compute(workspace: Workspace, _request: Request, settings: RobustnessSettings, progress: Progress) -> Robustness:
+    """Return the shares of all runs of the workspace that have logged both numbers."""
+    found = []
+    rows = [row for row in workspace.runs.all() if row.deleted_at is None]
+    for place, row in enumerate(rows):
+        progress(place / max(len(rows), 1), f"Reading {row.name}")
+        (steps, own, _), (also, shifted, _) = (
+            workspace.results.series(row.id, name) for name in (settings.own, settings.shifted)
+        )
+        common, mine, theirs = np.intersect1d(steps, also, return_indices=True)
+        known = np.isfinite(own[mine]) & np.isfinite(shifted[theirs]) & (common > 0)
+        if known.any():
+            kind = workspace.runs.config_of(row.id).objective.kind
+            found.append(RunShares(row.name, kind, own[mine][known], shifted[theirs][known]))
+    baseline = [(run.own, run.shifted) for run in found if run.kind == settings.baseline]
+    return Robustness(tuple(found[-MOST_RUNS:]), robustness_line(baseline))
+
+
+def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
+    """Draw all points with the line and its interval, and each run's effective robustness."""
+    kinds = list(dict.fromkeys(run.kind for run in data.runs))
+    points = tuple(
+        Points(kind, run_tone(2 + place), 100 * np.concatenate(
+            [np.stack([run.own, run.shifted], 1) for run in data.runs if run.kind == kind]))
+        for place, kind in enumerate(kinds)
+    )  # fmt: skip
+    ends = tuple(Marker(run.name, run_tone(2 + kinds.index(run.kind)), 100 * run.own[-1], 100 * run.shifted[-1], size=7)
+                 for run in data.runs)  # fmt: skip
+    curves: tuple[Series, ...] = ()
+    if data.line is not None:
+        x = np.linspace(0.005, 0.995, 100)
+        low, high = data.line.interval(x)
+        fitted = 100 * data.line.at(x)
+        curves = (Series(f"line of {settings.baseline}", "quiet", 100 * x, fitted, low=100 * low, high=100 * high),)
+    own, shifted = (f"{logged_name(name)} (%)" for name in (settings.own, settings.shifted))
+    plot = XYPlot("robustness", "Shifted against own data", Axis(own, 0, 100), Axis(shifted, 0, 100), curves,
+                  dots=ends, points=points)  # fmt: skip
+    lacking = f"The line needs {LEAST_RUNS} runs of {settings.baseline} with both numbers."
+    return Panel(
+        title="Effective robustness",
+        head=(f"{len(data.runs)} runs with both numbers",),
+        rows=((plot,), (_table(data),)),
+        notes=("Small points: evaluations. Large: the last one of each run.",),
+        warnings=() if data.line is not None else (lacking,),
+    )
+
+
+def _table(data: Robustness) -> NumberTable:
+    lines = []
+    for run in data.runs:
+        above, low, high = float("nan"), float("nan"), float("nan")
+        if data.line is not None:
+            last = run.own[-1:]
+            ends = data.line.interval(last)
+            above = 100 * float(run.shifted[-1] - data.line.at(last)[0])
+            low, high = (100 * float(run.shifted[-1] - end[0]) for end in (ends[1], ends[0]))
+        values = (100 * float(run.own[-1]), 100 * float(run.shifted[-1]), above, low, high)
+        lines.append(NumberRow(run.name, run.kind, values, 1))
+    columns = ("Own (%)", "Shifted (%)", "Above the line", "95 % from", "to")
+    return NumberTable("runs", "Effective robustness, in points", columns, tuple(lines), badges=False)
+
+
+CHART: Final = Chart(
+    name="effective-robustness",
+    view="run_comparison",
+    label="Robustness",
+    question="Which runs hold up better under a shift than their accuracy explains?",
+    method=METHOD,
+    settings=RobustnessSettings,
+    needs="whole_runs",
+    compute=compute,
+    draw=draw,
+)

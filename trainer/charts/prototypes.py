@@ -1,0 +1,172 @@
+"""Prototypes of image embeddings over training: clusters, concentration, the bound of the EM, and purity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trainer.analysis.prototypes import Prototypes, prototypes
+from trainer.analysis.sampling import at_most
+from trainer.charts import ChartError
+from trainer.charts.marks import (
+    Axis,
+    Bars,
+    ImageRow,
+    Mark,
+    NumberRow,
+    NumberTable,
+    Panel,
+    RowImage,
+    Series,
+    XYPlot,
+    axis_over,
+    categories,
+    run_tone,
+)
+from trainer.charts.settings import setting
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Items, Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+METHOD: Final = """\
+As in PCL (Li et al., Prototypical Contrastive Learning, 2021, https://arxiv.org/abs/2005.04966): k-means (E step) of \
+the image embeddings of every snapshot up to the chosen step; concentration phi = sum d / (n ln(n + 10)), clipped to \
+its 10th and 90th percentile and scaled to mean 0.2; bound: mean log-probability of the own prototype, softmax of \
+v c / phi, the part of the ELBO that training changes. Purity: share of the images with a label whose cluster's most \
+frequent label is theirs.
+
+Caveats: these clusters are of the snapshot's pairs, made for the chart by scikit-learn, and not those of PCL's own \
+training. A run that is not PCL has no EM: for it the curve tells how well its embeddings would serve as one, so \
+PCL and InfoNCE can be compared. Purity grows with the number of clusters. The bound drops the normalizers of \
+Gaussians of unequal width, as the paper's does, so it orders clusterings of equal phi only."""
+
+MOST_PAIRS: Final = 5_000
+SHOWN: Final = 3
+PICTURES: Final = 6
+
+
+@dataclass(frozen=True)
+class PrototypesSettings:
+    """The clustering."""
+
+    clusters: int = setting(10, "Clusters", "Prototypes of a snapshot.", low=2, high=256, log=True)
+    seed: int = setting(0, "Seed", "Of k-means.", low=0, high=99)
+
+
+@dataclass(frozen=True)
+class RunPrototypes:
+    """The prototypes of a run's snapshots: the steps, one clustering each, and the pairs of the last one."""
+
+    name: str
+    dataset: str
+    split: str
+    steps: tuple[int, ...]
+    found: tuple[Prototypes, ...]
+    items: Items
+    rows: np.ndarray
+    near: np.ndarray
+    """Cosine of each pair with its own prototype, at the last step."""
+
+
+def of_run(
+    workspace: Workspace, target: Target, request: Request, settings: PrototypesSettings, progress: Progress
+) -> RunPrototypes:
+    """Return the clusterings of a run up to the chosen step.
+
+    Raises:
+        ChartError: No images, or fewer than clusters.
+        StoreError: No such run.
+    """
+    row = workspace.runs.get(target.run)
+    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
+    key = (chosen.dataset, chosen.split)
+    every = [s for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == key and s.step <= chosen.step]
+    found, steps = [], []
+    for place, one in enumerate(sorted(every, key=lambda s: s.step)):
+        progress(place / len(every), f"Clustering step {one.step:,}")
+        snapshot = read_snapshot(one.folder)
+        if snapshot.image is None:
+            raise ChartError(f"{row.name} embeds no images. Choose a run with an image tower.")
+        rows = at_most(snapshot.n, MOST_PAIRS)
+        if len(rows) < settings.clusters:
+            raise ChartError(f"{row.name} has {len(rows)} pairs. Choose at most as many clusters.")
+        labels = [snapshot.items.label[at] for at in rows]
+        found.append(prototypes(snapshot.image[rows], labels, settings.clusters, settings.seed))
+        steps.append(one.step)
+    last = found[-1]
+    assert snapshot.image is not None
+    near = np.einsum("nd,nd->n", np.float64(snapshot.image[rows]), last.centers[last.assigned])
+    return RunPrototypes(row.name, *key, tuple(steps), tuple(found), snapshot.items, rows, near)
+
+
+def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:
+    """Draw purity and bound over steps, phi of the last step, and pictures of the densest clusters."""
+    drawn = list(zip(data.found, data.places, strict=True))
+    purity = [Series(o.name, run_tone(p), _x(o), np.array([100 * f.purity for f in o.found]), marked=True)
+              for o, p in drawn]  # fmt: skip
+    bounds = [Series(o.name, run_tone(p), _x(o), np.array([f.bound for f in o.found]), marked=True) for o, p in drawn]
+    step = axis_over("step", [_x(o) for o, _ in drawn])
+    rows: list[tuple[Mark, ...]] = [(
+        XYPlot("purity", "Purity of the clusters", step, Axis("labeled images (%)", 0, 100), tuple(purity)),
+        XYPlot("bound", "Bound of the EM", step, axis_over("log-probability", [s.y for s in bounds]), tuple(bounds)),
+    )]  # fmt: skip
+    for one, place in drawn:
+        rows += [(_phi(one, place),), *((strip,) for strip in _strips(one, place))]
+    rows.append((_table(data),))
+    head = tuple(f"{o.name}: {o.dataset} {o.split}, step {o.steps[-1]:,}, n = {len(o.rows):,}" for o, _ in drawn)
+    return Panel(title=f"{settings.clusters} prototypes", head=head, rows=tuple(rows))
+
+
+def _x(one: RunPrototypes) -> np.ndarray:
+    return np.array(one.steps, np.float64)
+
+
+def _phi(one: RunPrototypes, place: int) -> XYPlot:
+    order = np.argsort(one.found[-1].phi, kind="stable")
+    names = tuple(one.found[-1].names[at] or str(at) for at in order)
+    heights = tuple(one.found[-1].phi[order].tolist())
+    y = axis_over("phi", [heights], include=(0,))
+    return XYPlot(f"phi-{place}", f"{one.name}: concentration, dense first", categories("cluster", names), y,
+                  bars=(Bars("", run_tone(place), heights),), names=names)  # fmt: skip
+
+
+def _strips(one: RunPrototypes, place: int) -> list[ImageRow]:
+    last, strips = one.found[-1], []
+    for cluster in np.argsort(last.phi, kind="stable")[:SHOWN].tolist():
+        own = np.flatnonzero(last.assigned == cluster)
+        best = own[np.argsort(-one.near[own], kind="stable")[:PICTURES]]
+        cells = tuple(
+            RowImage(int(one.rows[at]), one.items.path[one.rows[at]], one.items.caption[one.rows[at]],
+                     f"{one.near[at]:.2f}")
+            for at in best
+        )  # fmt: skip
+        title = f"{one.name}: cluster {cluster}, {last.names[cluster] or 'no label'}"
+        note = f"{len(own):,} images, phi {last.phi[cluster]:.3f}"
+        strips.append(ImageRow(f"cluster-{place}-{cluster}", title, run_tone(place), cells, note))
+    return strips
+
+
+def _table(data: PerRun[RunPrototypes]) -> NumberTable:
+    last = [one.found[-1] for one in data.found]
+    lines = (
+        NumberRow("Purity (%)", "At the last step.", tuple(100 * one.purity for one in last), 1),
+        NumberRow("Bound", "Mean log-probability of the own prototype.", tuple(one.bound for one in last), 3),
+        NumberRow("Smallest phi", "Densest cluster.", tuple(float(one.phi.min()) for one in last), 3),
+        NumberRow("Largest phi", "Loosest cluster.", tuple(float(one.phi.max()) for one in last), 3),
+    )
+    return NumberTable("prototypes", "Prototypes", tuple(one.name for one in data.found), lines)
+
+
+CHART: Final = Chart(
+    name="prototypes",
+    view="geometry",
+    label="Prototypes",
+    question="Which clusters do the image embeddings form, how dense and how pure are they?",
+    method=METHOD,
+    settings=PrototypesSettings,
+    compute=per_run(of_run),
+    draw=draw,
+)
