@@ -367,7 +367,7 @@ def _clouds(run: GapRun, place: int, name: str, settings: GapSettings) -> XYPlot
         ),
         points=(Points("texts", "quiet", text, live.rows), Points("images", tone, image, live.rows)),
         equal=True,
-        note=f"step {run.step:,} · {len(image):,} of {run.measures.pairs:,} pairs on two principal axes",
+        note=f"{len(image):,} of {run.measures.pairs:,} pairs",
         tone=tone,
     )
 
@@ -440,6 +440,7 @@ def _words(runs: Sequence[GapRun], name: str, words: str) -> str:
 
 
 def _notes(runs: Sequence[GapRun]) -> Iterator[str]:
+    yield "The clouds lie on the two principal axes of images and texts."
     yield "The loss is that of all n pairs as one batch, so it grows with n."
     if len({run.measures.objective.kind for run in runs}) > 1:
         yield "Losses of different objectives are different quantities: compare recall."

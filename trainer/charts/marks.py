@@ -389,7 +389,12 @@ def one_number(words: str, value: float, digits: int, hint: str = "", *, strong:
 
 @dataclass(frozen=True)
 class NumberTable:
-    """A table with one row per measure and one column per run or item; with `badges`, columns are the runs in order."""
+    """A table with one row per measure and one column per run or item.
+
+    Attributes:
+        badges: Columns are the runs in order.
+        first: The place of the first column among the runs, where a page has the columns in parts.
+    """
 
     key: str
     title: str
@@ -397,6 +402,7 @@ class NumberTable:
     lines: tuple[NumberRow, ...]
     badges: bool = True
     note: str = ""
+    first: int = 0
 
     def named(self) -> Iterator[tuple[str, NumberRow]]:
         """Yield the rows other than headings, each with its label and that of its heading."""

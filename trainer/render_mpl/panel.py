@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,7 +24,7 @@ from trainer.charts.marks import (
 )
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import shortened
-from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines
+from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines, lying_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +38,11 @@ LINE_IN: Final = 0.19
 """Of a table of numbers: a column at least, a letter, and a line."""
 HEAD_PT: Final = (7, 6)
 """Size of the names of up to four columns, and of more."""
+TABLE_PT: Final = (7.0, 6.0)
+"""Size of the words and numbers of a table, and of one that is too wide otherwise."""
+TABLE_IN: Final = PAGE_IN - 0.25
+"""Room for a table on the page."""
+LEAST_COLUMN_IN: Final = 0.42
 LEAST_LETTERS: Final = 6
 LYING_IN: Final = 0.22
 """Of a category whose bars lie."""
@@ -69,7 +77,7 @@ def _lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
         if sum(_columns(mark) for mark in row) > MOST_COLUMNS:
             yield from ((mark,) for mark in row)
         elif all(isinstance(mark, NumberTable) for mark in row):
-            yield from _fitting([mark for mark in row if isinstance(mark, NumberTable)])
+            yield from _fitting([part for mark in row if isinstance(mark, NumberTable) for part in parted(mark)])
         else:
             yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
 
@@ -88,8 +96,44 @@ def _fitting(tables: list[NumberTable]) -> Iterator[tuple[Mark, ...]]:
     yield tuple(line)
 
 
+def parted(table: NumberTable) -> list[NumberTable]:
+    """Return the table; in parts with all of its rows and some of its columns each where the page is too narrow."""
+    room = TABLE_IN - _names_width(table) * TABLE_PT[1] / TABLE_PT[0]
+    needed = sum(_least_widths(table, TABLE_PT[1]))
+    count = min(len(table.columns), math.ceil(needed / room)) if room > 0 else 1
+    if count <= 1:
+        return [table]
+    edges = [round(part * len(table.columns) / count) for part in range(count + 1)]
+    return [_columns_of(table, low, high) for low, high in itertools.pairwise(edges)]
+
+
+def _columns_of(table: NumberTable, low: int, high: int) -> NumberTable:
+    lines = tuple(
+        replace(line, values=line.values[low:high], best=frozenset(at - low for at in line.best if low <= at < high))
+        for line in table.lines
+    )
+    title = table.title if low == 0 else f"{table.title}, continued"
+    return replace(table, title=title, columns=table.columns[low:high], lines=lines, first=table.first + low)
+
+
 def _table_width(table: NumberTable) -> float:
     return _names_width(table) + _column_width(table) * len(table.columns) + 0.2
+
+
+def _least_widths(table: NumberTable, points: float) -> list[float]:
+    """Return what each column needs for its numbers in letters of this size."""
+    letter = LETTER_IN * points / TABLE_PT[0]
+    longest = [
+        max((len(line.text(column)) for line in table.lines if column < len(line.values)), default=0)
+        for column in range(len(table.columns))
+    ]
+    return [max(LEAST_COLUMN_IN, 0.15 + letter * letters) for letters in longest]
+
+
+def _points(table: NumberTable, wide: float) -> float:
+    """Return the size of letters with which the table fits into so many inches, if any does."""
+    usual, small = TABLE_PT
+    return usual if _names_width(table) + sum(_least_widths(table, usual)) <= wide else small
 
 
 def _column_width(table: NumberTable) -> float:
@@ -110,9 +154,16 @@ def _height(mark: Mark, beside: int) -> float:
     if isinstance(mark, NumberTable):
         return 0.5 + LINE_IN * (len(mark.lines) + max(map(len, _heads(mark, PAGE_IN / beside)), default=1))
     if isinstance(mark, XYPlot):
-        least = max(2.7, 0.9 + LYING_IN * len(mark.names) * max(1.3, len(mark.bars) / 1.5)) if mark.lying else 2.7
+        least = _lying_height(mark) if mark.lying else 2.7
         return least + 0.15 * max(0, legend_lines(mark, _legend_columns(beside)) - 3)
     return 4.4 if mark.named else 2.7
+
+
+def _lying_height(plot: XYPlot) -> float:
+    """Return the height of lying bars or dots: more of them in a category, or a longer name, take more."""
+    beside = max(1.3, len(plot.bars) / 1.5, len({dot.name for dot in plot.dots}) / 2.2)
+    broken_names = sum(len(lines) - 1 for lines in lying_names(plot))
+    return max(2.7, 0.9 + LYING_IN * len(plot.names) * beside + 0.1 * broken_names)
 
 
 def _legend_columns(beside: int) -> int:
@@ -121,16 +172,27 @@ def _legend_columns(beside: int) -> int:
 
 def _heads(table: NumberTable, wide: float) -> list[list[str]]:
     """Return the lines of each column's name, as wide as its numbers."""
-    _, step = _column_places(table, wide)
+    left, *ends = _column_places(table, wide)
     letter = HEAD_PT[len(table.columns) > 4] / 7 * LETTER_IN
-    most = max(LEAST_LETTERS, int((step * wide - letter) / letter))
-    return [head_lines(name, most) for name in table.columns]
+    widths = [(end - begin) * wide for begin, end in itertools.pairwise((left, *ends))]
+    most = [max(LEAST_LETTERS, int((width - letter) / letter)) for width in widths]
+    return [head_lines(name, letters) for name, letters in zip(table.columns, most, strict=True)]
 
 
-def _column_places(table: NumberTable, wide: float) -> tuple[float, float]:
-    """Return where the first column begins and how far it is to the next, as shares of the width in inches."""
-    left = min(0.6, _names_width(table) / wide)
-    return left, min((1 - left) / len(table.columns), 1.1 * _column_width(table) / wide)
+def _column_places(table: NumberTable, wide: float) -> list[float]:
+    """Return where the first column begins and where each ends, as shares of the width in inches.
+
+    Columns are equally wide where there is room, else as wide as their numbers.
+    """
+    points, count = _points(table, wide), len(table.columns)
+    left = min(0.6, _names_width(table) * points / TABLE_PT[0] / wide)
+    room, equal = (1 - left) * wide, 1.1 * _column_width(table)
+    widths = [equal] * count
+    if equal * count > room:
+        least = _least_widths(table, points)
+        spare = room - sum(least)
+        widths = [one + spare / count for one in least] if spare >= 0 else [one * room / sum(least) for one in least]
+    return [left, *(left + np.cumsum(widths) / wide).tolist()]
 
 
 def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int, high: float) -> None:
@@ -228,14 +290,13 @@ def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) ->
     axes.set_xlim(0, 1)
     # Lines are as far apart next to a taller mark as they are alone.
     axes.set_ylim(max(len(mark.lines) + heads, (high - 0.5) / LINE_IN), 0)
-    left, step = _column_places(mark, wide)
-    at = [left + step * (column + 1) for column in range(len(names))]
+    at = _column_places(mark, wide)[1:]
     for column, lines in enumerate(names):
-        swatch = TONES[run_tone(column)] if mark.badges else QUIET
+        swatch = TONES[run_tone(mark.first + column)] if mark.badges else QUIET
         style: dict[str, Any] = {"ha": "right", "va": "bottom", "color": swatch, "linespacing": 1.1, "label": "column"}
         axes.text(at[column], heads - 0.1, "\n".join(lines), fontsize=HEAD_PT[len(names) > 4], **style)
     for row, line in enumerate(mark.lines, start=heads):
-        plain: dict[str, Any] = {"va": "center", "fontsize": 7, "color": INK}
+        plain: dict[str, Any] = {"va": "center", "fontsize": _points(mark, wide), "color": INK}
         axes.text(0, row + 0.5, line.words, fontweight=400 if line.values else 600, **plain)
         for column in range(len(line.values)):
             weight = 600 if line.strong or column in line.best else 400

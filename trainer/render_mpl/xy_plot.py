@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 LETTERS: Final = 120
 """About as many stand beside each other on a page, in the size of a legend."""
+
+LYING_LETTERS: Final = 52
+"""Of one line of a category's name beside lying bars."""
 
 TONES: Final = {
     "run_a": OKABE_ITO[0],
@@ -120,6 +124,11 @@ def _bar_style(tone: Tone) -> dict[str, Any]:
     return {"color": TONES[tone], "edgecolor": "white", "linewidth": 0, **hatch}
 
 
+def lying_names(plot: XYPlot) -> list[list[str]]:
+    """Return the lines of each category's name beside lying bars: a name never takes most of the page."""
+    return [textwrap.wrap(name, LYING_LETTERS) or [""] for name in plot.names]
+
+
 def _draw_lying(axes: Axes, plot: XYPlot) -> None:
     wide = 0.7 / max(len(plot.bars), 1)
     for place, bars in enumerate(plot.bars):
@@ -129,7 +138,7 @@ def _draw_lying(axes: Axes, plot: XYPlot) -> None:
             for y, height in zip(at, bars.heights, strict=True):
                 side = "left" if height >= 0 else "right"
                 axes.text(height, y, f" {bar_text(height)} ", ha=side, va="center", fontsize=6.5, color=QUIET)
-    axes.set_yticks(range(len(plot.names)), plot.names)
+    axes.set_yticks(range(len(plot.names)), ["\n".join(lines) for lines in lying_names(plot)])
     if plot.bars:
         axes.axvline(0, color=INK, linewidth=0.6)
 
@@ -158,7 +167,7 @@ def _legend(axes: Axes, columns: int) -> None:
     handles, names = axes.get_legend_handles_labels()
     if len(names) < 2:
         return
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "labelspacing": 0.2}
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "labelspacing": 0.2}
     drawn = axes.legend(handles, names, ncols=_columns(names, columns), columnspacing=1.2, **place)
     for handle, mark in zip(handles, drawn.legend_handles, strict=True):
         if hasattr(handle, "get_sizes"):
@@ -174,7 +183,9 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
         named.add(dot.name)
         marker = "D" if dot.mark == "diamond" else _SYMBOLS.get(SYMBOLS.get(dot.tone, ""), "o")
         x, y = (dot.y, dot.x) if plot.lying else (dot.x, dot.y)
-        axes.scatter([x], [y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, **style)
+        axes.scatter(
+            [x], [y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, clip_on=not plot.lying, **style
+        )
         if dot.low == dot.low:
             ends: dict[str, Any] = {"xerr" if plot.lying else "yerr": [[dot.y - dot.low], [dot.high - dot.y]]}
             axes.errorbar([x], [y], **ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
@@ -183,7 +194,7 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
 
 
 def _scale(axes: Axes, plot: XYPlot) -> None:
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import NullLocator, ScalarFormatter
 
     if plot.lying:
         axes.set(
@@ -197,9 +208,9 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
             values, labels = zip(*side.ticks())
             getattr(axes, f"set_{axis}ticks")(values, labels)
             getattr(axes, f"{axis}axis").set_minor_locator(NullLocator())
-        else:
+        elif isinstance(numbers := getattr(axes, f"{axis}axis").get_major_formatter(), ScalarFormatter):
             # An offset, "1e-6+2.7e-1", would lie on the title.
-            axes.ticklabel_format(axis="x" if axis == "x" else "y", useOffset=False)
+            numbers.set_useOffset(False)
         getattr(axes, f"set_{axis}lim")(side.low, side.high)
     if plot.equal:
         # At the left of its place: a title as wide as that has room.

@@ -36,6 +36,7 @@ from trainer.render_mpl.style import heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import shortened, wrapped
 from trainer.store import Question, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+from trainer.store.question import retrieval_question
 from trainer.store.snapshot_files import read_snapshot
 
 pytestmark = pytest.mark.slow
@@ -159,6 +160,34 @@ def test_groups(drawn: list[Figure], tmp_path: Path, groups: int):
     words = ["export", "groups", *patterns, "--out", str(tmp_path / "g.png"), "--workspace", str(workspace.folder)]
     assert main(words) == 0
     assert complaints(drawn[0]) == []
+
+
+@pytest.mark.parametrize("kind", ["comparison", "groups"])
+def test_long_questions_and_intervals_of_six_runs(drawn: list[Figure], tmp_path: Path, kind: str):
+    """No number lies on another one: what is too wide for the page is drawn in parts, each with its runs' colors."""
+    workspace = Workspace(tmp_path / "asked")
+    shares = {f"{way}_R@{k}": 0.3 + 0.04 * k for way in ("image_to_text", "text_to_image") for k in (1, 5, 10)}
+    asked = {"retrieval": retrieval_question(1_720, texts=1_600, images=440)}
+    asked["knn"] = Question("knn", 1_720, 102, protocol="learned from 84,000 of 90,000 training pairs, 20 nearest")
+    for place, name in enumerate(NAMES):
+        run = workspace.runs.create(config.Run(name=name, seed=place))
+        numbers = {key: value + place / 100 for key, value in shares.items()} | {"knn_acc1": 0.5}
+        other = dataclasses.replace(asked["knn"], protocol="learned from 26,000 others of the split, 20 nearest")
+        workspace.results.add_evaluation(run, 10, "clothing-catalog", "heldout", numbers, asked)
+        workspace.results.add_evaluation(run, 10, "clothing-catalog", "heldout", {"knn_acc1": 0.4}, {"knn": other})
+    named_runs = map(str, range(1, 7)) if kind == "comparison" else ("--group", "clip*", "--group", "*loob*")
+    words = ["export", kind, *named_runs, "--out", str(tmp_path / "g.png"), "--workspace", str(workspace.folder)]
+    assert main(words) == 0
+    assert complaints(drawn[0]) == []
+    drawn[0].canvas.draw()
+    for axes in drawn[0].axes:
+        boxes = [text.get_window_extent() for text in axes.texts if text.get_text() and text.get_visible()]
+        for one, other in itertools.combinations(boxes, 2):
+            assert one.x1 <= other.x0 or other.x1 <= one.x0 or one.y1 <= other.y0 + 1 or other.y1 <= one.y0 + 1
+    if kind == "comparison":
+        heads = [text for axes in drawn[0].axes for text in axes.texts if text.get_label() == "column"]
+        assert len(heads) == 6
+        assert len({text.get_color() for text in heads}) == 6
 
 
 @pytest.mark.parametrize("runs", [2, 6])
