@@ -130,7 +130,7 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
         window.open_link(options.open)
     window.painted.connect(lambda: _trace("first paint"))
     window.ready.connect(lambda: _trace("all views built"))
-    garbage = Garbage()
+    garbage = Garbage(begin=False)
     window.ready.connect(garbage.keep_what_is_there)
     # Ctrl-C in the terminal closes the window without a question; the status bar's timer lets Python see it. By a
     # timer: a window that is closed before the event loop runs would leave that loop without an end.

@@ -13,6 +13,8 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer
 
 EVERY_MS: Final = 500
+LATEST_MS: Final = 20_000
+"""A start that takes longer is collected in, too."""
 OLDEST_EVERY: Final = 60
 """Turns after which the oldest generation is looked at, too: half a minute."""
 
@@ -20,16 +22,21 @@ OLDEST_EVERY: Final = 60
 class Garbage(QObject):
     """Replaces Python's automatic garbage collection until `close`."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None, *, begin: bool = True) -> None:
+        """Begin to collect, or, without `begin`, after `keep_what_is_there`: a start makes little garbage."""
         super().__init__(parent)
         self._turns = 0
         gc.disable()
         self._timer = QTimer(self, interval=EVERY_MS, timeout=self._collect)
-        self._timer.start()
+        if begin:
+            self._timer.start()
+        else:
+            QTimer.singleShot(LATEST_MS, self, self._timer.start)
 
     def keep_what_is_there(self) -> None:
         """Exclude all current objects from later collections, so that a collection takes only a few ms."""
         gc.freeze()
+        self._timer.start()
 
     def close(self) -> None:
         """Re-enable Python's automatic garbage collection."""

@@ -35,7 +35,7 @@ from trainer.charts.panel_rows import cells_of
 PLOT_PX = 210
 HIGHEST = 0.7
 """Of its width, how high a plot becomes where there is room."""
-PREPARE_MS = 1_500
+PREPARE_MS = 6_000
 """After the view was built: the others are there by then."""
 PREPARED = 4
 MOST_BESIDE = 3

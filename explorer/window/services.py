@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,6 +31,10 @@ _MODULES: Final = (
     "explorer.run_control.jobs",
     "explorer.model_client.client",
     "explorer.export",
+    # Of these the window imports some names at once; with them come views.
+    "explorer.window.exports",
+    "explorer.window.job_center",
+    "explorer.window.notifications",
 )
 
 _READERS: Final = ("numpy.ma", "trainer.untrusted.bounded.parquet")
@@ -50,16 +56,30 @@ class Loaded:
 
 def load(places: Sequence[ViewEntry]) -> Loaded:
     """Import what the window and these views need; runs on a thread because it takes most of a second."""
-    for module in _MODULES:
-        importlib.import_module(module)
-    importlib.import_module("trainer.plugins").load_all()
     loaded = Loaded()
-    for place in places:
-        try:
-            loaded.views[place.name] = place.load()
-        except Exception:  # one broken view must not take the others with it
-            loaded.broken[place.name] = traceback.format_exc()
+    with _without_cuda():
+        for module in _MODULES:
+            importlib.import_module(module)
+        importlib.import_module("trainer.plugins").load_all()
+        for place in places:
+            try:
+                loaded.views[place.name] = place.load()
+            except Exception:  # one broken view must not take the others with it
+                loaded.broken[place.name] = traceback.format_exc()
     return loaded
+
+
+@contextlib.contextmanager
+def _without_cuda() -> Iterator[None]:
+    """Keep pyqtgraph from loading CUDA's bindings: 0.15 s for a widget that the window does not have."""
+    if "cuda.bindings" in sys.modules:
+        yield
+        return
+    sys.modules["cuda.bindings"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["cuda.bindings"]
 
 
 def load_readers() -> None:

@@ -47,3 +47,17 @@ def test_cycles_are_collected_on_the_gui_thread_only(qtbot: QtBot, collecting: G
     assert ended == [], "a busy worker collects nothing"
     qtbot.waitUntil(lambda: len(ended) == 5_000, timeout=3_000)
     assert set(ended) == {threading.get_ident()}
+
+
+def test_nothing_is_collected_before_the_start_is_over(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gc_on_gui_thread, "EVERY_MS", 20)
+    made, ended = Garbage(begin=False), []
+    for _ in range(5_000):
+        Cyclic(ended)
+    qtbot.wait(100)
+    assert ended == []
+    gc.unfreeze()
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    made.keep_what_is_there()
+    qtbot.waitUntil(lambda: len(ended) == 5_000, timeout=3_000)
+    made.close()

@@ -58,6 +58,7 @@ def test_the_window_paints_before_anything_heavy_is_loaded(tmp_path: Path) -> No
     assert seen["status"] == 0
     assert not set(HEAVY + AFTER_PAINT) & set(seen["at_paint"])
     assert not set(HEAVY) & set(seen["at_end"])
+    assert "cuda.bindings" not in seen["at_end"], "a crash of CUDA must not close the window"
     assert "sqlalchemy" in seen["at_end"], "the store was never opened, so this test proves nothing"
     assert "first paint after " in ended.stderr
     log = tmp_path / "new folder" / "explorer.log"

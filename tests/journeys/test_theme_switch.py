@@ -53,6 +53,7 @@ def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Ca
             qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
             window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
             window.classify(two_runs.pictures[:2])
+            window.selection.pairs = [3]  # fills the inspector
             return window
 
         yield start
@@ -75,6 +76,11 @@ def look(qtbot, window: Window, name: str) -> QImage:
         view.captions.setEditText("a red circle on the left")
         view.ask()
         qtbot.waitUntil(lambda: view.chart is not None, timeout=300_000)
+    if name == "quality":
+        qtbot.waitUntil(lambda: view.area.kind in ("ready", "empty"), timeout=60_000)
+        if view.loaded.report is None:
+            view.check_data()
+        qtbot.waitUntil(lambda: view.loaded.report is not None, timeout=300_000)
     if name == "classify":
         sides = [(side.run, side.step) for side in window.selection.sides]
         pictures = [item.path for item in view.strip.items]
