@@ -118,10 +118,21 @@ class PanelWidget(QScrollArea):
             if isinstance(card, _PlotCard):
                 card.plot.mark(self._marked_ids)
         self.panel, self._filling = panel, None
+        self._tell_legends_once(panel)
         self.notes.setText("\n".join(panel.notes))
         self._arrange()
         # Qt shows new children of what is shown already in a posted event, which comes before the next turn.
         turns().later(self, self._thaw)
+
+    def _tell_legends_once(self, panel: Panel) -> None:
+        """Hide legends of which all was told above; plots of a row keep theirs together, or their axes would differ."""
+        told: set[object] = set()
+        for row in _in_lines(panel):
+            cards = [card for mark in row if isinstance(card := self.cards[mark.key], _PlotCard)]
+            repeats = all(card.entries <= told for card in cards)
+            for card in cards:
+                card.hide_repeated(repeats)
+                told |= card.entries
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield what the cards show, read from their Qt items: key of the mark, series, x, y, low, high."""

@@ -521,6 +521,8 @@ class XYPlotCard(QWidget):
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
         self.legend, self.plot = Legend(), XYPlotWidget()
+        self.entries: frozenset[object] = frozenset()
+        self._repeats = False
         self.plot.pointed.connect(self._tell)
         theme.theme().follow(self._tell_legend)
         column = card_column(self, self.title, self.note)
@@ -562,7 +564,13 @@ class XYPlotCard(QWidget):
             if dot.name and entry not in entries:
                 entries.append(entry)
         self.legend.show_entries(entries)
-        self.legend.setVisible(len(entries) > 1)
+        self.entries = frozenset((entry.words, entry.color, entry.dash) for entry in entries)
+        self.legend.setVisible(len(entries) > 1 and not self._repeats)
+
+    def hide_repeated(self, on: bool) -> None:
+        """Hide the legend where a plot above has told all of it."""
+        self._repeats = on
+        self.legend.setVisible(len(self.entries) > 1 and not on)
 
 
 def _legend_dash(curve: marks.Series) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QStackedWidget, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
@@ -14,7 +14,7 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.hairline_splitter import HairlineSplitter
-from explorer.widgets.state_area import StatePage
+from explorer.widgets.state_area import Skeleton, StatePage
 from explorer.window.side_panel import SidePanel
 
 if TYPE_CHECKING:
@@ -35,6 +35,16 @@ class _Stack(QStackedWidget):
         QPainter(self).fillRect(event.rect(), theme.color("surface"))
 
 
+class _Blank(QWidget):
+    """What is seen until the open view is built: gray bars where it will appear."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        column.addWidget(Skeleton())
+
+
 class Pages(HairlineSplitter):
     """Views by name, and the details panel of the open one."""
 
@@ -46,7 +56,7 @@ class Pages(HairlineSplitter):
         self._places: dict[str, QWidget] = {}
         self.stack = _Stack()
         self.stack.setMinimumWidth(400)
-        self.blank = QWidget()
+        self.blank = _Blank()
         self.stack.addWidget(self.blank)
         self._details = SidePanel()
         self._details.setMinimumWidth(LEAST_DETAILS)

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
+from explorer.models.thumbnails import Pictures
+from explorer.render_qt.panel import PanelWidget
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.runs.curves_pane import CurvesPane
+from trainer.charts.marks import Axis, Panel, Series, XYPlot
 from trainer.charts.registry import load
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store.snapshot_files import read_snapshot
@@ -108,3 +111,18 @@ def test_training_curves_say_why_no_pair_is_drawn_in_them(qtbot: QtBot, context:
     assert pane.whole.text() == ""
     context.selection.pairs = CHOSEN
     assert pane.whole.text().startswith("3 pairs are selected and not drawn here")
+
+
+def test_a_legend_is_told_once_where_the_plots_below_repeat_it(qtbot: QtBot, context: Any) -> None:
+    line, axis = np.array([0.0, 1.0]), Axis("x", 0, 1)
+    two = (Series("one", "run_a", line, line), Series("two", "run_b", line, line))
+    third = (*two, Series("three", "quiet", line, line))
+    plots = [XYPlot(key, key, axis, axis, curves) for key, curves in zip("abcd", (two, two, third, two), strict=True)]
+    widget = PanelWidget(Pictures(context.background, None, edge=32), "panel")
+    qtbot.addWidget(widget)
+    widget.resize(700, 900)
+    widget.show()
+    widget.show_panel(Panel(title="", rows=((plots[0],), (plots[1],), (plots[2], plots[3]))))
+    qtbot.waitUntil(lambda: not widget.filling)
+    hidden = [widget.cards[key].legend.isHidden() for key in "abcd"]
+    assert hidden == [False, True, False, False], "of a row all or none, or its axes would differ"

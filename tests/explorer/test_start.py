@@ -26,6 +26,7 @@ PROGRAM = """
 import json, sys
 from PySide6.QtCore import QTimer
 from explorer import __main__ as explorer_main
+from explorer.widgets.state_area import Skeleton
 from explorer.window import Window
 
 seen = {}
@@ -33,6 +34,7 @@ begin = Window._begin
 
 def first_paint(window):
     seen["at_paint"] = sorted(sys.modules)
+    seen["skeletons"] = sum(one.isVisible() for one in window.pages.blank.findChildren(Skeleton))
     window.ready.connect(lambda: QTimer.singleShot(1500, window.close))
     begin(window)
 
@@ -56,6 +58,7 @@ def test_the_window_paints_before_anything_heavy_is_loaded(tmp_path: Path) -> No
     seen = json.loads(ended.stdout.splitlines()[-1])
     print(ended.stderr)  # the milliseconds, shown with `pytest -rP`
     assert seen["status"] == 0
+    assert seen["skeletons"] == 1, "no view is blank"
     assert not set(HEAVY + AFTER_PAINT) & set(seen["at_paint"])
     assert not set(HEAVY) & set(seen["at_end"])
     assert "cuda.bindings" not in seen["at_end"], "a crash of CUDA must not close the window"
