@@ -75,7 +75,5 @@ class TimelinePanel(MapCard):
         self.title.setText(f"{run.name} · step {run.steps[self._place]:,}")
         what = "pairs" if run.images and run.texts else "items"
         sampled = ", a sample of the split" if run.sampled else ""
-        shots = "snapshot" if len(run.steps) == 1 else "snapshots"
-        self.note.setText(
-            f"{run.n:,} {what}{sampled} · {len(run.steps)} {shots} · {run.dataset}, {split_words(run.split)}"
-        )
+        shots = f"{len(run.steps)} snapshot" + "s" * (len(run.steps) != 1)
+        self.note.setText(f"{run.n:,} {what}{sampled} · {shots} · {run.dataset}, {split_words(run.split)}")
