@@ -215,7 +215,9 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
     norm = (LogNorm if grid.log else Normalize)(grid.low, max(grid.high, grid.low * (1 + 1e-9) + 1e-12))
     values = np.clip(grid.values, grid.low, None) if grid.log else grid.values
     image = axes.imshow(values, cmap="viridis", norm=norm, aspect="auto", interpolation="nearest")
-    bar = figure.colorbar(image, ax=axes, label=grid.unit, pad=0.02, fraction=0.06)
+    # Named cells are square, at the left of their place, and their bar stays beside them.
+    beside: dict[str, Any] = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))} if grid.named else {"ax": axes}
+    bar = figure.colorbar(image, label=grid.unit, **beside, **({} if grid.named else {"pad": 0.02, "fraction": 0.06}))
     if grid.log:
         # Written out: formulas are switched off in our style, and powers of ten would be formulas.
         first, last = np.ceil(np.log10(grid.low)), np.floor(np.log10(grid.high))
@@ -234,7 +236,7 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
 
 
 def _name_cells(axes: Axes, grid: HeatMap) -> None:
-    axes.set_aspect("equal")
+    axes.set_aspect("equal", anchor="W")
     axes.set_yticks([at for at, _ in grid.y_ticks], [words for _, words in grid.y_ticks])
     axes.tick_params("x", rotation=90)
     axes.tick_params(length=0, labelsize=min(6.0, 180 / max(grid.values.shape)))

@@ -32,7 +32,11 @@ COLUMN_IN: Final = 3.5
 PAGE_IN: Final = 7.2
 """Widths of one and of two columns of a journal page."""
 
-_FONTS: Final = ("Inter", "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC")
+_FONTS: Final = (
+    *("Inter", "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Droid Sans Fallback", "WenQuanYi Zen Hei"),
+    *("Hiragino Sans", "PingFang SC", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic", "Arial Unicode MS"),
+)
+"""In the order in which a letter is sought in them: captions and classes may be in any script."""
 
 _WEIGHTS: Final = {"Regular": 400, "SemiBold": 600}
 
