@@ -58,6 +58,12 @@ def pairs(data: config.Data, root: Path, split: str = "train") -> Pairs:
     return [(_below(str(source.path), root), source.caption) for source in found.splits[split]]
 
 
+def test_the_number_of_a_comment_is_no_attribute_of_a_picture(tmp_path: Path) -> None:
+    flickr30k(tmp_path / "field")
+    found = listing(config.absolute(propose(tmp_path / "field").data), tmp_path / "w", lambda share, note: None)
+    assert [source.metadata for source in found.splits["train"]] == [{}] * len(found.splits["train"])
+
+
 def _below(place: str, root: Path) -> str:
     return Path(place).relative_to(root).as_posix() if place.startswith(str(root)) else place
 

@@ -152,6 +152,10 @@ def _rows(path: Path, form: Form, table: config.Table, told: Told | None) -> Ite
     return _line_rows(path, partial(_token, encoding=encoding_for(path, table.encoding, told)))
 
 
+_COUNTERS: Final = ("comment_number",)
+"""Columns that number the captions of a picture, as in Flickr30k: no attribute that could be read off it."""
+
+
 def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
     """Return the pair that a row of a table describes.
 
@@ -167,7 +171,8 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         raise ValueError(f"It has {len(row):,} values; at most {MOST_COLUMNS:,} are read.")
     values = dict(row)
     image, caption = values.pop(table.image_column, None), values.pop(table.caption_column, None)
-    metadata = {name: f"{value}" for name, value in values.items() if isinstance(value, str | int | float)}
+    told = {name: value for name, value in values.items() if name not in _COUNTERS}
+    metadata = {name: f"{value}" for name, value in told.items() if isinstance(value, str | int | float)}
     if longest := next((name for name, value in metadata.items() if len(value) > MOST_TEXT), None):
         raise ValueError(f"Its {longest} is longer than {MOST_TEXT:,} characters.")
     if not isinstance(caption, str) or not caption.strip():
