@@ -863,7 +863,14 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
             "needs Scenes or a logged temperature: tests/trainer/charts/test_diagnosis.py",
         ),
         **dict.fromkeys(
-            ("hopfield-temperature", "loss-margins", "loss-saturation", "sampling-variance", "toy-batch"),
+            (
+                "hopfield-temperature",
+                "loss-margins",
+                "loss-saturation",
+                "sampling-variance",
+                "softmax-cost",
+                "toy-batch",
+            ),
             "shows formulas, not embeddings: tests/trainer/charts",
         ),
     }

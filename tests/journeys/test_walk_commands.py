@@ -56,6 +56,7 @@ OF_NO_RUN = {
     "loss-saturation": (),
     "loss-margins": (),
     "sampling-variance": (),
+    "softmax-cost": (),
     "hopfield-temperature": (),
     "data-efficiency": GROUPS,
     "groups": GROUPS,

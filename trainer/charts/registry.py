@@ -56,7 +56,14 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "attribute-probes",
     ),
     "prompts": ("calibration", "prompts"),
-    "losslab": ("toy-batch", "loss-saturation", "loss-margins", "sampling-variance", "hopfield-temperature"),
+    "losslab": (
+        "toy-batch",
+        "loss-saturation",
+        "loss-margins",
+        "sampling-variance",
+        "softmax-cost",
+        "hopfield-temperature",
+    ),
     "evaluate": ("evaluation-scores", "confusion", "evaluation-curves", "comparison", "groups", "data-efficiency"),
 }
 """View -> its charts, in the order of the tabs."""

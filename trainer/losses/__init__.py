@@ -29,6 +29,8 @@ from trainer.losses.proto_nce import concentration, proto_nce
 from trainer.losses.sigmoid import sigmoid
 from trainer.losses.simsiam import simsiam
 from trainer.losses.skip_gram import skip_gram
+from trainer.losses.skip_gram_softmax import skip_gram_softmax
+from trainer.losses.skip_gram_tree import skip_gram_tree
 from trainer.losses.swav import swav
 from trainer.losses.triplet import triplet
 from trainer.losses.variational_bound import variational_bound
@@ -60,6 +62,8 @@ __all__ = [
     "sigmoid",
     "simsiam",
     "skip_gram",
+    "skip_gram_softmax",
+    "skip_gram_tree",
     "swav",
     "triplet",
     "variational_bound",

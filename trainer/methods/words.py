@@ -13,8 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.analysis.huffman import huffman_paths
 from trainer.data.order import word_batches
-from trainer.losses import multiclass_logistic, one_vs_all_logistic, skip_gram
+from trainer.losses import multiclass_logistic, one_vs_all_logistic, skip_gram, skip_gram_softmax, skip_gram_tree
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method, MethodError, generator_of, needed
 from trainer.models import TwoTowers
@@ -86,6 +87,9 @@ class Word2VecTokens(Method):
         counts = torch.bincount(spoken, minlength=size).double()
         self._chances = torch.where(counts > 0, counts.pow(choice.power), 0.0)
         self._kept = kept_shares(counts, choice.subsample)
+        if choice.softmax == "hierarchical":
+            paths = huffman_paths(counts.numpy())
+            self._paths = [torch.from_numpy(part) for part in (paths.nodes, paths.signs, paths.used)]
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], ...]:
         """Return input vectors of centers, output vectors of contexts and negatives (flat), and a mask to ignore."""
@@ -97,6 +101,8 @@ class Word2VecTokens(Method):
             drawn = torch.rand(tokens.shape, generator=generator, dtype=torch.float64)
             tokens, spoken = closed_up(tokens, spoken & (drawn < self._kept[tokens]))
         centers, contexts, captions = beside(tokens, spoken, self._choice.window, generator)
+        if self._choice.softmax != "negatives":
+            return self._scores(towers, batch, centers, contexts, captions)
         count = len(centers) * self._choice.negatives
         drawn = torch.multinomial(self._chances, max(1, count), True, generator=generator)[:count]
         drawn = drawn.view(len(centers), self._choice.negatives)
@@ -112,11 +118,29 @@ class Word2VecTokens(Method):
             skipped,
         )
 
+    def _scores(
+        self, towers: TwoTowers, batch: Batch, centers: Tensor, contexts: Tensor, captions: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Return logits of all words and the contexts; hierarchical: scores on the path, its signs and what is used."""
+        if batch.whole is not None:
+            own = (captions >= batch.start) & (captions < batch.start + len(batch))
+            centers, contexts = centers[own], contexts[own]
+        center = towers.text.vectors(centers.to(self.context.weight.device))  # type: ignore[operator, union-attr]
+        where = center.device
+        if self._choice.softmax == "full":
+            return center @ self.context.weight.T, contexts.to(where)
+        nodes, signs, used = (part[contexts].to(where) for part in self._paths)
+        return torch.einsum("nd,npd->np", center, self.context(nodes)), signs.to(center.dtype), used
+
     def compare(self, embedded: tuple[Tensor, ...], batch: Batch) -> Float[Tensor, ""]:
-        """Return the loss of every center with a context against the drawn words."""
+        """Return the loss of every center with a context: against the drawn words, all words, or on its path."""
+        if not len(embedded[0]):
+            return embedded[0].sum() * 0  # captions of one word have no context
+        if self._choice.softmax == "full":
+            return skip_gram_softmax(*embedded)
+        if self._choice.softmax == "hierarchical":
+            return skip_gram_tree(*embedded)
         center, context, negatives, skipped = embedded
-        if not len(center):
-            return center.sum() * 0  # captions of one word have no context
         return skip_gram(center, context, negatives, skipped=skipped)
 
 

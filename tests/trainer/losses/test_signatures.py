@@ -30,6 +30,8 @@ CALLS = {
     "one_vs_all_logistic": "logits bag_of_words",
     "multiclass_logistic": "logits bag_of_words",
     "skip_gram": "center context negatives",
+    "skip_gram_softmax": "logits context",
+    "skip_gram_tree": "scores signs used",
     "proto_nce": "query key queue prototypes assignments concentrations",
     "simsiam": "prediction_a prediction_b projection_a projection_b",
     "byol": "prediction_a prediction_b target_a target_b",

@@ -360,3 +360,26 @@ def test_neighbors_vote_and_those_without_a_value_abstain():
     assert accuracy(["a", "a"], ["", "a", "b"], rows, cosines) == 0.5
     assert accuracy(["c", ""], ["a", "b", "b"], rows, cosines) == 0.0
     assert math.isnan(accuracy(["", ""], ["a", "b", "b"], rows, cosines))
+
+
+@pytest.mark.parametrize("softmax", ["full", "hierarchical"])
+def test_word2vec_by_softmax_is_that_of_a_loop_and_of_parts(softmax: str):
+    """Probabilities of each context by its center, a word at a time, over the pairs that were drawn."""
+    made = material(choice := config.Word2Vec(window=2, softmax=softmax))
+    method = build(choice, made)
+    torch.nn.init.normal_(method.context.weight)
+    batch = Batch(None, made.tokenizer.encode(CAPTIONS, 16), torch.arange(len(made.pairs)), None, 3)
+    rows = method.embed(made.towers, batch)
+    loss = method.compare(rows, batch)
+    parts = [method.embed(made.towers, part) for part in batch.parts(2)]
+    whole = [torch.cat(pieces) for pieces in zip(*parts, strict=True)]
+    assert method.compare(tuple(whole), batch).item() == pytest.approx(loss.item(), abs=1e-6)
+    losses = []
+    if softmax == "full":
+        for logits, context in zip(rows[0].tolist(), rows[1].tolist(), strict=True):
+            losses.append(math.log(sum(map(math.exp, logits))) - logits[context])
+    else:
+        for scores, signs, used in zip(*(part.tolist() for part in rows), strict=True):
+            told = zip(scores, signs, used, strict=True)
+            losses.append(sum(math.log1p(math.exp(-sign * score)) for score, sign, own in told if own))
+    assert loss.item() == pytest.approx(sum(losses) / len(losses), abs=1e-5)

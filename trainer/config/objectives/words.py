@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from trainer.config.fields import option
 from trainer.config.objectives.image_text import Towers
@@ -74,6 +74,12 @@ class Word2Vec:
     towers: ClassVar[Towers] = "words"
     labeled: ClassVar[bool] = False
 
+    softmax: Literal["negatives", "full", "hierarchical"] = option(
+        "negatives",
+        "Softmax",
+        "negatives: a few drawn words, as usual. full: all words of the vocabulary. hierarchical: decisions in a "
+        "Huffman tree.",
+    )
     window: int = option(
         5, "Window", "Farthest context; for each center a width up to it is drawn.", low=1, high=100, unit="tokens"
     )
