@@ -248,6 +248,8 @@ class XYPlotWidget(Plot):
     def mouseReleaseEvent(self, ev: QMouseEvent) -> None:
         ev.accept()
         if self._brush_start is None or self.spec is None:
+            at = self.plotItem.getViewBox().mapSceneToView(self.mapToScene(ev.position().toPoint()))
+            self._choose_point([spot for cloud in self._clouds for spot in cloud.pointsAt(at)])
             return
         brush = self._brushed_to(ev)
         ends = [_at(self.spec.x, end) for end in (*brush[:2], self.spec.x.low, self.spec.x.high)]

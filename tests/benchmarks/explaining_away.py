@@ -183,10 +183,13 @@ def claim(found: list[dict[str, Any]]) -> str:
         return f"The claim is not tested: {len(whole)} seeds."
     test = stats.ttest_rel(falls["clip"], falls["1"])
     low, high = test.confidence_interval(0.95)
-    difference = np.mean(falls["clip"]) - np.mean(falls["1"])
+    difference = float(np.mean(falls["clip"]) - np.mean(falls["1"]))
+    word = "larger" if difference >= 0 else "smaller"
+    low, high = (low, high) if difference >= 0 else (-high, -low)
+    clip, cloob = (np.mean(falls[arm]) for arm in ("clip", "1"))
     return (
-        f"From c = 0 to {REPEATED[-1]:g} attribute 1 falls by {np.mean(falls['clip']):.1f} points for CLIP and by "
-        f"{np.mean(falls['1']):.1f} for CLOOB: {difference:.1f} points less (95 % interval {low:.1f} to {high:.1f}, "
+        f"From c = 0 to {REPEATED[-1]:g} attribute 1 falls by {clip:.1f} points for CLIP and by {cloob:.1f} for CLOOB: "
+        f"CLIP's fall is {abs(difference):.1f} points {word} (95 % interval {low:.1f} to {high:.1f}, "
         f"p {test.pvalue:.3f}, {len(whole)} seeds)."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 
 from explorer.views.geometry import CONCEPTS, GeometryView
 
@@ -28,7 +28,11 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> GeometryView:
 def test_a_click_selects_the_pairs_and_shows_the_images(qtbot, view: GeometryView):
     assert not view.select_pairs.isEnabled()
     number = view._data.concepts[0].number
-    view.pane.panel.cards["concepts"].plot.id_chosen.emit(number)
+    plot = view.pane.panel.cards["concepts"].plot
+    cloud = next(points for points in plot.spec.points if number in points.ids)
+    x, y = cloud.xy[cloud.ids.tolist().index(number)]
+    place = plot.mapFromScene(plot.getViewBox().mapViewToScene(QPointF(x, y)))
+    qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert view.concept == number
     n, codes = len(view._data.of.rows), view._data.of.codes
     expected = [row for row in range(n) if codes[row, number] > 0 or codes[row + n, number] > 0]

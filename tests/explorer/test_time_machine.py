@@ -118,7 +118,7 @@ def test_what_if_asks_with_the_change_and_shows_both_recalls(qtbot, view: Explai
     expected = {"without": ("hardest:8",), "objective": "cloob", "fields": ("retrieval_share=0.5",)}
     assert OBJECTIVES[3].key.fields == expected["fields"]
     assert answers.asked == [WhatIf(run=two_runs[0], step=5, updates=4, **expected)]
-    found = WhatIfRecord(5, 4, "8 pairs left out", (1,), 0, 20, "toys", "val", 48, (4, 8), (0.1, 0.2), (0.1, 0.4),
+    found = WhatIfRecord(5, 4, "8 pairs left out", (1,), 0, 20, "toys", "val", 48, 48, (4, 8), (0.1, 0.2), (0.1, 0.4),
                          (0.1, 0.3), (0.1, 0.2), 12, 2)  # fmt: skip
     write_what_if(view.context.workspace.runs.get(two_runs[0]).folder, found)
     answers.done({"verified": 20})

@@ -111,7 +111,7 @@ def _replay() -> ReplayRecord:
 
 
 def _what_if() -> WhatIfRecord:
-    return WhatIfRecord(1, 1, "x", (), 0, 2, "s", "x", 1, (0, 1), *[(0.0, 0.0)] * 4, 0, 0)
+    return WhatIfRecord(1, 1, "x", (), 0, 2, "s", "x", 1, 1, (0, 1), *[(0.0, 0.0)] * 4, 0, 0)
 
 
 def _acts(folder: Path) -> Iterator[Callable[[], object]]:

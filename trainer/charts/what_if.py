@@ -93,13 +93,14 @@ def _plots(one: RunWhatIf, record: WhatIfRecord, place: int) -> tuple[XYPlot, XY
             Series("as it was", run_tone(place), x, real, marked=True),
             Series(record.change, run_tone(place), x, changed, marked=True, dashed=True),
         )
-        y = axis_over(f"{label} (%)", [real, changed])
+        y = axis_over("R@1 (%)", [real, changed])
         return XYPlot(f"{key}-{place}", f"{one.name}: {label}", axis_over("step", [x]), y, curves)
 
-    about = {"split": record.split, "n": record.n}
+    forth = recall_name("image_to_text", split=record.split, n=record.n)
+    back = recall_name("text_to_image", split=record.split, n=record.n_back)
     return (
-        plot("recall", recall_name("image_to_text", **about), record.was, record.would),  # type: ignore[arg-type]
-        plot("recall-back", recall_name("text_to_image", split=record.split), record.was_back, record.would_back),
+        plot("recall", forth, record.was, record.would),
+        plot("recall-back", back, record.was_back, record.would_back),
     )
 
 

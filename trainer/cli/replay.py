@@ -107,7 +107,7 @@ def _what_if_text(name: str, one: WhatIfRecord) -> str:
         ("image_to_text", one.was, one.would),
         ("text_to_image", one.was_back, one.would_back),
     ):
-        lines.append(recall_name(direction, split=one.split, n=one.n))  # type: ignore[arg-type]
+        lines.append(recall_name(direction, split=one.split, n=one.n if was is one.was else one.n_back))  # type: ignore[arg-type]
         lines += [
             f"  step {step:>6,}   as it was {100 * a:6.2f} %   with the change {100 * b:6.2f} %"
             for step, a, b in zip(one.steps, was, would, strict=True)

@@ -33,7 +33,8 @@ class WhatIfRecord:
         verified: Step of the checkpoint that the real continuation came to bit by bit.
         dataset: Of the held-out pairs.
         split: Of the held-out pairs.
-        n: Of them.
+        n: Distinct pictures of them: the questions of image to text.
+        n_back: Distinct captions of them: the questions of text to image.
         steps: At which both were measured, the first before the updates differ.
         was: Image to text R@1 at these steps, as it was; from 0 to 1.
         would: The same with the change.
@@ -52,6 +53,7 @@ class WhatIfRecord:
     dataset: str
     split: str
     n: int
+    n_back: int
     steps: tuple[int, ...]
     was: tuple[float, ...]
     would: tuple[float, ...]
@@ -81,7 +83,9 @@ def read_what_ifs(run_folder: Path) -> list[WhatIfRecord]:
 
 
 def _record(plain: dict[str, Any]) -> WhatIfRecord:
-    whole = {name: int(plain[name]) for name in ("step", "updates", "began", "verified", "n", "gained", "lost")}
+    whole = {
+        name: int(plain[name]) for name in ("step", "updates", "began", "verified", "n", "n_back", "gained", "lost")
+    }
     words = {name: str(plain[name]) for name in ("change", "dataset", "split")}
     steps = tuple(int(one) for one in plain["steps"])
     shares = {name: tuple(float(one) for one in plain[name]) for name in ("was", "would", "was_back", "would_back")}

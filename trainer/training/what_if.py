@@ -146,6 +146,7 @@ def what_if(
         dataset=watched.pairs.name,
         split=watched.pairs.split,
         n=len(was[-1].image_to_text),
+        n_back=len(was[-1].text_to_image),
         steps=tuple(places),
         was=columns[0],
         would=columns[1],

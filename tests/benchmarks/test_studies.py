@@ -1,0 +1,48 @@
+"""The studies that are prepared as experiments can be read, and their arms differ in what they say alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import explaining_away
+from trainer.experiments.definition import read
+
+STUDIES = sorted((Path(__file__).parent / "studies").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
+def test_a_study_has_clip_and_four_shares(file: Path):
+    study = read(file)
+    objectives = [arm.run.objective for arm in study.arms]
+    assert [getattr(one, "retrieval_share", None) for one in objectives] == [None, 0, 0.25, 0.5, 1]
+    first = study.arms[0].run
+    assert all((arm.run.data, arm.run.model, arm.run.optimizer) == (first.data, first.model, first.optimizer)
+               for arm in study.arms)  # fmt: skip
+
+
+def test_the_claim_is_tested_on_the_seeds_that_have_all_four_cells():
+    rows = []
+    for seed, (clip, cloob) in enumerate([(10, 6), (12, 7), (11, 8), (9, 9)]):
+        for arm, fall in (("clip", clip), ("1", cloob)):
+            for repeated, value in ((0.0, 90), (0.95, 90 - fall)):
+                rows.append({"arm": arm, "repeated": repeated, "seed": seed, "accuracy": [1, value / 100]})
+    rows.pop()
+    told = explaining_away.claim(rows)
+    assert "falls by 11.0 points for CLIP and by 7.0 for CLOOB: CLIP's fall is 4.0 points larger" in told
+    assert "3 seeds" in told
+    assert "not tested" in explaining_away.claim(rows[:4])
+
+
+def test_an_attribute_repeats_as_often_as_asked_and_is_read_off():
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    values = explaining_away.drawn(rng, 20_000, 0.6)
+    assert (values[:, 0] == values[:, 1]).mean() == pytest.approx(0.6 + 0.4 / 6, abs=0.02)
+    image, text = explaining_away.Mixer(3)(values, rng)
+    assert text.sum(axis=1).tolist() == [5] * 20_000
+    accuracy = explaining_away.read_off(text[:2000], values[:2000, 2], text[2000:], values[2000:, 2])
+    assert accuracy == 1
+    assert image.shape == (20_000, 64)
