@@ -87,6 +87,9 @@ STATUSES: Final[dict[str, StatusLook]] = {
 ASKED: Final = {"stop": "Stopping", "stop-epoch": "Stopping", "pause": "Pausing", "save": "Saving"}
 """What a running trainer was asked and has not done yet, as its status."""
 
+_OUT_OF_REACH: Final = "Out of reach"
+"""In place of the status of a run whose computer does not answer: whether it goes on is not known."""
+
 NOT_ANSWERING: Final = "Not responding"
 """In place of the status of a run whose trainer lives and does not answer."""
 
@@ -360,6 +363,8 @@ class RunsModel(QAbstractTableModel):
                 return theme.icon("triangle-alert", 16, "warn")
         if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole and (alert := gravest(run)):
             return theme.icon("triangle-alert", 16, "bad" if alert in ("nan", "memory") else "warn")
+        if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole and run.out_of_reach:
+            return theme.icon("triangle-alert", 16, "warn")
         if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole:
             return theme.icon(look.icon, 16, look.role)
         if column is RunColumn.PROGRESS and role == SHARE_ROLE:
@@ -484,6 +489,8 @@ def display_text(run: RunRow, column: RunColumn) -> str:
     if column is RunColumn.NAME:
         return run.name
     if column is RunColumn.STATUS:
+        if run.out_of_reach:
+            return _OUT_OF_REACH
         # The wish is shown at once; the trainer answers when its step, or its epoch, is done.
         return ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
     if column is RunColumn.OBJECTIVE:

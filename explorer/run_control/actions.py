@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trainer import catalog, config
 from trainer.config.ablation import PRESET as ABLATION
@@ -13,6 +13,9 @@ from trainer.config.ablation import four_way
 from trainer.scheduling import launch
 from trainer.store import EVALUATING, Workspace
 from trainer.store.branch import branch as branch_of
+
+if TYPE_CHECKING:
+    from trainer.places.known import Binding
 
 DEMO: Final = (("clip-scenes", "CLIP demo"), ("cloob-scenes", "CLOOB demo"))
 """Preset and name of the demo runs, in the order they train: together they would each take twice as long."""
@@ -31,10 +34,24 @@ def free_name(name: str, taken: set[str]) -> str:
     return next(f"{stem} {n}" for n in range(2, len(taken) + 3) if f"{stem} {n}" not in taken)
 
 
-def create_and_launch(workspace: Workspace, run: config.Run, preset: str, parent: int | None = None) -> int:
-    """Create a run, start its trainer and return its id; `parent` is the run that it is a changed copy of."""
+def create_and_launch(
+    workspace: Workspace, run: config.Run, preset: str, parent: int | None = None, there: Binding | None = None
+) -> int:
+    """Create a run, start its trainer and return its id.
+
+    Args:
+        workspace: Where.
+        run: What to compute.
+        preset: That it comes from.
+        parent: The run that it is a changed copy of.
+        there: The place that trains it; None: this computer.
+    """
     config.check(run)
     created = workspace.runs.create(_placed(run), preset=preset, parent=parent)
+    if there is not None:
+        from trainer.places.follow import send
+
+        send(workspace, created, there)
     launch.start_detached(workspace, created)
     return created
 

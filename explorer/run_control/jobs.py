@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QUndoStack
@@ -30,6 +30,9 @@ from explorer.run_control.write_queue import Undoable, Writes, sentence
 from trainer import catalog, config
 from trainer.scheduling import experiments, launch, queue
 from trainer.store import RunRow, Workspace
+
+if TYPE_CHECKING:
+    from trainer.places.known import Binding
 
 __all__ = ["Jobs", "catalog", "demo_runs", "free_name", "news", "working"]
 
@@ -146,10 +149,26 @@ class Jobs(QObject):
 
     # -- what a person asks for --------------------------------------------------------------------------------
 
-    def start(self, run: config.Run, preset: str = "", *, parent: int | None = None, done: Done | None = None) -> None:
-        """Create `run`, perhaps a changed copy of `parent`, and start its trainer; `done` receives its id."""
+    def start(
+        self,
+        run: config.Run,
+        preset: str = "",
+        *,
+        parent: int | None = None,
+        there: Binding | None = None,
+        done: Done | None = None,
+    ) -> None:
+        """Create `run`, perhaps a changed copy of `parent`, and start its trainer; `done` receives its id.
+
+        Args:
+            run: What to compute.
+            preset: That it comes from.
+            parent: The run that it is a copy of.
+            there: Where it trains; None: on this computer.
+            done: Takes the id.
+        """
         self._write(
-            partial(actions.create_and_launch, self._workspace, run, preset, parent),
+            partial(actions.create_and_launch, self._workspace, run, preset, parent, there),
             partial(self._announce_start, done),
         )
 

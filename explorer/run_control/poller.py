@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from trainer.scheduling import experiments, queue
 from trainer.scheduling.unresponsive import why_silent
-from trainer.store import RunRow, ScalarRow, Workspace
+from trainer.store import RunRow, ScalarRow, StoreError, Workspace
+from trainer.store.elsewhere import may_train_elsewhere
 
 SCALARS_A_POLL: Final = 50_000
 
@@ -21,6 +23,8 @@ class PollState:
     scalar: int = -1
     waiting: bool = False
     snapshots: dict[int, int] = field(default_factory=dict)
+    followers: dict[int, float] = field(default_factory=dict)
+    """Run that trains elsewhere -> when a process that mirrors it was last started."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ def news(
     look_only, silent = workspace.look_only, None
     if reconcile:
         workspace.reconcile()
+        _keep_following(workspace, active, seen.followers)
         silent = {run: words for run in active if (words := why_silent(workspace, run))}
     if may_start and reconcile and seen.waiting:
         # Also when nothing has changed: another process may have been deciding at the last poll.
@@ -83,5 +88,15 @@ def news(
     watched = {run.id for run in runs if working(run)} | set(active)
     counts = {run: len(workspace.results.snapshots(run)) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
-    after = PollState(changes, newest, waiting, seen.snapshots | counts)
+    after = PollState(changes, newest, waiting, seen.snapshots | counts, seen.followers)
     return PollResult(after, runs, scalars, grown, queue.slots(workspace), look_only, silent)
+
+
+def _keep_following(workspace: Workspace, active: Sequence[int], tried: dict[int, float]) -> None:
+    """Start the processes that mirror runs of other computers, where this computer was started anew."""
+    with contextlib.suppress(StoreError):
+        away = [row for row in map(workspace.runs.get, active) if may_train_elsewhere(row.folder)]
+        if away:
+            from trainer.places.follow import keep_following
+
+            keep_following(workspace, away, tried)

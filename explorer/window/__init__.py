@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, QTimer, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QToolButton, QVBoxLayout, QWidget
 
@@ -185,6 +185,7 @@ class Window(QMainWindow):
             Command("Window", "Open a pretrained model…", "Ctrl+O", self.open_model, "openModel"),
             Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", self.toggle_inspector, "toggleInspector"),
             Command("Window", "Open vectors…", "", self.open_vectors, "openVectors"),
+            Command("Window", "Places…", "", self.show_places, "showPlaces"),
             Command("Window", "Jobs", "Ctrl+J", self.job_panel.toggle, "showJobs"),
             Command("Window", "Import data…", "Ctrl+Shift+O", self.import_data, "importData"),
             Command("Share", "Copy the link to this view", "", self.saved_views.copy, "copyLink"),
@@ -533,6 +534,14 @@ class Window(QMainWindow):
             open_vectors_sheet.ask(
                 self.folder, self.rooms.jobs, self.background, files=files or (), go_to=self.go_to, parent=self
             )
+
+    def show_places(self) -> None:
+        """Show the places: other computers that train runs."""
+        from explorer.views.runs.places_sheet import PlacesSheet
+
+        sheet = PlacesSheet(self.background, self.folder, self)
+        sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        sheet.open()
 
     def import_data(self, path: str = "", *, compare: bool = False) -> None:
         """Open the import dialog for a folder, table or tar, once the views exist.

@@ -23,6 +23,7 @@ NAMES: Final = (
     "map",
     "objectives",
     "ranks",
+    "scale",
     "search",
 )
 

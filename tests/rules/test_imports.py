@@ -37,6 +37,8 @@ PLANTED = [
     ("trainer/training/unplaced.py", "", "training-layers"),
     ("trainer/inference/embed.py", "def late():\n    import trainer.inference.model_cache", "inference-layers"),
     ("trainer/scheduling/launch.py", "import trainer.scheduling.queue", "scheduling-layers"),
+    ("trainer/places/source.py", "import trainer.places.mirror", "places-layers"),
+    ("trainer/places/planted.py", "def late():\n    import torch", "shelf-without-torch"),
     ("trainer/untrusted/files.py", "import trainer.untrusted.bounded", "untrusted-layers"),
 ]
 

@@ -24,6 +24,7 @@ WITHOUT = {
     "trainer/store/backups.py": "copies one into a draft",
     "trainer/store/selections.py": TYPED,
     "trainer/store/journal.py": "cuts a file that the door has opened",
+    "trainer/places/mirror.py": "cuts files that the door has opened",
     "trainer/store/branch.py": DRAFT,
     "trainer/data/prepared.py": "fills a hidden folder of trainer/data/atomic_folder.py, without links",
     "trainer/data/image_tar.py": "fills a hidden folder of trainer/data/atomic_folder.py",

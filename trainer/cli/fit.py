@@ -45,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="compare 20 updates of N processes with those of one; create no run",
     )
+    parser.add_argument("--on", metavar="PLACE", help="train at a place (trainer places), and mirror the run here")
+    there = parser.add_mutually_exclusive_group()
+    there.add_argument("--data-there", metavar="PATH", help="with --on: where the data lie there (default: as here)")
+    there.add_argument(
+        "--upload", action="store_true", help="with --on: send the data; what is there is not sent again"
+    )
     parser.add_argument("--detach", action="store_true", help="train in the background and return immediately")
 
 
@@ -67,11 +73,22 @@ def run(args: argparse.Namespace) -> int:
         return _measure(args)
     if args.check_ranks is not None:
         return _check_ranks(args)
+    if args.on:
+        from trainer.places.known import place_of
+
+        place_of(args.on)  # before a run is made
+    elif args.data_there or args.upload:
+        raise ConfigError("--data-there and --upload are for a run at a place: name it with --on PLACE.")
     if args.run:
         workspace.check_there()
     number = workspace.runs.get(args.run).id if args.run else _create(workspace, args)
     if args.run and args.ranks is not None:
         workspace.runs.set_ranks(number, args.ranks)
+    if args.on:
+        from trainer.places.follow import send
+        from trainer.places.known import Binding
+
+        send(workspace, number, Binding(args.on, data=args.data_there or "", upload=args.upload))
     if args.detach:
         from trainer.scheduling.launch import start_detached
 
@@ -89,15 +106,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def train(workspace: Workspace, run: int, *, quiet: bool = False) -> None:
-    """Train a run here until it has ended, by as many processes as it wants.
+    """Train a run until it has ended, by as many processes as it wants, here or at the place that it was sent to.
 
     Args:
         workspace: Where it is.
         run: Its number.
         quiet: What the training says goes to standard error: standard output is one JSON object.
     """
+    from trainer.places.known import binding_of
     from trainer.scheduling import ranks
 
+    if binding_of(workspace.runs.get(run).folder) is not None:
+        from trainer.places.follow import train_there
+
+        return train_there(workspace, run, say=lambda words: print(words, file=sys.stderr, flush=True))
     count = workspace.runs.ranks_of(run)
     if count > 1 and not ranks.is_rank():  # this process then needs no torch
         return ranks.train(workspace, run, count, stdout=sys.stderr if quiet else None)

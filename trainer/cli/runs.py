@@ -212,7 +212,7 @@ def _table(
         number = metric(row.metric)
         step = f"{row.step}/{row.total_steps}" if row.total_steps else "–"
         best, last = number.text(row.best), number.text(row.last)
-        status = "not responding" if row.id in silent else row.status
+        status = "not responding" if row.id in silent else row.phase if row.out_of_reach else row.status
         lines.append(
             (
                 str(row.id),

@@ -101,7 +101,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
         return
     with file:
         for line in _lines(file):
-            entry = _from_line(line)
+            entry = entry_of(line)
             if entry is not None:
                 yield entry
 
@@ -136,7 +136,8 @@ def _to_line(entry: Entry) -> str:
     return json.dumps(document, allow_nan=False)
 
 
-def _from_line(line: bytes) -> Entry | None:
+def entry_of(line: bytes) -> Entry | None:
+    """Return the entry of a line; None if it is damaged."""
     try:
         document = json.loads(line)
         values = {str(name): number_from_json(value) for name, value in document["values"].items()}

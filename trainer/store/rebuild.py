@@ -43,7 +43,7 @@ _DEEPEST: Final = 8
 """Levels of folders in a run's; a stranger's may be thousands."""
 _NUMBERED: Final = re.compile(r"\d{4,}-")
 """How the name of a run folder begins, whatever its number."""
-_TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
+TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
 
 
 @dataclass
@@ -166,7 +166,7 @@ def read_run(folder: Path) -> RunFolderFacts | None:
         reason = "Rebuilt from its configuration and curves; the rest was lost."
         plain |= {"status": "interrupted", "reason": reason, "created_at": _made_at(folder)}
         return RunFolderFacts(folder, folder_number(folder), plain, told=told)
-    values = plain | _values(document, plain, told)
+    values = plain | values_of(document, plain, told)
     values["created_at"] = values.get("created_at", _made_at(folder))
     if values.get("status") in ACTIVE:
         values |= {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."}
@@ -177,7 +177,7 @@ def read_run(folder: Path) -> RunFolderFacts | None:
     if isinstance(number, bool) or cells.fault("run", "id", number):
         told.append(f"its number {cells.shown(number)} cannot be.")
         number = folder_number(folder)
-    rows = {table.name: _rows(document, table.name, values["created_at"], told) for table in _TABLES}
+    rows = {table.name: rows_of(document, table.name, values["created_at"], told) for table in TABLES}
     return RunFolderFacts(folder, number, values, rows, told, document.get("experiment_definition", ""))
 
 
@@ -196,7 +196,7 @@ def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
     return earlier_names.run_document(found), []
 
 
-def _values(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[str]) -> dict[str, Any]:
+def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[str]) -> dict[str, Any]:
     """Return the row's columns; invalid ones are skipped and reported."""
     found = {}
     for column in schema.run.c:
@@ -220,7 +220,7 @@ def _values(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[st
     return found
 
 
-def _rows(document: Mapping[str, Any], table: str, created_at: float, told: list[str]) -> list[dict[str, Any]]:
+def rows_of(document: Mapping[str, Any], table: str, created_at: float, told: list[str]) -> list[dict[str, Any]]:
     """Return the run's dependent rows; invalid and repeated ones are skipped and reported."""
     listed = document.get(f"{table}s", [])
     columns = {c.name: c for c in schema.metadata.tables[table].c if c.name not in ("id", "run")}
@@ -278,7 +278,7 @@ def _insert(connection: Connection, runs_folder: Path, one: RunFolderFacts, numb
     connection.execute(insert(schema.run).values(one.values | {"id": number, "folder": folder}))
     if one.values.get("experiment"):
         put_back(connection, one.values["experiment"], one.definition, one.values["created_at"])
-    for table in _TABLES:
+    for table in TABLES:
         for row in one.rows.get(table.name, ()):
             connection.execute(insert(table).values(row | {"run": number}))
     write_run_file(connection, runs_folder, number)

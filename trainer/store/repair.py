@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import delete
 
-from trainer.store import guard, schema
+from trainer.store import elsewhere, guard, schema
 from trainer.store.database import Database, sentences
 from trainer.store.journal import number_from_json, read_journal
 from trainer.store.pending_rows import bring_in, how_it_ended
@@ -45,6 +45,9 @@ def reconcile(facts: ResultsTable, runs: RunTable) -> list[RunRow]:
     for row in runs.active():
         folder = runs.folder / row["folder"]
         if row["status"] == "queued" or is_held(folder / "alive.lock") or not _given_up(row):
+            continue
+        # One that may train on another computer is judged there.
+        if elsewhere.may_train_elsewhere(folder):
             continue
         # Without its folder (a drive that was unplugged) no lock can tell; the trainer may wait for it.
         if not folder.is_dir() and row["pid"] and _claimed(row).is_same(identity(row["pid"])):
@@ -136,12 +139,17 @@ def check_nobody_works(folder: Path, runs_folder: Path) -> None:
     """
     if any(is_held(run / "alive.lock") for run in _run_folders(runs_folder)):
         raise StoreError("A run is being trained. Stop it, then restore the backup.")
+    if is_watched(folder):
+        raise StoreError("A window of this workspace is open. Close it, then restore the backup.")
+
+
+def is_watched(folder: Path) -> bool:
+    """Return whether a window has the workspace open."""
     try:
         number = int(untrusted_files.read_text(folder / _WINDOW).splitlines()[0])
     except (OSError, ValueError, IndexError):
-        return
-    if identity(number) is not None:
-        raise StoreError("A window of this workspace is open. Close it, then restore the backup.")
+        return False
+    return identity(number) is not None
 
 
 def forget_changed(database: Database, runs_folder: Path, *, since: float) -> None:

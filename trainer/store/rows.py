@@ -32,6 +32,9 @@ MOST: Final = 1e15
 EVALUATING: Final = "evaluating"
 """Phase of a run that measures itself; it gives signs of life meanwhile."""
 
+OUT_OF_REACH: Final = "out of reach"
+"""What the phase of a run begins with whose place does not answer."""
+
 
 class StoreError(UserError):
     """The workspace cannot perform the action; the message says why and what to do."""
@@ -130,6 +133,11 @@ class RunRow:
     def tag_list(self) -> tuple[str, ...]:
         """The tags, each a word."""
         return tuple(self.tags.split())
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether another computer trains the run that does not answer; the phase then says since when."""
+        return self.active and self.phase.startswith(OUT_OF_REACH)
 
     @property
     def active(self) -> bool:

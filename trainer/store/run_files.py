@@ -56,6 +56,18 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     folder = runs_folder / row["folder"]
     if not confined.is_inside(runs_folder.parent, PurePath(runs_folder.name, row["folder"])) or not folder.is_dir():
         return
+    document = _document(connection, row)
+    write_text(folder / "run.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def run_document(connection: Connection, run: int) -> dict[str, Any]:
+    """Return what `run.json` says of the run, as the database has it now; empty if there is no sound row."""
+    rows = fetch(connection, select(schema.run).where(schema.run.c.id == run))
+    return _document(connection, rows[0]._mapping) if rows and not cells.faults("run", rows[0]._mapping) else {}
+
+
+def _document(connection: Connection, row: Mapping[Any, Any]) -> dict[str, Any]:
+    run = row["id"]
     document: dict[str, Any] = {"format": FORMAT, "id": run}
     document |= {key: value for key, value in row.items() if key not in SKIPPED_OF_RUN}
     document["facts"] = json.loads(row["facts"])
@@ -67,7 +79,7 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
         rows = [r._mapping for r in fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))]
         document[f"{table.name}s"] = [_plain(dict(r)) for r in rows if is_sound(table.name, r)]
-    write_text(folder / "run.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    return document
 
 
 @functools.cache

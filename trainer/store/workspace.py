@@ -6,7 +6,7 @@ import datetime
 import json
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trainer.store.backups import Backup
     from trainer.store.database import Database
     from trainer.store.experiments import Experiments
+    from trainer.store.journal import Entry
     from trainer.store.results_table import ResultsTable
     from trainer.store.reviews import Reviews
     from trainer.store.run_table import RunTable
@@ -252,6 +253,39 @@ class Workspace:
         from trainer.store.repair import catch_up
 
         catch_up(self.results, self.runs, self.runs.get(run))
+
+    def take_over(self, run: int, document: Mapping[str, Any], *, quick: bool = False) -> list[str]:
+        """Make the rows of a run those that another computer tells in a `run.json`; return what was left out.
+
+        Args:
+            run: Its number here.
+            document: What was told.
+            quick: Take over the columns that are in it alone.
+
+        Raises:
+            LookOnly: This workspace is not this user's own.
+        """
+        from trainer.store.mirrored import take_over
+
+        self.check_mine()
+        return take_over(self._database, self.runs_folder, run, document, quick=quick)
+
+    def replace_entries(self, run: int, entries: Iterable[Entry]) -> None:
+        """Make the curves of a run those of a journal that was written anew."""
+        from trainer.store.mirrored import replace_entries
+
+        self.check_mine()
+        replace_entries(self._database, self.results, run, entries)
+
+    def document(self, run: int) -> dict[str, Any]:
+        """Return what `run.json` says of the run, as it is now, with what is known of this moment."""
+        from trainer.store.mirrored import LIVE
+        from trainer.store.run_files import run_document
+
+        with self.runs.reading() as connection:
+            document = run_document(connection, run)
+        row = self.runs.get(run)
+        return document | {name: getattr(row, name) for name in (*LIVE, "asked")}
 
     def rebuild(self, say: Callable[[str], None] = lambda words: None) -> int:
         """Restore runs from their folders to the database, after setting a damaged database aside.

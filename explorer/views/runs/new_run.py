@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
+from explorer.views.runs.where import WhereRow
 from explorer.views.view import hairline
 from explorer.widgets.collapsible import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
@@ -75,11 +76,13 @@ class NewRun(QDialog):
         chosen: The valid configuration and the name of the preset it came from, to be started now.
         queued: The same, to be added to the queue.
         import_asked: Instead, pairs are to be imported: where they lie (or nothing), and the preset for them.
+        places_asked: The places of this user are to be shown.
     """
 
     chosen = Signal(object, str)
     queued = Signal(object, str)
     import_asked = Signal(str, str)
+    places_asked = Signal()
 
     def __init__(
         self,
@@ -165,7 +168,7 @@ class NewRun(QDialog):
 
     def command(self) -> list[str]:
         """Return the `trainer` arguments that start the same run."""
-        return fit_command(self.run(), self.preset_name, self._presets)
+        return [*fit_command(self.run(), self.preset_name, self._presets), *self.where.command()]
 
     def accept(self) -> None:
         """Start the run if it is valid; otherwise move to the first problem."""
@@ -199,7 +202,8 @@ class NewRun(QDialog):
         self.top.set_problems(*(_of_section("", each) for each in (found, repairs)))
         for name, form in self._sections.items():
             form.set_problems(*(_of_section(name, each) for each in (found, repairs)))
-        self.foot.allow(not found)
+        self.where.show_data(run.data)
+        self.foot.allow(not found, may_queue=not self.where.name)
         self._show_foot(run, found, repairs)
 
     def _count(self, run: config.Run) -> None:
@@ -351,6 +355,10 @@ class NewRun(QDialog):
         column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         column.setSpacing(theme.BETWEEN)
         column.addLayout(self._preset_row())
+        self.where = WhereRow(self)
+        self.where.changed.connect(self._check_later)
+        self.where.manage_asked.connect(self.places_asked)
+        column.addWidget(self.where)
         column.addWidget(self.top)
         for name in config.SECTIONS:
             section = SectionForm(name, folded=name in FOLDED, parent=inside)

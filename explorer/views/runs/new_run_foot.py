@@ -67,10 +67,10 @@ class NewRunFoot(QFrame):
         self.told.setMinimumHeight(theme.CONTROL_PX)
         self.show_estimate("", can_measure=False)
 
-    def allow(self, may_run: bool) -> None:
-        """Set whether the run may be started or queued."""
+    def allow(self, may_run: bool, *, may_queue: bool = True) -> None:
+        """Set whether the run may be started, and queued; one that trains elsewhere takes no slot of this computer."""
         self.start.setEnabled(may_run)
-        self.queue.setEnabled(may_run)
+        self.queue.setEnabled(may_run and may_queue)
 
     def show_fault(self, sentence: str, repair: str) -> None:
         """Show a problem; `repair` is the label of the button that fixes it, empty if there is none."""

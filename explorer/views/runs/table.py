@@ -27,7 +27,7 @@ from trainer.store import RunRow
 
 WIDTHS = {
     RunColumn.NAME: 200,
-    RunColumn.STATUS: 120,
+    RunColumn.STATUS: 128,
     RunColumn.OBJECTIVE: 84,
     RunColumn.DATA: 84,
     RunColumn.PROGRESS: 176,

@@ -164,6 +164,14 @@ class RunsView(View):
 
         self.context.jobs.duplicate(run, done=show)
 
+    def _show_places(self, sheet: NewRun) -> None:
+        from explorer.views.runs.places_sheet import PlacesSheet
+
+        places = PlacesSheet(self.context.background, self.context.workspace.folder, sheet)
+        places.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        places.changed.connect(sheet.where.read)
+        places.open()
+
     def _open_sheet(
         self, start_from: config.Run | None, preset: str, *, parent_run: int | None = None, **about: Any
     ) -> NewRun | None:
@@ -177,7 +185,10 @@ class RunsView(View):
         sheet = NewRun(presets, context.background, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         how: dict[str, Any] = {"parent": parent_run, "done": self._choose_soon}
-        sheet.chosen.connect(lambda run, preset: self.context.jobs.start(run, preset, **how))
+        sheet.chosen.connect(
+            lambda run, preset: self.context.jobs.start(run, preset, there=sheet.where.binding(), **how)
+        )
+        sheet.places_asked.connect(lambda: self._show_places(sheet))
         sheet.queued.connect(lambda run, preset: self.context.jobs.enqueue([run], preset, **how))
         sheet.import_asked.connect(self._import_for)
         # Made in this turn, shown in the next: together they would hold up the window.

@@ -1,0 +1,181 @@
+"""The dialog of places: other computers that train runs, kept in this user's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.event_loop.background import Background
+from trainer.errors import UserError
+from trainer.places import known
+from trainer.places.address import parse
+from trainer.places.doctor import findings
+
+_ABOUT = (
+    "Computers that train runs: choose one in the New run form under Where. They are reached by ssh with your keys; "
+    "the list is in your settings, never in a workspace."
+)
+
+
+class PlacesSheet(QDialog):
+    """A dialog that lists places, adds and removes them, and tests one.
+
+    Signals:
+        changed: The list is another now.
+    """
+
+    changed = Signal()
+
+    def __init__(self, background: Background, workspace: Path, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("places-sheet")
+        self.setWindowTitle("Places")
+        self.setModal(True)
+        self.resize(680, 520)
+        self._background, self._workspace = background, workspace
+        self.list = QListWidget(self, objectName="places-list")
+        self.list.setAccessibleName("Places")
+        self.list.currentItemChanged.connect(lambda *_: self._allow())
+        self.name = QLineEdit(self, objectName="places-name", placeholderText="gpu-box")
+        self.name.setAccessibleName("Name of the place")
+        self.address = QLineEdit(self, objectName="places-address")
+        self.address.setPlaceholderText("ssh://me@host/home/me/venv/bin/python")
+        self.address.setAccessibleName("Address of the place")
+        self.add = self._button("Add", "places-add", self._add)
+        self.remove = self._button("Remove", "places-remove", self._remove)
+        self.test = self._button("Test", "places-test", self._test)
+        self.test.setToolTip("Connects, brings this version there, and shows its doctor")
+        self.told = QLabel("", self, objectName="places-told", wordWrap=True)
+        self.told.setTextFormat(Qt.TextFormat.PlainText)
+        self.report = QPlainTextEdit(self, objectName="places-report", readOnly=True)
+        self.report.setAccessibleName("What the tested place has")
+        self.address.returnPressed.connect(self._add)
+        self._lay_out()
+        self._show()
+
+    def _lay_out(self) -> None:
+        about = QLabel(_ABOUT, self, wordWrap=True)
+        theme.set_role(about, "secondary")
+        theme.set_role(self.told, "small")
+        row = QHBoxLayout()
+        row.setSpacing(theme.INSIDE)
+        row.addWidget(self.name, 1)
+        row.addWidget(self.address, 3)
+        row.addWidget(self.add)
+        deeds = QHBoxLayout()
+        deeds.setSpacing(theme.INSIDE)
+        deeds.addWidget(self.told, 1)
+        deeds.addWidget(self.test)
+        deeds.addWidget(self.remove)
+        below = QHBoxLayout()
+        below.addStretch(1)
+        below.addWidget(self._button("Close", "places-close", self.reject))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        column.setSpacing(theme.BETWEEN)
+        for part in (about, self.list):
+            column.addWidget(part)
+        column.addLayout(row)
+        column.addLayout(deeds)
+        column.addWidget(self.report, 1)
+        column.addLayout(below)
+
+    def _button(self, words: str, name: str, deed: Any) -> QPushButton:
+        button = QPushButton(words, self, objectName=name, autoDefault=False)
+        button.clicked.connect(lambda: deed())
+        return button
+
+    def _show(self, chosen: str = "") -> None:
+        self.list.clear()
+        try:
+            listed = known.places()
+        except UserError as problem:
+            listed = []
+            self.told.setText(str(problem))
+        for place in listed:
+            item = QListWidgetItem(f"{place.name}   {place.address}")
+            item.setData(Qt.ItemDataRole.UserRole, place.name)
+            self.list.addItem(item)
+            if place.name == chosen or self.list.currentItem() is None:
+                self.list.setCurrentItem(item)
+        self._allow()
+
+    def _allow(self) -> None:
+        for button in (self.test, self.remove):
+            button.setEnabled(self.list.currentItem() is not None)
+
+    def _chosen(self) -> str:
+        item = self.list.currentItem()
+        return str(item.data(Qt.ItemDataRole.UserRole)) if item is not None else ""
+
+    def _add(self) -> None:
+        try:
+            place = parse(self.name.text().strip(), self.address.text().strip())
+            known.add(place)
+        except UserError as problem:
+            self.told.setText(str(problem))
+            return
+        self.name.clear()
+        self.address.clear()
+        self.told.setText(f"{place.name} was added. Test it before you train there.")
+        self._show(place.name)
+        self.changed.emit()
+
+    def _remove(self) -> None:
+        name = self._chosen()
+        try:
+            known.remove(name)
+        except UserError as problem:
+            self.told.setText(str(problem))
+            return
+        self.told.setText(f"{name} was removed. Runs that train there continue.")
+        self._show()
+        self.changed.emit()
+
+    def _test(self) -> None:
+        name = self._chosen()
+        self.told.setText(f"Connecting to {name}…")
+        self.report.clear()
+        self.test.setEnabled(False)
+        self._background.run(
+            self,
+            findings,
+            name,
+            self._workspace,
+            done=lambda rows: self._tell(name, rows),
+            failed=self._fail,
+            key="test",
+        )
+
+    def _tell(self, name: str, rows: list[dict[str, Any]]) -> None:
+        broken = sum(row.get("state") == "broken" for row in rows)
+        found = f"{broken} finding is broken" if broken == 1 else f"{broken} findings are broken"
+        self.told.setText(f"{name} answers; {found}." if broken else f"{name} can train.")
+        lines = []
+        for row in rows:
+            sign = "!" if row.get("state") == "broken" else " "
+            lines.append(
+                f"{sign} {row.get('group')}: {row.get('name')}: {row.get('value')} {row.get('next', '')}".rstrip()
+            )
+        self.report.setPlainText("\n".join(lines))
+        self._allow()
+
+    def _fail(self, error: Exception) -> None:
+        known_problem = isinstance(error, UserError)
+        self.told.setText(str(error) if known_problem else f"The test failed: {type(error).__name__}.")
+        self._allow()

@@ -1,0 +1,99 @@
+"""Where a new run trains: this computer, or one of the user's places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLabel, QPushButton, QWidget
+
+from explorer import theme
+from explorer.widgets.form import LABEL_WIDTH
+from trainer import config
+from trainer.errors import UserError
+
+if TYPE_CHECKING:
+    from trainer.places.known import Binding
+
+_SENDABLE = (config.Folder, config.ClassFolder, config.Shards)
+
+
+class WhereRow(QWidget):
+    """A row of the New run form.
+
+    Signals:
+        changed: Another place was chosen.
+        manage_asked: The places are to be listed.
+    """
+
+    changed = Signal()
+    manage_asked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("new-run-where-row")
+        self.place = QComboBox(self)
+        self.place.setObjectName("new-run-where")
+        self.place.setAccessibleName("Where the run trains")
+        self.place.setMinimumContentsLength(20)
+        self.place.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.upload = QCheckBox("Send the data", self, objectName="new-run-upload")
+        self.upload.setToolTip("Off: the data lie there under the same path, which is checked first")
+        manage = QPushButton("Places…", self, objectName="new-run-places", autoDefault=False)
+        manage.setToolTip("Add, remove and test other computers that train runs")
+        manage.clicked.connect(self.manage_asked)
+        label = QLabel("Where")
+        label.setFixedWidth(LABEL_WIDTH)
+        label.setBuddy(self.place)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.BETWEEN)
+        row.addWidget(label)
+        row.addWidget(self.place, 1)
+        row.addWidget(self.upload)
+        row.addWidget(manage)
+        self.read()
+        self.show_data(None)
+        self.place.currentIndexChanged.connect(lambda _: self.changed.emit())
+
+    @property
+    def name(self) -> str:
+        """The chosen place; empty for this computer."""
+        return str(self.place.currentData() or "")
+
+    def binding(self) -> Binding | None:
+        """Return where the run trains; None for this computer."""
+        if not self.name:
+            return None
+        from trainer.places.known import Binding
+
+        return Binding(self.name, upload=self._sends)
+
+    def command(self) -> list[str]:
+        """Return the words of `trainer fit` that say so."""
+        return ["--on", self.name, *(["--upload"] if self._sends else [])] if self.name else []
+
+    def read(self) -> None:
+        """List the places anew; the chosen one stays if it is still there."""
+        from trainer.places.known import places
+
+        chosen = self.name
+        with QSignalBlocker(self.place):
+            self.place.clear()
+            self.place.addItem("This computer", "")
+            try:
+                listed = places()
+            except UserError:  # the dialog of places says what is wrong
+                listed = []
+            for place in listed:
+                self.place.addItem(f"{place.name}  ({place.kind})", place.name)
+            self.place.setCurrentIndex(max(0, self.place.findData(chosen)))
+        self.changed.emit()
+
+    def show_data(self, data: config.Data | None) -> None:
+        """Offer to send the data where they are files that can be sent."""
+        self.upload.setVisible(bool(self.name) and isinstance(data, _SENDABLE))
+
+    @property
+    def _sends(self) -> bool:
+        return self.upload.isVisibleTo(self) and self.upload.isChecked()

@@ -1,0 +1,130 @@
+"""Places in the window: the dialog that lists them, and Where in the New run form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+
+from explorer.event_loop.background import Background
+from explorer.models.runs import RunColumn, RunsModel, display_text
+from explorer.run_control import actions
+from explorer.run_control.poller import PollState, news
+from explorer.views.runs.new_run import NewRun
+from explorer.views.runs.places_sheet import PlacesSheet
+from trainer import catalog, config
+from trainer.places import follow, known
+from trainer.places.address import PlaceError, parse
+from trainer.places.known import Binding, binding_of
+from trainer.store import Workspace
+from trainer.store.elsewhere import Elsewhere, elsewhere, out_of_reach, write_elsewhere
+
+
+@pytest.fixture
+def background(qtbot) -> Iterator[Background]:
+    made = Background()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def box() -> Iterator[None]:
+    known.add(parse("box", "ssh://me@127.0.0.1:9/opt/python"))
+    yield
+    known.remove("box")
+
+
+def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_path: Path, monkeypatch) -> None:
+    sheet = PlacesSheet(background, tmp_path, None)
+    qtbot.addWidget(sheet)
+    sheet.show()
+    assert not sheet.test.isEnabled()
+    qtbot.keyClicks(sheet.name, "box")
+    qtbot.keyClicks(sheet.address, "ftp://x")
+    qtbot.keyClick(sheet.address, Qt.Key.Key_Return)
+    assert "is not an address of a place" in sheet.told.text()
+    sheet.address.clear()
+    qtbot.keyClicks(sheet.address, "ssh://me@host")
+    with qtbot.waitSignal(sheet.changed):
+        qtbot.keyClick(sheet.address, Qt.Key.Key_Return)
+    assert [place.address for place in known.places()] == ["ssh://me@host"]
+    found = [{"group": "Programs", "name": "torch", "value": "2", "state": "broken", "next": "Install it."}]
+    monkeypatch.setattr("explorer.views.runs.places_sheet.findings", lambda name, folder: found)
+    qtbot.mouseClick(sheet.test, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "! Programs: torch: 2 Install it." in sheet.report.toPlainText())
+    assert sheet.told.text() == "box answers; 1 finding is broken."
+
+    def refused(name: str, folder: Path) -> None:
+        raise PlaceError("box does not answer: no route.")
+
+    monkeypatch.setattr("explorer.views.runs.places_sheet.findings", refused)
+    qtbot.mouseClick(sheet.test, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: sheet.told.text() == "box does not answer: no route.")
+    qtbot.mouseClick(sheet.remove, Qt.MouseButton.LeftButton)
+    assert known.places() == []
+    assert not sheet.remove.isEnabled()
+
+
+def test_where_is_in_the_form_and_its_command(qtbot, background: Background, box, tmp_path: Path) -> None:
+    form = NewRun(catalog.presets(), background, preset="clip-scenes")
+    qtbot.addWidget(form)
+    form.show()
+    assert form.where.binding() is None
+    assert "--on" not in form.command()
+    form.where.place.setCurrentIndex(form.where.place.findData("box"))
+    qtbot.waitUntil(form.foot.start.isEnabled)
+    assert not form.foot.queue.isEnabled()
+    assert form.where.binding() == Binding("box")
+    assert form.command()[-2:] == ["--on", "box"]
+    assert form.where.upload.isHidden()  # Scenes are drawn there
+    photos = config.Folder(path=str(tmp_path))
+    form.where.show_data(photos)
+    assert not form.where.upload.isHidden()
+    form.where.upload.setChecked(True)
+    assert form.where.binding() == Binding("box", upload=True)
+    assert form.where.command() == ["--on", "box", "--upload"]
+
+
+def test_a_run_of_the_form_is_bound_in_the_users_settings(tmp_path: Path, box, monkeypatch) -> None:
+    workspace = Workspace(tmp_path / "space")
+    monkeypatch.setattr("trainer.scheduling.launch.start_detached", lambda workspace, run: 1)
+    run = actions.create_and_launch(workspace, config.Run(name="far"), "", None, Binding("box"))
+    folder = workspace.runs.get(run).folder
+    assert binding_of(folder) == Binding("box")
+    told = elsewhere(folder)
+    assert told is not None
+    assert "127.0.0.1" not in "".join(path.read_text() for path in folder.glob("*.json"))
+    # A stranger's workspace names no place that this user has.
+    write_elsewhere(folder, Elsewhere("box", "1" * 32, sent=True))
+    with pytest.raises(PlaceError, match="which another computer or user has sent it to"):
+        binding_of(folder)
+    workspace.close()
+
+
+def test_a_run_out_of_reach_says_so_and_gets_a_follower(qtbot, tmp_path: Path, box, monkeypatch) -> None:
+    workspace = Workspace(tmp_path / "space")
+    run = workspace.runs.create(config.Run(name="far"))
+    follow.send(workspace, run, Binding("box", run=1))
+    folder = workspace.runs.get(run).folder
+    told = elsewhere(folder)
+    assert told is not None
+    write_elsewhere(folder, Elsewhere("box", told.token, sent=True, seen_at=1.7e9))
+    workspace.runs.change(run, status="running", phase=out_of_reach("box", 1.7e9))
+    row = workspace.runs.get(run)
+    assert row.phase.startswith("out of reach (box, last seen 2023-11-1")
+    assert display_text(row, RunColumn.STATUS) == "Out of reach"
+    model = RunsModel()
+    model.show([row])
+    cell = model.index(0, list(RunColumn).index(RunColumn.STATUS))
+    assert "last seen 2023" in cell.data(Qt.ItemDataRole.ToolTipRole)
+    started = []
+    monkeypatch.setattr("trainer.scheduling.launch.detach", lambda words, log: started.append(words) or 1)
+    seen = PollState()
+    for _ in range(3):
+        result = news(workspace, seen, [run], reconcile=True)
+        seen = result.seen
+    assert [words[-4:-2] for words in started] == [["follow", str(run)]]
+    assert workspace.runs.get(run).status == "running"
+    workspace.close()

@@ -1,0 +1,233 @@
+"""The mirrored database equals the other one row for row: after cuts, repeats, half lines and a day's difference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from tests.trainer.places.conftest import DAY, There, WorkspaceSource
+from trainer.places.address import OutOfReach, PlaceError
+from trainer.places.mirror import Mirror
+from trainer.places.source import Chunk
+from trainer.store import Workspace, read_snapshot, schema
+from trainer.store.mirrored import TAKEN_OVER
+
+
+def rows_of(workspace: Workspace, run: int) -> dict[str, Any]:
+    """Return every row of a run by table, without the numbers that each database gives."""
+    found: dict[str, Any] = {}
+    with workspace.runs.reading() as connection:
+        for table in (schema.scalar, schema.checkpoint, schema.snapshot, schema.evaluation):
+            columns = [column for column in table.c if column.name not in ("id", "run")]
+            found[table.name] = sorted(
+                map(tuple, connection.execute(select(*columns).where(table.c.run == run))), key=repr
+            )
+        columns = [schema.run.c[name] for name in TAKEN_OVER]
+        found["run"] = tuple(connection.execute(select(*columns).where(schema.run.c.id == run)).one())
+    return found
+
+
+class Unsound(WorkspaceSource):
+    """A connection that is cut, hears things twice, and hears half of them."""
+
+    def __init__(self, there: There, rng: np.random.Generator) -> None:
+        super().__init__(there)
+        self._rng, self._before = rng, Chunk(0, b"")
+        self.faults = 0
+
+    def _cut(self, share: float = 0.15) -> None:
+        if self._rng.random() < share:
+            self.faults += 1
+            raise OutOfReach("cut")
+
+    def state(self) -> dict[str, Any]:
+        self._cut()
+        return super().state()
+
+    def journal(self, offset: int, digest: str) -> Chunk:
+        self._cut()
+        found, before = super().journal(offset, digest), self._before
+        self._before = found
+        chance = self._rng.random()
+        if chance < 0.15 and before.offset != found.offset:
+            self.faults += 1
+            return before  # an answer that comes twice
+        if chance < 0.5 and found.content:
+            self.faults += 1
+            return Chunk(found.offset, found.content[: int(self._rng.integers(len(found.content)))])
+        return found
+
+    def folders(self) -> dict[str, str]:
+        self._cut()
+        return super().folders()
+
+    def read(self, name: str, offset: int) -> Chunk:
+        self._cut(0.1)
+        found = super().read(name, offset)
+        if name.startswith("log"):
+            return found
+        if self._rng.random() < 0.1 and found.content:
+            self.faults += 1
+            return Chunk(offset, bytes(len(found.content)))  # the same length, other bytes
+        return Chunk(offset, found.content[: int(self._rng.integers(1, 900))])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_the_mirror_equals_the_other_database_row_for_row(there: There, here: Workspace, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    source = Unsound(there, rng)
+    mirror = Mirror(here, 2, source)
+    step = 0
+    for sitting in range(4):
+        kept = step // 2
+        there.begin(rewind=kept if sitting else None)
+        step = kept if sitting else 0
+        for part in range(5):
+            there.train(range(step + 1, step + 8), rng)
+            step += 7
+            if part % 2:
+                there.measure(step, rng)
+                there.keep(step, rng, best=bool(rng.random() < 0.5))
+            for _ in range(3):
+                if rng.random() < 0.2:
+                    mirror = Mirror(here, 2, source)  # this computer was started anew
+                try:
+                    mirror.step()
+                except (OutOfReach, PlaceError):
+                    continue
+        there.end("stopped" if sitting < 3 else "finished")
+    for _ in range(500):
+        try:
+            if mirror.step():
+                break
+        except (OutOfReach, PlaceError):
+            continue
+    else:
+        pytest.fail("it was never whole")
+    assert source.faults > 20
+    mine, theirs = rows_of(here, 2), rows_of(there.workspace, there.run)
+    for table in theirs:
+        assert mine[table] == theirs[table], table
+    assert theirs["scalar"]
+    assert theirs["snapshot"]
+    folder = here.runs.get(2).folder
+    assert (folder / "metrics.jsonl").read_bytes() == (there.folder / "metrics.jsonl").read_bytes()
+    for row in here.results.snapshots(2):
+        name = row.folder.name
+        assert np.array_equal(read_snapshot(row.folder).image, read_snapshot(there.folder / "snapshots" / name).image)
+    assert not list(folder.rglob(".tmp-*"))
+    # What it knew of time came from there alone.
+    assert here.runs.get(2).created_at - here.runs.get(2).started_at > DAY / 2
+
+
+def test_a_rewound_journal_is_taken_over_whole(there: There, here: Workspace) -> None:
+    rng = np.random.default_rng(0)
+    there.begin()
+    there.train(range(1, 30), rng)
+    mirror = Mirror(here, 2, WorkspaceSource(there))
+    mirror.step()
+    there.end("stopped")
+    there.begin(rewind=10)
+    there.train(range(11, 15), rng)
+    mirror.step()
+    assert rows_of(here, 2)["scalar"] == rows_of(there.workspace, there.run)["scalar"]
+    steps, *_ = here.results.series(2, "train/loss")
+    assert steps.max() == 14
+
+
+def test_a_half_line_waits_for_its_other_half(there: There, here: Workspace) -> None:
+    there.begin()
+    there.train(range(1, 3), np.random.default_rng(0))
+    journal = there.folder / "metrics.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-5])
+    mirror = Mirror(here, 2, WorkspaceSource(there))
+    mirror.step()
+    copy = here.runs.get(2).folder / "metrics.jsonl"
+    assert copy.read_bytes() == whole[: whole[:-1].rfind(b"\n") + 1]
+    journal.write_bytes(whole)
+    mirror.step()
+    assert copy.read_bytes() == whole
+
+
+def test_what_comes_is_a_strangers(there: There, here: Workspace) -> None:
+    """Names lead nowhere, numbers that cannot be are left out, and what is missing there is not waited for."""
+    rng = np.random.default_rng(0)
+    there.begin()
+    there.train(range(1, 3), rng)
+    there.end()
+
+    class Hostile(WorkspaceSource):
+        def state(self) -> dict[str, Any]:
+            told = super().state()
+            told["facts"], told["status"], told["step"] = {"a": 1}, "finished", -4
+            told["snapshots"] = [
+                {"step": 1, "dataset": "d", "split": "s", "folder": folder, "n": 1, "d": 1, "created_at": 1.0}
+                for folder in ("../../../etc", "snapshots/../../x", "/etc", "snapshots/gone")
+            ]
+            told["checkpoints"] = [{"step": 1, "folder": "../x", "best": True, "created_at": 1.0}]
+            told |= {"name": "other", "pid": 1, "folder": "../x", "note": "mine", "config": "[x]"}
+            return told
+
+        def folders(self) -> dict[str, str]:
+            return {"../../../etc": "0" * 64, "snapshots/../../x": "0" * 64, "/etc": "0" * 64, "../x": "0" * 64}
+
+    before = here.runs.get(2)
+    with pytest.raises(PlaceError, match="not a folder of a run"):
+        Mirror(here, 2, Hostile(there)).step()
+    Hostile.folders = lambda self: {}  # type: ignore[method-assign]
+    mirror = Mirror(here, 2, Hostile(there))
+    mirror.step()
+    row = here.runs.get(2)
+    assert (row.name, row.folder, row.note, row.pid) == (before.name, before.folder, before.note, None)
+    assert row.facts == {"a": 1}
+    assert row.step == 0
+    assert not here.results.snapshots(2)
+    assert any("step" in words for words in mirror.told)
+    assert sorted(path.name for path in here.folder.parent.iterdir()) == ["here", "there"]
+
+
+def test_a_run_elsewhere_is_not_taken_for_interrupted(there: There, here: Workspace) -> None:
+    there.begin()
+    there.train(range(1, 3), np.random.default_rng(0))
+    Mirror(here, 2, WorkspaceSource(there)).step()
+    assert [row.id for row in here.reconcile()] != [2]
+    assert here.runs.get(2).status == "running"
+    (here.runs.get(2).folder / "elsewhere.json").write_text(json.dumps({"place": "box", "token": "0", "sent": False}))
+    assert 2 in [row.id for row in here.reconcile()]
+
+
+def test_the_log_comes_once(there: There, here: Workspace) -> None:
+    there.begin()
+    log = there.folder / "log.txt"
+    log.write_text("one\ntwo\nhal")
+    for _ in range(2):
+        Mirror(here, 2, WorkspaceSource(there)).step()
+    with log.open("a") as file:
+        file.write("f\n")
+    Mirror(here, 2, WorkspaceSource(there)).step()
+    assert (here.runs.get(2).folder / "log.txt").read_text() == "one\ntwo\nhalf\n"
+
+
+def test_a_checkpoint_comes_on_demand(there: There, here: Workspace, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    there.begin()
+    there.train(range(1, 9), rng)
+    for step, best in ((2, False), (4, True), (6, False)):
+        there.keep(step, rng, best=best)
+    mirror = Mirror(here, 2, WorkspaceSource(there))
+    mirror.step()
+    folder = here.runs.get(2).folder / "checkpoints"
+    assert [path.name for path in folder.iterdir()] == ["step-000004"]
+    mirror.fetch_checkpoint(2)
+    assert (folder / "step-000002" / "model.bin").read_bytes() == (
+        there.folder / "checkpoints" / "step-000002" / "model.bin"
+    ).read_bytes()
+    with pytest.raises(PlaceError, match="no checkpoint of step 3"):
+        mirror.fetch_checkpoint(3)

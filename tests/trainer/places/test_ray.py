@@ -1,0 +1,230 @@
+"""A run as a job of Ray: by a stand-in of its REST interface with real processes, and by Ray itself (`-m ray`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.places.test_mirror import rows_of
+from tests.trainer.places.test_ssh import wait, written
+from trainer.__main__ import main
+from trainer.places import known
+from trainer.places.address import OutOfReach, PlaceError, parse
+from trainer.places.ray_jobs import RayJobs
+from trainer.scheduling import launch
+from trainer.store import Workspace
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+class StandIn(ThreadingHTTPServer):
+    """Answers as the Jobs interface of Ray 2: packages, jobs as processes in their unpacked folder, status, logs."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.folder = folder
+        self.jobs: dict[str, tuple[subprocess.Popen[bytes], dict[str, Any]]] = {}
+        self.stopped: set[str] = set()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def submit(self, body: dict[str, Any]) -> str:
+        job = body["submission_id"]
+        package = body["runtime_env"]["working_dir"].removeprefix("gcs://")
+        place = self.folder / f"work-{job}"
+        zipfile.ZipFile(self.folder / package).extractall(place)
+        log = (self.folder / f"{job}.log").open("wb")
+        process = subprocess.Popen(["/bin/sh", "-c", body["entrypoint"]], cwd=place, stdout=log, stderr=log)
+        self.jobs[job] = (process, body)
+        return job
+
+    def status(self, job: str) -> dict[str, Any]:
+        code = self.jobs[job][0].poll()
+        ended = "STOPPED" if job in self.stopped else "SUCCEEDED" if code == 0 else "FAILED"
+        message = f"Job failed with exit code {code}." if code else ""
+        return {"status": "RUNNING" if code is None else ended, "message": message, "submission_id": job}
+
+    def end(self) -> None:
+        for process, _ in self.jobs.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: StandIn
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def _say(self, code: int, document: Any = None) -> None:
+        content = json.dumps(document or {}).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def do_GET(self) -> None:
+        parts = self.path.strip("/").split("/")
+        if self.path == "/api/version":
+            self._say(200, {"ray_version": "2.0 of a test"})
+        elif parts[1] == "packages":
+            self._say(200 if (self.server.folder / parts[-1]).is_file() else 404)
+        elif parts[2] not in self.server.jobs:
+            self._say(404, {"error": "no such job"})
+        elif parts[-1] == "logs":
+            self._say(200, {"logs": (self.server.folder / f"{parts[2]}.log").read_text()})
+        else:
+            self._say(200, self.server.status(parts[2]))
+
+    def do_PUT(self) -> None:
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        (self.server.folder / self.path.rpartition("/")[2]).write_bytes(content)
+        self._say(200)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
+        parts = self.path.strip("/").split("/")
+        if parts[-1] == "stop":
+            self.server.stopped.add(parts[2])
+            self.server.jobs[parts[2]][0].terminate()
+            self._say(200, {"stopped": True})
+        else:
+            self._say(200, {"submission_id": self.server.submit(body)})
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Iterator[StandIn]:
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "shared").mkdir()
+    server = StandIn(tmp_path / "ray")
+    port = server.server_address[1]
+    known.add(parse("lab", f"ray://127.0.0.1:{port}{sys.executable}?storage={tmp_path}/shared&cpus=1"))
+    yield server
+    server.end()
+    known.remove("lab")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Workspace]:
+    workspace = Workspace(tmp_path / "here")
+    workspace.folder.mkdir()
+    (workspace.folder / "explorer.lock").write_text(f"{os.getpid()}\n")
+    yield workspace
+    workspace.close()
+
+
+def there_of(tmp_path: Path) -> Workspace:
+    (folder,) = (tmp_path / "shared").glob("from-*/*")
+    return Workspace(folder)
+
+
+def test_a_run_trains_as_a_job(stand_in: StandIn, here: Workspace, tmp_path: Path, capsys) -> None:
+    assert main(["places", "test", "lab", "--json", "--workspace", str(here.folder)]) == 0
+    assert "2.0 of a test" in capsys.readouterr().out
+    file = written(tmp_path, epochs=150)
+    words = ["fit", "--config", str(file), "--on", "lab", "--detach", "--workspace", str(here.folder)]
+    assert main(words) == 0
+    wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
+    (job, (process, body)) = next(iter(stand_in.jobs.items()))
+    assert body["entrypoint_num_cpus"] == 1
+    here.runs.ask(1, "pause")
+    wait(lambda: here.runs.get(1).status == "paused", "it did not pause there")
+    here.runs.ask(1, "")
+    wait(lambda: here.runs.get(1).status == "running", "it did not continue after the pause")
+    launch.stop(here, 1)
+    wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
+    wait(lambda: not here.is_alive(1), "the follower stayed")
+    process.wait()
+    assert rows_of(here, 1) == rows_of(there_of(tmp_path), 1)
+    # It continues as another job, and Ray's word ends it where its trainer cannot tell.
+    step = here.runs.get(1).step
+    assert main(["resume", "1", "--workspace", str(here.folder)]) == 0
+    wait(lambda: here.runs.get(1).step > step, "it did not continue there")
+    assert [name[-1] for name in stand_in.jobs] == ["1", "2"]
+    second = stand_in.jobs[f"{job[:-1]}2"][0]
+    second.send_signal(signal.SIGKILL)
+    wait(lambda: here.runs.get(1).status == "interrupted", f"{here.runs.get(1)}")
+    assert here.runs.get(1).reason.startswith("Job failed with exit code")
+
+
+def test_a_job_that_fails_before_its_run_says_why(stand_in: StandIn, here: Workspace, tmp_path: Path) -> None:
+    known.add(parse("lab", known.place_of("lab").address.replace(sys.executable, "/no/python")))
+    file = written(tmp_path, epochs=1)
+    assert main(["fit", "--config", str(file), "--on", "lab", "--workspace", str(here.folder)]) == 0
+    row = here.runs.get(1)
+    assert row.status == "failed"
+    assert "exit code 127" in row.reason
+
+
+def test_nobody_there_is_out_of_reach(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    jobs = RayJobs(parse("lab", f"ray://127.0.0.1:{port}?storage={tmp_path}"))
+    with pytest.raises(OutOfReach, match="does not answer"):
+        jobs.version()
+    with pytest.raises(PlaceError, match="needs a folder"):
+        parse("lab", "ray://127.0.0.1:8265")
+
+
+@pytest.mark.ray
+@pytest.mark.nightly
+def test_a_run_trains_on_a_real_head(here: Workspace, tmp_path: Path) -> None:
+    """A head with two CPU workers; `pip install 'ray[default]'`, then `pytest -n 0 -m ray`."""
+    program = shutil.which("ray", path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("Ray is not installed: pip install 'ray[default]'")
+    ports = []
+    for _ in range(2):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    folder = tempfile.mkdtemp(prefix="ray")  # its sockets have room for short names only
+    words = ["--head", "--num-cpus=2", f"--port={ports[0]}", "--dashboard-host=127.0.0.1"]
+    told = [f"--dashboard-port={ports[1]}", "--disable-usage-stats", f"--temp-dir={folder}", "--block"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    head = subprocess.Popen([program, "start", *words, *told], start_new_session=True, **quiet)
+    (tmp_path / "shared").mkdir()
+    place = parse("lab", f"ray://127.0.0.1:{ports[1]}{sys.executable}?storage={tmp_path}/shared&cpus=1")
+    known.add(place)
+    try:
+        wait(lambda: _answers(place), "the head did not come up")
+        time.sleep(5)
+        file = written(tmp_path, epochs=2)
+        assert main(["fit", "--config", str(file), "--on", "lab", "--workspace", str(here.folder)]) == 0
+        row = here.runs.get(1)
+        assert row.status == "finished", row.reason
+        assert rows_of(here, 1) == rows_of(there_of(tmp_path), 1)
+    finally:
+        known.remove("lab")
+        os.killpg(head.pid, signal.SIGTERM)
+        try:
+            head.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(head.pid, signal.SIGKILL)
+
+
+def _answers(place: Any) -> bool:
+    try:
+        return bool(RayJobs(place).version())
+    except PlaceError:
+        return False

@@ -1,0 +1,145 @@
+"""A run queued by SLURM: by stand-ins of `sbatch`, `squeue` and `scancel` that start real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.trainer.places.test_mirror import rows_of
+from tests.trainer.places.test_ssh import wait, written
+from trainer.__main__ import main
+from trainer.places import known
+from trainer.places.address import parse
+from trainer.scheduling import launch
+from trainer.store import Workspace
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+STAND_IN = """#!{python}
+import os, pathlib, subprocess, sys
+import psutil
+folder, program, words = pathlib.Path({folder!r}), pathlib.Path(sys.argv[0]).name, sys.argv[1:]
+
+def begin(job):
+    script, log = (folder / f"{{job}}.sh"), open((folder / f"{{job}}.log").read_text(), "ab")
+    process = subprocess.Popen(["/bin/sh", str(script)], stdout=log, stderr=log, start_new_session=True)
+    (folder / f"{{job}}.pid").write_text(str(process.pid))
+
+def process(job):
+    try:
+        found = psutil.Process(int((folder / f"{{job}}.pid").read_text()))
+        return None if found.status() == "zombie" else found
+    except (OSError, psutil.Error):
+        return None
+
+if program == "sbatch":
+    job = str(len(list(folder.glob("*.sh"))) + 1)
+    (folder / f"{{job}}.words").write_text("\\n".join(words))
+    (folder / f"{{job}}.log").write_text(next(w for w in words if w.startswith("--output=")).partition("=")[2])
+    (folder / f"{{job}}.sh").write_text(sys.stdin.read())
+    if not (folder / "hold").exists():
+        begin(job)
+    print(job + ";cluster")
+elif program == "squeue":
+    job = next(w for w in words if w.startswith("--jobs=")).partition("=")[2]
+    if (folder / f"{{job}}.gone").exists():
+        sys.exit("slurm_load_jobs error: Invalid job id specified")
+    if not (folder / f"{{job}}.pid").exists():
+        if (folder / "hold").exists():
+            print("PENDING")
+        else:
+            begin(job)
+            print("RUNNING")
+    elif process(job):
+        print("RUNNING")
+else:
+    (folder / f"{{words[0]}}.gone").touch()
+    if found := process(words[0]):
+        found.terminate()
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    programs, jobs, home = (tmp_path / name for name in ("programs", "jobs", "home"))
+    for folder in (programs, jobs, home):
+        folder.mkdir()
+    for name in ("sbatch", "squeue", "scancel"):
+        (programs / name).write_text(STAND_IN.format(python=sys.executable, folder=str(jobs)))
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(home))
+    options = f"workspace={tmp_path}/there&partition=gpu&gpus=1&time=8:00:00"
+    known.add(parse("cluster", f"slurm://{sys.executable}?{options}"))
+    yield jobs
+    known.remove("cluster")
+    for file in jobs.glob("*.pid"):
+        try:
+            psutil.Process(int(file.read_text())).kill()
+        except psutil.Error:
+            continue
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Workspace]:
+    workspace = Workspace(tmp_path / "here")
+    workspace.folder.mkdir()
+    (workspace.folder / "explorer.lock").write_text(f"{os.getpid()}\n")
+    yield workspace
+    workspace.close()
+
+
+def test_a_run_waits_in_slurm_trains_and_is_told_to_stop(cluster: Path, here: Workspace, tmp_path: Path) -> None:
+    (cluster / "hold").touch()
+    file = written(tmp_path, epochs=150)
+    words = ["fit", "--config", str(file), "--on", "cluster", "--detach", "--workspace", str(here.folder)]
+    assert main(words) == 0
+    wait(lambda: here.runs.get(1).phase == "waits in SLURM (job 1)", f"it does not wait: {here.runs.get(1)}")
+    told = (cluster / "1.words").read_text().splitlines()
+    assert {"--signal=B:TERM@90", "--requeue", "--partition=gpu", "--gres=gpu:1", "--time=8:00:00"} <= set(told)
+    (cluster / "hold").unlink()
+    wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
+    # Its time is nearly up: SLURM's signal stops it with a checkpoint.
+    os.kill(int((cluster / "1.pid").read_text()), signal.SIGTERM)
+    wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
+    wait(lambda: not here.is_alive(1), "the follower stayed")
+    there = Workspace(tmp_path / "there")
+    assert rows_of(here, 1) == rows_of(there, 1)
+    assert there.results.checkpoints(1)
+    step = here.runs.get(1).step
+    assert main(["resume", "1", "--workspace", str(here.folder)]) == 0
+    wait(lambda: here.runs.get(1).step > step, "it did not continue as a new job")
+    # A node that dies says nothing; that the job has left the queue is SLURM's word.
+    os.kill(int((cluster / "2.pid").read_text()), signal.SIGKILL)
+    wait(lambda: here.runs.get(1).status == "interrupted", f"{here.runs.get(1)}")
+    wait(lambda: not here.is_alive(1), "the follower stayed")
+    assert rows_of(here, 1) == rows_of(there, 1)
+    there.close()
+
+
+def test_a_run_that_waits_is_taken_out_of_the_queue(cluster: Path, here: Workspace, tmp_path: Path) -> None:
+    (cluster / "hold").touch()
+    file = written(tmp_path, epochs=1)
+    words = ["fit", "--config", str(file), "--on", "cluster", "--detach", "--workspace", str(here.folder)]
+    assert main(words) == 0
+    wait(lambda: here.runs.get(1).phase.startswith("waits in SLURM"), f"it does not wait: {here.runs.get(1)}")
+    launch.stop(here, 1)
+    wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
+    assert (cluster / "1.gone").exists()
+
+
+def test_without_slurm_a_sentence_says_so(here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    known.add(parse("cluster", f"slurm://{sys.executable}?workspace={tmp_path}/there"))
+    file = written(tmp_path, epochs=1)
+    words = ["fit", "--config", str(file), "--on", "cluster", "--detach", "--workspace", str(here.folder)]
+    assert main(words) == 0
+    wait(lambda: here.runs.get(1).status == "failed", f"{here.runs.get(1)}")
+    assert "There is no sbatch there" in here.runs.get(1).reason
+    known.remove("cluster")

@@ -1,0 +1,31 @@
+"""`trainer places add`: names a place."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+HELP = "name a place, or change one: ssh://user@host[:port][/python], slurm://user@host, ray://host:8265?storage=DIR"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the name and the address."""
+    parser.add_argument("name", metavar="NAME", help="as runs, forms and commands call it")
+    parser.add_argument(
+        "address",
+        metavar="ADDRESS",
+        help="with the path of the Python that has torch; ?workspace=~/runs is the folder there, "
+        "?partition=gpu&gpus=1&time=8:00:00 are words for SLURM, ?storage=/shared a folder that Ray's nodes see, too",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Add the place; nothing is connected."""
+    from trainer.places import known
+    from trainer.places.address import parse
+
+    place = parse(args.name, args.address)
+    known.add(place)
+    text = f"{place.name} is {place.address}. Try it: trainer places test {place.name}"
+    print(json.dumps({"name": place.name, "address": place.address}) if args.json else text)
+    return 0

@@ -1,0 +1,27 @@
+"""`trainer places list`: the places of this user."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+HELP = "list the places"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add nothing."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print name and address of each."""
+    from trainer.places.known import places
+
+    listed = places()
+    if args.json:
+        print(json.dumps([{"name": place.name, "address": place.address} for place in listed], indent=1))
+        return 0
+    for place in listed:
+        print(f"{place.name:<16} {place.address}")
+    if not listed:
+        print("There is no place yet. Add one: trainer places add NAME ssh://user@host")
+    return 0

@@ -1,0 +1,32 @@
+"""`trainer places test`: what a place has."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+HELP = "connect to a place, bring this version there and print its doctor"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the name."""
+    parser.add_argument("name", metavar="NAME", help="of the place")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings; return 1 if something there is broken."""
+    from trainer.places.doctor import findings
+    from trainer.untrusted.files import spelled
+
+    found = findings(args.name, args.workspace.folder)
+    if args.json:
+        print(json.dumps(found, indent=1))
+    else:
+        for row in found:
+            sign = "!" if row.get("state") == "broken" else " "
+            print(
+                spelled(
+                    f"{sign} {row.get('group')}: {row.get('name')}: {row.get('value')} {row.get('next', '')}"
+                ).rstrip()
+            )
+    return 1 if any(row.get("state") == "broken" for row in found) else 0

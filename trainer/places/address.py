@@ -1,0 +1,116 @@
+"""What the address of a place says: `ssh://user@host:22/opt/python`, `slurm://host`, `ray://host:8265`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from trainer.errors import UserError
+
+KINDS: Final = ("ssh", "slurm", "ray")
+OPTIONS: Final = {
+    "ssh": ("workspace", "config"),
+    "slurm": ("workspace", "config", "partition", "gpus", "cpus", "time", "account"),
+    "ray": ("storage", "cpus", "gpus"),
+}
+"""Kind -> what may follow a `?`."""
+_PORTS: Final = {"ssh": None, "slurm": None, "ray": 8265}
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
+# A host or user that begins with a dash would be an option of ssh.
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:]{2,45}")
+_USER: Final = re.compile(r"[A-Za-z0-9_][\w.@-]{0,63}")
+_WORD: Final = re.compile(r"[A-Za-z0-9_][\w.:,-]{0,99}")
+_PATH: Final = re.compile(r"(~/|/)[^\x00-\x1f\x7f]{1,500}")
+
+
+class PlaceError(UserError):
+    """A place cannot do what it is asked to; the message says why and what to do."""
+
+
+class OutOfReach(PlaceError):
+    """A place does not answer at present: nothing is known of what it does."""
+
+
+@dataclass(frozen=True)
+class RemotePlace:
+    """A computer, or several, that trains runs.
+
+    Attributes:
+        name: As the user calls it.
+        kind: One of `KINDS`.
+        host: Its name or number; empty for a SLURM of this computer.
+        user: There; empty: as the ssh configuration says.
+        port: None: the usual one.
+        python: The interpreter there that has torch.
+        options: Of `OPTIONS`.
+    """
+
+    name: str
+    kind: str
+    host: str
+    user: str = ""
+    port: int | None = None
+    python: str = "python3"
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The address, as `parse` reads it."""
+        user = f"{self.user}@" if self.user else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = f":{self.port}" if self.port is not None else ""
+        python = self.python if self.python.startswith("/") else ""
+        more = "&".join(f"{name}={value}" for name, value in self.options.items())
+        return f"{self.kind}://{user}{host}{port}{python}{'?' + more if more else ''}"
+
+
+def parse(name: str, address: str) -> RemotePlace:
+    """Return the place that an address names.
+
+    Raises:
+        PlaceError: It is no address, or the name cannot be one.
+    """
+    if not _NAME.fullmatch(name):
+        raise PlaceError(f"{name[:60]!r} cannot name a place: write at most 40 letters, digits, dots, - or _.")
+    try:
+        parts = urlsplit(address)
+        host, port = unquote(parts.hostname or ""), parts.port
+    except ValueError as error:
+        raise PlaceError(f"{address[:200]!r} is not an address of a place ({error}). {_EXAMPLES}") from error
+    kind, user, path = parts.scheme, unquote(parts.username or ""), unquote(parts.path)
+    if kind not in KINDS:
+        raise PlaceError(f"{address[:200]!r} is not an address of a place. {_EXAMPLES}")
+    if parts.password is not None:
+        raise PlaceError("A password has no place in an address: ssh uses keys. Set one up with ssh-copy-id.")
+    if not (_HOST.fullmatch(host) or (kind == "slurm" and not host)) or (user and not _USER.fullmatch(user)):
+        raise PlaceError(f"{address[:200]!r} names no host or user that can be. {_EXAMPLES}")
+    if path not in ("", "/") and not _PATH.fullmatch(path):
+        raise PlaceError(f"{path[:200]!r} is not a path of a Python interpreter. {_EXAMPLES}")
+    python = path if path not in ("", "/") else "python3"
+    return RemotePlace(name, kind, host, user, port or _PORTS[kind], python, _options(kind, parts.query))
+
+
+def _options(kind: str, query: str) -> dict[str, str]:
+    found = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in OPTIONS[kind]:
+            raise PlaceError(f"{name[:60]!r} is not an option of {kind}://. There are: {', '.join(OPTIONS[kind])}.")
+        rule = _PATH if name in ("workspace", "config", "storage") else _WORD
+        if not rule.fullmatch(value):
+            what = "a path that begins with / or ~/" if rule is _PATH else "a single word"
+            raise PlaceError(f"{name}={value[:100]!r} cannot be: write {what}.")
+        found[name] = value
+    if kind == "ray" and "storage" not in found:
+        raise PlaceError(
+            "A Ray cluster needs a folder that its nodes and this computer both see, for the runs: "
+            "ray://HOST:8265?storage=/shared/folder."
+        )
+    return found
+
+
+_EXAMPLES: Final = (
+    "Write ssh://user@host[:port][/path/to/python], slurm://user@host[/path/to/python] or "
+    "ray://host:8265?storage=/shared/folder."
+)

@@ -1,0 +1,27 @@
+"""What a place has, as `trainer doctor` tells it there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from trainer.places import known, ssh
+from trainer.places.links import workspace_there
+
+
+def findings(name: str, workspace: Path) -> list[dict[str, Any]]:
+    """Return the findings of the doctor of a place, each with `group`, `name`, `value`, `state` and `next`.
+
+    Args:
+        name: Of the place.
+        workspace: Of this computer, whose runs have a folder there.
+
+    Raises:
+        PlaceError: There is none of that name, it does not answer, or it cannot train.
+    """
+    place = known.place_of(name)
+    if place.kind == "ray":
+        from trainer.places.ray_jobs import doctor
+
+        return doctor(place)
+    return ssh.doctor(place, workspace_there(place, workspace))

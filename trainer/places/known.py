@@ -1,0 +1,155 @@
+"""The places of this user, and which runs train there: `places.json` in the user's own settings.
+
+Not in a workspace: one that was given to somebody must not make their computer connect to anything.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trainer import catalog
+from trainer.places.address import PlaceError, RemotePlace, parse
+from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere
+from trainer.store.files import make_folders, write_text
+from trainer.untrusted import files as untrusted_files
+
+FILE: Final = "places.json"
+_FORMAT: Final = 1
+_MOST_PLACES: Final = 100
+_MOST_RUNS: Final = 10_000
+"""Bindings that are kept; the oldest go first."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Where a run of this computer trains.
+
+    Attributes:
+        place: Name of the place.
+        workspace: Folder there.
+        run: Its number there; 0 as long as it was not sent.
+        job: What a queue there calls it; empty where it is a process.
+        data: Path of the data there; empty: as configured.
+        upload: Whether the data are sent.
+    """
+
+    place: str
+    workspace: str = ""
+    run: int = 0
+    job: str = ""
+    data: str = ""
+    upload: bool = False
+
+
+def places() -> list[RemotePlace]:
+    """Return the places of this user, by name; entries that cannot be read are left out."""
+    found = []
+    for name, address in _document()["places"].items():
+        try:
+            found.append(parse(name, address))
+        except (PlaceError, TypeError, AttributeError):
+            continue
+    return sorted(found, key=lambda place: place.name)
+
+
+def place_of(name: str) -> RemotePlace:
+    """Return the place of that name.
+
+    Raises:
+        PlaceError: There is none.
+    """
+    listed = places()
+    for place in listed:
+        if place.name == name:
+            return place
+    there = f"There are: {', '.join(place.name for place in listed)}." if listed else "There is none yet."
+    raise PlaceError(f"There is no place {name[:60]!r}. {there} Add one: trainer places add NAME ssh://user@host.")
+
+
+def add(place: RemotePlace) -> None:
+    """Add a place, or replace the one of that name.
+
+    Raises:
+        PlaceError: There are too many, or the settings cannot be written.
+    """
+
+    def change(document: dict[str, Any]) -> None:
+        document["places"][place.name] = place.address
+        if len(document["places"]) > _MOST_PLACES:
+            raise PlaceError(f"There are {_MOST_PLACES} places already. Remove some: trainer places remove NAME.")
+
+    _change(change)
+
+
+def remove(name: str) -> None:
+    """Remove a place; runs that train there continue, and are mirrored again once it is added again.
+
+    Raises:
+        PlaceError: There is none of that name.
+    """
+    place_of(name)
+    _change(lambda document: document["places"].pop(name))
+
+
+def bind(folder: Path, binding: Binding) -> None:
+    """Let the run of this folder train at a place."""
+    told = elsewhere(folder) or Elsewhere(binding.place, secrets.token_hex(16))
+
+    def change(document: dict[str, Any]) -> None:
+        runs = document["runs"]
+        runs.pop(told.token, None)
+        runs[told.token] = asdict(binding)
+        for token in list(runs)[:-_MOST_RUNS]:
+            del runs[token]
+
+    _change(change)
+    if elsewhere(folder) is None:
+        write_elsewhere(folder, told)
+
+
+def binding_of(folder: Path) -> Binding | None:
+    """Return where the run of this folder trains; None for a run of this computer.
+
+    Raises:
+        PlaceError: It trains at a place that this user's settings do not know.
+    """
+    told = elsewhere(folder)
+    if told is None:
+        return None
+    found = _document()["runs"].get(told.token)
+    try:
+        return Binding(**found)
+    except TypeError:
+        if not told.sent:
+            return None
+        raise PlaceError(
+            f"The run trains on {told.place!r}, which another computer or user has sent it to. What is here stays as "
+            "it is; open the workspace there to see more."
+        ) from None
+
+
+def _change(change: Callable[[dict[str, Any]], Any]) -> None:
+    document = _document()
+    change(document)
+    folder = catalog.user_folder()
+    try:
+        make_folders(folder)
+        write_text(folder / FILE, json.dumps({"format": _FORMAT, **document}, indent=1) + "\n")
+    except OSError as error:
+        raise PlaceError(f"{folder / FILE} cannot be written: {error.strerror or error}.") from error
+
+
+def _document() -> dict[str, Any]:
+    try:
+        found = untrusted_files.read_record(catalog.user_folder() / FILE)
+    except FileNotFoundError:
+        found = {}
+    except (OSError, ValueError) as error:
+        raise PlaceError(f"{catalog.user_folder() / FILE} cannot be read ({error}). Mend or remove it.") from error
+    kept = {name: found.get(name) for name in ("places", "runs")}
+    return {name: value if isinstance(value, dict) else {} for name, value in kept.items()}

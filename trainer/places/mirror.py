@@ -1,0 +1,343 @@
+"""Mirror a run that trains elsewhere: bring its folder here and replay it, so that the rows are the same.
+
+Every step can be cut off anywhere and repeated: what is here already is compared by its SHA-256, never by a clock or by
+what was remembered. Everything that comes is a stranger's: whole lines, checked rows, files of manifests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from trainer.places.address import OutOfReach, PlaceError
+from trainer.places.source import JOURNAL, KINDS, LOG, MOST_READ, RunSource
+from trainer.store import cells, disk, manifests
+from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere
+from trainer.store.journal import entry_of
+from trainer.store.mirrored import LIVE
+from trainer.store.rows import ENDED
+from trainer.store.workspace import Workspace
+from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
+
+_MOST_JOURNAL: Final = 1 << 32
+_MOST_LOG: Final = 1 << 26
+_MOST_FILES: Final = 1_000
+_DRAFT: Final = ".tmp-mirror-"
+_OF_THIS_MOMENT: Final = frozenset({*LIVE, "asked", "heartbeat_at", "step"})
+
+
+class Mirror:
+    """The mirror of one run.
+
+    Attributes:
+        asked: The wish that the trainer there has and did not fulfill yet.
+        status: Of the run there, as last told; empty before it was.
+        told: What was left out of the last state, as sentences.
+    """
+
+    def __init__(self, workspace: Workspace, run: int, source: RunSource) -> None:
+        self._workspace, self._run, self.source = workspace, run, source
+        self._folder = workspace.runs.get(run).folder
+        self._known: dict[str, Any] = {}
+        self._folders: dict[str, str] = {}
+        self.asked = self.status = ""
+        self.told: list[str] = []
+        self._length, self._digest, self._half = 0, hashlib.sha256(), b""
+        workspace.catch_up(run)
+        self._take_stock()
+
+    def step(self, progress: Callable[[str], None] = lambda words: None) -> bool:
+        """Bring what is new; return whether the run has ended there and all of it is here.
+
+        Args:
+            progress: Gets words on a large file that is on its way.
+
+        Raises:
+            OutOfReach: The source does not answer; what came so far stays.
+            PlaceError: It answers what cannot be.
+            StoreError: The database or the disk of this computer refuses.
+        """
+        # First the state: what it says to be there is there when it is asked for.
+        state = self.source.state()
+        whole = self._read_journal()
+        self._read_log()
+        whole = self._read_folders(state, progress) and whole
+        self._take_over(state)
+        self.asked = str(state.get("asked") or "")[:20]
+        self.status = str(state.get("status") or "")[:20]
+        ended = whole and self.status in ENDED
+        if ended:
+            self._sweep()
+        return ended
+
+    def fetch_checkpoint(self, step: int, progress: Callable[[str], None] = lambda words: None) -> None:
+        """Bring the checkpoint of a step.
+
+        Raises:
+            PlaceError: There is none.
+        """
+        rows = [row for row in _rows(self.source.state(), "checkpoints") if row.get("step") == step]
+        there = self.source.folders()
+        for row in rows:
+            if (name := str(row.get("folder"))) in there:
+                self._fetch(name, there[name], progress)
+                return
+        raise PlaceError(f"There is no checkpoint of step {step} there any more.")
+
+    # -- curves --------------------------------------------------------------------------------------------
+
+    def _take_stock(self) -> None:
+        """Measure the journal that is here; a line that was cut off by the end of a process goes."""
+        self._length, self._digest = 0, hashlib.sha256()
+        try:
+            file = confined.open_file(self._folder, JOURNAL, "rb+")
+        except FileNotFoundError:
+            return
+        with file:
+            whole = 0
+            while block := file.read(MOST_READ):
+                whole += len(block)
+            end = _last_line_end(file, whole)
+            if end < whole:
+                file.truncate(end)
+            file.seek(0)
+            while block := file.read(MOST_READ):
+                self._digest.update(block)
+            self._length = end
+
+    def _read_journal(self) -> bool:
+        """Bring new lines; return whether that was the end of the journal."""
+        while True:
+            chunk = self.source.journal(self._length, self._digest.hexdigest())
+            if chunk.offset == 0 and self._length:
+                self._read_anew(chunk.content)
+                return False
+            if chunk.offset != self._length:
+                raise OutOfReach("The other computer answered another question.")
+            lines = _whole_lines(chunk.content)
+            if not lines:
+                # Half a line is the end where it stays one: its writer was killed.
+                half, self._half = self._half, chunk.content
+                return not chunk.content or half == chunk.content
+            self._add(lines)
+
+    def _add(self, lines: bytes) -> None:
+        # The database first: what is there twice is there once, and what is in the file is in the database.
+        entries = [entry for line in lines.splitlines() if (entry := entry_of(line)) is not None]
+        self._workspace.results.add_entries(self._run, entries)
+        place = self._folder / JOURNAL
+        with disk.writing("The curves", place, len(lines)), confined.open_file(self._folder, JOURNAL, "ab") as file:
+            try:
+                _write(file, lines)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    file.truncate(self._length)
+                raise
+        self._length += len(lines)
+        self._digest.update(lines)
+
+    def _read_anew(self, first: bytes) -> None:
+        """Take over a journal that was rewound, or is another one: all of it, or nothing."""
+        content, part = bytearray(), first
+        while lines := _whole_lines(part):
+            content += lines
+            if len(content) > _MOST_JOURNAL:
+                raise PlaceError(f"The curves of the run have more than {_MOST_JOURNAL:,} bytes there.")
+            if len(part) < MOST_READ:
+                break
+            chunk = self.source.journal(len(content), hashlib.sha256(content).hexdigest())
+            if chunk.offset != len(content):
+                raise OutOfReach("The curves are being rewritten there.")
+            part = chunk.content
+        entries = [entry for line in bytes(content).splitlines() if (entry := entry_of(line)) is not None]
+        draft = f"{_DRAFT}{JOURNAL}"
+        with disk.writing("The curves", self._folder / JOURNAL, len(content)):
+            confined.write(self._folder, draft, bytes(content))
+        self._workspace.replace_entries(self._run, entries)
+        confined.replace(self._folder, draft, JOURNAL)
+        self._length, self._digest = len(content), hashlib.sha256(content)
+
+    def _read_log(self) -> None:
+        told = elsewhere(self._folder)
+        if told is None or told.log >= _MOST_LOG:
+            return
+        try:
+            content = self.source.read(LOG, told.log).content
+        except PlaceError as error:
+            if isinstance(error, OutOfReach):
+                raise
+            return  # it has none yet
+        lines = _whole_lines(content)
+        if not lines:
+            return
+        with confined.open_file(self._folder, LOG, "ab") as file:
+            _write(file, lines)
+        write_elsewhere(self._folder, Elsewhere(told.place, told.token, True, told.seen_at, told.log + len(lines)))
+
+    # -- rows ----------------------------------------------------------------------------------------------
+
+    def _take_over(self, state: dict[str, Any]) -> None:
+        lasting = {name: value for name, value in state.items() if name not in _OF_THIS_MOMENT}
+        here = {"folders here": sorted(self._folders)}
+        if self._known == lasting | here:
+            self._workspace.take_over(self._run, {n: state[n] for n in _OF_THIS_MOMENT if n in state}, quick=True)
+            return
+        self.told = self._workspace.take_over(self._run, state)
+        self._known = lasting | here
+
+    # -- folders -------------------------------------------------------------------------------------------
+
+    def _read_folders(self, state: Mapping[str, Any], progress: Callable[[str], None]) -> bool:
+        """Bring the snapshots and checkpoints that are wanted; return whether all of them are here."""
+        wanted = [str(row.get("folder")) for row in _rows(state, "snapshots")]
+        kept = _rows(state, "checkpoints")
+        wanted += [str(row.get("folder")) for row in kept if row.get("best")]
+        if state.get("status") in ENDED and kept:
+            newest = max(kept, key=lambda row: row["step"] if isinstance(row.get("step"), int) else -1)
+            wanted.append(str(newest.get("folder")))
+        if not wanted:
+            return True
+        there, whole = self.source.folders(), True
+        for name in dict.fromkeys(wanted):
+            if name not in there:  # it was removed there since, or is being written
+                whole = whole and not name.startswith("snapshots/")
+            elif self._folders.get(name) != there[name]:
+                self._fetch(name, there[name], progress)
+        return whole
+
+    def _fetch(self, name: str, digest: str, progress: Callable[[str], None]) -> None:
+        """Bring a folder: into a draft that goes on where it was cut off, and is compared before it counts."""
+        parts = PurePosixPath(name).parts
+        if len(parts) != 2 or parts[0] not in ("snapshots", "checkpoints") or not cells.is_one_level(parts[1]):
+            raise PlaceError(f"{untrusted_files.spelled(name[:100])} is not a folder of a run.")
+        if self._is_here(name, digest):
+            self._folders[name] = digest
+            return
+        draft = f"{parts[0]}/{_DRAFT}{parts[1]}"
+        confined.make_in_run(self._folder, parts[0])
+        self._begin(name, draft, digest)
+        for file, size in _files(self._folder, draft).items():
+            self._fetch_file(name, draft, file, size, progress)
+        try:
+            manifests.verified(self._folder / draft)
+        except (OSError, ValueError, KeyError) as error:
+            confined.remove_tree(self._folder, draft)
+            raise OutOfReach(f"{name} did not arrive whole ({error}); it is asked for again.") from error
+        confined.remove_tree(self._folder, name)
+        confined.replace(self._folder, draft, name)
+        self._folders[name] = digest
+
+    def _sweep(self) -> None:
+        """Remove drafts of folders that were replaced or removed there before they were here."""
+        for kind in KINDS:
+            if confined.is_inside(self._folder, kind):
+                for draft in (self._folder / kind).glob(f"{_DRAFT}*"):
+                    confined.remove_tree(self._folder, f"{kind}/{draft.name}")
+
+    def _is_here(self, name: str, digest: str) -> bool:
+        try:
+            content = confined.read(self._folder, f"{name}/{manifests.NAME}", untrusted_files.MOST_SETTINGS)
+        except OSError:
+            return False
+        return hashlib.sha256(content).hexdigest() == digest
+
+    def _begin(self, name: str, draft: str, digest: str) -> None:
+        """Make the draft with the folder's manifest, unless there is one of the same."""
+        if self._is_here(draft, digest):
+            return
+        confined.remove_tree(self._folder, draft)
+        content = bytearray()
+        while part := self.source.read(f"{name}/{manifests.NAME}", len(content)).content:
+            content += part
+            if len(content) > untrusted_files.MOST_SETTINGS:
+                raise PlaceError(f"The manifest of {name} is too long.")
+            if len(part) < MOST_READ:
+                break
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise OutOfReach(f"{name} is being rewritten there.")
+        confined.make_folder(self._folder, draft)
+        confined.write(self._folder, f"{draft}/{manifests.NAME}", bytes(content))
+
+    def _fetch_file(self, name: str, draft: str, file: str, size: int, progress: Callable[[str], None]) -> None:
+        place = f"{draft}/{file}"
+        with (
+            disk.writing("The mirrored run", self._folder / place, size),
+            confined.open_file(self._folder, place, "ab") as target,
+        ):
+            begun = target.seek(0, os.SEEK_END)
+            if begun > size:
+                target.truncate(0)
+                begun = 0
+            while begun < size:
+                part = self.source.read(f"{name}/{file}", begun)
+                if part.offset != begun or not part.content:
+                    raise OutOfReach(f"{name}/{file} ends early there.")
+                content = part.content[: size - begun]
+                _write(target, content)
+                begun += len(content)
+                if size > 8 * MOST_READ:
+                    progress(f"{name}: {begun / size:.0%}")
+
+
+def _files(root: Any, draft: str) -> dict[str, int]:
+    """Return name -> size of the files of a draft's manifest, which anybody may have written."""
+    found = untrusted_files.read_json(root / draft / manifests.NAME)
+    listed = found.get("files") if isinstance(found, dict) else None
+    sizes = {}
+    for name, told in listed.items() if isinstance(listed, dict) and len(listed) <= _MOST_FILES else ():
+        size = told.get("bytes") if isinstance(told, dict) else None
+        if not cells.is_one_level(name) or name == manifests.NAME or type(size) is not int or size < 0:
+            break
+        sizes[name] = size
+    else:
+        room = shutil.disk_usage(root).free - disk.SPARE
+        if sum(sizes.values()) > room:
+            raise PlaceError(
+                f"{draft.replace(_DRAFT, '')} has {sum(sizes.values()) / 2**20:,.0f} MiB, and the disk of this "
+                f"computer {max(room, 0) / 2**20:,.0f} MiB free. Make room; it is tried again."
+            )
+        return sizes
+    confined.remove_tree(root, draft)
+    raise PlaceError(f"The manifest of {draft.replace(_DRAFT, '')} cannot be one.")
+
+
+def _rows(state: Mapping[str, Any], table: str) -> list[dict[str, Any]]:
+    listed = state.get(table)
+    return [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+
+
+def _whole_lines(content: bytes) -> bytes:
+    """Return the content up to its last line end; the rest of the line comes when it is written.
+
+    Raises:
+        PlaceError: It holds none where a line would be longer than any.
+    """
+    end = content.rfind(b"\n") + 1
+    if not end and len(content) >= MOST_READ:
+        raise PlaceError("A line of the run's files is longer than any that is written.")
+    return content[:end]
+
+
+def _last_line_end(file: Any, size: int) -> int:
+    """Return where the last whole line of an open file ends."""
+    at = size
+    while at > 0:
+        start = max(0, at - MOST_READ)
+        file.seek(start)
+        place = file.read(at - start).rfind(b"\n")
+        if place >= 0:
+            return start + place + 1
+        at = start
+    return 0
+
+
+def _write(file: Any, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]

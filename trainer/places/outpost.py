@@ -1,0 +1,126 @@
+"""The end that answers at the other computer: makes runs in its workspace, starts them, and reads of their folders."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from trainer import config
+from trainer.places import slurm
+from trainer.places.address import PlaceError
+from trainer.places.source import Chunk, FolderSource
+from trainer.scheduling import launch
+from trainer.store import ACTIVE, ENDED, Workspace
+
+WISHES: Final = ("", "stop", "stop-epoch", "pause", "save", "evaluate")
+_RUN_OF: Final = "sent "
+_JOB_OF: Final = "job of "
+_SQUEUE_S: Final = 10.0
+
+
+class Outpost:
+    """Answers questions on one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._jobs: dict[str, tuple[bool, float]] = {}
+
+    def answer(self, question: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """Return values and bytes.
+
+        Raises:
+            UserError: It cannot be done.
+        """
+        what = question.get("what")
+        if what == "there":
+            return self._there(str(question.get("path", ""))), b""
+        if what == "create":
+            return {"run": self._create(str(question["config"]), str(question["token"]))}, b""
+        run = int(question["run"])
+        if what == "start":
+            return {"job": self._start(run, dict(question.get("queue") or {}))}, b""
+        if what == "state":
+            return {}, self._state(run)
+        if what == "ask":
+            self._ask(run, str(question["wish"]))
+            return {}, b""
+        source = FolderSource(self._workspace.runs.get(run).folder)
+        if what == "journal":
+            return _told(source.journal(int(question["offset"]), str(question["digest"])))
+        if what == "read":
+            return _told(source.read(str(question["name"]), int(question["offset"])))
+        if what == "folders":
+            return {}, json.dumps(source.folders()).encode()
+        raise PlaceError("The program there does not know this question: it is of another version.")
+
+    def _there(self, path: str) -> dict[str, Any]:
+        place = Path(path).expanduser()
+        return {"there": place.exists(), "path": str(place)}
+
+    def _create(self, written: str, token: str) -> int:
+        """Make the run that was sent, once: a question that is repeated gets the same answer."""
+        with contextlib.suppress(ValueError):
+            known = self._workspace.setting(_RUN_OF + token)
+            if type(known) is int:
+                return known
+        number = self._workspace.runs.create(config.from_toml(written))
+        self._workspace.set_setting(_RUN_OF + token, number)
+        return number
+
+    def _start(self, run: int, queue: dict[str, str]) -> str:
+        if queue:
+            job = self._workspace.setting(f"{_JOB_OF}{run}", "")
+            ended = self._workspace.runs.get(run).status in ("stopped", "finished", "failed")
+            if job and not ended and slurm.is_there(str(job)):
+                return str(job)
+            job = slurm.submit(self._workspace, run, queue)
+            self._workspace.set_setting(f"{_JOB_OF}{run}", job)
+            return job
+        self._workspace.reconcile()
+        if not self._workspace.is_alive(run) and launch.trainer_of(self._workspace, run) is None:
+            launch.start_detached(self._workspace, run)
+        return ""
+
+    def _state(self, run: int) -> bytes:
+        job = self._workspace.setting(f"{_JOB_OF}{run}", "")
+        row = self._workspace.runs.get(run)
+        if not job:
+            self._workspace.reconcile()
+        elif row.status in ACTIVE and not self._is_there(str(job)):
+            slurm.give_up(self._workspace, run, str(job))
+        document = self._workspace.document(run)
+        if job and document.get("status") in ("starting", "interrupted") and self._is_there(str(job)):
+            # While it waits no process of it lives, which others who look there take for its end.
+            document |= {"status": "starting", "phase": f"waits in SLURM (job {job})", "ended_at": None, "reason": ""}
+        return json.dumps(document).encode()
+
+    def _is_there(self, job: str) -> bool:
+        """Return whether SLURM has the job; it is not bothered with that every second."""
+        known, at = self._jobs.get(job, (True, -_SQUEUE_S))
+        if time.monotonic() - at >= _SQUEUE_S:
+            known = slurm.is_there(job)
+            self._jobs[job] = known, time.monotonic()
+        return known
+
+    def _ask(self, run: int, wish: str) -> None:
+        if wish not in WISHES:
+            raise PlaceError(f"{wish[:20]!r} cannot be asked of a trainer.")
+        row = self._workspace.runs.get(run)
+        if row.status in ENDED:
+            return
+        job = self._workspace.setting(f"{_JOB_OF}{run}", "")
+        if wish == "stop" and not job:
+            launch.stop(self._workspace, run)
+        elif wish == "stop" and row.status in ("queued", "starting"):
+            slurm.cancel(str(job))
+            slurm.give_up(self._workspace, run, str(job), stopped=True)
+        else:
+            self._workspace.runs.ask(run, wish)
+
+
+def _told(chunk: Chunk) -> tuple[dict[str, Any], bytes]:
+    return {"offset": chunk.offset}, chunk.content

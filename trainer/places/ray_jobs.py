@@ -1,0 +1,279 @@
+"""A Ray cluster by its Jobs REST interface, without Ray: a run is a job that trains in a folder which both see.
+
+Ray itself warns that whoever reaches its port may run anything: the port belongs behind ssh or in a closed network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import http.client
+import json
+import shlex
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, Final
+
+from trainer import config
+from trainer.places.address import OutOfReach, PlaceError, RemotePlace
+from trainer.places.channel import packed
+from trainer.places.known import Binding
+from trainer.places.links import Say
+from trainer.places.post import PostSource
+from trainer.places.source import Chunk, RunSource, record
+from trainer.places.wheel import wheel
+from trainer.store import ACTIVE, ownership
+from trainer.store import ENDED as STOPPED
+from trainer.store.files import write_text
+from trainer.untrusted import files as untrusted_files
+
+_WAIT_S: Final = 30.0
+_SEND_S: Final = 300.0
+_MOST: Final = 1 << 24
+ENDED: Final = ("STOPPED", "SUCCEEDED", "FAILED")
+_WAITS: Final = ("PENDING",)
+
+
+class RayJobs:
+    """The REST interface of one cluster."""
+
+    def __init__(self, place: RemotePlace) -> None:
+        host = f"[{place.host}]" if ":" in place.host else place.host
+        self._name, self._base = place.name, f"http://{host}:{place.port or 8265}"
+
+    def version(self) -> str:
+        """Return the version of Ray.
+
+        Raises:
+            OutOfReach: Nothing answers there.
+        """
+        return str(self._asked("GET", "/api/version").get("ray_version", "?"))[:40]
+
+    def put_package(self, name: str, content: bytes) -> None:
+        """Bring a package to the cluster, unless it has it."""
+        place = f"/api/packages/gcs/{name}"
+        try:
+            self._request("GET", place)
+        except PlaceError as error:
+            if isinstance(error, OutOfReach):
+                raise
+            self._request("PUT", place, content, wait_s=_SEND_S)
+
+    def submit(self, job: str, entrypoint: str, package: str, **needs: float) -> None:
+        """Submit a job under a number of ours, which makes a repeated call harmless.
+
+        Raises:
+            PlaceError: Ray refuses it.
+        """
+        environment = {"working_dir": f"gcs://{package}"}
+        body = {"submission_id": job, "entrypoint": entrypoint, "runtime_env": environment, **needs}
+        if self.status(job)[0]:
+            return
+        self._asked("POST", "/api/jobs/", body)
+
+    def status(self, job: str) -> tuple[str, str]:
+        """Return status and message of a job; empty where there is none.
+
+        Raises:
+            OutOfReach: Ray does not answer.
+        """
+        try:
+            found = self._asked("GET", f"/api/jobs/{job}")
+        except PlaceError as error:
+            if isinstance(error, OutOfReach) or "404" not in str(error):
+                raise
+            return "", ""
+        return str(found.get("status", "")), untrusted_files.spelled(str(found.get("message") or "")[:500])
+
+    def logs(self, job: str) -> str:
+        """Return what the job printed."""
+        return str(self._asked("GET", f"/api/jobs/{job}/logs").get("logs", ""))
+
+    def stop(self, job: str) -> None:
+        """End a job."""
+        self._asked("POST", f"/api/jobs/{job}/stop", {})
+
+    def _asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        content = None if body is None else json.dumps(body).encode()
+        return record(self._request(method, path, content, kind="application/json") or b"{}")
+
+    def _request(
+        self, method: str, path: str, content: bytes | None = None, *, kind: str = "", wait_s: float = _WAIT_S
+    ) -> bytes:
+        headers = {"Content-Type": kind or "application/octet-stream"}
+        request = urllib.request.Request(self._base + path, data=content, method=method, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=wait_s) as answer:
+                found = answer.read(_MOST + 1)
+        except urllib.error.HTTPError as error:
+            told = untrusted_files.spelled(error.read(2_000).decode("utf-8", "replace")[-300:])
+            # So Ray answers while its head is coming up.
+            busy = error.code >= 500 and "No available agent" in told
+            raise (OutOfReach if busy else PlaceError)(
+                f"Ray at {self._name} refused with status {error.code}: {told}"
+            ) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise OutOfReach(f"Ray at {self._name} does not answer: {getattr(error, 'reason', error)}.") from error
+        if len(found) > _MOST:
+            raise PlaceError(f"Ray at {self._name} answers without an end.")
+        return found
+
+
+class RayLink:
+    """A Ray cluster as a place of one run."""
+
+    def __init__(self, place: RemotePlace, workspace: Path) -> None:
+        self._place, self._workspace, self._jobs = place, workspace, RayJobs(place)
+
+    def send(self, run: config.Run, binding: Binding, token: str, say: Say) -> Binding:
+        """Check the cluster and the folder, and bring the code there; the job makes the run itself.
+
+        Raises:
+            OutOfReach: Ray does not answer, or the folder is not there.
+            PlaceError: The data cannot be named there.
+        """
+        say(f"checking {self._place.name}")
+        self._jobs.version()
+        storage = Path(self._place.options["storage"]).expanduser()
+        if not storage.is_dir():
+            raise OutOfReach(f"There is no folder {storage} on this computer: is the shared disk mounted?")
+        if binding.upload:
+            raise PlaceError(
+                "Data are not sent to Ray: put them where its nodes see them, and name them (--data-there)."
+            )
+        wanted = run
+        if binding.data:
+            if not hasattr(run.data, "path"):
+                raise PlaceError(f"{config.data_name(run.data)} has no path: it is made where the run trains.")
+            data: Any = run.data
+            wanted = dataclasses.replace(run, data=dataclasses.replace(data, path=binding.data))
+        say(f"sending the code to {self._place.name}")
+        self._jobs.put_package(_package(), wheel().content)
+        folder = storage / f"from-{ownership.seal(f'sent {self._workspace}')[:16]}" / token[:16]
+        (storage / folder.parent.name).mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        write_text(folder / "wanted.toml", config.to_toml(wanted))
+        return dataclasses.replace(binding, workspace=str(folder), run=1)
+
+    def start(self, binding: Binding) -> Binding:
+        """Submit the job, or a new one where the last has ended."""
+        last, number = binding.job, 1
+        if last:
+            if self._jobs.status(last)[0] not in ("", *ENDED):
+                return binding
+            number = int(last.rpartition("-")[2]) + 1
+        job = f"contrastive-explorer-{Path(binding.workspace).name}-{number}"
+        self._jobs.put_package(_package(), wheel().content)
+        question = packed({"what": "fit", "config": str(Path(binding.workspace) / "wanted.toml"), "job": job})
+        words = [self._place.python, "-P", "-m", "trainer", "outpost", "--once", question]
+        line = f'PYTHONPATH="$PWD" exec {shlex.join([*words, "--workspace", binding.workspace])}'
+        needs = {
+            f"entrypoint_num_{name}": float(self._place.options[name])
+            for name in ("cpus", "gpus")
+            if name in self._place.options
+        }
+        self._jobs.submit(job, line, _package(), **needs)
+        return dataclasses.replace(binding, job=job)
+
+    def source(self, binding: Binding) -> RunSource:
+        """Return the run's folder as this computer sees it."""
+        return RaySource(self._jobs, binding)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class RaySource:
+    """The run of a job: its folder, and what Ray says where there is none yet or its trainer is gone."""
+
+    def __init__(self, jobs: RayJobs, binding: Binding) -> None:
+        self._jobs, self._job = jobs, binding.job
+        self._runs = Path(binding.workspace) / "runs"
+
+    def state(self) -> dict[str, Any]:
+        """Return the run's row, or what Ray says of the job.
+
+        Raises:
+            OutOfReach: Neither answers.
+        """
+        status, message = self._jobs.status(self._job)
+        source = self._found()
+        if source is None:
+            if not status:
+                why = f"Ray has no job {self._job or 'of this run'}: it was refused, or is forgotten."
+                return {"status": "failed", "reason": why, "phase": ""}
+            if status in ENDED:
+                return {"status": "failed", "reason": message or f"Ray ended the job with {status}.", "phase": ""}
+            waits = f"waits in Ray (job {self._job})" if status in _WAITS else "starting"
+            return {"status": "starting", "phase": waits}
+        told = source.state()
+        if told.get("status") in STOPPED and status and status not in ENDED and source.job() != self._job:
+            # The row is that of the job before: this one has not begun.
+            return told | {"status": "starting", "phase": f"waits in Ray (job {self._job})", "asked": ""}
+        if told.get("status") in ACTIVE:
+            told["step"] = max(int(told.get("step") or 0), source.last_step())
+            if status in ENDED or not status:
+                # Only Ray knows that a node is gone: its word ends the run, never a silence.
+                why = message or f"Ray ended the job with {status or 'no trace of it'}."
+                told |= {"status": "interrupted", "reason": why, "phase": "", "asked": ""}
+        return told
+
+    def journal(self, offset: int, digest: str) -> Chunk:
+        """Return the journal from `offset` on, or from its beginning if that is another one."""
+        source = self._found()
+        return Chunk(0, b"") if source is None else source.journal(offset, digest)
+
+    def folders(self) -> dict[str, str]:
+        """Return the names of snapshots and checkpoints that are whole, with the SHA-256 of their manifests."""
+        source = self._found()
+        return {} if source is None else source.folders()
+
+    def read(self, name: str, offset: int) -> Chunk:
+        """Return a part of a file of the run's folder.
+
+        Raises:
+            PlaceError: It is not there.
+        """
+        source = self._found()
+        if source is None:
+            raise PlaceError(f"{name} is not there yet.")
+        return source.read(name, offset)
+
+    def ask(self, what: str) -> None:
+        """Tell the trainer a wish; a job that has not begun is taken back, one that has ended hears none."""
+        status, _ = self._jobs.status(self._job)
+        source = self._found()
+        if status in ENDED or not status:
+            return
+        if source is not None:
+            source.ask(what)
+        elif what == "stop":
+            self._jobs.stop(self._job)
+        else:
+            raise OutOfReach("The job has not begun.")
+
+    def _found(self) -> PostSource | None:
+        if not self._runs.parent.is_dir():
+            raise OutOfReach(f"There is no folder {self._runs.parent}: is the shared disk mounted?")
+        folders = sorted(path for path in self._runs.glob("0001-*") if path.is_dir()) if self._runs.is_dir() else []
+        return PostSource(folders[0]) if folders and (folders[0] / "run.json").is_file() else None
+
+
+def doctor(place: RemotePlace) -> list[dict[str, Any]]:
+    """Return what can be told of a cluster: that it answers, and that the folder is there.
+
+    Raises:
+        OutOfReach: It does not answer.
+    """
+    version = RayJobs(place).version()
+    storage = Path(place.options["storage"]).expanduser()
+    there = storage.is_dir()
+    rows = [
+        ("Place", place.name, f"{place.address} is Ray {version}", "ok", ""),
+        ("Place", "storage", str(storage), "ok" if there else "broken", "" if there else "Mount the shared disk here."),
+    ]
+    return [dict(zip(("group", "name", "value", "state", "next"), row, strict=True)) for row in rows]
+
+
+def _package() -> str:
+    return f"_ray_pkg_{wheel().digest[:16]}.zip"

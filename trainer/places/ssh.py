@@ -1,0 +1,332 @@
+"""Another computer by OpenSSH: what it has, the code it needs, a channel to it, and files on their way to it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.places.address import OutOfReach, PlaceError, RemotePlace
+from trainer.places.channel import Channel
+from trainer.places.source import record
+from trainer.places.wheel import Wheel, needed_packages, wheel
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted import safe_subprocess
+
+CODE: Final = ".cache/contrastive-explorer/code"
+"""In the home folder there: a folder for each version that was sent."""
+_LEAST_PYTHON: Final = (3, 11)
+_WAIT_S: Final = 60.0
+_SEND_S: Final = 600.0
+_UPLOAD_S: Final = 7 * 86_400.0
+_MOST_WORDS: Final = 1 << 22
+_SSH: Final = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=10",
+               "-o", "ServerAliveCountMax=3")  # fmt: skip
+_ENDED_BY_SSH: Final = 255
+_PROBE: Final = """
+import importlib.metadata as m, json, os, platform, shutil, sys
+found = {}
+for name in sys.argv[2:]:
+    try: found[name] = m.version(name)
+    except m.PackageNotFoundError: pass
+home = os.path.expanduser("~")
+print(json.dumps({"python": platform.python_version(), "executable": sys.executable, "home": home,
+    "packages": found, "code": os.path.isdir(os.path.join(home, sys.argv[1])),
+    "free": shutil.disk_usage(home).free, "system": platform.system(), "host": platform.node()}))
+"""
+_UNPACK: Final = """
+import hashlib, io, os, shutil, sys, tempfile, zipfile
+content = sys.stdin.buffer.read()
+if hashlib.sha256(content).hexdigest() != sys.argv[2]: sys.exit("the wheel did not arrive whole")
+place = os.path.join(os.path.expanduser("~"), sys.argv[1])
+os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+draft = tempfile.mkdtemp(dir=os.path.dirname(place))
+zipfile.ZipFile(io.BytesIO(content)).extractall(draft)
+try: os.rename(draft, place)
+except OSError:
+    shutil.rmtree(draft, ignore_errors=True)
+    if not os.path.isdir(place): raise
+"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a place has.
+
+    Attributes:
+        python: Version of its interpreter.
+        home: Home folder there.
+        packages: Name -> version, of those that training needs.
+        has_code: Whether this version's code was sent before.
+        free: Bytes on the disk of the home folder.
+        host: What the computer calls itself.
+        different: Packages whose version differs from that of this computer, as sentences.
+    """
+
+    python: str
+    home: str
+    packages: dict[str, str]
+    has_code: bool
+    free: int
+    host: str
+    different: tuple[str, ...] = ()
+
+
+def check(place: RemotePlace) -> Facts:
+    """Return what a place has, before anything is sent there.
+
+    Raises:
+        OutOfReach: It does not answer.
+        PlaceError: It cannot train: another system, an old Python, packages missing.
+    """
+    packages = needed_packages()
+    told = _run(place, [place.python, "-c", _PROBE, _code(wheel()), *packages])
+    found = record(told)
+    version = str(found.get("python", ""))[:40]
+    numbers = tuple(int(part) for part in re.findall(r"\d{1,4}", version)[:2])
+    if found.get("system") == "Windows":
+        raise PlaceError(f"{place.name} is a Windows computer: runs are sent to Linux and macOS only.")
+    if numbers < _LEAST_PYTHON:
+        raise PlaceError(
+            f"{place.python} on {place.name} is Python {untrusted_files.spelled(version)}; 3.11 or newer is needed. "
+            f"Name another one: ssh://{place.host}/path/to/python."
+        )
+    there = {str(n): str(v)[:40] for n, v in dict(found.get("packages") or {}).items()}
+    if missing := [name for name in packages if name not in there]:
+        raise PlaceError(
+            f"{place.python} on {place.name} lacks {', '.join(missing)}. Install them there: "
+            f"{place.python} -m pip install {' '.join(missing)}"
+        )
+    home = str(found.get("home", ""))
+    if not re.fullmatch(r"/[^\x00-\x1f\x7f]{0,500}", home):
+        raise PlaceError(f"{place.name} tells no home folder.")
+    free = found.get("free")
+    return Facts(
+        untrusted_files.spelled(version),
+        home,
+        there,
+        found.get("code") is True,
+        free if type(free) is int else 0,
+        untrusted_files.spelled(str(found.get("host", ""))[:100]),
+        tuple(_different(there)),
+    )
+
+
+def send_code(place: RemotePlace, facts: Facts) -> None:
+    """Bring the wheel of this version there, unless it is there.
+
+    Raises:
+        OutOfReach: It does not answer.
+        PlaceError: It takes no files.
+    """
+    if facts.has_code:
+        return
+    sent = wheel()
+    if len(sent.content) > facts.free // 4:
+        raise PlaceError(f"The disk of {place.name} has {facts.free / 2**20:,.0f} MiB free. Make room there.")
+    _run(place, [place.python, "-c", _UNPACK, _code(sent), sent.digest], given=sent.content, wait_s=_SEND_S)
+
+
+def check_path(place: RemotePlace, path: str) -> None:
+    """Check that a file or folder is there.
+
+    Raises:
+        OutOfReach: The place does not answer.
+        PlaceError: It is not there.
+    """
+    _run(place, ["ls", "-d", path])
+
+
+def trainer(place: RemotePlace, facts: Facts, *words: str) -> list[str]:
+    """Return the command line there that runs a command of this version."""
+    path = f"PYTHONPATH={facts.home}/{_code(wheel())}"
+    return ["env", path, "PYTHONUNBUFFERED=1", place.python, "-P", "-m", "trainer", *words]
+
+
+def doctor(place: RemotePlace, workspace: str) -> list[dict[str, Any]]:
+    """Return the findings of `trainer doctor --json` there.
+
+    Raises:
+        OutOfReach: It does not answer.
+        PlaceError: It cannot run this program.
+    """
+    facts = check(place)
+    send_code(place, facts)
+    words = trainer(place, facts, "doctor", "--json", "--workspace", inside(facts, workspace))
+    told = _run(place, words, wait_s=_SEND_S, may_fail=True)
+    try:
+        found = untrusted_files.parse_json(told.decode("utf-8"))
+    except ValueError as error:
+        raise PlaceError(f"The doctor of {place.name} did not end: {_short(told)}") from error
+    rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    return [{"group": "Place", "name": place.name, "value": _words(place, facts), "state": "ok", "next": ""}, *rows]
+
+
+def inside(facts: Facts, folder: str) -> str:
+    """Return a folder there with its `~`."""
+    return f"{facts.home}/{folder[2:]}" if folder.startswith("~/") else folder
+
+
+def open_channel(place: RemotePlace, facts: Facts, workspace: str) -> Channel:
+    """Open a channel to the workspace there.
+
+    Raises:
+        OutOfReach: It does not answer.
+    """
+    words = trainer(place, facts, "outpost", "--workspace", inside(facts, workspace))
+    errors = tempfile.TemporaryFile()  # noqa: SIM115
+    try:
+        process = safe_subprocess.start(
+            command_line(place, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, **_own_session()
+        )
+    except OSError as error:
+        raise OutOfReach(f"ssh cannot be started: {error}.") from error
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def why() -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        errors.seek(0)
+        return f"{place.name} does not answer: {_short(errors.read(_MOST_WORDS)) or 'the connection ended'}"
+
+    def close() -> None:
+        with contextlib.suppress(OSError):
+            process.kill()
+        threading.Thread(target=process.wait, name="ssh", daemon=True).start()
+
+    return Channel(process.stdin, process.stdout, why, close)
+
+
+def upload(place: RemotePlace, source: Path, target: str, progress: Callable[[float], None]) -> None:
+    """Bring a file or folder there by rsync; what an earlier call brought is not sent again.
+
+    Args:
+        place: Where to.
+        source: Of this computer.
+        target: The folder there that gets it.
+        progress: Gets the share that is there.
+
+    Raises:
+        OutOfReach: It does not answer.
+        PlaceError: There is no rsync here or there, or no room.
+    """
+    rsync = safe_subprocess.find("rsync")
+    if rsync is None:
+        raise PlaceError("There is no rsync on this computer. Install it, or name the data there: --data-there PATH.")
+    _run(place, ["mkdir", "-p", "-m", "700", target])
+    words = [rsync, "-a", "--partial", "--no-links", "--info=progress2", "--no-inc-recursive"]
+    if place.host:
+        words += ["-e", shlex.join(_ssh(place)[:-1]), str(source), f"{_rsync_login(place)}:{target}/"]
+    else:
+        words += [str(source), f"{target}/"]
+    process = safe_subprocess.start(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        rest = b""
+        while part := process.stdout.read1(4_096):  # type: ignore[attr-defined]
+            rest = (rest + part)[-200:]
+            if found := re.findall(rb"(\d{1,3})%", rest):
+                progress(min(int(found[-1]), 100) / 100)
+        status, told = process.wait(), process.stderr.read(_MOST_WORDS)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+    if status:
+        kind = OutOfReach if status in (10, 12, 30, 35, _ENDED_BY_SSH) else PlaceError
+        raise kind(
+            f"rsync to {place.name} ended with status {status}: {_short(told)}. What is there is not sent again."
+        )
+
+
+def _run(
+    place: RemotePlace, words: list[str], *, given: bytes = b"", wait_s: float = _WAIT_S, may_fail: bool = False
+) -> bytes:
+    try:
+        told = safe_subprocess.run(
+            command_line(place, words), input=given, capture_output=True, timeout=wait_s, check=False, **_own_session()
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OutOfReach(f"{place.name} does not answer within {wait_s:.0f} s.") from error
+    except OSError as error:
+        raise PlaceError(f"{words[0] if not place.host else 'ssh'} cannot be started: {error}.") from error
+    if place.host and told.returncode == _ENDED_BY_SSH:
+        hint = _hint(told.stderr, place)
+        raise OutOfReach(f"{place.name} does not answer: {_short(told.stderr)}.{hint}")
+    if told.returncode and not may_fail:
+        raise PlaceError(f"{place.name} refused: {_short(told.stderr) or f'status {told.returncode}'}")
+    return told.stdout[:_MOST_WORDS]
+
+
+def _hint(stderr: bytes, place: RemotePlace) -> str:
+    if b"Host key verification failed" in stderr:
+        return f" Connect once by hand, and compare its key: {shlex.join(_ssh(place, batch=False))}"
+    if b"Permission denied" in stderr:
+        return " Bring your key there: ssh-copy-id."
+    return ""
+
+
+def command_line(place: RemotePlace, words: list[str]) -> list[str]:
+    """Return the command here that runs `words` there, quoted for its shell."""
+    return [*_ssh(place), shlex.join(words)] if place.host else words
+
+
+def _ssh(place: RemotePlace, *, batch: bool = True) -> list[str]:
+    program = safe_subprocess.find("ssh")
+    if program is None:
+        raise PlaceError("There is no ssh on this computer. Install OpenSSH.")
+    words = [program, *(_SSH if batch else ())]
+    if "config" in place.options:
+        words += ["-F", str(Path(place.options["config"]).expanduser())]
+    if place.port is not None:
+        words += ["-p", str(place.port)]
+    return [*words, _login(place)]
+
+
+def _login(place: RemotePlace) -> str:
+    return f"{place.user}@{place.host}" if place.user else place.host
+
+
+def _rsync_login(place: RemotePlace) -> str:
+    return _login(place).replace(place.host, f"[{place.host}]") if ":" in place.host else _login(place)
+
+
+def _own_session() -> dict[str, Any]:
+    # Ctrl-C in a terminal is for the command that waits here, which closes its connection itself.
+    return {} if os.name == "nt" else {"start_new_session": True}
+
+
+def _code(sent: Wheel) -> str:
+    return f"{CODE}/{sent.digest[:16]}"
+
+
+def _different(there: dict[str, str]) -> list[str]:
+    found = []
+    for name in ("torch", "torchvision", "open-clip-torch"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            here = importlib.metadata.version(name)
+            if there.get(name) not in (None, here):
+                found.append(f"{name} is {untrusted_files.spelled(there[name])} there and {here} here")
+    return found
+
+
+def _words(place: RemotePlace, facts: Facts) -> str:
+    where = f"{place.address} is {facts.host}: Python {facts.python}, torch {facts.packages.get('torch', '?')}"
+    return "; ".join((where, *facts.different))
+
+
+def _short(told: bytes) -> str:
+    lines = [line.strip() for line in told.decode("utf-8", "replace").splitlines() if line.strip()]
+    return untrusted_files.spelled(lines[-1][:300]).rstrip(".") if lines else ""

@@ -1,0 +1,77 @@
+"""`elsewhere.json` in the folder of a run that another computer trains: where, and when it was last heard of.
+
+It names no place to connect to: what the token in it stands for is in the user's own settings (see `trainer.places`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from trainer.store.files import write_text
+from trainer.store.rows import LATEST, OUT_OF_REACH
+from trainer.untrusted import files as untrusted_files
+
+NAME: Final = "elsewhere.json"
+_FORMAT: Final = 1
+_MOST: Final = 1 << 14
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What the folder of a run says of the computer that trains it.
+
+    Attributes:
+        place: Its name, for people.
+        token: Under which the user's settings keep where that is, and the run's number there.
+        sent: Whether the run may have begun there: then nothing here can tell that it has ended.
+        seen_at: When it was last heard of, by the clock of this computer; None if never.
+        log: How many bytes of the other computer's log are in the log of this one.
+    """
+
+    place: str
+    token: str
+    sent: bool = False
+    seen_at: float | None = None
+    log: int = 0
+
+
+def elsewhere(folder: Path) -> Elsewhere | None:
+    """Return where the run of this folder trains; None for one of this computer, or where it cannot be read."""
+    try:
+        found = untrusted_files.read_record(folder / NAME, _MOST)
+        place, token, seen_at = str(found["place"])[:100], str(found["token"])[:64], found.get("seen_at")
+        log = found.get("log", 0)
+        if not isinstance(seen_at, int | float) or not 0 <= seen_at <= LATEST:
+            seen_at = None
+        return Elsewhere(
+            untrusted_files.spelled(place), token, found.get("sent") is True, seen_at, log if type(log) is int else 0
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_elsewhere(folder: Path, told: Elsewhere) -> None:
+    """Write where the run of this folder trains."""
+    write_text(folder / NAME, json.dumps({"format": _FORMAT, **asdict(told)}) + "\n")
+
+
+def may_train_elsewhere(folder: Path) -> bool:
+    """Return whether the run may have begun on another computer, so that no lock here tells whether it trains."""
+    found = elsewhere(folder)
+    return found is not None and found.sent
+
+
+def out_of_reach(place: str, seen_at: float | None) -> str:
+    """Return the phase of a run whose place does not answer: `out of reach (box, last seen 14:02)`."""
+    if seen_at is None:
+        return f"{OUT_OF_REACH} ({place}, never seen)"
+    today = time.localtime()[:3] == time.localtime(seen_at)[:3]
+    with contextlib.suppress(ValueError, OverflowError, OSError):
+        when = time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", time.localtime(seen_at))
+        return f"{OUT_OF_REACH} ({place}, last seen {when})"
+    return f"{OUT_OF_REACH} ({place})"

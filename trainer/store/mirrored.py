@@ -1,0 +1,91 @@
+"""Rows of a run that trains on another computer: made equal to those that its folder there tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Table, delete, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from trainer.store import cells, schema
+from trainer.store.database import Database, fetch
+from trainer.store.journal import Entry
+from trainer.store.rebuild import TABLES, rows_of, values_of
+from trainer.store.results_table import ResultsTable
+from trainer.store.rows import StoreError
+from trainer.store.run_files import write_run_file
+
+TAKEN_OVER: Final = (
+    "status", "step", "total_steps", "started_at", "sitting_at", "ended_at", "heartbeat_at", "trained_s", "reason",
+    "metric", "last", "best", "facts", "alerts",
+)  # fmt: skip
+"""Columns of the run's row that are the other computer's; the others are this one's (name, notes, tags, order)."""
+LIVE: Final = ("phase", "eta_s", "beats", "rss_mib", "gpu_mib")
+"""Columns that tell how it is at this moment, and are in no file."""
+KEYS: Final = ("step", "dataset", "split", "question")
+
+
+def take_over(
+    database: Database, runs_folder: Path, run: int, document: Mapping[str, Any], *, quick: bool = False
+) -> list[str]:
+    """Make the row of a run, and those that hang on it, what the other computer says; return what was left out.
+
+    Snapshots whose folder is not here yet have no row yet. Rows that are equal stay as they are.
+
+    Args:
+        database: Where.
+        runs_folder: Of the workspace.
+        run: Its number here.
+        document: As `run.json`, perhaps with the columns of `LIVE`; anybody may have written it.
+        quick: Take over the columns that are in it alone, as a sign of life does.
+
+    Raises:
+        StoreError: There is no such run.
+    """
+    told: list[str] = []
+    columns = values_of(document, {}, told)
+    values = {name: value for name, value in columns.items() if name in TAKEN_OVER and (name in document or not quick)}
+    for name in LIVE:
+        if name in document and not cells.fault("run", name, document[name]):
+            values[name] = document[name]
+    with database.write(durable=not quick) as connection:
+        row = fetch(connection, select(schema.run.c.folder, schema.run.c.created_at).where(schema.run.c.id == run))
+        if not row:
+            raise StoreError(f"There is no run {run} any more.")
+        folder, created_at = runs_folder / row[0][0], row[0][1]
+        connection.execute(update(schema.run).where(schema.run.c.id == run).values(**values))
+        if quick:
+            return told
+        for table in TABLES:
+            wanted = rows_of(document, table.name, created_at, told)
+            if table is schema.snapshot:
+                wanted = [one for one in wanted if (folder / one["folder"]).is_dir()]
+            _make_equal(connection, table, run, wanted)
+        write_run_file(connection, runs_folder, run)
+    return told
+
+
+def _make_equal(connection: Any, table: Table, run: int, wanted: Iterable[Mapping[str, Any]]) -> None:
+    names = [name for name in KEYS if name in table.c]
+    found = {
+        tuple(row._mapping[n] for n in names): row for row in fetch(connection, select(table).where(table.c.run == run))
+    }
+    rows = {tuple(one.get(n, "") for n in names): {**one, "run": run} for one in wanted}
+    for key, row in found.items():
+        if key not in rows:
+            connection.execute(delete(table).where(table.c.id == row._mapping["id"]))
+    for key, values in rows.items():
+        known = found.get(key)
+        if known is not None and all(known._mapping[name] == value for name, value in values.items()):
+            continue
+        statement = insert(table).values(values)
+        connection.execute(statement.on_conflict_do_update(index_elements=["run", *names], set_=values))
+
+
+def replace_entries(database: Database, results: ResultsTable, run: int, entries: Iterable[Entry]) -> None:
+    """Make the run's curves those of a journal that was written anew, in its order: the last entry of a step counts."""
+    with database.write() as connection:
+        connection.execute(delete(schema.scalar).where(schema.scalar.c.run == run))
+    results.add_entries(run, entries)
