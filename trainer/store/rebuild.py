@@ -37,8 +37,8 @@ from trainer.untrusted.files import check_ordinary, open_ordinary, parse_json, r
 _LONGEST: Final = 2**26
 """Bytes of a `run.json`: thousands of times what one is."""
 _BEFORE: Final = "run-before-rebuild.json"
-_LEFT: Final = ("alive.lock", "run.json")
-"""Files that a copy of a run does not take over: they are of the process, or written anew."""
+_LEFT: Final = ("alive.lock", "run.json", "elsewhere.json")
+"""Files that a copy of a run does not take over: of the process, of the place that trains it, or written anew."""
 _DEEPEST: Final = 8
 """Levels of folders in a run's; a stranger's may be thousands."""
 _NUMBERED: Final = re.compile(r"\d{4,}-")
