@@ -32,7 +32,8 @@ class Post:
 
     def __init__(self, workspace: Workspace, run: int, job: str) -> None:
         self._workspace, self._run, self._job = Workspace(workspace.folder), run, job
-        self._folder = workspace.runs.get(run).folder
+        row = workspace.runs.get(run)
+        self._folder, self._sitting_before = row.folder, row.sitting_at
         self._ended = threading.Event()
         self._heard = _number(read_wish(self._folder))
         self._thread = threading.Thread(target=self._work, name="post", daemon=True)
@@ -50,12 +51,14 @@ class Post:
     def tell(self) -> None:
         """Take a wish, if there is a new one, and tell the row."""
         with contextlib.suppress(StoreError, OSError):
-            wish = read_wish(self._folder)
+            row, wish = self._workspace.runs.get(self._run), read_wish(self._folder)
+            # Before the trainer has claimed the run, its row is that of the job before.
+            job = self._job if row.sitting_at != self._sitting_before else ""
             if _number(wish) > self._heard and wish.get("wish") in WISHES:
-                if self._workspace.runs.get(self._run).status not in ENDED:
+                if row.status not in ENDED:
                     self._workspace.runs.ask(self._run, str(wish["wish"]))
                 self._heard = _number(wish)
-            document = self._workspace.document(self._run) | {"heard": self._heard, "job": self._job}
+            document = self._workspace.document(self._run) | {"heard": self._heard, "job": job}
             write_text(self._folder / STATE, json.dumps(document))
 
     def _work(self) -> None:
