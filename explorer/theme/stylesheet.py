@@ -179,10 +179,7 @@ QHeaderView { background: $surface; border: none; }
 QHeaderView::section { background: $surface; color: $secondary; font-size: ${small_px}px; font-weight: 600;
     border: none; border-bottom: 1px solid $outline; padding: 0 11px; min-height: 28px; }
 QHeaderView::section:hover { color: $text; background: $hover; }
-QHeaderView::up-arrow, QHeaderView::down-arrow { width: 9px; height: 9px; subcontrol-origin: margin;
-    subcontrol-position: center left; left: 1px; }
-QHeaderView::up-arrow { image: url(theme:up-$theme.svg); }
-QHeaderView::down-arrow { image: url(theme:down-$theme.svg); }
+QHeaderView::up-arrow, QHeaderView::down-arrow { image: none; width: 0; height: 0; }
 QTableCornerButton::section { background: $surface; border: none; }
 
 QScrollArea { background: transparent; border: none; }

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QHeaderV
 from explorer import theme
 from explorer.models.runs import SHARE_ROLE, SWATCHES_ROLE, TONE_ROLE, RunColumn, RunsFilter, RunsModel, stretches
 from explorer.widgets.cells import ProgressCell, SwatchCell
+from explorer.widgets.sort_header import SortHeader
 from trainer.scheduling.queue import in_order
 from trainer.store import RunRow
 
@@ -69,6 +70,7 @@ class RunsTable(QTableView):
         self.setAccessibleName("Runs")
         self.runs = RunsModel(self)
         self.shown = RunsFilter(self.runs, self)
+        self.setHorizontalHeader(SortHeader(self))
         self.setModel(self.shown)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)

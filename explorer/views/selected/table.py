@@ -34,6 +34,7 @@ from explorer.event_loop.background import Background
 from explorer.models.pair_table import PAIR_ROLE, PairTableModel
 from explorer.models.thumbnails import Pictures
 from explorer.widgets.cells import CELL_PX
+from explorer.widgets.sort_header import SortHeader
 
 PICTURE_PX: Final = 36
 LINE_PX: Final = 44
@@ -70,6 +71,7 @@ class PairTable(QTableView):
         self.setObjectName(name)
         self.setAccessibleName(words)
         self.pairs = PairTableModel(pictures, self, background)
+        self.setHorizontalHeader(SortHeader(self))
         self.setModel(self.pairs)
         self.setItemDelegateForColumn(0, PictureCell(self))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

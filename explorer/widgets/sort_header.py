@@ -1,0 +1,46 @@
+"""A header of a table that paints the arrow of the sorted column next to its words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QPointF, QRect, Qt
+from PySide6.QtGui import QPainter, QPen, QPolygonF
+from PySide6.QtWidgets import QHeaderView, QWidget
+
+from explorer import theme
+
+ARROW_PX: Final = 7
+RIGHT_PX: Final = 1
+"""The arrow stands in the padding at the right end of its section, where it covers no words."""
+
+
+class SortHeader(QHeaderView):
+    """A horizontal header; Qt's own arrow would take room from the words and cut right-aligned ones."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setSectionsClickable(True)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+
+    def arrow(self, rect: QRect) -> QRect:
+        """Return where the arrow of a section with this rectangle is."""
+        return QRect(rect.right() - RIGHT_PX - ARROW_PX, rect.center().y() - ARROW_PX // 4, ARROW_PX, ARROW_PX // 2 + 1)
+
+    def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
+        painter.save()
+        super().paintSection(painter, rect, section)
+        painter.restore()
+        if not self.isSortIndicatorShown() or self.sortIndicatorSection() != section:
+            return
+        place = self.arrow(rect)
+        ends = [QPointF(place.left(), place.top()), QPointF(place.right() + 1, place.top())]
+        tip = QPointF(place.left() + ARROW_PX / 2, place.bottom() + 1)
+        if self.sortIndicatorOrder() == Qt.SortOrder.AscendingOrder:
+            ends = [QPointF(end.x(), place.bottom() + 1) for end in ends]
+            tip.setY(place.top())
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme.color("secondary"), 1.5))
+        painter.drawPolyline(QPolygonF([ends[0], tip, ends[1]]))
+        painter.restore()
