@@ -149,10 +149,12 @@ def _size(run: EvaluatedRun) -> str:
 
 
 def _heading(chart: EvaluationChart, task: str, question: Question | None) -> str:
-    """Return the task, its question about the split, and what was left out."""
+    """Return the task, its question about the split, how many pairs were trained on, and what was left out."""
     records = [record for run in chart.runs if (record := run.record(task, question)) is not None]
     left_out = [" ".join(record.details["left_out"].values()) for record in records if task == "fine_tune"]
-    words = f"{TASK_WORDS[task]}, {chart.split}, {told(question)}"
+    seen = max((record.details.get("trained_on", 0) for record in records), default=0)
+    trained = f", {seen:,} of the pairs trained on" if seen else ""
+    words = f"{TASK_WORDS[task]}, {chart.split}, {told(question)}{trained}"
     return ". ".join([words, *dict.fromkeys(filter(None, left_out))])
 
 

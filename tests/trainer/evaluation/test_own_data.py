@@ -20,6 +20,7 @@ from trainer.__main__ import main
 from trainer.charts.comparison import comparison
 from trainer.charts.evaluation import evaluation
 from trainer.charts.evaluation_scores import about
+from trainer.charts.evaluation_scores import draw as draw_scores
 from trainer.data import DataError, load
 from trainer.data.dataset_index import listing
 from trainer.evaluation.learned_pairs import learned_pairs
@@ -244,6 +245,8 @@ def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
     learned, _ = parts(bare)
     told = about(evaluation(bare, [1], dataset="birds", split="train"))
     assert f"n = {len(learned)}, {len(learned)} of them trained on" in told
+    ((numbers, *_), *_) = draw_scores(evaluation(bare, [1], dataset="birds", split="train"), None).rows
+    assert numbers.lines[0].words.endswith(f", {len(learned)} of the pairs trained on"), "on the screen, too"
 
 
 def test_the_logged_the_evaluated_and_the_snapshot_number_are_one(bare: Workspace, capsys):
