@@ -349,6 +349,10 @@ def _sampled(found: Sequence[Geometry]) -> str:
     return f"{words} p-values: {DRAWS} samples of as many simulated uniform directions; with large n every p is small."
 
 
+_OF_ROWS: Final = ("angles", "rows", "row_angles")
+"""Fields of a modality that are no single number."""
+
+
 def values(data: PerRun[Geometry], _settings: GeometrySettings) -> list[dict[str, Any]]:
     """Return facts, alignment, modality gap, and each modality's measures by name; NaN if it is missing."""
     facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "d", "modality_gap", "alignment")
@@ -356,7 +360,7 @@ def values(data: PerRun[Geometry], _settings: GeometrySettings) -> list[dict[str
     for run in data.found:
         row: dict[str, Any] = {name: getattr(run, name) for name in facts}
         for modality, spread in run.spreads.items():
-            kept = [field.name for field in dataclasses.fields(spread) if field.name != "angles"]
+            kept = [field.name for field in dataclasses.fields(spread) if field.name not in _OF_ROWS]
             row |= {f"{name}_{modality}": getattr(spread, name) for name in (*kept, "ajne_per_n", "gine_per_n")}
         found.append(row)
     names = list(dict.fromkeys(name for row in found for name in row))
