@@ -216,8 +216,10 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
     values = np.clip(grid.values, grid.low, None) if grid.log else grid.values
     image = axes.imshow(values, cmap="viridis", norm=norm, aspect="auto", interpolation="nearest")
     # Named cells are square, at the left of their place, and their bar stays beside them.
-    beside: dict[str, Any] = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))} if grid.named else {"ax": axes}
-    bar = figure.colorbar(image, label=grid.unit, **beside, **({} if grid.named else {"pad": 0.02, "fraction": 0.06}))
+    beside: dict[str, Any] = {"ax": axes, "pad": 0.02, "fraction": 0.06}
+    if grid.named:
+        beside = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))}
+    bar = figure.colorbar(image, label=grid.unit, **beside)
     if grid.log:
         # Written out: formulas are switched off in our style, and powers of ten would be formulas.
         first, last = np.ceil(np.log10(grid.low)), np.floor(np.log10(grid.high))
