@@ -76,7 +76,7 @@ class AlertWatch:
         now = time.monotonic()
         if now - self._looked_at >= DISK_S:
             self._looked_at = now
-            found.append(("disk", _full(self._folder)))
+            found.append(("disk", disk_full(self._folder)))
         return self._news(found)
 
     def measured(self, step: int, embedded: dict[str, Float[np.ndarray, "n d"]]) -> list[Change]:
@@ -162,7 +162,8 @@ def _at_limit(inv_tau: float, limits: tuple[float, float]) -> str:
     )
 
 
-def _full(folder: Path, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage) -> str:
+def disk_full(folder: Path, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage) -> str:
+    """Return a warning that the disk has no room for the next checkpoints; empty if it has."""
     checkpoints = sorted((folder / "checkpoints").glob("step_*"))
     size = sum(file.stat().st_size for file in checkpoints[-1].glob("*")) if checkpoints else 0
     free, need = usage(folder)[2], max(500 * _MIB, 3 * size)

@@ -290,7 +290,7 @@ class WhatIf:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteCleanedList:
-    """Write the training pairs of a run without flagged ones, and the held-out pairs beside them, as tables.
+    """Write the training pairs of a run without flagged ones, and the held-out pairs next to them, as tables.
 
     `file` ends in `.parquet` or `.csv`; empty: one in the workspace. Answer: `{"file": the training pairs, "heldout":
     the held-out pairs, "kept": pairs, "left_out": pairs, "captions_repeat": whether two kept pairs share a caption}`.

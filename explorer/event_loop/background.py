@@ -25,11 +25,11 @@ URGENT_THREADS: Final = 2
 
 
 Key = tuple[int, str]
-"""`id` of the owner, and the name of what it asks; a wish keeps its owner, so no two have one `id`."""
+"""`id` of the owner, and the name of what it asks; a task keeps its owner, so no two have one `id`."""
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Task:
     """The requester of a result; kept on the GUI thread, where Qt objects can be released safely."""
 
     owner: QObject
@@ -130,13 +130,13 @@ class Background(QObject):
         for pool in self._pools.values():
             weakref.finalize(self, pool.shut).atexit = False
         self._newest = _Newest()
-        self._wishes: dict[int, _Wish] = {}
+        self._tasks: dict[int, _Task] = {}
         self._closed = False
 
     @property
     def busy(self) -> bool:
         """Whether a result is still pending."""
-        return bool(self._wishes)
+        return bool(self._tasks)
 
     def run(
         self,
@@ -162,10 +162,10 @@ class Background(QObject):
         if self._closed:
             return
         self._forget_the_gone()
-        number, wish = mailbox().expect(self), _Wish(owner, (id(owner), key or _name(function)), done, failed)
-        self._newest.set(wish.key, number)
-        self._wishes[number] = wish
-        call = functools.partial(_answer, number, wish.key, functools.partial(function, *args), self._newest, mailbox())
+        number, task = mailbox().expect(self), _Task(owner, (id(owner), key or _name(function)), done, failed)
+        self._newest.set(task.key, number)
+        self._tasks[number] = task
+        call = functools.partial(_answer, number, task.key, functools.partial(function, *args), self._newest, mailbox())
         # What was asked last is what the person looks at: it overtakes what other views still wait for.
         self._pools[urgent].start(call, 0 if urgent else number)
 
@@ -177,9 +177,9 @@ class Background(QObject):
         """Accept no more calls, drop every result and wait for running functions; False if one is still running."""
         self._closed = True
         self._newest.forget()
-        for number in self._wishes:
+        for number in self._tasks:
             mailbox().forget(number)
-        self._wishes.clear()
+        self._tasks.clear()
         deadline = time.monotonic() + wait_ms / 1000
         for pool in self._pools.values():
             pool.shut()
@@ -190,22 +190,22 @@ class Background(QObject):
 
         They are looked at: listening to `destroyed` with a function of Python is what PySide 6.11 may crash on.
         """
-        for wish in self._wishes.values():
-            if not shiboken6.isValid(wish.owner):
-                self._newest.forget(*wish.key)
+        for task in self._tasks.values():
+            if not shiboken6.isValid(task.owner):
+                self._newest.forget(*task.key)
 
     def take(self, number: int, news: tuple[Any, Any]) -> None:
         """Deliver a result to its requester if that is still the newest request; called by the mailbox."""
         mailbox().forget(number)
         answer, error = news
-        wish = self._wishes.pop(number, None)
-        if wish is None or not self._newest.is_newest(wish.key, number) or not shiboken6.isValid(wish.owner):
+        task = self._tasks.pop(number, None)
+        if task is None or not self._newest.is_newest(task.key, number) or not shiboken6.isValid(task.owner):
             return
-        self._newest.forget(*wish.key)
+        self._newest.forget(*task.key)
         if error is None:
-            wish.done(answer)
-        elif wish.failed is not None:
-            wish.failed(error)
+            task.done(answer)
+        elif task.failed is not None:
+            task.failed(error)
         elif shiboken6.isValid(self):
             self.failed.emit(error)
 

@@ -52,8 +52,8 @@ class Hooks(QObject):
         self.caught_count = 0
         self._last_shown = float("-inf")
         self._lock = threading.Lock()
-        self._handler = _handler(self.log_file)
-        self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self.log_handler = _handler(self.log_file)
+        self.log_handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self._crash_file = folder / CRASH
         crash = _read(self._crash_file)
         self.crash = f"{crash}\n\nThe log before it:\n{self.last_lines()}" if crash else ""
@@ -62,7 +62,7 @@ class Hooks(QObject):
 
     def install(self) -> None:
         """Install the hooks: from now on every uncaught error is recorded."""
-        _log.addHandler(self._handler)
+        _log.addHandler(self.log_handler)
         _log.setLevel(logging.INFO)
         self._before = (sys.excepthook, threading.excepthook, sys.unraisablehook)
         sys.excepthook = self._exception
@@ -91,8 +91,8 @@ class Hooks(QObject):
             self._crash_out = None
             if not _read(self._crash_file):
                 confined.remove(self._crash_file.parent, self._crash_file.name)
-        _log.removeHandler(self._handler)
-        self._handler.close()
+        _log.removeHandler(self.log_handler)
+        self.log_handler.close()
 
     def last_lines(self, most: int = 40) -> str:
         """Return the end of the log for a bug report; empty if nothing was logged."""

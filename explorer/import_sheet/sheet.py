@@ -19,7 +19,7 @@ from explorer.import_sheet.options import Cost, Options, PathLine, labeled, row
 from explorer.import_sheet.report import Line
 from explorer.import_sheet.result_tabs import ResultTabs
 from explorer.import_sheet.survey_result import DataSource
-from explorer.model_client.client import Asker
+from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import WAITS
 from explorer.views.view import hairline
 from explorer.widgets.drop_overlay import refuse_drops
@@ -44,7 +44,7 @@ class ImportData(QDialog):
             captions repeat.
         classify_asked: Image files to classify instead.
         shown: What is read is on the sheet, or why it cannot be.
-        asked_in_background: The number of a question that is pending while the dialog is hidden at the user's wish.
+        asked_in_background: The number of a question that is pending while the user has hidden the dialog.
     """
 
     train_asked = Signal(object, object, int, bool)
@@ -53,7 +53,13 @@ class ImportData(QDialog):
     asked_in_background = Signal(int)
 
     def __init__(
-        self, workspace: Path, asker: Asker, background: Background, *, path: str = "", parent: QWidget | None = None
+        self,
+        workspace: Path,
+        client: ModelClient,
+        background: Background,
+        *,
+        path: str = "",
+        parent: QWidget | None = None,
     ) -> None:
         """Build the dialog and start reading `path` if it is given."""
         super().__init__(parent)
@@ -61,10 +67,10 @@ class ImportData(QDialog):
         self.setWindowTitle("Import data")
         self.setModal(True)
         self.setAcceptDrops(True)
-        self._workspace, self._asker, self._background = workspace, asker, background
+        self._workspace, self._client, self._background = workspace, client, background
         self.reading: DataSource | None = None
         self._recognized: config.Data | None = None
-        self._question: int | None = None
+        self.pending: int | None = None
         self._lines: list[Line] = []
         self._read_path = ""
         self._undecided, self._decided = "", False
@@ -166,7 +172,7 @@ class ImportData(QDialog):
         self._stop()
         ticket = self.working.start()
         ticket(0.0, "Starting")
-        self._question = self._asker.ask(
+        self.pending = self._client.ask(
             question,
             done=partial(self._take, ticket, question),
             failed=partial(self._fail, ticket),
@@ -183,8 +189,8 @@ class ImportData(QDialog):
         self._tell_background()
 
     def _tell_background(self) -> None:
-        if self._in_background and self._question is not None:
-            self.asked_in_background.emit(self._question)
+        if self._in_background and self.pending is not None:
+            self.asked_in_background.emit(self.pending)
 
     def showEvent(self, event: QShowEvent) -> None:
         self._in_background = False
@@ -199,11 +205,11 @@ class ImportData(QDialog):
 
     def _stop(self) -> None:
         """Cancel the pending request, if any, and discard its result."""
-        question, self._question = self._question, None
+        question, self.pending = self.pending, None
         self.working.end()
         self._background.forget(self, "report")
         if question is not None:
-            self._asker.cancel(question)
+            self._client.cancel(question)
 
     def _cancelled(self) -> None:
         self._stop()
@@ -215,7 +221,7 @@ class ImportData(QDialog):
     def _take(self, ticket: Ticket, question: ReadData, answer: dict[str, Any]) -> None:
         if ticket.cancelled:
             return
-        self._question = None
+        self.pending = None
         self.working.end()
         reading = survey_result.reading(answer)
         if self._recognized is None:
@@ -250,7 +256,7 @@ class ImportData(QDialog):
         if failure.kind == "cancelled":
             self._cancelled()
             return
-        self._question = None
+        self.pending = None
         self.working.end()
         if self.reading is None or not self.reading.used:
             self.reading, self._lines = None, []
@@ -308,7 +314,7 @@ class ImportData(QDialog):
 
     def _show(self) -> None:
         """Update all widgets; while a request is pending, the previous contents stay visible."""
-        reading, asked = self.reading, self._question is not None
+        reading, asked = self.reading, self.pending is not None
         stale = asked or self._changed.isActive()
         opening = asked and reading is not None and not reading.opened and not self._changed.isActive()
         known = self._recognized is not None
@@ -360,7 +366,7 @@ class ImportData(QDialog):
 
     def _size_edited(self) -> None:
         if self.reading is not None:
-            self._show_cost(self.reading, self._question is not None)
+            self._show_cost(self.reading, self.pending is not None)
 
     # -- parts -------------------------------------------------------------------------------------------------
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Kind = Literal["models", "projections"]
 KINDS: Final[tuple[Kind, ...]] = ("models", "projections")
 
-__all__ = ["KINDS", "Asker", "Kind", "State"]
+__all__ = ["KINDS", "Kind", "ModelClient", "State"]
 
 
-class Asker(QObject):
+class ModelClient(QObject):
     """Sends requests to the trainer and passes the responses to callbacks on the GUI thread.
 
     Signals:

@@ -46,7 +46,7 @@ class Numbers:
     names: tuple[str, ...] = ()
 
     def text(self, place: int) -> str:
-        """Format the value with a true minus sign; a dash stands for a missing one."""
+        """Format the value with a true minus sign; a dash marks a missing one."""
         value = float(self.values[place])
         if np.isnan(value):
             return "–"

@@ -331,7 +331,7 @@ class RunsModel(QAbstractTableModel):
         if turn is not None and column is RunColumn.STARTED:
             # Newest first is the table's own order: above all that have started, the next one on top.
             return _NEVER - turn
-        return _SORTS[column](run)
+        return SORT_KEYS[column](run)
 
     def _why_silent(self, run: RunRow) -> str:
         return self._silent.get(run.id, "") if working(run) else ""
@@ -491,7 +491,7 @@ def display_text(run: RunRow, column: RunColumn) -> str:
     if column is RunColumn.STATUS:
         if run.out_of_reach:
             return _OUT_OF_REACH
-        # The wish is shown at once; the trainer answers when its step, or its epoch, is done.
+        # The request is shown at once; the trainer answers when its step, or its epoch, is done.
         return ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
     if column is RunColumn.OBJECTIVE:
         return _OBJECTIVES.get(run.objective, run.objective)
@@ -517,7 +517,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-_SORTS: Final[dict[RunColumn, Callable[[RunRow], Any]]] = {
+SORT_KEYS: Final[dict[RunColumn, Callable[[RunRow], Any]]] = {
     RunColumn.NAME: lambda run: run.name.casefold(),
     RunColumn.STATUS: lambda run: look_of(run.status).rank,
     RunColumn.OBJECTIVE: lambda run: run.objective,
@@ -530,7 +530,7 @@ _SORTS: Final[dict[RunColumn, Callable[[RunRow], Any]]] = {
     # A run that has not started yet is the newest of all.
     RunColumn.STARTED: lambda run: run.started_at or run.created_at,
 }
-assert set(_SORTS) == set(RunColumn), "a column without an order"
+assert set(SORT_KEYS) == set(RunColumn), "a column without an order"
 
 
 def _alignment(column: RunColumn) -> int:

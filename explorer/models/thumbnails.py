@@ -35,7 +35,7 @@ class Pictures(QObject):
         decode: Callable[[Path | str, int], QImage] = thumbnail,
     ) -> None:
         super().__init__(parent)
-        self._background, self._edge, self._decode = background, edge, decode
+        self._background, self._edge, self.decode = background, edge, decode
         self._known: OrderedDict[str, QPixmap | str] = OrderedDict()
         self._waiting: set[str] = set()
 
@@ -49,7 +49,7 @@ class Pictures(QObject):
             self._waiting.add(path)
             self._background.run(
                 self,
-                self._decode,
+                self.decode,
                 path,
                 self._edge,
                 done=lambda image: self._keep(path, QPixmap.fromImage(image)),

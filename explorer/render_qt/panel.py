@@ -519,8 +519,8 @@ class NumberTableCard(QFrame):
         elif self._heads and self.share:
             part = room // self.share - theme.AROUND
             spare = (part if least <= part else room) - least
-            wish = max(head.fontMetrics().horizontalAdvance(head.text()) for head in self._heads) + theme.SPACE
-            self._set_columns(max(self._wide, min(wish, self._wide + spare // len(self._heads))), self._gap)
+            preferred = max(head.fontMetrics().horizontalAdvance(head.text()) for head in self._heads) + theme.SPACE
+            self._set_columns(max(self._wide, min(preferred, self._wide + spare // len(self._heads))), self._gap)
 
     def _wrap_names(self, width: int | None) -> None:
         """Wrap the names at this width, or write each in one line."""

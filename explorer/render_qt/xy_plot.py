@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -161,6 +162,12 @@ class XYPlotWidget(Plot):
         if self._shape != _shape(spec):
             self._rebuild(spec)
         self._fill(spec)
+
+    def move_cursor(self, x: float) -> None:
+        """Move the dashed line to x, without drawing anything else again; NaN hides it."""
+        if self.spec is not None:
+            self.spec = dataclasses.replace(self.spec, cursor=x)
+            self._place_cursor(self.spec)
 
     def recolor(self) -> None:
         super().recolor()
@@ -434,6 +441,9 @@ class XYPlotWidget(Plot):
         labels = iter(self._signs)
         self._fill_bars(spec, labels)
         self._fill_dots(spec, labels)
+        self._place_cursor(spec)
+
+    def _place_cursor(self, spec: marks.XYPlot) -> None:
         self._cursor.setVisible(math.isfinite(spec.cursor))
         if math.isfinite(spec.cursor):
             self._cursor.setValue(_at(spec.x, spec.cursor))
@@ -623,6 +633,7 @@ def _marked(spec: marks.XYPlot) -> list[marks.Marker]:
         for curve in spec.curves
         if curve.marked
         for x, y in zip(curve.x, curve.y, strict=True)
+        if math.isfinite(y)
     ]
 
 

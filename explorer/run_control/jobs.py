@@ -105,14 +105,14 @@ class Jobs(QObject):
         self._quiet_polls = 0
         self._polling = self._closed = False
         self._poll_again = False
-        self._reconciled_at = float("-inf")
+        self.reconciled_at = float("-inf")
         self._last_problem = ""
         self._writes = Writes(background, self)
         self._writes.written.connect(self._written)
         self._writes.failed.connect(self.failed)
-        self._stop_timeouts = StopTimeouts(workspace, background, self)
-        self._stop_timeouts.became_unresponsive.connect(self._tell_unresponsive)
-        self._stop_timeouts.overdue.connect(self.end)
+        self.stop_timeouts = StopTimeouts(workspace, background, self)
+        self.stop_timeouts.became_unresponsive.connect(self._tell_unresponsive)
+        self.stop_timeouts.overdue.connect(self.end)
         self._forced: dict[int, float | None] = {}
         self._slots = queue.Slots()
         self._look_only = ""
@@ -122,7 +122,7 @@ class Jobs(QObject):
         self._notice = Notice(NOTICE_S)
         self._countdown = QTimer(self, interval=1_000, timeout=self._count_down)
         self._backup = QTimer(self, singleShot=True, timeout=self._back_up)
-        self._timer = QTimer(self, singleShot=True, timeout=self.poll)
+        self.poll_timer = QTimer(self, singleShot=True, timeout=self.poll)
 
     @property
     def runs(self) -> tuple[RunRow, ...]:
@@ -222,13 +222,13 @@ class Jobs(QObject):
     def ask(self, runs: Sequence[int], what: str) -> None:
         """Ask trainers to `pause`, `save` or `evaluate`; an empty string resumes paused ones."""
         for run in runs:
-            self._stop_timeouts.forget(run)
+            self.stop_timeouts.forget(run)
             self._write(partial(actions.ask, self._workspace, run, what))
 
     def kill(self, runs: Sequence[int]) -> None:
         """Kill trainers; their work since the last checkpoints is lost."""
         for run in runs:
-            self._stop_timeouts.end(run)
+            self.stop_timeouts.end(run)
             self._force(launch.kill, run)
 
     def branch(self, run: int, step: int, name: str, *, done: Done | None = None) -> None:
@@ -295,30 +295,30 @@ class Jobs(QObject):
 
     def end(self, run: int) -> None:
         """Terminate a trainer that does not respond: a signal, then a kill after a grace period."""
-        row, reminded = self.run(run), self._stop_timeouts.end(run)
+        row, reminded = self.run(run), self.stop_timeouts.end(run)
         if row is not None:
-            self._forced[run] = row.sitting_at
+            self._forced[run] = row.session_at
         # What has been told by a signal already has had its time.
         self._force(partial(launch.end, grace_s=0.0) if reminded else launch.end, run, urgent=reminded)
 
     def let_go_on(self, runs: Sequence[int]) -> None:
         """Let trainers that were asked to stop take as long as they need; they are no longer killed automatically."""
         for run in runs:
-            self._stop_timeouts.wait(run)
+            self.stop_timeouts.wait(run)
 
     def unresponsive(self, run: int) -> Unresponsive | None:
         """Return the state of a run that was asked to stop but is still active; None for other runs."""
-        return self._stop_timeouts.of(run)
+        return self.stop_timeouts.of(run)
 
     def was_forced(self, row: RunRow) -> bool:
         """Return whether this window has ended, or is about to end, the run's session in `row`."""
-        return row.id in self._forced and self._forced[row.id] == row.sitting_at
+        return row.id in self._forced and self._forced[row.id] == row.session_at
 
     def _told_to_stop(self, run: int, after: str, done: Done | None, by_signal: bool) -> None:
         if after == "step":
-            self._stop_timeouts.heard(run, by_signal=by_signal)
+            self.stop_timeouts.heard(run, by_signal=by_signal)
         else:
-            self._stop_timeouts.forget(run)
+            self.stop_timeouts.forget(run)
         if done is not None:
             done(None)
 
@@ -437,10 +437,10 @@ class Jobs(QObject):
     def close(self) -> None:
         """Stop polling for good; trainers continue, and pending writes are completed."""
         self._closed = self._polling = True
-        self._timer.stop()
+        self.poll_timer.stop()
         self._countdown.stop()
         self._backup.stop()
-        self._stop_timeouts.close()
+        self.stop_timeouts.close()
         # The answer of a poll under way would start the next one.
         self._background.forget(self, "poll")
 
@@ -449,12 +449,12 @@ class Jobs(QObject):
         if self._polling:
             self._poll_again = True
             return
-        self._timer.stop()
+        self.poll_timer.stop()
         self._polling, self._poll_again = True, False
         now = time.monotonic()
-        reconcile = now - self._reconciled_at >= RECONCILE_S
+        reconcile = now - self.reconciled_at >= RECONCILE_S
         if reconcile:
-            self._reconciled_at = now
+            self.reconciled_at = now
         active = tuple(row.id for row in self._runs if working(row))
         self._background.run(
             self,
@@ -483,7 +483,7 @@ class Jobs(QObject):
         ended = self._ended(found.runs) if found.runs is not None else []
         if found.runs is not None and (found.runs != self._runs or not self._is_read):
             self._runs, self._is_read = found.runs, True
-            self._stop_timeouts.watch(found.runs)
+            self.stop_timeouts.watch(found.runs)
             self.runs_changed.emit(list(found.runs))
         if found.silent is not None and found.silent != self._silent:
             self._silent = found.silent
@@ -517,7 +517,7 @@ class Jobs(QObject):
         if self._notice.is_over(now):
             self._countdown.stop()
             self.starts_soon.emit(0, 0)
-            self._reconciled_at = float("-inf")
+            self.reconciled_at = float("-inf")
             if not self._polling:
                 self.poll()
             return
@@ -547,7 +547,7 @@ class Jobs(QObject):
 
     def _go_on_after_all(self, run: int) -> None:
         """Cancel the countdown of a run that could not be ended; Stop tries again."""
-        self._stop_timeouts.wait(run)
+        self.stop_timeouts.wait(run)
         self._forced.pop(run, None)
 
     def _ended(self, runs: Sequence[RunRow]) -> list[RunRow]:
@@ -568,7 +568,7 @@ class Jobs(QObject):
     def _poll_later(self) -> None:
         self._polling = False
         idle = self._quiet_polls >= IDLE_AFTER and not any(working(row) for row in self._runs)
-        self._timer.start(0 if self._poll_again else IDLE_POLL_MS if idle else POLL_MS)
+        self.poll_timer.start(0 if self._poll_again else IDLE_POLL_MS if idle else POLL_MS)
 
     # -- writing, one after the other --------------------------------------------------------------------------
 

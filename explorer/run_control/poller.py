@@ -93,7 +93,7 @@ def news(
 
 
 def _keep_following(workspace: Workspace, active: Sequence[int], tried: dict[int, float]) -> None:
-    """Start the processes that mirror runs of other computers, where this computer was started anew."""
+    """Start the processes that mirror runs of other computers, where this computer was restarted."""
     with contextlib.suppress(StoreError):
         away = [row for row in map(workspace.runs.get, active) if may_train_elsewhere(row.folder)]
         if away:

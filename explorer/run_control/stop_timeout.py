@@ -140,7 +140,7 @@ class StopTimeouts(QObject):
         self._own.clear()
 
     def _is_asked(self, row: RunRow) -> bool:
-        # A trainer that is starting is ended by the wish; one that had just begun hears of it like any other.
+        # A trainer that is starting is ended by the request; one that had just begun hears of it like any other.
         if row.status == "starting":
             return False
         return row.asked == "stop" or row.status == "stopping" or (row.id in self._by_signal and not row.asked)

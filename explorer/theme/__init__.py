@@ -101,7 +101,7 @@ class Theme(QObject):
         """Whether things may move: neither the person nor the desktop asks for reduced motion."""
         if self.reduced_motion:
             return False
-        # Qt 6.10 and later know the desktop's wish where the desktop tells it.
+        # Qt 6.10 and later know the preference of the desktop where it has one.
         accessibility = getattr(QApplication.styleHints(), "accessibility", None)
         preference = getattr(accessibility() if accessibility else None, "motionPreference", None)
         return preference is None or "Reduced" not in str(preference())

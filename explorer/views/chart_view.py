@@ -114,7 +114,7 @@ class ChartView(View):
         if not self.context.selection.runs and not self.works_without_runs():
             self.pane.stop()
             self.pane.forget()
-            self.show_no_run(self.icon, "Choose a run in the bar above; a second one is shown next to it.")
+            self.show_no_run("Choose a run in the bar above; a second one is shown next to it.")
             return
         self.show_content()
         self.tab_question.setText(self.chart.question)

@@ -26,7 +26,7 @@ verdict lists every run."""
 
 @dataclass(frozen=True)
 class ExperimentEntry:
-    """An experiment as the view lists it; `told` says how far it is, and `words` are its verdict."""
+    """An experiment as the view lists it; `told` is its progress, and `words` are its verdict."""
 
     name: str
     state: str

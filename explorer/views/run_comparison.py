@@ -127,7 +127,7 @@ class ManyRunsView(ChartView):
                 self.pane.stop()
                 self.pane.area.empty("search", "No run fits", words)
             else:
-                self.show_no_run(self.icon, words)
+                self.show_no_run(words)
             return
         self.show_content()
         self.tab_question.setText(self.chart.question)

@@ -121,7 +121,7 @@ class Sentences(QObject):
                 failed(f"{failure.message} {failure.next}".strip())
 
         question = EmbedTexts(run=side.run, texts=texts, step=side.step)
-        self._open[index] = self._context.asker.ask(question, done=take, failed=fail, owner=self)
+        self._open[index] = self._context.client.ask(question, done=take, failed=fail, owner=self)
 
     def cancel_all(self) -> None:
         """Drop all pending results."""
@@ -134,7 +134,7 @@ class Sentences(QObject):
         self._context.background.forget(self, f"step {index}")
         number = self._open.pop(index, None)
         if number is not None:
-            self._context.asker.cancel(number)
+            self._context.client.cancel(number)
 
 
 def at_its_step(workspace: Workspace, side: Side, where: Mapping[str, str | None]) -> Side:

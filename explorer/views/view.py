@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.min_size_scroll import Roomy
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
 from explorer.widgets.state_area import StateArea
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from explorer.event_loop.background import Background
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
     from explorer.run_control.jobs import Jobs
     from explorer.state.selection import Selection
     from explorer.state.settings import Settings
@@ -45,6 +45,9 @@ EXPORTS: tuple[tuple[str, str], ...] = (
 """Suffix and words of each export that the header's menu offers."""
 
 
+CHOOSE_RUNS = "Choose run A in the bar above, and run B to compare."
+
+
 @dataclass(frozen=True)
 class Context:
     """The services passed to a view, instead of singletons or access to the window."""
@@ -53,7 +56,7 @@ class Context:
     selection: Selection
     background: Background
     jobs: Jobs
-    asker: Asker
+    client: ModelClient
     settings: Settings
 
 
@@ -64,6 +67,7 @@ class View(QWidget):
         title: Its name, two words at most.
         question: One sentence under the title: what it answers.
         icon: Name of a Lucide icon in `assets/icons`.
+        when_chosen: What is then to be done or seen, after the advice to choose runs.
         method: What the `?` tells: formula, paper, caveats; plain text.
         exports: Suffix and words of each export that the header's menu offers.
         details_title: Name of the tab of `details()` in the right panel.
@@ -84,6 +88,7 @@ class View(QWidget):
     title: ClassVar[str] = ""
     question: ClassVar[str] = ""
     icon: ClassVar[str] = "square"
+    when_chosen: ClassVar[str] = ""
     method: str = ""
     exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
     details_title: ClassVar[str] = "Options"
@@ -108,7 +113,7 @@ class View(QWidget):
         self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
         self._waits_for_runs = False
         self._demo.triggered.connect(lambda: self.context.jobs.start_demo())
-        self.area = StateArea(Roomy(self._content))
+        self.area = StateArea(MinSizeScroll(self._content))
         self.job_slot = JobSlot()
         self.header = QHBoxLayout()
         column = QVBoxLayout(self)
@@ -152,6 +157,11 @@ class View(QWidget):
     def refresh(self) -> None:
         """Update for the selection and the store; called whenever the view is shown, so it must be quick."""
 
+    def refresh_if_seen(self) -> None:
+        """Refresh if the view is visible; a hidden one does so when it is shown."""
+        if self.isVisible():
+            self.refresh()
+
     def show_empty(
         self, icon: str, title: str, text: str, action: QAction | None = None, *others: QAction | None
     ) -> None:
@@ -168,19 +178,18 @@ class View(QWidget):
     def _take_first_runs(self) -> None:
         self.context.jobs.runs_changed.disconnect(self._take_first_runs)
         self._waits_for_runs = False
-        if self.isVisible():
-            self.refresh()
+        self.refresh_if_seen()
 
-    def show_no_run(self, icon: str, text: str) -> None:
-        """Show that no run is selected, with advice in `text`; offer the demo runs if there are none at all."""
+    def show_no_run(self, text: str = "") -> None:
+        """Show that no run is selected, and what to choose; offer the demo runs if there are none at all."""
         self.details_changed.emit()
         if not self.context.jobs.is_read:
             self.show_unknown()
         elif self.context.jobs.runs:
-            self.show_empty(icon, "No run chosen", text)
+            self.show_empty(self.icon, "No run chosen", text or f"{CHOOSE_RUNS} {self.when_chosen}")
         else:
             words = "The demo trains a CLIP and a CLOOB run in the background; what they learn then appears here."
-            self.show_empty(icon, "No run yet", words, self._demo)
+            self.show_empty(self.icon, "No run yet", words, self._demo)
 
     def show_content(self) -> None:
         """Show the content."""

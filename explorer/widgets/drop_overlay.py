@@ -42,7 +42,7 @@ class DropOverlay(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, objectName="dropOverlay")
-        self._words = ""
+        self.words = ""
         self.setAcceptDrops(True)
         # The drag may leave before Qt has told this widget of it; then nobody else would hide it.
         self._unvisited = QTimer(self, singleShot=True, interval=1_000, timeout=self.hide)
@@ -51,7 +51,7 @@ class DropOverlay(QWidget):
 
     def open(self, words: str) -> None:
         """Cover the parent and show `words`."""
-        self._words = words
+        self.words = words
         self.setGeometry(self.parentWidget().rect())
         self.show()
         self.raise_()
@@ -93,7 +93,7 @@ class DropOverlay(QWidget):
         font.setWeight(font.Weight.DemiBold)
         painter.setFont(font)
         painter.setPen(theme.color("text"))
-        painter.drawText(self.rect().translated(0, 24), Qt.AlignmentFlag.AlignCenter, self._words)
+        painter.drawText(self.rect().translated(0, 24), Qt.AlignmentFlag.AlignCenter, self.words)
 
 
 class _PicturesPass(QObject):

@@ -24,7 +24,7 @@ class _Part:
         return max(self.widget.minimumSizeHint().width(), self.widget.minimumWidth())
 
     @property
-    def wish(self) -> int:
+    def preferred(self) -> int:
         return self.least if self.stretch else max(self.least, min(self.widget.sizeHint().width(), self.most))
 
     @property
@@ -60,7 +60,7 @@ class WrappingRow(QWidget):
 
     def sizeHint(self) -> QSize:
         parts = self._seen()
-        return QSize(sum(part.wish for part in parts) + sum(part.gap for part in parts[1:]), self._high(parts))
+        return QSize(sum(part.preferred for part in parts) + sum(part.gap for part in parts[1:]), self._high(parts))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(max((part.least for part in self._seen()), default=0), self.minimumHeight())
@@ -97,28 +97,28 @@ class WrappingRow(QWidget):
         for place, part in enumerate(seen):
             # What stands at the right stays together, if it can.
             first = part.right and place > 0 and not seen[place - 1].right
-            tail = sum(p.gap + p.wish for p in seen[place + 1 :]) if first else 0
-            tail = tail if part.wish + tail <= self.width() else 0
-            end = x + part.gap + part.wish
+            tail = sum(p.gap + p.preferred for p in seen[place + 1 :]) if first else 0
+            tail = tail if part.preferred + tail <= self.width() else 0
+            end = x + part.gap + part.preferred
             if lines and end + tail <= self.width():
                 lines[-1].append(part)
                 x = end
             else:
                 lines.append([part])
-                x = part.wish
+                x = part.preferred
         return lines
 
     def _place(self, line: list[_Part], y: int, high: int) -> None:
-        free = self.width() - sum(part.wish for part in line) - sum(part.gap for part in line[1:])
+        free = self.width() - sum(part.preferred for part in line) - sum(part.gap for part in line[1:])
         pushed = next((b for a, b in pairwise(line) if b.right and not a.right), None)
         more: dict[_Part, int] = {}
         growing = sorted((part for part in line if part.stretch), key=lambda part: part.most)
         for left, part in zip(range(len(growing), 0, -1), growing, strict=True):
-            more[part] = max(0, min(free // left, part.most - part.wish))
+            more[part] = max(0, min(free // left, part.most - part.preferred))
             free -= more[part]
         x = 0
         for part in line:
-            wide = min(part.wish, max(self.width(), part.least)) + more.get(part, 0)
+            wide = min(part.preferred, max(self.width(), part.least)) + more.get(part, 0)
             x += 0 if part is line[0] else part.gap
             x += max(free, 0) if part is pushed else 0
             tall = part.high

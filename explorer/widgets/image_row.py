@@ -28,7 +28,7 @@ from explorer.widgets.image_box import paint_square
 
 LEAST_PX: Final = 84
 MOST_PX: Final = 132
-ROOMY_PX: Final = 12 * MOST_PX
+SPACIOUS_PX: Final = 12 * MOST_PX
 """From this width on pictures are larger, so that a wide screen is not left empty."""
 LARGER: Final = 1.5
 WORDS_PX: Final = 20
@@ -88,7 +88,7 @@ class PictureRow(QWidget):
     @property
     def scale(self) -> float:
         """The factor by which images are larger than on a narrow screen."""
-        return LARGER if self.width() >= ROOMY_PX else 1.0
+        return LARGER if self.width() >= SPACIOUS_PX else 1.0
 
     @property
     def fitting(self) -> int:

@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 
-class Roomy(QScrollArea):
+class MinSizeScroll(QScrollArea):
     """A scroll area whose content fills it, but never shrinks below its minimum size.
 
     `QScrollArea.setWidgetResizable` would scroll as soon as words that wrap have less than they prefer.

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from explorer import theme
 
 LEAST_PX = 56
-WISHED_PX = 108
+PREFERRED_PX = 108
 
 
 class PixelPicture(QWidget):
@@ -44,13 +44,13 @@ class PixelPicture(QWidget):
         self._tell(words)
 
     def sizeHint(self) -> QSize:
-        return QSize(WISHED_PX, WISHED_PX)
+        return QSize(PREFERRED_PX, PREFERRED_PX)
 
     def hasHeightForWidth(self) -> bool:
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return min(width, 2 * WISHED_PX)
+        return min(width, 2 * PREFERRED_PX)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)

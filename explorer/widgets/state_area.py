@@ -53,13 +53,13 @@ class StatePage(QWidget):
         theme.set_role(self.button, "primary")
         self.other, self.third = (QPushButton(objectName=f"state{name}") for name in ("Other", "Third"))
         self._actions: list[QAction | None] = [None, None, None]
-        for place, button in enumerate(self._buttons):
+        for place, button in enumerate(self.buttons):
             button.clicked.connect(partial(self._trigger, place))
         self._lay_out()
         theme.theme().follow(self._draw_icon)
 
     @property
-    def _buttons(self) -> tuple[QPushButton, QPushButton, QPushButton]:
+    def buttons(self) -> tuple[QPushButton, QPushButton, QPushButton]:
         return self.button, self.other, self.third
 
     def tell(self, icon: str, title: str, text: str, *actions: QAction | None) -> None:
@@ -71,7 +71,7 @@ class StatePage(QWidget):
         self.text.setText(text)
         self.text.ensurePolished()
         self._make_room()
-        for button, does in zip(self._buttons, self._actions, strict=True):
+        for button, does in zip(self.buttons, self._actions, strict=True):
             button.setVisible(does is not None)
             if does is not None:
                 button.setText(does.text())
@@ -108,7 +108,7 @@ class StatePage(QWidget):
     def _lay_out(self) -> None:
         row = QHBoxLayout()
         row.addStretch()
-        for button in self._buttons:
+        for button in self.buttons:
             row.addWidget(button)
         row.addStretch()
         column = QVBoxLayout(self)

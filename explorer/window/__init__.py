@@ -180,8 +180,8 @@ class Window(QMainWindow):
             Command("Selection", "Clear the selection", "Esc", self._escape, "clearSelection"),
             Command("Selection", "Swap A and B", "Ctrl+T", self.selection.swap, "swapAB"),
             Command("Selection", "Paste an image into this view", "Ctrl+V", self.intake.paste, "paste"),
-            Command("This view", "Method", "F1", self._show_method, "showMethod"),
-            Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
+            Command("This view", "Method", "F1", self.show_method, "showMethod"),
+            Command("This view", "Copy as command", "Ctrl+Shift+C", self.copy_command, "copyCommand"),
             Command("Window", "Open a pretrained model…", "Ctrl+O", self.open_model, "openModel"),
             Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", self.toggle_inspector, "toggleInspector"),
             Command("Window", "Open vectors…", "", self.open_vectors, "openVectors"),
@@ -220,7 +220,7 @@ class Window(QMainWindow):
     def _add_theme_menu(self, actions: Actions) -> None:
         menu = QMenu(self._looks)
         for mode, words in _MODES.items():
-            choose = functools.partial(self._choose_theme, mode)
+            choose = functools.partial(self.choose_theme, mode)
             action = actions.add(Command("Window", f"Theme: {words.lower()}", "", choose, f"theme-{mode}"))
             entry = menu.addAction(words)
             entry.setCheckable(True)
@@ -271,9 +271,9 @@ class Window(QMainWindow):
         if not self._was_painted:
             self._was_painted = True
             # After this event has run its course the picture is handed to the screen.
-            QTimer.singleShot(0, self._begin)
+            QTimer.singleShot(0, self.begin)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         self.painted.emit()
         tell_how_it_starts(self.banner, self.hooks, self.settings, safe=self._safe)
         self._load_after(types_of_qt())
@@ -295,7 +295,7 @@ class Window(QMainWindow):
         self._news.restart_asked.connect(self._edit_and_restart)
         parts = (self.job_panel, self.status, self.banner, self.pages)
         self.job_center = JobCenter(rooms, *parts, self._show_result, self, folder=self.folder, hooks=not self._safe)
-        rooms.asker.died.connect(self.hooks.hear)
+        rooms.client.died.connect(self.hooks.hear)
         self.status.watch_load()
         answer_the_bell(self.folder, self._hear_bell, self)
         self.saved_views.begin(rooms.context.workspace, self.background)
@@ -405,8 +405,8 @@ class Window(QMainWindow):
             self.job_center.jobs.watch(name, view)
         view.failed.connect(lambda message, step: self.banner.tell(message, step))
         view.export_asked.connect(self._export)
-        view.copy_asked.connect(self._copy_command)
-        view.method_asked.connect(self._show_method)
+        view.copy_asked.connect(self.copy_command)
+        view.method_asked.connect(self.show_method)
         if (asked := getattr(view, "import_asked", None)) is not None:
             asked.connect(self.import_data)
         if (asked := getattr(view, "train_asked", None)) is not None:
@@ -556,7 +556,7 @@ class Window(QMainWindow):
         self._waiting_data = None
         open_import_sheet.ask(
             self.folder,
-            self.rooms.asker,
+            self.rooms.client,
             self.background,
             path,
             open_view=self._opened_view,
@@ -652,7 +652,7 @@ class Window(QMainWindow):
             self.banner.hide()
         self.selection.clear()
 
-    def _show_method(self) -> None:
+    def show_method(self) -> None:
         view = self.pages.open_view
         if view is not None:
             self.method_panel.tell(view.title, view.question, view.method)
@@ -665,7 +665,7 @@ class Window(QMainWindow):
         if self._exports is not None:
             self._exports.ask_bundle(self.pages.views.values(), self.selection.runs)
 
-    def _copy_command(self) -> None:
+    def copy_command(self) -> None:
         if self._exports is not None and self.pages.open_view is not None:
             self._exports.copy(self.pages.open_view)
 
@@ -679,7 +679,7 @@ class Window(QMainWindow):
             self.rooms.jobs.start_demo()
             self.go_to(self._entries[0].name)
 
-    def _choose_theme(self, mode: theme.Mode) -> None:
+    def choose_theme(self, mode: theme.Mode) -> None:
         theme.theme().mode = mode
         self.settings.set(THEME_KEY, mode)
 

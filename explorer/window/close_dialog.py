@@ -115,7 +115,7 @@ def _do(choice: str, jobs: Jobs, training: list[int], go: Callable[[], object]) 
     if not training:
         go()
         return
-    # The wishes are written off this thread; the window goes when the last of them is in the store.
+    # The requests are written off this thread; the window goes when the last of them is in the store.
     left = set(training)
 
     def written(run: int) -> None:

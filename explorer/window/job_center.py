@@ -41,7 +41,7 @@ class JobCenter(QObject):
         super().__init__(window)
         self._window, self._panel, self._status = window, panel, status
         self._banner, self._pages, self._go_to = banner, pages, go_to
-        self.jobs = JobList(rooms.jobs, rooms.asker, rooms.exporter, self)
+        self.jobs = JobList(rooms.jobs, rooms.client, rooms.exporter, self)
         mine = catalog.user_folder()
         self.runner = job_hooks.JobHookRunner(Desktop(window), folder, mine, self, runs=hooks)
         panel.show_jobs(self.jobs)

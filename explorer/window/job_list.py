@@ -34,7 +34,7 @@ from trainer.messages import (
 
 if TYPE_CHECKING:
     from explorer.export import Export, Exporter
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
     from explorer.run_control.jobs import Jobs
     from explorer.views.view import View
     from explorer.widgets.progress_row import Ticket, Working
@@ -109,17 +109,17 @@ class JobList(QObject):
     changed = Signal()
     ended = Signal(object)
 
-    def __init__(self, jobs: Jobs, asker: Asker, exporter: Exporter, parent: QObject) -> None:
+    def __init__(self, jobs: Jobs, client: ModelClient, exporter: Exporter, parent: QObject) -> None:
         super().__init__(parent)
         self._numbers = itertools.count(1)
-        self._runs, self._asker, self._exporter = jobs, asker, exporter
+        self._runs, self._client, self._exporter = jobs, client, exporter
         self._jobs: dict[object, Job] = {}
         self._ended: list[Job] = []
         self._watch = QTimer(self, interval=500, timeout=self._look_at_tickets)
         jobs.runs_changed.connect(self._take_runs)
-        asker.asked.connect(self._take_question)
-        asker.progressed.connect(self._take_progress)
-        asker.answered.connect(self._take_answer)
+        client.asked.connect(self._take_question)
+        client.progressed.connect(self._take_progress)
+        client.answered.connect(self._take_answer)
         exporter.started.connect(self._take_export)
         exporter.progressed.connect(self._take_line)
         exporter.done.connect(lambda export: self._end(("export", id(export)), "finished"))
@@ -198,7 +198,7 @@ class JobList(QObject):
 
     def _take_question(self, number: int, question: Question) -> None:
         if (told := self._told(question)) is not None:
-            self._begin_later(("question", number), *told, cancel=partial(self._asker.cancel, number))
+            self._begin_later(("question", number), *told, cancel=partial(self._client.cancel, number))
 
     def _take_progress(self, number: int, share: float, note: str) -> None:
         job = self._jobs.get(("question", number))

@@ -69,7 +69,7 @@ class Notifications(QObject):
         jobs.starts_soon.connect(self._take_start)
         status.hold_clicked.connect(self._hold)
         status.look_only_clicked.connect(self._tell_look_only)
-        rooms.asker.state_changed.connect(self._show_model)
+        rooms.client.state_changed.connect(self._show_model)
         self._selection.runs_changed.connect(self.read_facts)
 
     def read_facts(self) -> None:
@@ -81,7 +81,7 @@ class Notifications(QObject):
         self._bar.show_facts(facts)
         if facts.askable and self._warm and not self._rooms.context.workspace.look_only:
             # So that the first dropped image is answered at once.
-            self._rooms.asker.warm_up(facts.askable)
+            self._rooms.client.warm_up(facts.askable)
 
     def _take_runs(self, runs: list[RunRow]) -> None:
         self._bar.show_runs(runs)

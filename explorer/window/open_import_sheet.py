@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from explorer.event_loop.background import Background
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
     from explorer.views.view import View
     from trainer import config
 
@@ -25,7 +25,7 @@ RUNS: Final = "runs"
 
 def ask(
     folder: Path,
-    asker: Asker,
+    client: ModelClient,
     background: Background,
     path: str,
     *,
@@ -41,7 +41,7 @@ def ask(
 
     `keep_listed` receives the number of each question that is pending while the dialog is hidden.
     """
-    sheet = ImportData(folder, asker, background, path=path, parent=parent)
+    sheet = ImportData(folder, client, background, path=path, parent=parent)
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
 
     def train(data: config.Data, pairs: int | None, size: int, captions_repeat: bool) -> None:

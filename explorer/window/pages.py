@@ -53,7 +53,7 @@ class Pages(HairlineSplitter):
         self.setObjectName("pages")
         self._settings, self._selection = settings, selection
         self.views: dict[str, View] = {}
-        self._places: dict[str, QWidget] = {}
+        self.places: dict[str, QWidget] = {}
         self.stack = _Stack()
         self.stack.setMinimumWidth(400)
         self.blank = _Blank()
@@ -93,7 +93,7 @@ class Pages(HairlineSplitter):
     def show_view(self, name: str) -> None:
         """Show a view, or nothing until it exists."""
         turns().begin()
-        page = self._places.get(name, self.blank)
+        page = self.places.get(name, self.blank)
         refuse_drops(page)
         focused = QApplication.focusWidget()
         inside = focused is not None and page.isAncestorOf(focused)
@@ -110,7 +110,7 @@ class Pages(HairlineSplitter):
         return next((view for view in self.views.values() if view is current), None)
 
     def _place(self, name: str, widget: QWidget) -> None:
-        self._places[name] = widget
+        self.places[name] = widget
         self.stack.addWidget(widget)
 
     def set_inspector(self, inspector: QWidget) -> None:

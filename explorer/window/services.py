@@ -20,7 +20,7 @@ from explorer.views import ViewEntry
 
 if TYPE_CHECKING:
     from explorer.export import Exporter
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
     from explorer.run_control.jobs import Jobs
     from explorer.views.view import Context, View
 
@@ -101,21 +101,21 @@ class Services:
         return self.context.jobs
 
     @property
-    def asker(self) -> Asker:
+    def client(self) -> ModelClient:
         """The client of the server processes."""
-        return self.context.asker
+        return self.context.client
 
     def close(self) -> None:
         """Close everything that belongs to the window; trainers continue."""
         self.exporter.close()
         self.jobs.close()
-        self.asker.close()
+        self.client.close()
 
 
 def build(folder: Path, selection: Selection, background: Background, settings: Settings, parent: QObject) -> Services:
     """Create the services of this workspace; fast once `load` has run."""
     from explorer.export import Exporter
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
     from explorer.run_control.jobs import Jobs
     from explorer.views.view import Context
     from trainer.store import Workspace
@@ -126,7 +126,7 @@ def build(folder: Path, selection: Selection, background: Background, settings: 
         selection=selection,
         background=background,
         jobs=Jobs(workspace, background, selection.undo, parent),
-        asker=Asker(workspace, parent),
+        client=ModelClient(workspace, parent),
         settings=settings,
     )
     return Services(context, Exporter(folder, parent))

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QTabBar, QVBoxLayout,
 from explorer import theme
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.hairline_splitter import HairlineSplitter
-from explorer.widgets.min_size_scroll import Roomy
+from explorer.widgets.min_size_scroll import MinSizeScroll
 
 STACKED_PX: Final = 940
 """From this height on the view's own panel and the inspector stand one above the other; else they are tabs."""
@@ -39,7 +39,7 @@ class SidePanel(QWidget):
         self.setObjectName("details")
         self.own = _Stack()
         self.host = _Stack()
-        self._rooms: dict[QWidget, Roomy] = {}
+        self._rooms: dict[QWidget, MinSizeScroll] = {}
         self._has_own = self._has_pair = False
         self.tabs = QTabBar(objectName="detailsTabs", accessibleName="Parts of the right panel")
         self.tabs.setDrawBase(False)
@@ -76,7 +76,7 @@ class SidePanel(QWidget):
         """
         if own is not None:
             if own not in self._rooms:
-                self._rooms[own] = Roomy(own)
+                self._rooms[own] = MinSizeScroll(own)
                 self.own.addWidget(self._rooms[own])
                 refuse_drops(own)
             self.own.setCurrentWidget(self._rooms[own])

@@ -79,7 +79,7 @@ def measure(folder: Path, *, only_start: bool = False) -> dict[str, Any]:
 
 
 def _views(it: Opened) -> None:
-    for place in it.window._places:
+    for place in it.window.places:
         it.do(f"view {place.name}", lambda name=place.name: it.window.go_to(name))
     it.do("back to runs", lambda: it.window.go_to("runs"))
 

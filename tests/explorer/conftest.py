@@ -49,7 +49,7 @@ def background(qapp: QApplication) -> Iterator[Background]:
 @pytest.fixture
 def make_context(dressed: QApplication, background: Background, tmp_path: Path) -> Iterator[Callable[[], object]]:
     """Return a function that creates a view's context with an empty workspace, and real jobs and client."""
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
     from explorer.run_control.jobs import Jobs
     from explorer.views.view import Context
     from trainer.store import Workspace
@@ -62,13 +62,13 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
         selection = Selection()
         jobs = Jobs(workspace, background, selection.undo)
         settings = Settings(workspace.folder)
-        made.append(Context(workspace, selection, background, jobs, Asker(workspace), settings))
+        made.append(Context(workspace, selection, background, jobs, ModelClient(workspace), settings))
         return made[-1]
 
     yield make
     for context in made:
         context.jobs.close()
-        context.asker.close()
+        context.client.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -31,7 +31,7 @@ def window(dressed, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterato
     shown = Window(tmp_path / "workspace", hooks)
     with qtbot.waitSignal(shown.ready, timeout=60_000):
         shown.show()
-    shown.rooms.asker.ask = lambda _question, **_call: 0
+    shown.rooms.client.ask = lambda _question, **_call: 0
     shown.selection.select_runs(*two_runs)
     yield shown
     shown.close()
@@ -71,7 +71,7 @@ def test_everything_that_takes_the_focus_has_a_name_and_a_role(qtbot, window: Wi
     for panel, show in (
         (window.palette_panel, window.show_palette),
         (window.cheat_sheet, window.show_keys),
-        (window.method_panel, window._show_method),
+        (window.method_panel, window.show_method),
     ):
         show()
         assert panel.isVisible()
@@ -123,7 +123,7 @@ def test_the_walk_is_to_the_nearest_of_a_quarter_as_a_loop_finds_it(qtbot, point
     points.set_points(xy, diamond=whole > 0, color=whole, palette=np.zeros((1, 3), np.uint8))
     qtbot.waitUntil(lambda: points.layer.is_sorted)
     press(points, Qt.Key.Key_Up)
-    here = points._hover.point
+    here = points.hover.point
     wide, high = points.box.viewPixelSize()
     for way, (dx, dy) in {"right": (1, 0), "down": (0, 1)}.items():
         best = (np.inf, -1)

@@ -160,7 +160,7 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(
         QTimer.singleShot(0, lambda: done({"array": str(file)}))
         return len(asked)
 
-    monkeypatch.setattr(view.context.asker, "ask", ask)
+    monkeypatch.setattr(view.context.client, "ask", ask)
     assert "verdicts by means of the captions of 4 classes" in view.note.text()
     before = view.found
     offered = [view.suite.itemText(place) for place in range(view.suite.count())]
@@ -192,7 +192,7 @@ def test_a_comparison_can_be_ended_and_begun_again(qtbot, view: ChangesView):
     view.compared.pane.computing.start()
     view.compared.pane.computing.cancel()
     assert view.is_empty
-    view._again.trigger()
+    view.again.trigger()
     qtbot.waitUntil(lambda: not view.is_empty and view.found is not None, timeout=10_000)
 
 

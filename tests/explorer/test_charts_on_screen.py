@@ -140,7 +140,7 @@ def test_the_screen_shows_what_is_exported(
     qtbot, make_context, embedding: StandIn, two_runs: tuple[int, int], tmp_path: Path, name: str
 ) -> None:
     chart = registry.load(name)
-    context = dataclasses.replace(make_context(), asker=embedding)
+    context = dataclasses.replace(make_context(), client=embedding)
     for run, step in zip(two_runs, STEPS, strict=True):
         evaluate(context.workspace, run, step)
     if chart.view == "experiments":

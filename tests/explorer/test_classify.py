@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.model_client.client import Asker
+from explorer.model_client.client import ModelClient
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views.classify import ClassifyView
@@ -46,7 +46,7 @@ class FakeJobs(QObject):
         self.demos += 1
 
 
-class FakeAsker(QObject):
+class FakeClient(QObject):
     """Answers by file name: `a-red.png` is red to run 1 and, if `disagree`, blue to run 2."""
 
     state_changed = Signal(str, str)
@@ -119,7 +119,7 @@ def workspace(tmp_path: Path) -> Workspace:
 @pytest.fixture
 def context(qapp: QObject, workspace: Workspace) -> Iterator[Context]:
     background = Background()
-    yield Context(workspace, Selection(), background, FakeJobs(workspace), FakeAsker(), Settings(workspace.folder))
+    yield Context(workspace, Selection(), background, FakeJobs(workspace), FakeClient(), Settings(workspace.folder))
     background.close()
 
 
@@ -158,14 +158,14 @@ def words_under(view: ClassifyView, path: Path) -> list[str]:
 def test_it_begins_with_an_empty_state_and_the_words_that_fit_the_run(view: ClassifyView, context: Context) -> None:
     assert view.is_empty
     assert view.questions.labels == catalog.prompt_suites()["scenes"].classes
-    assert context.asker.warmed[-1] == (1, 2)
+    assert context.client.warmed[-1] == (1, 2)
     assert view.command() is None
 
 
 def test_labels_are_embedded_before_the_first_drop(qtbot: QtBot, view: ClassifyView, context: Context) -> None:
-    qtbot.waitUntil(lambda: len(context.asker.asked) == 2)
+    qtbot.waitUntil(lambda: len(context.client.asked) == 2)
     qtbot.wait(50)
-    assert [(q.runs, q.images) for q in context.asker.asked] == [((1,), ()), ((2,), ())]
+    assert [(q.runs, q.images) for q in context.client.asked] == [((1,), ()), ((2,), ())]
 
 
 def test_without_a_run_it_offers_the_demo(qtbot: QtBot, context: Context) -> None:
@@ -204,10 +204,10 @@ def test_the_dropped_image_is_asked_first_and_alone(
 ) -> None:
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
-    before = len(context.asker.asked)
+    before = len(context.client.asked)
     view.take([images["a-moon"], images["disagree-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
-    asked = [(q.runs[0], [Path(p).stem for p in q.images]) for q in context.asker.asked[before:]]
+    asked = [(q.runs[0], [Path(p).stem for p in q.images]) for q in context.client.asked[before:]]
     assert asked[:2] == [(1, ["a-moon"]), (2, ["a-moon"])]
     assert sorted(asked[2:]) == [(1, ["disagree-red"]), (2, ["disagree-red"])]
 
@@ -226,7 +226,7 @@ def test_a_broken_image_is_named_and_the_others_answered(
 def test_a_run_that_cannot_answer_says_why_and_the_other_answers(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    context.asker.failing[2] = Failure("no_checkpoint", "Run 'two' has no checkpoint yet.", "Wait.")
+    context.client.failing[2] = Failure("no_checkpoint", "Run 'two' has no checkpoint yet.", "Wait.")
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: bool(view.asking.trouble(2)) and bool(words_under(view, images["a-red"])))
     assert label(view, "classifyVerdict") == "one predicts red"
@@ -237,11 +237,11 @@ def test_a_run_that_cannot_answer_says_why_and_the_other_answers(
 def test_warming_up_is_shown_until_the_first_answer(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    context.asker.answering, context.asker.now = False, "warming"
+    context.client.answering, context.client.now = False, "warming"
     view.take([images["a-red"]])
     assert label(view, "classifyVerdict") == "Loading the models…"
-    context.asker.now = "busy"
-    context.asker.state_changed.emit("models", "busy")
+    context.client.now = "busy"
+    context.client.state_changed.emit("models", "busy")
     assert label(view, "classifyVerdict") == "Predicting…"
 
 
@@ -250,13 +250,13 @@ def test_editing_asks_once_after_the_last_key_and_cancels_the_old_question(
 ) -> None:
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
-    before = len(context.asker.asked)
+    before = len(context.client.asked)
     view.questions.labels_edit.setPlainText("")
     QTest.keyClicks(view.questions.labels_edit, "red, blue, red")
-    assert len(context.asker.asked) == before
+    assert len(context.client.asked) == before
     assert view.questions.suite == OWN
     qtbot.waitUntil(lambda: view.bars.names == ("red", "blue"))
-    new = context.asker.asked[before:]
+    new = context.client.asked[before:]
     assert {q.labels for q in new} == {("red", "blue")}
     assert len(new) == 2
     assert "1 double label" in label(view.questions, "classifyLabelsRemark")
@@ -319,7 +319,7 @@ def test_choosing_other_runs_asks_them(
 def test_the_checkpoints_of_the_chosen_steps_answer(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    context.asker.kept = (10, 20)
+    context.client.kept = (10, 20)
     view.take([images["disagree-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     context.selection.step = 10
@@ -334,7 +334,7 @@ def test_the_checkpoints_of_the_chosen_steps_answer(
 def test_one_run_at_two_steps_answers_twice(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    context.asker.kept = (10, 20)
+    context.client.kept = (10, 20)
     context.selection.select_snapshots((2, 10), (2, 20))
     view.take([images["disagree-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
@@ -349,18 +349,18 @@ def test_one_run_at_two_steps_answers_twice(
 def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_said(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    context.asker.kept = (20,)
+    context.client.kept = (20,)
     context.selection.select_snapshots((1, 10), (2, 20))
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
     notes = [column.note for column in view.bars.columns]
     assert notes == ["step 41 (10 not kept)", "step 20 · 5 ms"]
     assert view.command()[2:8] == ["--runs", "1", "2", "--step", "last", "20"], "the same numbers as shown"
-    asked = len(context.asker.asked)
+    asked = len(context.client.asked)
     view.take([images["a-moon"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["a-moon"])) == 2)
-    assert [question.step for question in context.asker.asked[asked:]] == [None, 20], "it is not asked for again"
-    context.asker.failing[1] = Failure("no_checkpoint", "Run 'one' has no checkpoint yet.", "Wait.")
+    assert [question.step for question in context.client.asked[asked:]] == [None, 20], "it is not asked for again"
+    context.client.failing[1] = Failure("no_checkpoint", "Run 'one' has no checkpoint yet.", "Wait.")
     view.asking.ask_again()
     qtbot.waitUntil(lambda: bool(view.asking.trouble(1, 10)))
     assert view.bars.columns[0].note == "Run 'one' has no checkpoint yet. Wait."
@@ -368,8 +368,8 @@ def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_sai
 
 def test_the_strip_draws_only_what_is_in_sight(qtbot: QtBot, view: ClassifyView, tmp_path: Path) -> None:
     decoded: list[str] = []
-    decode = view.pictures._decode
-    view.pictures._decode = lambda path, edge: (decoded.append(str(path)), decode(path, edge))[1]
+    decode = view.pictures.decode
+    view.pictures.decode = lambda path, edge: (decoded.append(str(path)), decode(path, edge))[1]
     paths = [tmp_path / f"many-{i}.png" for i in range(400)]
     for path in paths:
         Image.new("RGB", (8, 8)).save(path)
@@ -407,10 +407,10 @@ def test_the_whole_way_with_real_models(
     workspace = Workspace(tmp_path / "real")
     for name, objective in (("clip", config.Clip()), ("cloob", config.Cloob())):
         fit(workspace, workspace.runs.create(_short(name, objective)))
-    background, asker = Background(), Asker(workspace)
+    background, client = Background(), ModelClient(workspace)
     selection = Selection()
     selection.propose(run_a=1, run_b=2)
-    context = Context(workspace, selection, background, FakeJobs(workspace), asker, Settings(workspace.folder))
+    context = Context(workspace, selection, background, FakeJobs(workspace), client, Settings(workspace.folder))
     view = ClassifyView(context)
     qtbot.addWidget(view)
     qtbot.addWidget(view.questions)
@@ -433,7 +433,7 @@ def test_the_whole_way_with_real_models(
             assert shown is not None
             assert np.allclose(shown.probabilities, run["probabilities"][0], atol=1e-4)
     finally:
-        asker.close()
+        client.close()
         background.close()
 
 

@@ -23,7 +23,7 @@ from trainer.messages import Decode, Failure, Question
 SIZE = 16
 
 
-class FakeAsker(QObject):
+class FakeClient(QObject):
     """Answers with one shade a run and noise; the mean picture is black."""
 
     state_changed = Signal(str, str)
@@ -90,7 +90,7 @@ def test_the_newest_decoder_that_made_a_step_answers_and_a_decoder_for_itself():
 
 @pytest.fixture
 def context(make_context: Any, two_runs: tuple[int, int], tmp_path: Path, qtbot: QtBot) -> Context:
-    made = dataclasses.replace(make_context(), asker=FakeAsker(tmp_path))
+    made = dataclasses.replace(make_context(), client=FakeClient(tmp_path))
     made.jobs.poll()
     qtbot.waitUntil(lambda: len(made.jobs.runs) >= 2, timeout=60_000)
     made.selection.select_runs(*two_runs)
@@ -145,9 +145,9 @@ def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(
     assert view.drop_words == "Drop to decode"
     view.take([picture])
     qtbot.waitUntil(lambda: not view.asking.busy and view.chart is not None)
-    assert [question.steps for question in context.asker.asked] == [8, 25]
-    assert all(question.runs == tuple(decoders) for question in context.asker.asked)
-    assert all(question.image == str(picture) and not question.text for question in context.asker.asked)
+    assert [question.steps for question in context.client.asked] == [8, 25]
+    assert all(question.runs == tuple(decoders) for question in context.client.asked)
+    assert all(question.image == str(picture) and not question.text for question in context.client.asked)
     assert [shade(view, 1, column) for column in (0, 1, 3, 4, 8)] == [90, 0, 10, 30, 110]
     spread = view.rows[0].boxes[9].image
     assert (spread.pixelColor(0, 0).red(), spread.pixelColor(1, 1).red()) == (128, 255)
@@ -163,9 +163,9 @@ def test_a_sentence_goes_through_the_chosen_prior(
     QTest.keyClicks(view.sentence, "a red  ring")
     QTest.keyClick(view.sentence, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: view.chart is not None and not view.asking.busy)
-    assert (context.asker.asked[-1].text, context.asker.asked[-1].prior) == ("a red ring", "mlp")
+    assert (context.client.asked[-1].text, context.client.asked[-1].prior) == ("a red ring", "mlp")
     view.controls.controls["prior"].buttons["ridge"].click()
-    qtbot.waitUntil(lambda: context.asker.asked[-1].prior == "ridge" and not view.asking.busy)
+    qtbot.waitUntil(lambda: context.client.asked[-1].prior == "ridge" and not view.asking.busy)
     assert view.command()[-2:] == ["--prior", "ridge"]
 
 
@@ -181,8 +181,8 @@ def test_moves_are_asked_for_and_written_as_a_command(
     wanted = dataclasses.replace(view.controls.settings, share=0.25, strength=1.5, direction=2, guidance=2.0)
     view.controls.show_settings(wanted)
     view.controls.changed.emit()
-    qtbot.waitUntil(lambda: context.asker.asked[-1].direction == 2 and not view.asking.busy)
-    asked = context.asker.asked[-1]
+    qtbot.waitUntil(lambda: context.client.asked[-1].direction == 2 and not view.asking.busy)
+    asked = context.client.asked[-1]
     assert (asked.other, asked.share, asked.before, asked.after) == (str(second), 0.25, "a red ring", "a blue ring")
     assert (asked.strength, asked.guidance) == (1.5, 2.0)
     words = " ".join(view.command())
@@ -195,13 +195,15 @@ def test_cancel_keeps_the_first_look_and_a_failure_is_told(
     qtbot: QtBot, view: DecodeView, decoders: list[int], context: Context, picture: Path
 ) -> None:
     view.refresh()
-    context.asker.answering = False
+    context.client.answering = False
     view.take([picture])
     assert view.asking.busy
     view.working.cancel()
     assert not view.asking.busy
-    assert context.asker.cancelled == [1]
-    context.asker.failing = Failure("bad_question", "r11 and r12 do not compare: seed is 0 and 1.", "Train both alike.")
+    assert context.client.cancelled == [1]
+    context.client.failing = Failure(
+        "bad_question", "r11 and r12 do not compare: seed is 0 and 1.", "Train both alike."
+    )
     QTest.mouseClick(view.show_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.picture_area.kind == "failed")
     assert view.command() is None

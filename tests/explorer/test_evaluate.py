@@ -19,7 +19,7 @@ from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts.evaluation_scores import TASK_WORDS
+from trainer.charts.evaluation import TASK_WORDS
 from trainer.charts.marks import Mark, NumberRow
 from trainer.messages import Evaluate, Failure
 from trainer.scheduling import queue
@@ -30,7 +30,7 @@ N = 60
 CLASSES = ("ring", "star", "heart")
 
 
-class FakeAsker(QObject):
+class FakeClient(QObject):
     """Stores requested results: run A is right in 2 of 3 images, the other in all."""
 
     state_changed = Signal(str, str)
@@ -89,8 +89,8 @@ def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, A
 @pytest.fixture
 def context(make_context: Callable[[], Context], two_runs: tuple[int, int], tmp_path: Path) -> Context:
     made = make_context()
-    made.asker.close()
-    context = dataclasses.replace(made, asker=FakeAsker(made.workspace, tmp_path))
+    made.client.close()
+    context = dataclasses.replace(made, client=FakeClient(made.workspace, tmp_path))
     context.jobs.poll()
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     return context
@@ -125,7 +125,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
 def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: EvaluateView, qtbot: QtBot):
     view.controls.task_menu.actions()[2].trigger()
     measured(view, qtbot)
-    question = view.context.asker.asked[0]
+    question = view.context.client.asked[0]
     assert question.runs == view.context.selection.runs
     assert question.data == "/some/GTSRB"
     assert "linear_probe" not in question.tasks
@@ -220,20 +220,20 @@ def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtb
 
 
 def test_progress_is_shown_and_cancelling_ends_it(view: EvaluateView, qtbot: QtBot):
-    view.context.asker.answering = False
+    view.context.client.answering = False
     QTest.mouseClick(view.controls.go, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "good: robustness" in view.status.text())
     assert view.progress.value() == 40
     assert not view.controls.go.isEnabled()
     QTest.mouseClick(view.cancel, Qt.MouseButton.LeftButton)
-    assert view.context.asker.cancelled == [1]
+    assert view.context.client.cancelled == [1]
     assert view.controls.go.isEnabled()
     assert not view.progress.isVisible()
     assert "Cancelled" in view.status.text()
 
 
 def test_a_failure_is_said_with_its_next_step(view: EvaluateView, qtbot: QtBot):
-    view.context.asker.failing = Failure("unreadable", "There is no such folder.", "Choose another.")
+    view.context.client.failing = Failure("unreadable", "There is no such folder.", "Choose another.")
     view.controls.data.setFocus()
     QTest.keyClick(view.controls.data.lineEdit(), Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: view.status.text() == "There is no such folder. Choose another.")
@@ -254,7 +254,7 @@ def test_the_command_on_the_clipboard_measures_the_same(view: EvaluateView, monk
 
 
 def test_split_suite_and_features_are_asked_for_and_what_was_used_is_shown(view: EvaluateView, qtbot: QtBot):
-    assert (view._question().split, view._question().suite, view._question().features) == ("", "", False)
+    assert (view.question_now().split, view.question_now().suite, view.question_now().features) == ("", "", False)
     view.controls.split.setFocus()
     view.controls.split.lineEdit().selectAll()
     QTest.keyClicks(view.controls.split.lineEdit(), "test_style")
@@ -262,7 +262,7 @@ def test_split_suite_and_features_are_asked_for_and_what_was_used_is_shown(view:
     view.controls.suite.setCurrentIndex(place)
     view.controls.features_action.trigger()
     measured(view, qtbot)
-    question = view.context.asker.asked[0]
+    question = view.context.client.asked[0]
     assert (question.split, question.suite, question.features) == ("test_style", "cifar10", True)
     assert set(question.tasks) == set(TASK_WORDS)
     assert view.about.text() == "n = 60 of 100. Suite toys: 3 classes × 2 templates."
@@ -277,7 +277,7 @@ def test_split_suite_and_features_are_asked_for_and_what_was_used_is_shown(view:
 
 def test_fine_tuning_stands_beside_the_probe_on_the_same_labels(view: EvaluateView, qtbot: QtBot):
     measured(view, qtbot)
-    workspace, folder = view.context.workspace, view.context.asker.folder
+    workspace, folder = view.context.workspace, view.context.client.folder
     for place, run in enumerate(view.context.selection.runs):
         right = np.arange(N) % 3 != 2 if place == 0 else np.ones(N, bool)
         label = np.arange(N) % 3

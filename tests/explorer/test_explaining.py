@@ -188,7 +188,7 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
         heard.update(callbacks)
         return 1
 
-    monkeypatch.setattr(view.context.asker, "ask", ask)
+    monkeypatch.setattr(view.context.client, "ask", ask)
     for run in two_runs:
         folder = workspace.runs.get(run).folder / "checkpoints" / "step_000020"
         folder.mkdir(parents=True)

@@ -325,7 +325,7 @@ def test_a_run_is_queued_instead_of_started(qtbot: QtBot, sheet: NewRun):
     assert not sheet.isVisible()
 
 
-class AskerDouble:
+class ClientDouble:
     """Keeps the single request for the test to answer."""
 
     def __init__(self) -> None:
@@ -347,16 +347,16 @@ COST |= {"disk_mib": 2048.0, "device": "cpu"}
 
 
 def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another(qtbot: QtBot, background: Background):
-    asker = AskerDouble()
-    made = NewRun(PRESETS, background, asker=asker)
+    client = ClientDouble()
+    made = NewRun(PRESETS, background, client=client)
     qtbot.addWidget(made)
     made.show()
     qtbot.waitUntil(made.foot.measure.isVisible)
     qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
-    assert config.from_toml(asker.asked[0].config) == made.run()
-    asker.progress(0.5, "step 1 of 3")
+    assert config.from_toml(client.asked[0].config) == made.run()
+    client.progress(0.5, "step 1 of 3")
     assert made.estimate.text() == "step 1 of 3… 50%"
-    asker.done(COST)
+    client.done(COST)
     words = "480 steps in about 4 min 00 s on cpu, evaluations on top; 700 MiB memory, 2.0 GiB disk"
     assert made.estimate.text() == words
     assert not made.foot.measure.isVisible()
@@ -366,25 +366,25 @@ def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another
     made.section("optimizer").form.editor("batch_size").set_value(64)
     qtbot.waitUntil(made.foot.measure.isVisible)
     qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
-    asker.failed(Failure("memory", "Memory ran out.", "Choose a smaller batch."))
+    client.failed(Failure("memory", "Memory ran out.", "Choose a smaller batch."))
     assert made.estimate.text() == "Could not measure: Memory ran out. Choose a smaller batch."
 
 
 def test_measuring_ends_with_its_button_and_with_the_form(qtbot: QtBot, background: Background):
-    asker = AskerDouble()
-    made = NewRun(PRESETS, background, asker=asker)
+    client = ClientDouble()
+    made = NewRun(PRESETS, background, client=client)
     qtbot.addWidget(made)
     made.show()
     for end in (lambda: qtbot.mouseClick(made.foot.stop, Qt.MouseButton.LeftButton), made.reject):
         qtbot.waitUntil(made.foot.measure.isVisible)
         qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
         end()
-    assert asker.cancelled == [1, 2]
+    assert client.cancelled == [1, 2]
 
 
 def test_several_processes_are_compared_with_one_on_request(qtbot: QtBot, background: Background):
-    asker = AskerDouble()
-    made = NewRun(PRESETS, background, asker=asker)
+    client = ClientDouble()
+    made = NewRun(PRESETS, background, client=client)
     qtbot.addWidget(made)
     made.show()
     qtbot.waitUntil(made.foot.measure.isVisible)
@@ -392,12 +392,12 @@ def test_several_processes_are_compared_with_one_on_request(qtbot: QtBot, backgr
     made.top.editor("ranks").set_value(2)
     qtbot.waitUntil(made.foot.check.isVisible)
     qtbot.mouseClick(made.foot.check, Qt.MouseButton.LeftButton)
-    assert asker.asked[0].ranks == 2
-    assert config.from_toml(asker.asked[0].config).ranks == 2
-    asker.progress(0.0, "Making updates by 2 processes, then by one")
+    assert client.asked[0].ranks == 2
+    assert config.from_toml(client.asked[0].config).ranks == 2
+    client.progress(0.0, "Making updates by 2 processes, then by one")
     assert made.estimate.text() == "Making updates by 2 processes, then by one…"
     words = "2 processes and one made 20 updates of the same batches: equal, no loss differs by one bit."
-    asker.done({"words": words, "equal": True})
+    client.done({"words": words, "equal": True})
     assert made.estimate.text() == words
     assert not made.foot.check.isVisible()
     made.top.editor("ranks").set_value(3)

@@ -13,7 +13,7 @@ from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import ajne, alignment, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.uniformity import gine
-from trainer.charts import gap, geometry
+from trainer.charts import gap_measures, spread_on_sphere
 from trainer.store import read_snapshot
 
 
@@ -38,7 +38,7 @@ def shown_gap(qtbot, show) -> GapView:
 
 
 def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show, two_runs, monkeypatch):
-    monkeypatch.setattr(gap, "LIVE", 20)
+    monkeypatch.setattr(gap_measures, "LIVE", 20)
     view = shown_gap(qtbot, show)
     cards = view.pane.panel.cards
     before = [list(cards[f"clouds-{place}"].shown()) for place in (0, 1)]
@@ -96,7 +96,7 @@ def test_one_run_and_none(qtbot, show):
 
 
 def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
-    monkeypatch.setattr(geometry, "DRAWS", 39)
+    monkeypatch.setattr(spread_on_sphere, "DRAWS", 39)
     view = show(GeometryView)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy, timeout=20_000)
     cards = view.pane.panel.cards

@@ -182,7 +182,7 @@ def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, t
         done({"array": str(file), "images": list(question.images), "unreadable": {}})
         return len(asked)
 
-    monkeypatch.setattr(view.context.asker, "ask", ask)
+    monkeypatch.setattr(view.context.client, "ask", ask)
     picture = read_snapshot(view.context.workspace.results.snapshots(two_runs[0])[-1].folder).items.path[7]
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(picture)])
@@ -207,7 +207,7 @@ def test_words_that_cannot_be_embedded_say_why(qtbot, view: HopfieldView, monkey
     from trainer.messages import Failure
 
     no = Failure("no_checkpoint", "No.", "Train.")
-    monkeypatch.setattr(view.context.asker, "ask", lambda q, *, done, failed, owner: failed(no) or 1)
+    monkeypatch.setattr(view.context.client, "ask", lambda q, *, done, failed, owner: failed(no) or 1)
     qtbot.keyClicks(view.query.search, "nothing like it")
     qtbot.keyClick(view.query.search, Qt.Key.Key_Return)
     settle(qtbot, view)
@@ -218,7 +218,7 @@ def test_words_that_cannot_be_embedded_say_why(qtbot, view: HopfieldView, monkey
 
 def test_what_is_dropped_on_the_window_is_the_query_while_the_view_is_open(qtbot, view: HopfieldView, monkeypatch):
     asked = []
-    monkeypatch.setattr(view.context.asker, "ask", lambda question, **_call: asked.append(question) or len(asked))
+    monkeypatch.setattr(view.context.client, "ask", lambda question, **_call: asked.append(question) or len(asked))
     assert view.drop_words == "Drop to use as the query"
     view.take(["/pictures/one.png", "/pictures/two.png"])
     assert [question.images for question in asked] == [("/pictures/one.png",)] * 2

@@ -78,7 +78,7 @@ def _drop(window: Window, *paths: Path) -> str:
     enter = QDragEnterEvent(where.toPoint(), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, keys)
     QApplication.sendEvent(window, enter)
     assert enter.isAccepted()
-    said = window.intake.overlay._words
+    said = window.intake.overlay.words
     drop = QDropEvent(where, Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, keys)
     QApplication.sendEvent(window.intake.overlay, drop)
     return said
@@ -94,7 +94,7 @@ def _button(widget: QWidget, name: str) -> QPushButton:
     return found
 
 
-def _words(sheet: ImportData) -> str:
+def words(sheet: ImportData) -> str:
     state = sheet.findChild(StatePage)
     assert isinstance(state, StatePage)
     return f"{state.title.text()} {state.text.text()}"
@@ -151,8 +151,8 @@ def test_columns_are_chosen_by_keyboard_and_read_again(window: Window, qtbot: Qt
     sheet = _sheet(window)
     with qtbot.waitSignal(sheet.shown, timeout=90_000):
         pass
-    assert "Which columns?" in _words(sheet)
-    assert "'bild', 'satz'" in _words(sheet)
+    assert "Which columns?" in words(sheet)
+    assert "'bild', 'satz'" in words(sheet)
     image, caption = (sheet.options.form.editor(name) for name in ("image_column", "caption_column"))
     assert image.currentText() == "bild", "its values look like paths of pictures"
     assert not image.property("invalid")
@@ -190,15 +190,15 @@ def test_reading_goes_on_in_the_background_and_is_shown_again(window: Window, qt
     assert not sheet.foot.later.isVisible()
 
 
-def test_reading_is_cancelled_from_the_jobs(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
-    asker.holding, asker.failing = True, Failure("cancelled", "Cancelled.")
+def test_reading_is_cancelled_from_the_jobs(open_sheet, qtbot: QtBot, folder: Path, client: FakeClient) -> None:
+    client.holding, client.failing = True, Failure("cancelled", "Cancelled.")
     sheet = open_sheet(folder)
-    asker.waiting[0]()
-    assert "cancelled" in _words(sheet)
+    client.waiting[0]()
+    assert "cancelled" in words(sheet)
     assert not sheet.working.busy
 
 
-class FakeAsker(QObject):
+class FakeClient(QObject):
     """Responds with the trainer's own function in this process; or fails, or never responds."""
 
     def __init__(self, folder: Path) -> None:
@@ -237,16 +237,16 @@ class FakeAsker(QObject):
 
 
 @pytest.fixture
-def asker(tmp_path: Path) -> FakeAsker:
-    return FakeAsker(tmp_path / "workspace")
+def client(tmp_path: Path) -> FakeClient:
+    return FakeClient(tmp_path / "workspace")
 
 
 @pytest.fixture
 def open_sheet(
-    dressed: QApplication, background: Background, qtbot: QtBot, asker: FakeAsker
+    dressed: QApplication, background: Background, qtbot: QtBot, client: FakeClient
 ) -> Callable[[str], ImportData]:
     def open_one(path: Path | str = "") -> ImportData:
-        made = ImportData(asker.folder, asker, background, path=str(path))  # type: ignore[arg-type]
+        made = ImportData(client.folder, client, background, path=str(path))  # type: ignore[arg-type]
         qtbot.addWidget(made)
         made.show()
         return made
@@ -255,12 +255,12 @@ def open_sheet(
 
 
 def _opened(sheet: ImportData, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened and sheet._question is None)
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened and sheet.pending is None)
 
 
 def test_the_keyboard_opens_the_sheet_and_reads_what_is_typed(open_sheet, qtbot: QtBot, folder: Path) -> None:
     sheet = open_sheet()
-    assert "Which pairs?" in _words(sheet)
+    assert "Which pairs?" in words(sheet)
     assert sheet.focusWidget() is sheet.path
     qtbot.keyClicks(sheet.path, str(folder))
     qtbot.keyClick(sheet.path, Qt.Key.Key_Return)
@@ -279,7 +279,7 @@ def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
     both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     qtbot.keyClick(window, Qt.Key.Key_O, both)
     sheet = _sheet(window)
-    assert "Which pairs?" in _words(sheet)
+    assert "Which pairs?" in words(sheet)
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
     window.show_palette()
     assert any("Import data" in action.text() for action in window.actions())
@@ -299,7 +299,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_empty_runs_view(
     assert buttons == ["CLIP + CLOOB, 3 seeds", "My data…", "Published models…"]
     qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
     sheet = _sheet(window)
-    assert "Which pairs?" in _words(sheet)
+    assert "Which pairs?" in words(sheet)
     sheet.path.setText(str(folder))
     sheet.read_path()
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
@@ -342,16 +342,16 @@ def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtb
     qtbot.keyClick(again, Qt.Key.Key_Escape)
 
 
-def test_the_sheet_says_what_it_waits_for(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
-    asker.holding = True
+def test_the_sheet_says_what_it_waits_for(open_sheet, qtbot: QtBot, folder: Path, client: FakeClient) -> None:
+    client.holding = True
     sheet = open_sheet(folder)
-    told = asker.told[0]
+    told = client.told[0]
     told(0.0, f"{WAITS} while an evaluation runs")
-    assert "Queued" in _words(sheet)
-    assert "a slot is free: an evaluation runs." in _words(sheet)
+    assert "Queued" in words(sheet)
+    assert "a slot is free: an evaluation runs." in words(sheet)
     qtbot.waitUntil(lambda: sheet.working.note.text().startswith("waiting for its turn"))
     told(0.2, "Reading captions: 500 of 2,500")
-    assert "Reading…" in _words(sheet)
+    assert "Reading…" in words(sheet)
     qtbot.waitUntil(lambda: "500 of 2,500" in sheet.working.note.text())
 
 
@@ -376,7 +376,7 @@ def test_pictures_without_captions_can_be_classified(open_sheet, qtbot: QtBot, f
     sheet = open_sheet(folder)
     with qtbot.waitSignal(sheet.shown):
         pass
-    assert "Pictures without captions" in _words(sheet)
+    assert "Pictures without captions" in words(sheet)
     assert not sheet.start.isEnabled()
     state = sheet.findChild(StatePage)
     assert state.button.text() == "Classify these 27 pictures"
@@ -397,7 +397,7 @@ def test_pairs_can_be_classified_too(open_sheet, qtbot: QtBot, folder: Path) -> 
 
 
 def test_an_option_is_read_again_and_until_then_nothing_is_trained(
-    open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker
+    open_sheet, qtbot: QtBot, folder: Path, client: FakeClient
 ) -> None:
     sheet = open_sheet(folder)
     _opened(sheet, qtbot)
@@ -408,12 +408,12 @@ def test_an_option_is_read_again_and_until_then_nothing_is_trained(
     assert not sheet.start.isEnabled()
     qtbot.waitUntil(lambda: bool(box.property("invalid")))
     assert not sheet.start.isEnabled()
-    assert len(asker.asked) == 2, "what cannot be is not read"
+    assert len(client.asked) == 2, "what cannot be is not read"
     box.selectAll()
     qtbot.keyClicks(box, "0.5")
-    qtbot.waitUntil(lambda: len(asker.asked) == 4)
+    qtbot.waitUntil(lambda: len(client.asked) == 4)
     _opened(sheet, qtbot)
-    assert asker.asked[-1].data["heldout_share"] == 0.5
+    assert client.asked[-1].data["heldout_share"] == 0.5
     assert sheet.reading.pairs["heldout"] > before["heldout"]
     assert sheet.start.isEnabled()
 
@@ -425,36 +425,36 @@ def test_another_kind_is_read_from_the_same_place(open_sheet, qtbot: QtBot, fold
     kinds.setFocus()
     qtbot.keyClick(kinds, Qt.Key.Key_Down)
     qtbot.waitUntil(lambda: sheet.reading is not None and isinstance(sheet.reading.data, config.ClassFolder))
-    assert "Nothing to train on" in _words(sheet)
-    assert "has no folder with images" in _words(sheet)
+    assert "Nothing to train on" in words(sheet)
+    assert "has no folder with images" in words(sheet)
     assert "data=classes" in sheet.command()
     qtbot.keyClick(kinds, Qt.Key.Key_Up)
     _opened(sheet, qtbot)
     assert sheet.reading.used == 25
 
 
-def test_reading_is_cancelled_and_begun_again(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
-    asker.holding = True
+def test_reading_is_cancelled_and_begun_again(open_sheet, qtbot: QtBot, folder: Path, client: FakeClient) -> None:
+    client.holding = True
     sheet = open_sheet(folder)
-    assert "Reading…" in _words(sheet)
+    assert "Reading…" in words(sheet)
     cancel = _button(sheet, "import-working-cancel")
     qtbot.waitUntil(cancel.isVisible)
     qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
-    assert asker.cancelled == [1]
-    assert "cancelled" in _words(sheet)
-    asker.waiting[0]()
+    assert client.cancelled == [1]
+    assert "cancelled" in words(sheet)
+    client.waiting[0]()
     assert sheet.reading is None, "an answer that comes too late is no answer"
-    asker.holding = False
+    client.holding = False
     qtbot.mouseClick(sheet.findChild(StatePage).button, Qt.MouseButton.LeftButton)
     _opened(sheet, qtbot)
 
 
-def test_opening_is_cancelled_and_offered_again(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
+def test_opening_is_cancelled_and_offered_again(open_sheet, qtbot: QtBot, folder: Path, client: FakeClient) -> None:
     sheet = open_sheet(folder)
-    qtbot.waitUntil(lambda: len(asker.asked) == 1)
-    asker.holding = True
-    qtbot.waitUntil(lambda: len(asker.asked) == 2)
-    assert asker.asked[1].opened
+    qtbot.waitUntil(lambda: len(client.asked) == 1)
+    client.holding = True
+    qtbot.waitUntil(lambda: len(client.asked) == 2)
+    assert client.asked[1].opened
     assert "have not been decoded" in sheet.note.text()
     assert sheet.start.isEnabled(), "what is listed can be trained on"
     cancel = _button(sheet, "import-working-cancel")
@@ -462,53 +462,53 @@ def test_opening_is_cancelled_and_offered_again(open_sheet, qtbot: QtBot, folder
     qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
     again = _button(sheet, "import-open")
     assert again.isVisible()
-    asker.holding = False
+    client.holding = False
     qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
     _opened(sheet, qtbot)
     assert "25 used" in sheet.note.text()
 
 
-def test_closing_ends_the_question(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
-    asker.holding = True
+def test_closing_ends_the_question(open_sheet, qtbot: QtBot, folder: Path, client: FakeClient) -> None:
+    client.holding = True
     sheet = open_sheet(folder)
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
     assert sheet.isHidden()
-    assert asker.cancelled == [1]
+    assert client.cancelled == [1]
 
 
-def test_what_cannot_be_read_is_said_with_a_next_step(open_sheet, qtbot: QtBot, tmp_path: Path, asker) -> None:
+def test_what_cannot_be_read_is_said_with_a_next_step(open_sheet, qtbot: QtBot, tmp_path: Path, client) -> None:
     sheet = open_sheet(tmp_path / "nowhere")
     with qtbot.waitSignal(sheet.shown):
         pass
-    assert "nowhere cannot be read" in _words(sheet)
-    assert "does not exist. Choose a folder, a table or a tar." in _words(sheet)
-    asker.failing = Failure("bug", "The process of this request ended: <i>killed</i>.", "Ask again.")
+    assert "nowhere cannot be read" in words(sheet)
+    assert "does not exist. Choose a folder, a table or a tar." in words(sheet)
+    client.failing = Failure("bug", "The process of this request ended: <i>killed</i>.", "Ask again.")
     qtbot.mouseClick(sheet.findChild(StatePage).button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "killed" in _words(sheet))
+    qtbot.waitUntil(lambda: "killed" in words(sheet))
     assert sheet.findChild(StatePage).text.textFormat() == Qt.TextFormat.PlainText
     assert not sheet.start.isEnabled()
 
 
 def test_a_process_that_dies_while_opening_leaves_what_was_listed(
-    open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker
+    open_sheet, qtbot: QtBot, folder: Path, client: FakeClient
 ) -> None:
-    asker.holding = True
+    client.holding = True
     sheet = open_sheet(folder)
-    asker.failing = Failure("memory", "There is not enough memory for this.", "Close something.")
-    asker.waiting[0]()
-    qtbot.waitUntil(lambda: len(asker.waiting) == 2)
-    asker.waiting[1]()
+    client.failing = Failure("memory", "There is not enough memory for this.", "Close something.")
+    client.waiting[0]()
+    qtbot.waitUntil(lambda: len(client.waiting) == 2)
+    client.waiting[1]()
     assert sheet.note.text() == "There is not enough memory for this. Close something."
     assert sheet.grid.pairs.rowCount() == 10
     assert sheet.start.isEnabled()
 
 
-def test_much_data_is_opened_only_when_asked(open_sheet, qtbot: QtBot, folder: Path, asker, monkeypatch) -> None:
+def test_much_data_is_opened_only_when_asked(open_sheet, qtbot: QtBot, folder: Path, client, monkeypatch) -> None:
     monkeypatch.setattr(survey_result, "_OPENED_AT_ONCE", (20, 512 * 2**20))
     sheet = open_sheet(folder)
     with qtbot.waitSignal(sheet.shown):
         pass
-    assert len(asker.asked) == 1
+    assert len(client.asked) == 1
     assert _button(sheet, "import-open").isVisible()
     assert "0.3 MiB" in sheet.cost.words.text()
     sheet.cost.size_box.set_value(128)
@@ -517,17 +517,17 @@ def test_much_data_is_opened_only_when_asked(open_sheet, qtbot: QtBot, folder: P
 
 
 def test_a_report_that_comes_too_late_is_not_shown(
-    open_sheet, qtbot: QtBot, folder: Path, table: Path, asker: FakeAsker
+    open_sheet, qtbot: QtBot, folder: Path, table: Path, client: FakeClient
 ) -> None:
-    asker.holding = True
+    client.holding = True
     sheet = open_sheet(folder)
-    asker.waiting[0]()  # its report is still read when the next path is asked for
+    client.waiting[0]()  # its report is still read when the next path is asked for
     sheet.path.setText(str(table))
     sheet.read_path()
     qtbot.waitUntil(lambda: not sheet._background.busy)
     assert sheet.reading is None
-    assert len(asker.asked) == 2
-    asker.waiting[1]()
+    assert len(client.asked) == 2
+    client.waiting[1]()
     qtbot.waitUntil(lambda: sheet.reading is not None)
     assert isinstance(sheet.reading.data, config.Table)
 
@@ -585,7 +585,7 @@ def test_equal_captions_are_masked_in_the_window_as_by_fit(
 
 
 def test_one_class_is_a_question_before_anything_trains(
-    open_sheet, qtbot: QtBot, tmp_path: Path, asker: FakeAsker, capsys
+    open_sheet, qtbot: QtBot, tmp_path: Path, client: FakeClient, capsys
 ) -> None:
     from PIL import Image
 
@@ -598,12 +598,12 @@ def test_one_class_is_a_question_before_anything_trains(
     sheet = open_sheet(root.parent)
     with qtbot.waitSignal(sheet.shown):
         pass
-    assert "one folder, 'Images': a single class" in _words(sheet)
+    assert "one folder, 'Images': a single class" in words(sheet)
     assert sheet.about.text() == "1 class."
     assert not sheet.start.isEnabled()
-    assert len(asker.asked) == 1, "no picture is opened before it is known how the data are meant"
+    assert len(client.asked) == 1, "no picture is opened before it is known how the data are meant"
     sheet.options.form.editor("template").setText("a picture of {}")
-    qtbot.waitUntil(lambda: len(asker.asked) == 2 and sheet._question is None)
+    qtbot.waitUntil(lambda: len(client.asked) == 2 and sheet.pending is None)
     assert not sheet.start.isEnabled(), "an option is no answer"
     state = sheet.findChild(StatePage)
     assert (state.button.text(), state.other.text()) == (
@@ -619,7 +619,7 @@ def test_one_class_is_a_question_before_anything_trains(
     assert "8 pairs found: 8 used" in capsys.readouterr().out
     sheet.read_path()
     qtbot.waitUntil(lambda: sheet.reading is not None)
-    qtbot.waitUntil(lambda: "a single class" in _words(sheet))
+    qtbot.waitUntil(lambda: "a single class" in words(sheet))
     assert not sheet.start.isEnabled()
     qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
     _opened(sheet, qtbot)

@@ -15,7 +15,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from explorer.export import Exporter
-from explorer.model_client.client import Asker
+from explorer.model_client.client import ModelClient
 from explorer.run_control.jobs import Jobs
 from explorer.widgets.progress_row import JobSlot, Working
 from explorer.window import job_hooks, job_list
@@ -49,23 +49,23 @@ HOUR_MS = 3_600_000
 
 
 @pytest.fixture
-def asker(qapp, tmp_path: Path) -> Iterator[Asker]:
+def client(qapp, tmp_path: Path) -> Iterator[ModelClient]:
     script = tmp_path / "answers.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    made = Asker(SimpleNamespace(folder=tmp_path), program=(sys.executable, str(script)))
+    made = ModelClient(SimpleNamespace(folder=tmp_path), program=(sys.executable, str(script)))
     yield made
     made.close()
 
 
 @pytest.fixture
-def make_list(make_context, asker: Asker, tmp_path: Path) -> Iterator[Callable[..., JobList]]:
+def make_list(make_context, client: ModelClient, tmp_path: Path) -> Iterator[Callable[..., JobList]]:
     exporters: list[Exporter] = []
     owner = QWidget()
 
     def make(*program: str) -> JobList:
         exporters.append(Exporter(tmp_path, program=(sys.executable, "-c", *program) if program else ("none",)))
         context = make_context()
-        made = JobList(context.jobs, asker, exporters[-1], owner)
+        made = JobList(context.jobs, client, exporters[-1], owner)
         made.exporter, made.workspace, made.runs = exporters[-1], context.workspace, context.jobs
         made.heard = []
         made.ended.connect(made.heard.append)
@@ -77,9 +77,9 @@ def make_list(make_context, asker: Asker, tmp_path: Path) -> Iterator[Callable[.
     owner.deleteLater()
 
 
-def _ask(asker: Asker, caption: str) -> list[Failure]:
+def _ask(client: ModelClient, caption: str) -> list[Failure]:
     failures: list[Failure] = []
-    asker.ask(Saliency(runs=(1,), image="i", caption=caption), done=lambda _: None, failed=failures.append)
+    client.ask(Saliency(runs=(1,), image="i", caption=caption), done=lambda _: None, failed=failures.append)
     return failures
 
 
@@ -116,11 +116,13 @@ def test_an_export_is_cancelled_from_the_panel(qtbot, make_list, tmp_path: Path,
     assert panel.isHidden()
 
 
-def test_a_question_is_a_job_once_it_takes_longer_than_a_moment(qtbot, make_list, asker: Asker, monkeypatch) -> None:
+def test_a_question_is_a_job_once_it_takes_longer_than_a_moment(
+    qtbot, make_list, client: ModelClient, monkeypatch
+) -> None:
     jobs = make_list()
     monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 50)
     with qtbot.waitSignal(jobs.changed):
-        failures = _ask(asker, "hang")
+        failures = _ask(client, "hang")
     monkeypatch.setattr(job_list, "LISTED_AFTER_MS", HOUR_MS)
     assert jobs.active == []
     monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 0)
@@ -135,21 +137,21 @@ def test_a_question_is_a_job_once_it_takes_longer_than_a_moment(qtbot, make_list
     assert jobs.past[0].state == "cancelled"
 
 
-def test_what_is_answered_at_once_is_never_listed(qtbot, make_list, asker: Asker, monkeypatch) -> None:
+def test_what_is_answered_at_once_is_never_listed(qtbot, make_list, client: ModelClient, monkeypatch) -> None:
     jobs, answers = make_list(), []
     monkeypatch.setattr(job_list, "LISTED_AFTER_MS", HOUR_MS)
-    asker.ask(Project(snapshot="quick", method="umap"), done=answers.append, failed=answers.append)
-    asker.ask(EmbedTexts(run=1, texts=("quick",)), done=answers.append, failed=answers.append)
+    client.ask(Project(snapshot="quick", method="umap"), done=answers.append, failed=answers.append)
+    client.ask(EmbedTexts(run=1, texts=("quick",)), done=answers.append, failed=answers.append)
     qtbot.waitUntil(lambda: len(answers) == 2)
     assert (jobs.active, jobs.past, jobs.heard) == ([], [], [])
 
 
 def test_a_question_goes_on_when_its_owner_is_gone_and_tells_its_end(
-    qtbot, make_list, asker: Asker, monkeypatch
+    qtbot, make_list, client: ModelClient, monkeypatch
 ) -> None:
     jobs, owner = make_list(), QWidget()
     monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 0)
-    asker.ask(Saliency(runs=(1,), image="i", caption="fail"), done=lambda _: None, failed=lambda _: None, owner=owner)
+    client.ask(Saliency(runs=(1,), image="i", caption="fail"), done=lambda _: None, failed=lambda _: None, owner=owner)
     owner.deleteLater()
     qtbot.waitUntil(lambda: bool(jobs.heard))
     assert (jobs.heard[0].state, jobs.heard[0].note) == ("failed", "It does not fit.")

@@ -39,7 +39,7 @@ def foreign(tmp_path: Path) -> Iterator[Workspace]:
 def window(
     dressed: QApplication, qtbot: QtBot, foreign: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Window]:
-    monkeypatch.setattr(launch, "_spawn", lambda *_, **__: pytest.fail("a trainer was started"))
+    monkeypatch.setattr(launch, "spawn", lambda *_, **__: pytest.fail("a trainer was started"))
     hooks = Hooks(foreign.folder)
     made = Window(foreign.folder, hooks, entries=[place for place in VIEWS if place.name == "runs"])
     with qtbot.waitSignal(made.ready, timeout=60_000):
@@ -70,8 +70,8 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     qtbot.waitUntil(banner.isVisible, timeout=20_000)
     with qtbot.waitSignal(jobs.failed, timeout=20_000):
         jobs.resume([1])
-    jobs._reconciled_at = float("-inf")
-    with qtbot.waitSignal(jobs._timer.timeout, timeout=20_000):
+    jobs.reconciled_at = float("-inf")
+    with qtbot.waitSignal(jobs.poll_timer.timeout, timeout=20_000):
         jobs.poll()
     assert statuses(foreign) == ["running", "queued"]
     banner.hide()
@@ -82,7 +82,7 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     qtbot.waitUntil(lambda: banner.message.text() == "This workspace is yours.", timeout=20_000)
     assert "1 run waits in its queue, which is held" in banner.next.text()
     qtbot.waitUntil(lambda: not status.isVisible(), timeout=20_000)
-    jobs._reconciled_at = float("-inf")
+    jobs.reconciled_at = float("-inf")
     jobs.poll()
     # Its trainer is none of this computer's; the queue waits for the person.
     qtbot.waitUntil(lambda: statuses(foreign) == ["interrupted", "queued"], timeout=20_000)

@@ -15,7 +15,7 @@ from explorer.models import runs as rooms
 from explorer.models.runs import RUN_ROLE, RunColumn, RunsFilter, RunsModel
 from trainer.store import RunRow
 
-_NOTHING = dict.fromkeys(("parent", "pid", "eta_s", "heartbeat_at", "started_at", "sitting_at", "ended_at"))
+_NOTHING = dict.fromkeys(("parent", "pid", "eta_s", "heartbeat_at", "started_at", "session_at", "ended_at"))
 
 
 def row(number: int, **more: object) -> RunRow:
@@ -49,8 +49,8 @@ def test_thousands_are_told_in_one_piece(model: RunsModel):
 
 def test_a_sort_makes_each_key_once(model: RunsModel, monkeypatch: pytest.MonkeyPatch):
     made: Counter[int] = Counter()
-    best = rooms._SORTS[RunColumn.BEST]
-    monkeypatch.setitem(rooms._SORTS, RunColumn.BEST, lambda run: (made.update([run.id]), best(run))[1])
+    best = rooms.SORT_KEYS[RunColumn.BEST]
+    monkeypatch.setitem(rooms.SORT_KEYS, RunColumn.BEST, lambda run: (made.update([run.id]), best(run))[1])
     rng = random.Random(0)
     values = [rng.choice([None, rng.random()]) for _ in range(500)]
     runs = [row(number, best=value) for number, value in enumerate(values, start=1)]
@@ -84,7 +84,7 @@ def test_durations_that_grow_are_sorted_anew_each_second(model: RunsModel, monke
     monkeypatch.setattr("trainer.store.rows.time.time", lambda: clock)
     shown = RunsFilter(model)
     shown.sort(RunColumn.DURATION, Qt.SortOrder.DescendingOrder)
-    running = row(1, status="running", trained_s=0.0, started_at=990.0, sitting_at=990.0, pid=7)
+    running = row(1, status="running", trained_s=0.0, started_at=990.0, session_at=990.0, pid=7)
     model.show([running, row(2, trained_s=15.0, started_at=900.0)])
     assert [run.id for run in shown.runs()] == [2, 1]
     clock = 1_010.0

@@ -27,7 +27,7 @@ from trainer.store import Items, SplitKey, read_snapshot
 N = 48
 
 
-class FakeAsker:
+class FakeClient:
     """Keeps requests open until the test answers them."""
 
     def __init__(self) -> None:
@@ -51,13 +51,13 @@ class FakeAsker:
 
 
 @pytest.fixture
-def asker() -> FakeAsker:
-    return FakeAsker()
+def client() -> FakeClient:
+    return FakeClient()
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int], asker: FakeAsker) -> MapView:
-    context = dataclasses.replace(make_context(), asker=asker)
+def view(qtbot, make_context, two_runs: tuple[int, int], client: FakeClient) -> MapView:
+    context = dataclasses.replace(make_context(), client=client)
     shown = MapView(context)
     qtbot.addWidget(shown)
     qtbot.addWidget(shown.details_pane)
@@ -72,7 +72,7 @@ def states(view: MapView, index: int) -> np.ndarray:
     """Return 0 for hidden, 1 for gray, 2 for colored points."""
     layer = view.panels[index].map.layer
     everything = np.ones(len(layer.grid), bool)
-    lit, shown = (everything if mask is None else mask for mask in (layer._states.lit, layer._states.shown))
+    lit, shown = (everything if mask is None else mask for mask in (layer.states.lit, layer.states.shown))
     return np.where(shown, 1 + lit, 0)
 
 
@@ -228,11 +228,11 @@ def umap(tmp_path: Path, name: str) -> tuple[dict[str, Any], np.ndarray]:
     return {"layout": str(tmp_path / name), "images": N, "texts": N, "method": "umap"}, points
 
 
-def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, asker: FakeAsker, tmp_path: Path):
+def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
     view.toolbar.umap.setChecked(True)
-    assert [a["question"].method for a in asker.asked.values()] == ["umap", "umap"]
-    assert asker.asked[1]["question"].snapshot == str(view.panels[0].side.row.folder)
-    asker.asked[1]["progress"](0.4, "epoch 200 of 500")
+    assert [a["question"].method for a in client.asked.values()] == ["umap", "umap"]
+    assert client.asked[1]["question"].snapshot == str(view.panels[0].side.row.folder)
+    client.asked[1]["progress"](0.4, "epoch 200 of 500")
     progress = view.placing
     qtbot.waitUntil(progress.isVisible)
     assert progress.bar.value() == 400
@@ -240,7 +240,7 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, asker: F
     assert "PCA" in view.panels[0].note.text(), "the PCA stays until the UMAP is there"
     for number, panel in zip((1, 2), view.panels, strict=True):
         answer, points = umap(tmp_path, f"{number}.npy")
-        asker.asked[number]["done"](answer)
+        client.asked[number]["done"](answer)
         qtbot.waitUntil(lambda p=panel, x=points: np.allclose(p.map.layer.grid.xy, x), timeout=3000)
         assert "UMAP, cosine, 15 neighbors, min. distance 0.1, seed 0" in panel.note.text()
     assert not progress.isVisible()
@@ -248,7 +248,7 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, asker: F
     assert view.command()[-10:-2] == chosen
 
 
-def test_b_faces_a(view: MapView, asker: FakeAsker):
+def test_b_faces_a(view: MapView, client: FakeClient):
     """PCA of B is aligned to A's; UMAP of B is initialized with A's."""
     a, b = (panel.side for panel in view.panels)
     own = read_side(view.context.workspace, b.run, None, None)
@@ -259,58 +259,58 @@ def test_b_faces_a(view: MapView, asker: FakeAsker):
     between = [np.linalg.norm(xy[:, None] - xy[None], axis=2) for xy in (b.xy, own.xy)]
     assert np.allclose(*between, atol=1e-5), "a rotation keeps all distances"
     view.toolbar.umap.setChecked(True)
-    assert [asker.asked[i]["question"].onto for i in (1, 2)] == ["", str(a.row.folder)]
+    assert [client.asked[i]["question"].onto for i in (1, 2)] == ["", str(a.row.folder)]
 
 
-def test_further_methods_and_parameters(qtbot, view: MapView, asker: FakeAsker, tmp_path: Path):
+def test_further_methods_and_parameters(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
     form = view.toolbar.methods
     form.findChild(QAction, "map-method-tsne").trigger()
-    assert [asker.asked[i]["question"].method for i in (1, 2)] == ["tsne", "tsne"]
+    assert [client.asked[i]["question"].method for i in (1, 2)] == ["tsne", "tsne"]
     assert form.other.text() == "t-SNE"
     assert form._fields.labelForField(form.neighbors).text() == "Perplexity"
     form.metric.setCurrentIndex(1)
-    qtbot.waitUntil(lambda: len(asker.asked) == 4, timeout=3000)
-    assert asker.asked[3]["question"].metric == "euclidean"
+    qtbot.waitUntil(lambda: len(client.asked) == 4, timeout=3000)
+    assert client.asked[3]["question"].metric == "euclidean"
     answer, points = umap(tmp_path, "tsne.npy")
-    asker.asked[3]["done"](answer | {"note": "t-SNE, as told; fitted on 50 of 96 points"})
+    client.asked[3]["done"](answer | {"note": "t-SNE, as told; fitted on 50 of 96 points"})
     qtbot.waitUntil(lambda: np.allclose(view.panels[0].map.layer.grid.xy, points), timeout=3000)
     assert "fitted on 50 of 96 points" in view.panels[0].note.text()
     form.choose("file", "/somewhere/xy.csv")
-    assert asker.asked[5]["question"].file == "/somewhere/xy.csv"
+    assert client.asked[5]["question"].file == "/somewhere/xy.csv"
     assert view.command()[-6:-2] == ["--method", "file", "--coordinates", "/somewhere/xy.csv"]
     form.pca.click()
     assert form.other.text() == "More"
     assert "PCA" in view.panels[0].note.text()
 
 
-def test_umap_can_be_cancelled(qtbot, view: MapView, asker: FakeAsker):
+def test_umap_can_be_cancelled(qtbot, view: MapView, client: FakeClient):
     view.toolbar.umap.setChecked(True)
     qtbot.waitUntil(view.placing.isVisible)
     assert view.placing.parentWidget() is view.job_slot
     assert {panel.area.kind for panel in view.panels} == {"loading"}, "the old maps stay, dimmed"
     qtbot.mouseClick(view.placing.button, Qt.MouseButton.LeftButton)
-    assert asker.cancelled == [1, 2]
+    assert client.cancelled == [1, 2]
     assert view.toolbar.pca.isChecked()
     assert not view.placing.busy
     assert {panel.area.kind for panel in view.panels} == {"ready"}
-    asker.asked[1]["done"]({"layout": "nowhere.npy"})
+    client.asked[1]["done"]({"layout": "nowhere.npy"})
     assert "PCA" in view.panels[0].note.text()
 
 
-def test_a_failed_umap_says_why_and_goes_back(qtbot, view: MapView, asker: FakeAsker):
+def test_a_failed_umap_says_why_and_goes_back(qtbot, view: MapView, client: FakeClient):
     view.toolbar.umap.setChecked(True)
     with qtbot.waitSignal(view.failed) as failed:
-        asker.asked[1]["failed"](Failure("memory", "Too little memory.", "Close something."))
+        client.asked[1]["failed"](Failure("memory", "Too little memory.", "Close something."))
     assert failed.args == ["Too little memory.", "Close something."]
     assert view.toolbar.pca.isChecked()
 
 
-def test_other_parameters_give_up_the_old_question(qtbot, view: MapView, asker: FakeAsker):
+def test_other_parameters_give_up_the_old_question(qtbot, view: MapView, client: FakeClient):
     view.toolbar.umap.setChecked(True)
     view.toolbar.neighbors.setValue(30)
-    qtbot.waitUntil(lambda: len(asker.asked) == 4, timeout=3000)
-    assert asker.cancelled == [1, 2]
-    assert {asker.asked[i]["question"].neighbors for i in (3, 4)} == {30}
+    qtbot.waitUntil(lambda: len(client.asked) == 4, timeout=3000)
+    assert client.cancelled == [1, 2]
+    assert {client.asked[i]["question"].neighbors for i in (3, 4)} == {30}
 
 
 def test_step_and_missing_snapshots(qtbot, view: MapView):
@@ -368,8 +368,8 @@ def test_coloring_of_odd_columns():
     assert shown.index.tolist() == [2, 0, 0, 1]
 
 
-def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_context, asker: FakeAsker, monkeypatch):
-    context = dataclasses.replace(make_context(), asker=asker)
+def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_context, client: FakeClient, monkeypatch):
+    context = dataclasses.replace(make_context(), client=client)
     started: list[str] = []
     monkeypatch.setattr(context.jobs, "start_demo", lambda: started.append("demo"))
     shown = MapView(context)
@@ -446,11 +446,11 @@ def test_thumbnail_keeps_16_bit_gray_and_puts_alpha_on_white(tmp_path: Path):
             thumbnail(tmp_path / name, 8)
 
 
-def dropped(asker: FakeAsker, kind: type) -> list[dict[str, Any]]:
-    return [asked for asked in asker.asked.values() if isinstance(asked["question"], kind)]
+def dropped(client: FakeClient, kind: type) -> list[dict[str, Any]]:
+    return [asked for asked in client.asked.values() if isinstance(asked["question"], kind)]
 
 
-def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: FakeAsker, tmp_path: Path):
+def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
     """Each run embeds the images itself; the response's layout may be rotated to the displayed one."""
     assert view.drop_words == "Drop to show where A and B put this picture"
     file = tmp_path / "new.png"
@@ -458,7 +458,7 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: Fak
     picture.fill(0xFF00FF00)
     picture.save(str(file))
     view.context.selection.place([file])
-    questions = dropped(asker, EmbedImages)
+    questions = dropped(client, EmbedImages)
     assert [(q["question"].run, q["question"].images) for q in questions] == [
         (panel.side.run, (str(file),)) for panel in view.panels
     ]
@@ -466,7 +466,7 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: Fak
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])
     for index, asked in enumerate(questions):
         asked["done"]({"array": str(tmp_path / f"v{index}.npy"), "images": [str(file)], "unreadable": {}})
-        (projected,) = dropped(asker, Project)[index:]
+        (projected,) = dropped(client, Project)[index:]
         assert projected["question"].place == str(tmp_path / f"v{index}.npy")
         assert bool(projected["question"].onto) == (index == 1)
         shown = view.panels[index].side.xy.astype(np.float64)
@@ -486,22 +486,22 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: Fak
     assert view.details_pane.placed.isHidden()
 
 
-def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, asker: FakeAsker, tmp_path: Path):
+def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, client: FakeClient, tmp_path: Path):
     told: list[str] = []
     view.failed.connect(lambda message, _next: told.append(message))
     view.take([tmp_path / "a.png", tmp_path / "b.png"])
-    asked = dropped(asker, EmbedImages)[0]
+    asked = dropped(client, EmbedImages)[0]
     good = {"array": "v.npy", "images": [str(tmp_path / "a.png")], "unreadable": {str(tmp_path / "b.png"): "no image"}}
     asked["done"](good)
     assert told == ["b.png cannot be read: no image."]
-    assert len(dropped(asker, Project)) == 1
+    assert len(dropped(client, Project)) == 1
     view.placing.cancel()
-    assert view.newcomers.paths == ()
-    assert len(asker.cancelled) == 2
+    assert view.external_images.paths == ()
+    assert len(client.cancelled) == 2
     assert not view.placing.busy
 
 
-def test_b_stands_at_its_own_step(qtbot, view: MapView, asker: FakeAsker):
+def test_b_stands_at_its_own_step(qtbot, view: MapView, client: FakeClient):
     """A click on a cell of the Changes matrix shows the same run at two steps on both maps."""
     run = view.panels[0].side.run
     steps = [row.step for row in view.context.workspace.results.snapshots(run)]

@@ -145,7 +145,7 @@ def test_depth_is_told_in_equal_steps_and_the_farthest_are_palest():
 # The view -------------------------------------------------------------------------------------------------------
 
 
-class NoAsker:
+class NoClient:
     """A client without a process."""
 
     def warm_up(self, *_: Any, **__: Any) -> None:
@@ -159,7 +159,7 @@ class NoAsker:
 def view(qtbot, make_context, two_runs: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> MapView:
     # Moves that follow each other faster than a hand's would be dropped.
     monkeypatch.setitem(pg.CONFIG_OPTIONS, "mouseRateLimit", -1)
-    context = dataclasses.replace(make_context(), asker=NoAsker())
+    context = dataclasses.replace(make_context(), client=NoClient())
     shown = MapView(context)
     qtbot.addWidget(shown)
     qtbot.addWidget(shown.details_pane)

@@ -9,7 +9,7 @@ import pytest
 
 from explorer.views.map import MapView, load, projecting
 from explorer.widgets.point_map import layer
-from tests.explorer.test_map import FakeAsker
+from tests.explorer.test_map import FakeClient
 from trainer.analysis.camera_3d import approximate_components
 from trainer.store import component_files, read_snapshot
 
@@ -28,7 +28,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def view(qtbot, make_context, two_runs: tuple[int, int]) -> MapView:
     """Return the view before it is shown, when nothing has been read."""
-    context = dataclasses.replace(make_context(), asker=FakeAsker())
+    context = dataclasses.replace(make_context(), client=FakeClient())
     shown = MapView(context)
     qtbot.addWidget(shown)
     qtbot.addWidget(shown.details_pane)
@@ -67,7 +67,7 @@ def test_some_points_are_seen_before_all_are_placed(qtbot, view: MapView, held: 
 def test_the_process_of_projections_starts_after_the_first_picture(qtbot, view: MapView, held: list, monkeypatch):
     warmed = []
     layer = view.panels[0].map.layer
-    monkeypatch.setattr(view.context.asker, "warm_up", lambda **told: warmed.append((told, len(layer.grid))))
+    monkeypatch.setattr(view.context.client, "warm_up", lambda **told: warmed.append((told, len(layer.grid))))
     view.show()
     qtbot.waitUntil(lambda: bool(warmed), timeout=5000)
     assert warmed[0] == ({"projections": True}, 2 * SOME)

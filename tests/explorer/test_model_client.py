@@ -14,7 +14,7 @@ import shiboken6
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from explorer.model_client.client import Asker
+from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import AT_ONCE
 from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
 
@@ -72,24 +72,24 @@ class Ear:
 
 
 @pytest.fixture
-def make_asker(qapp: QObject, tmp_path: Path) -> Iterator[Callable[..., Asker]]:
+def make_client(qapp: QObject, tmp_path: Path) -> Iterator[Callable[..., ModelClient]]:
     script = tmp_path / "answers.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    made: list[Asker] = []
+    made: list[ModelClient] = []
 
-    def make(*program: str) -> Asker:
-        made.append(Asker(SimpleNamespace(folder=tmp_path), program=program or (sys.executable, str(script))))
+    def make(*program: str) -> ModelClient:
+        made.append(ModelClient(SimpleNamespace(folder=tmp_path), program=program or (sys.executable, str(script))))
         return made[-1]
 
     yield make
-    for asker in made:
-        if shiboken6.isValid(asker):
-            asker.close()
+    for client in made:
+        if shiboken6.isValid(client):
+            client.close()
 
 
-def ask(asker: Asker, text: str, **more: object) -> tuple[Ear, int]:
+def ask(client: ModelClient, text: str, **more: object) -> tuple[Ear, int]:
     ear = Ear()
-    number = asker.ask(
+    number = client.ask(
         EmbedTexts(run=1, texts=(text,)),
         done=ear.done,
         failed=ear.failed,
@@ -99,64 +99,68 @@ def ask(asker: Asker, text: str, **more: object) -> tuple[Ear, int]:
     return ear, number
 
 
-def test_an_answer_comes_with_its_progress_and_the_states(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
-    asker, states = make_asker(), []
-    asker.state_changed.connect(lambda kind, state: states.append((kind, state)))
-    assert asker.state("models") == "cold"
-    ear, _ = ask(asker, "hello")
+def test_an_answer_comes_with_its_progress_and_the_states(
+    qtbot: QtBot, make_client: Callable[..., ModelClient]
+) -> None:
+    client, states = make_client(), []
+    client.state_changed.connect(lambda kind, state: states.append((kind, state)))
+    assert client.state("models") == "cold"
+    ear, _ = ask(client, "hello")
     assert not ear.heard
-    qtbot.waitUntil(lambda: ear.heard and asker.state("models") == "warm")
+    qtbot.waitUntil(lambda: ear.heard and client.state("models") == "warm")
     assert ear.answer is not None
     assert ear.answer["text"] == "hello"
     assert ear.told == [(0.5, "half")]
     assert states == [("models", "warming"), ("models", "busy"), ("models", "warm")]
-    assert asker.state("projections") == "cold"
+    assert client.state("projections") == "cold"
 
 
 @pytest.mark.parametrize(("text", "answer"), [("cut", "grüße 猫"), ("noise", "after noise")])
-def test_cut_lines_and_noise_do_no_harm(qtbot: QtBot, make_asker: Callable[..., Asker], text: str, answer: str) -> None:
-    asker = make_asker()
-    ear, _ = ask(asker, text)
+def test_cut_lines_and_noise_do_no_harm(
+    qtbot: QtBot, make_client: Callable[..., ModelClient], text: str, answer: str
+) -> None:
+    client = make_client()
+    ear, _ = ask(client, text)
     qtbot.waitUntil(lambda: ear.heard)
     assert ear.answer == {"text": answer}
 
 
 def test_a_dead_process_fails_its_questions_in_its_own_words_and_comes_back(
-    qtbot: QtBot, make_asker: Callable[..., Asker]
+    qtbot: QtBot, make_client: Callable[..., ModelClient]
 ) -> None:
-    asker = make_asker()
-    dying, _ = ask(asker, "die")
-    behind, _ = ask(asker, "hello")
+    client = make_client()
+    dying, _ = ask(client, "die")
+    behind, _ = ask(client, "hello")
     qtbot.waitUntil(lambda: dying.heard and behind.heard)
     for ear in (dying, behind):
         assert ear.failure is not None
         assert "no more coffee: grü" in ear.failure.message
         assert ear.failure.next
-    again, _ = ask(asker, "hello")
+    again, _ = ask(client, "hello")
     qtbot.waitUntil(lambda: again.heard)
     assert again.answer is not None
 
 
 def test_a_program_that_cannot_start_is_given_up_after_some_tries(
-    qtbot: QtBot, make_asker: Callable[..., Asker], monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, make_client: Callable[..., ModelClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("explorer.model_client.worker_process.FIRST_PAUSE_MS", 1)
-    asker = make_asker("/nowhere/at/all")
-    ear, _ = ask(asker, "hello")
-    qtbot.waitUntil(lambda: ear.heard and asker.state("models") == "gone")
+    client = make_client("/nowhere/at/all")
+    ear, _ = ask(client, "hello")
+    qtbot.waitUntil(lambda: ear.heard and client.state("models") == "gone")
     assert ear.failure is not None
-    assert asker.last_words("models")
+    assert client.last_words("models")
 
 
-def test_cancelling_a_quick_question_keeps_the_process(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
-    asker = make_asker()
-    first, _ = ask(asker, "hello")
+def test_cancelling_a_quick_question_keeps_the_process(qtbot: QtBot, make_client: Callable[..., ModelClient]) -> None:
+    client = make_client()
+    first, _ = ask(client, "hello")
     qtbot.waitUntil(lambda: first.heard)
-    ear, number = ask(asker, "quiet")
-    asker.cancel(number)
+    ear, number = ask(client, "quiet")
+    client.cancel(number)
     qtbot.waitUntil(lambda: ear.heard)
     assert ear.failure == Failure("cancelled", "Cancelled.")
-    second, _ = ask(asker, "hello")
+    second, _ = ask(client, "hello")
     qtbot.waitUntil(lambda: second.heard)
     assert first.answer is not None
     assert second.answer is not None
@@ -164,14 +168,14 @@ def test_cancelling_a_quick_question_keeps_the_process(qtbot: QtBot, make_asker:
 
 
 def test_a_process_deaf_to_cancelling_is_ended_and_the_next_question_answered(
-    qtbot: QtBot, make_asker: Callable[..., Asker], monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, make_client: Callable[..., ModelClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("explorer.model_client.worker_process.CANCEL_GRACE_MS", 50)
-    asker = make_asker()
-    ear, number = ask(asker, "hang")
+    client = make_client()
+    ear, number = ask(client, "hang")
     qtbot.waitUntil(lambda: bool(ear.told))
-    behind, _ = ask(asker, "hello")
-    asker.cancel(number)
+    behind, _ = ask(client, "hello")
+    client.cancel(number)
     qtbot.waitUntil(lambda: ear.heard and behind.heard)
     assert ear.failure is not None
     assert ear.failure.kind == "cancelled"
@@ -179,45 +183,45 @@ def test_a_process_deaf_to_cancelling_is_ended_and_the_next_question_answered(
 
 
 def test_cancelling_a_projection_ends_its_process_and_keeps_the_others_waiting(
-    qtbot: QtBot, make_asker: Callable[..., Asker]
+    qtbot: QtBot, make_client: Callable[..., ModelClient]
 ) -> None:
-    asker = make_asker()
+    client = make_client()
     hanging, waiting = Ear(), Ear()
-    number = asker.ask(
+    number = client.ask(
         Project(snapshot="hang", method="umap"),
         done=hanging.done,
         failed=hanging.failed,
         progress=lambda share, note: hanging.told.append((share, note)),
     )
-    asker.ask(Project(snapshot="quick", method="pca"), done=waiting.done, failed=waiting.failed)
+    client.ask(Project(snapshot="quick", method="pca"), done=waiting.done, failed=waiting.failed)
     qtbot.waitUntil(lambda: bool(hanging.told))
-    asker.cancel(number)
+    client.cancel(number)
     qtbot.waitUntil(lambda: hanging.heard and waiting.heard)
     assert hanging.failure is not None
     assert hanging.failure.kind == "cancelled"
     assert waiting.answer is not None
-    assert asker.state("models") == "cold"
+    assert client.state("models") == "cold"
 
 
-def test_a_deleted_owner_is_not_called(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
-    asker, owner = make_asker(), QObject()
-    orphan, _ = ask(asker, "hello", owner=owner)
+def test_a_deleted_owner_is_not_called(qtbot: QtBot, make_client: Callable[..., ModelClient]) -> None:
+    client, owner = make_client(), QObject()
+    orphan, _ = ask(client, "hello", owner=owner)
     owner.deleteLater()
-    other, _ = ask(asker, "cut")
+    other, _ = ask(client, "cut")
     qtbot.waitUntil(lambda: other.heard)
     assert not orphan.heard
 
 
 def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
-    qtbot: QtBot, make_asker: Callable[..., Asker], capfd: pytest.CaptureFixture[str]
+    qtbot: QtBot, make_client: Callable[..., ModelClient], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asker = make_asker()
-    first, _ = ask(asker, "hello")
+    client = make_client()
+    first, _ = ask(client, "hello")
     qtbot.waitUntil(lambda: first.heard)
-    ear, _ = ask(asker, "hang")
+    ear, _ = ask(client, "hang")
     qtbot.waitUntil(lambda: bool(ear.told))
-    asker.close()
-    asker.deleteLater()
+    client.close()
+    client.deleteLater()
     qtbot.wait(50)
     assert first.answer is not None
     with pytest.raises(ProcessLookupError):
@@ -226,68 +230,68 @@ def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
     assert "QProcess" not in capfd.readouterr().err
 
 
-def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
-    asker = make_asker()
-    asker.warm_up([1])
-    qtbot.waitUntil(lambda: asker.state("models") == "warm")
-    asker.warm_up([1])
-    assert asker.state("models") == "warm"
-    asker.warm_up([2, 3])
-    assert asker.state("models") == "warming"
+def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_client: Callable[..., ModelClient]) -> None:
+    client = make_client()
+    client.warm_up([1])
+    qtbot.waitUntil(lambda: client.state("models") == "warm")
+    client.warm_up([1])
+    assert client.state("models") == "warm"
+    client.warm_up([2, 3])
+    assert client.state("models") == "warming"
     ear = Ear()
-    asker.ask(Classify(runs=(2,), images=(), labels=("a",), templates=("{}",)), done=ear.done, failed=ear.failed)
+    client.ask(Classify(runs=(2,), images=(), labels=("a",), templates=("{}",)), done=ear.done, failed=ear.failed)
     qtbot.waitUntil(lambda: ear.heard)
-    assert asker.state("models") == "warm"
+    assert client.state("models") == "warm"
 
 
 def test_a_long_question_has_a_process_of_its_own_and_the_quick_ones_do_not_wait(
-    qtbot: QtBot, make_asker: Callable[..., Asker]
+    qtbot: QtBot, make_client: Callable[..., ModelClient]
 ) -> None:
-    asker, counts = make_asker(), []
-    asker.long_changed.connect(counts.append)
+    client, counts = make_client(), []
+    client.long_changed.connect(counts.append)
     slow, quick = Ear(), Ear()
-    asker.ask(saliency("hello"), done=slow.done, failed=slow.failed, progress=slow.note)
+    client.ask(saliency("hello"), done=slow.done, failed=slow.failed, progress=slow.note)
     qtbot.waitUntil(lambda: slow.heard)
-    asker.ask(saliency("hello"), done=quick.done, failed=quick.failed)
+    client.ask(saliency("hello"), done=quick.done, failed=quick.failed)
     qtbot.waitUntil(lambda: quick.heard)
     assert slow.told == [(0.5, "half")]
     assert slow.answer["pid"] != quick.answer["pid"]
-    assert asker.state("models") == "cold"
+    assert client.state("models") == "cold"
     assert counts == [1, 0, 1, 0]
     qtbot.waitUntil(lambda: gone(slow.answer["pid"]))
 
 
 def test_cancelling_a_long_question_ends_its_process_and_lets_the_next_one_start(
-    qtbot: QtBot, make_asker: Callable[..., Asker]
+    qtbot: QtBot, make_client: Callable[..., ModelClient]
 ) -> None:
-    asker = make_asker()
+    client = make_client()
     hanging = [Ear() for _ in range(AT_ONCE)]
-    numbers = [asker.ask(saliency("hang"), done=e.done, failed=e.failed, progress=e.note) for e in hanging]
+    numbers = [client.ask(saliency("hang"), done=e.done, failed=e.failed, progress=e.note) for e in hanging]
     waiting, never = Ear(), Ear()
-    asker.ask(saliency("hello"), done=waiting.done, failed=waiting.failed, progress=waiting.note)
-    unasked = asker.ask(saliency("hello"), done=never.done, failed=never.failed, progress=never.note)
+    client.ask(saliency("hello"), done=waiting.done, failed=waiting.failed, progress=waiting.note)
+    unasked = client.ask(saliency("hello"), done=never.done, failed=never.failed, progress=never.note)
     assert not waiting.told, "whoever asks does not know the number yet"
     qtbot.waitUntil(lambda: all(ear.told for ear in hanging))
     assert not waiting.heard
     while_two = "waiting for its turn while a saliency map is computed and a saliency map is computed"
     assert waiting.told[-1] == (0.0, while_two)
     assert never.told[-1] == (0.0, f"{while_two}, 1 before it")
-    asker.cancel(unasked)
-    asker.cancel(numbers[0])
+    client.cancel(unasked)
+    client.cancel(numbers[0])
     qtbot.waitUntil(lambda: hanging[0].heard and waiting.heard and never.heard)
     assert hanging[0].failure == never.failure == Failure("cancelled", "Cancelled.")
     assert waiting.answer is not None
     assert (0.0, "starting") in waiting.told
     assert not hanging[1].heard
-    asker.cancel(numbers[0])  # A question that is over already
-    asker.close()
+    client.cancel(numbers[0])  # A question that is over already
+    client.close()
 
 
 def test_a_long_question_whose_process_dies_fails_in_its_words_and_stays_dead(
-    qtbot: QtBot, make_asker: Callable[..., Asker]
+    qtbot: QtBot, make_client: Callable[..., ModelClient]
 ) -> None:
-    asker, ear = make_asker(), Ear()
-    asker.ask(saliency("die"), done=ear.done, failed=ear.failed)
+    client, ear = make_client(), Ear()
+    client.ask(saliency("die"), done=ear.done, failed=ear.failed)
     qtbot.waitUntil(lambda: ear.heard)
     assert ear.failure is not None
     assert "no more coffee: grü" in ear.failure.message
@@ -311,11 +315,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
-from explorer.model_client.client import Asker
+from explorer.model_client.client import ModelClient
 from trainer.messages import EmbedTexts, Project
 
 app, window = QCoreApplication([]), QObject()
-asker = Asker(SimpleNamespace(folder=Path(sys.argv[1]).parent), window, program=(sys.executable, sys.argv[1]))
+client = ModelClient(SimpleNamespace(folder=Path(sys.argv[1]).parent), window, program=(sys.executable, sys.argv[1]))
 def nothing(*_): pass
 def leave(*_):
     if sys.argv[2] == "delete":
@@ -323,13 +327,13 @@ def leave(*_):
         QTimer.singleShot(300, app.quit)
     else:
         app.quit()
-asker.ask(EmbedTexts(run=1, texts=("hang",)), done=nothing, failed=nothing, progress=leave)
+client.ask(EmbedTexts(run=1, texts=("hang",)), done=nothing, failed=nothing, progress=leave)
 app.exec()
 """
 
 
 @pytest.mark.parametrize("how", ["delete", "quit"])
-def test_a_window_that_goes_without_closing_goes_in_silence(make_asker, tmp_path: Path, how: str) -> None:
+def test_a_window_that_goes_without_closing_goes_in_silence(make_client, tmp_path: Path, how: str) -> None:
     command = [sys.executable, "-c", ABRUPT, str(tmp_path / "answers.py"), how]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr

@@ -9,8 +9,9 @@ from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from explorer.import_sheet.dropped_files import dropped
-from explorer.window import open_model_sheet
-from explorer.window.open_model_sheet import OpenError, OpenModelSheet, start_opening
+from explorer.window import open_sheet
+from explorer.window.open_model_sheet import OpenModelSheet
+from explorer.window.open_sheet import OpenError, start_opening
 
 
 def _mime(*paths: Path) -> QMimeData:
@@ -62,7 +63,7 @@ def _note(sheet: OpenModelSheet) -> QLabel:
 
 def test_the_sheet_says_the_command_and_opens_with_enter(sheet, qtbot, monkeypatch, hub):
     asked: list[list[str]] = []
-    monkeypatch.setattr(open_model_sheet, "start_opening", lambda workspace, words: asked.append(words) or 7)
+    monkeypatch.setattr(open_sheet, "start_opening", lambda workspace, words: asked.append(words) or 7)
     assert sheet.command() == ["open", str(hub)]
     qtbot.keyClicks(sheet.name, "mine")
     with qtbot.waitSignal(sheet.opened) as opened:
@@ -97,7 +98,7 @@ def test_what_is_wrong_is_said_in_the_sheet(sheet, qtbot, monkeypatch):
     def refuse(workspace, words):
         raise OpenError("m.pt is damaged: <b>its part</b> data/0 is not what was saved. Get it again.")
 
-    monkeypatch.setattr(open_model_sheet, "start_opening", refuse)
+    monkeypatch.setattr(open_sheet, "start_opening", refuse)
     qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
     assert not sheet.start.isEnabled()
     qtbot.waitUntil(sheet.start.isEnabled)

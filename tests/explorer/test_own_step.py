@@ -68,7 +68,7 @@ def sides(request: pytest.FixtureRequest, two_runs: tuple[int, int]) -> tuple[tu
 def show(qtbot: QtBot, make_context: Callable, tmp_path: Path, sides: Any) -> Callable[[type], Any]:
     def made(kind: type) -> Any:
         context = make_context()
-        context = dataclasses.replace(context, asker=TextsOfSteps(context.workspace, tmp_path))
+        context = dataclasses.replace(context, client=TextsOfSteps(context.workspace, tmp_path))
         view = kind(context)
         qtbot.addWidget(view)
         view.resize(1096, 716)
@@ -129,7 +129,7 @@ def test_words_and_axes(qtbot: QtBot, show: Callable, sides: Any):
         command = pane.command()
         steps = [str(step) for _, step in sides]
         assert command[command.index("--step") + 1 :][:2] == steps
-    assert {(q.run, q.step) for q in view.context.asker.questions} == {*sides}, "each asks its own checkpoint"
+    assert {(q.run, q.step) for q in view.context.client.questions} == {*sides}, "each asks its own checkpoint"
 
 
 @pytest.mark.parametrize("sides", [ONE_RUN], indirect=True)
@@ -152,7 +152,7 @@ def test_without_the_checkpoint_of_a_step_window_and_command_refuse_alike(
     qtbot.waitUntil(lambda: bool(axes.runs), timeout=30_000)
     assert said in axes.pane.warnings.text()
     assert [shown.step for shown in axes.runs] == [20]
-    assert {question.step for question in view.context.asker.questions} == {20}
+    assert {question.step for question in view.context.client.questions} == {20}
     where = ["--runs", str(run), "--step", "10", "--out", str(tmp_path / "f.csv"), "--workspace", str(workspace.folder)]
     for kind in (["words"], ["axes", "--x", "a ring - a star", "--y", "red"]):
         assert main(["export", *kind, *where]) == 2
@@ -189,7 +189,7 @@ def test_hopfield(qtbot: QtBot, show: Callable, sides: Any):
     view.ask_with_words("a ring")
     panel = view.pane.panel
     qtbot.waitUntil(lambda: not view.busy and "a ring" in panel.panel.head[1], timeout=30_000)
-    assert [(q.run, q.step) for q in view.context.asker.questions] == [*sides]
+    assert [(q.run, q.step) for q in view.context.client.questions] == [*sides]
 
 
 def shows_both(qtbot: QtBot, view: Any, sides: Any) -> None:

@@ -481,10 +481,10 @@ def test_click_and_hover(qtbot, make_map):
 def test_hover_settles_after_dwelling_and_ends_after_grace(qtbot, make_map):
     shown = make_map(FOUR)
     with qtbot.waitSignal(shown.settled, timeout=1000) as settled:
-        shown._hover.move(shown.position(1))
+        shown.hover.move(shown.position(1))
     assert settled.args[0] == 1
     with qtbot.waitSignal(shown.hover_ended, timeout=1000):
-        shown._hover.leave()
+        shown.hover.leave()
 
 
 def test_hovered_pair_is_ringed(qtbot, make_map):

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from explorer.model_client.client import Asker
+from explorer.model_client.client import ModelClient
 from trainer.messages import Failure, Project
 from trainer.store import Items, Workspace, write_snapshot
 
@@ -21,12 +21,12 @@ N = 150
 class Heard:
     """Records the outcome of one request."""
 
-    def __init__(self, asker: Asker, question: Project) -> None:
+    def __init__(self, client: ModelClient, question: Project) -> None:
         self.answer: dict | None = None
         self.failure: Failure | None = None
         self.notes: list[str] = []
-        self.give_up: Asker | None = None
-        self.number = asker.ask(question, done=self._done, failed=self._failed, progress=self._told)
+        self.give_up: ModelClient | None = None
+        self.number = client.ask(question, done=self._done, failed=self._failed, progress=self._told)
 
     @property
     def over(self) -> bool:
@@ -46,9 +46,9 @@ class Heard:
 
 
 @pytest.fixture
-def asker(qapp: QObject, tmp_path: Path) -> Iterator[Asker]:
+def client(qapp: QObject, tmp_path: Path) -> Iterator[ModelClient]:
     workspace = Workspace(tmp_path / "workspace")
-    made = Asker(workspace)
+    made = ModelClient(workspace)
     yield made
     made.close()
     workspace.close()
@@ -71,11 +71,11 @@ def snapshots(folder: Path) -> tuple[list[Path], np.ndarray]:
     return made, image_
 
 
-def test_pca_series_new_points_umap_and_a_real_cancel(qtbot: QtBot, asker: Asker, tmp_path: Path) -> None:
+def test_pca_series_new_points_umap_and_a_real_cancel(qtbot: QtBot, client: ModelClient, tmp_path: Path) -> None:
     (early, late), image = snapshots(tmp_path / "snapshots")
     np.save(tmp_path / "new.npy", image[[7, 40]])
     asked = {"snapshot": str(late), "series": (str(early),), "place": str(tmp_path / "new.npy")}
-    pca = Heard(asker, Project(method="pca", **asked))
+    pca = Heard(client, Project(method="pca", **asked))
     qtbot.waitUntil(lambda: pca.over, timeout=180_000)
     assert pca.failure is None
     layout = np.load(pca.answer["layout"])
@@ -86,14 +86,14 @@ def test_pca_series_new_points_umap_and_a_real_cancel(qtbot: QtBot, asker: Asker
     assert np.abs(earlier - layout).mean() < 0.1 * np.abs(layout).mean()
 
     # Cancelled at the first sign that it has begun.
-    given_up = Heard(asker, Project(snapshot=str(early), method="umap", neighbors=10, seed=3))
-    given_up.give_up = asker
+    given_up = Heard(client, Project(snapshot=str(early), method="umap", neighbors=10, seed=3))
+    given_up.give_up = client
     qtbot.waitUntil(lambda: given_up.over, timeout=10_000)
     assert given_up.answer is None
     assert given_up.failure is not None
     assert given_up.failure.kind == "cancelled"
 
-    umap = Heard(asker, Project(method="umap", neighbors=10, seed=3, **asked))
+    umap = Heard(client, Project(method="umap", neighbors=10, seed=3, **asked))
     qtbot.waitUntil(lambda: umap.over, timeout=180_000)
     assert umap.failure is None, umap.failure
     layout = np.load(umap.answer["layout"])

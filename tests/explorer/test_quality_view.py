@@ -68,7 +68,7 @@ def test_data_that_were_not_checked_say_so_and_are_checked_with_both_runs(qtbot,
     qtbot.waitUntil(lambda: empty.area.kind == "empty")
     assert empty.area.page.title.text() == "Not checked yet"
     asked = []
-    empty.context.asker.ask = lambda question, **call: asked.append((question, call)) or 1
+    empty.context.client.ask = lambda question, **call: asked.append((question, call)) or 1
     empty.area.page.button.click()
     (question, call), = asked  # fmt: skip
     assert question == CheckData(runs=two_runs, steps=(None, None))
@@ -127,7 +127,7 @@ def test_training_on_what_is_left_asks_for_a_copy_of_run_a(qtbot, view: QualityV
     view.decide("flagged")
     written(qtbot, view)
     asked = []
-    view.context.asker.ask = lambda question, **call: asked.append((question, call)) or 1
+    view.context.client.ask = lambda question, **call: asked.append((question, call)) or 1
     view.train.click()
     (question, call), = asked  # fmt: skip
     assert question == WriteCleanedList(run=two_runs[0])
@@ -148,7 +148,7 @@ def test_a_retrained_copy_is_compared_with_its_original(view: QualityView, two_r
 
     workspace = view.context.workspace
     assert load_quality(workspace, [(two_runs[1], None)], None).helped == ()
-    with workspace._database.write() as connection:
+    with workspace.database.write() as connection:
         connection.execute(update(schema.run).where(schema.run.c.id == two_runs[1]).values(parent=two_runs[0]))
     lines = load_quality(workspace, [(two_runs[0], None), (two_runs[1], None)], None).helped
     assert "48 held-out pairs of scenes-renderings" in lines[0]

@@ -72,7 +72,7 @@ def length(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen]) -> 
         started.append(process)
         return process
 
-    monkeypatch.setattr(launch, "_spawn", spawn)
+    monkeypatch.setattr(launch, "spawn", spawn)
     return lambda n: steps.__setitem__(0, n)
 
 
@@ -256,8 +256,8 @@ def test_what_waits_when_a_window_opens_is_shown_before_it_starts(
     # However often it looks, and whoever queues another one: nothing starts.
     workspace.runs.create(run_called("four"), status="queued")
     for _ in range(3):
-        made._reconciled_at = float("-inf")
-        with qtbot.waitSignal(made._timer.timeout, timeout=8_000):
+        made.reconciled_at = float("-inf")
+        with qtbot.waitSignal(made.poll_timer.timeout, timeout=8_000):
             made.poll()
     assert started == []
     made.choose_slots(held=True)
@@ -277,7 +277,7 @@ def test_a_queue_that_was_empty_starts_at_once(
     started: list[Workspace] = []
     monkeypatch.setattr(queue, "start_due", lambda workspace: started.append(workspace) or [])
     made = Jobs(workspace, background, QUndoStack())
-    with qtbot.waitSignal(made._timer.timeout, timeout=8_000):
+    with qtbot.waitSignal(made.poll_timer.timeout, timeout=8_000):
         made.watch()
     workspace.runs.create(run_called("asked for now"), status="queued")
     qtbot.waitUntil(lambda: bool(started), timeout=8_000)
@@ -356,7 +356,7 @@ def test_an_invalid_run_is_told_in_a_sentence(qtbot: QtBot, jobs: Jobs):
 
 
 def test_polling_slows_down_when_nothing_runs_and_nothing_changes(qtbot: QtBot, jobs: Jobs):
-    qtbot.waitUntil(lambda: jobs._timer.interval() == jobs_room.IDLE_POLL_MS, timeout=8_000)
+    qtbot.waitUntil(lambda: jobs.poll_timer.interval() == jobs_room.IDLE_POLL_MS, timeout=8_000)
 
 
 def test_a_poll_never_runs_on_the_gui_thread(

@@ -359,7 +359,7 @@ def test_curves_given_to_pyqtgraph_equal_the_stored_series(
     view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)
     view.curves.slider.setValue(60)
-    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves._draw_later.isActive())
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves.draw_later.isActive())
     qtbot.waitUntil(lambda: view.curves.grid.is_complete)
     for title, run in (("Training loss, CLIP", three[0]), ("Training loss, CLOOB", three[1])):
         steps, values, _ = workspace.results.series(run, "train/loss")
@@ -507,7 +507,7 @@ def test_the_wheel_scrolls_with_ctrl_it_zooms_and_a_double_click_follows_again(
 ):
     view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)
-    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves._draw_later.isActive())
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves.draw_later.isActive())
     plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1, held-out").plot
     qtbot.waitUntil(lambda: view.curves.grid.is_complete and np.ptp(plot.viewRange()[0]) > 1)
     before = plot.viewRange()[0]
@@ -526,7 +526,7 @@ def test_the_wheel_scrolls_with_ctrl_it_zooms_and_a_double_click_follows_again(
 def test_a_share_stays_between_0_and_100_percent(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)
-    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves._draw_later.isActive())
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves.draw_later.isActive())
     shares = [p.plot for p in view.curves.grid.plots.values() if p.panel.unit.startswith("%")]
     assert shares
     for plot in shares:

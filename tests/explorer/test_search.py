@@ -20,7 +20,7 @@ from trainer.metrics import recall_name
 from trainer.store import read_snapshot
 
 
-class PlayedAsker(QObject):
+class PlayedClient(QObject):
     """Embeds `text 7` as text 7 of the run's last snapshot, an image file `7.png` as image 7; refuses `broken`."""
 
     def __init__(self, workspace, folder: Path) -> None:
@@ -59,7 +59,7 @@ class PlayedAsker(QObject):
 @pytest.fixture
 def view(qtbot, make_context, two_runs: tuple[int, int], tmp_path: Path) -> SearchView:
     context = make_context()
-    context = dataclasses.replace(context, asker=PlayedAsker(context.workspace, tmp_path))
+    context = dataclasses.replace(context, client=PlayedClient(context.workspace, tmp_path))
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     shown = SearchView(context)
     qtbot.addWidget(shown)
@@ -77,7 +77,7 @@ def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs
     assert "Enter a query" in view.panels[0].empty.title.text()
     qtbot.keyClicks(view.field, "text 7")
     qtbot.waitUntil(answered(view), timeout=5000)
-    assert {type(q) for q in view.context.asker.questions} == {EmbedTexts}
+    assert {type(q) for q in view.context.client.questions} == {EmbedTexts}
     expected = []
     for panel, run in zip(view.panels, two_runs, strict=True):
         snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
@@ -99,7 +99,7 @@ def test_a_dropped_picture_searches_texts_too(qtbot, view: SearchView):
     text = view.findChild(QObject, "search-target-text")
     qtbot.mouseClick(text, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "of 48 texts" in view.panels[0].note.text(), timeout=5000)
-    assert len(view.context.asker.questions) == 2, "the question's embedding is kept"
+    assert len(view.context.client.questions) == 2, "the question's embedding is kept"
     command = view.command()
     assert command[command.index("--query-image") + 1] == "/pictures/5.png"
     qtbot.mouseClick(view.picture, Qt.MouseButton.LeftButton)
@@ -107,7 +107,7 @@ def test_a_dropped_picture_searches_texts_too(qtbot, view: SearchView):
 
 
 def test_hits_select_and_go_to_the_map(qtbot, view: SearchView):
-    view._ask(SearchQuery(text="text 3"))
+    view.ask(SearchQuery(text="text 3"))
     qtbot.waitUntil(answered(view), timeout=5000)
     tiles = view.panels[1].tiles
     place = tiles.visualRect(tiles.tiles.index(1)).center()
@@ -137,7 +137,7 @@ def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two
             assert card.text(f"{question}, {way}", index) == f"{recall[5]:.3f}"
         shares = [y for key, name, _, y, *_ in pane.panel.shown() if key == f"hubs-{index}" and name == "cosine"]
         assert sum(shares) == pytest.approx(100)
-    view._ask(SearchQuery(text="text 7"))
+    view.ask(SearchQuery(text="text 7"))
     qtbot.waitUntil(answered(view), timeout=5000)
     view.hubs.csls.click()
     qtbot.waitUntil(lambda: "by CSLS" in view.panels[1].note.text(), timeout=5000)
@@ -149,7 +149,7 @@ def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two
 def test_what_goes_wrong_is_said_where_the_hits_would_be(qtbot, view: SearchView):
     view.take([Path("/pictures/broken.png")])
     qtbot.waitUntil(lambda: view.panels[1].empty.text.text() == "It is broken.", timeout=5000)
-    view._ask(SearchQuery(text="fail"))
+    view.ask(SearchQuery(text="fail"))
     qtbot.waitUntil(lambda: "No memory is left" in view.panels[0].empty.text.text(), timeout=5000)
     view.context.selection.select_runs(None, None)
     assert view.is_empty

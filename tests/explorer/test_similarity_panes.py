@@ -196,8 +196,8 @@ class _Model:
 @pytest.fixture
 def model(view: SimilarityView, tmp_path, monkeypatch) -> _Model:
     made = _Model(tmp_path, 8)
-    monkeypatch.setattr(view.context.asker, "ask", made.ask)
-    monkeypatch.setattr(view.context.asker, "cancel", lambda _number: None)
+    monkeypatch.setattr(view.context.client, "ask", made.ask)
+    monkeypatch.setattr(view.context.client, "cancel", lambda _number: None)
     return made
 
 
@@ -265,7 +265,7 @@ def test_a_failing_model_is_named(qtbot, view: SimilarityView, monkeypatch):
         failed(Failure("no_checkpoint", "This run has no checkpoint.", "Train it further."))
         return 1
 
-    monkeypatch.setattr(view.context.asker, "ask", ask)
+    monkeypatch.setattr(view.context.client, "ask", ask)
     view.tabs.setCurrentIndex(2)
     pane = view.pane(2)
     qtbot.waitUntil(lambda: "no checkpoint" in pane.pane.area.page.text.text(), timeout=30_000)

@@ -17,7 +17,7 @@ from explorer.models.runs import RunColumn
 from explorer.views import VIEWS
 from explorer.views.runs.table import LEAST_PX
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.min_size_scroll import Roomy
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.window import Window
 
 ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
@@ -34,7 +34,7 @@ def window(dressed: QApplication, qtbot, tmp_path: Path, two_runs: tuple[int, in
     shown = Window(folder, hooks)
     with qtbot.waitSignal(shown.ready, timeout=30_000):
         shown.show()
-    shown.rooms.asker.ask = lambda _question, **_call: 0
+    shown.rooms.client.ask = lambda _question, **_call: 0
     shown.selection.select_runs(*two_runs)
     yield shown
     shown.close()
@@ -91,7 +91,7 @@ def covering(window: Window) -> list[str]:
 
 def squashed(window: Window) -> list[str]:
     """Return views and details smaller than their minimum size."""
-    rooms = [room.widget() for room in window.findChildren(Roomy) if room.isVisible()]
+    rooms = [room.widget() for room in window.findChildren(MinSizeScroll) if room.isVisible()]
     return [
         f"{inside.size()} of {inside.layout().totalMinimumSize()}"
         for inside in rooms

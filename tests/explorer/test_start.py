@@ -202,7 +202,7 @@ def finish():
     window = explorer_main_window[0]
     seen["banner"] = window.banner.message.text() + window.banner.next.text()
     seen["view"] = window.selection.view
-    seen["warm"] = window.rooms.asker.state("models")
+    seen["warm"] = window.rooms.client.state("models")
     window.close()
 
 explorer_main_window = []

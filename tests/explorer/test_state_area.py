@@ -72,8 +72,8 @@ def test_a_failure_is_a_sentence_with_repair_retry_and_details(area: StateArea, 
         repair=("Use batch size 32", lambda: done.append("repair")),
     )
     assert area.page.text.text().startswith("42 pairs are fewer")
-    assert [b.text() for b in area.page._buttons] == ["Use batch size 32", "Retry", "Copy details"]
-    for button in area.page._buttons:
+    assert [b.text() for b in area.page.buttons] == ["Use batch size 32", "Retry", "Copy details"]
+    for button in area.page.buttons:
         qtbot.mouseClick(button, LEFT)
     assert done == ["repair", "retry"]
     assert "Could not train" in QApplication.clipboard().text()

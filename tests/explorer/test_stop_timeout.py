@@ -108,7 +108,7 @@ def begin(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
             time.sleep(0.02)
         return run
 
-    monkeypatch.setattr(launch, "_spawn", spawn)
+    monkeypatch.setattr(launch, "spawn", spawn)
     yield begin_one
     for process in started:
         process.kill()
@@ -119,14 +119,14 @@ def begin(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Record whether each signal sent from now on is a kill."""
     signals: list[bool] = []
-    true_signal = launch._signal
+    true_signal = launch.signal_trainer
 
     def note(workspace: Workspace, run: int, *, hard: bool) -> bool:
         reached = true_signal(workspace, run, hard=hard)
         signals.extend([hard] if reached else [])
         return reached
 
-    monkeypatch.setattr(launch, "_signal", note)
+    monkeypatch.setattr(launch, "signal_trainer", note)
     return signals
 
 
@@ -298,7 +298,7 @@ def test_a_trainer_that_hangs_while_it_starts(
         words = [sys.executable, "-c", "import time; time.sleep(600)", *command[1:]]
         return subprocess.Popen(words, start_new_session=True)
 
-    monkeypatch.setattr(launch, "_spawn", hang)
+    monkeypatch.setattr(launch, "spawn", hang)
     run = workspace.runs.create(config.Run(name="from a dead drive"))
     process = launch.start_detached(workspace, run)
     jobs, view = window.rooms.jobs, window.pages.open_view
@@ -339,7 +339,7 @@ def test_who_obeys_in_time_gets_no_signal(qtbot: QtBot, open_jobs, begin, quick,
     jobs.stop([run])
     wait_for(qtbot, jobs, run, "stopped")
     assert (unresponsive, sent) == ([], [])
-    assert not jobs._stop_timeouts._requests, "nothing is left that could run out"
+    assert not jobs.stop_timeouts._requests, "nothing is left that could run out"
 
 
 def test_who_cannot_read_the_wish_obeys_a_signal(qtbot: QtBot, open_jobs, begin, quick, sent: list[bool]):

@@ -51,8 +51,8 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> ExplainingView:
 @pytest.fixture
 def answers(view: ExplainingView, monkeypatch) -> Answers:
     found = Answers()
-    monkeypatch.setattr(view.context.asker, "ask", found.ask)
-    monkeypatch.setattr(view.context.asker, "cancel", found.cancel)
+    monkeypatch.setattr(view.context.client, "ask", found.ask)
+    monkeypatch.setattr(view.context.client, "cancel", found.cancel)
     return found
 
 
@@ -165,8 +165,8 @@ def test_the_window_goes_from_the_curve_to_the_replay(dressed, qtbot, two_runs, 
         runs = window.pages.views["runs"]
         window.selection.select_runs(two_runs[1], two_runs[0])
         found = Answers()
-        monkeypatch.setattr(window.rooms.asker, "ask", found.ask)
-        monkeypatch.setattr(window.rooms.asker, "cancel", found.cancel)
+        monkeypatch.setattr(window.rooms.client, "ask", found.ask)
+        monkeypatch.setattr(window.rooms.client, "cancel", found.cancel)
         pane = runs.curves
         qtbot.waitUntil(lambda: len(pane._runs) == 2, timeout=30_000)
         pane._show_menu(QPoint(10, 10), {two_runs[0]: 12.0, two_runs[1]: 0.0})

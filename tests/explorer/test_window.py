@@ -297,7 +297,7 @@ def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, pictu
     assert enter.isAccepted()
     overlay = window.intake.overlay
     assert overlay.isVisible()
-    assert overlay._words == "Drop to classify with A and B"
+    assert overlay.words == "Drop to classify with A and B"
     drop = QDropEvent(where, Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
     QApplication.sendEvent(overlay, drop)
     assert overlay.isHidden()
@@ -312,7 +312,7 @@ def test_a_drop_and_a_paste_go_to_the_view_in_front_if_it_takes_pictures(open_wi
     where = QPointF(window.rect().center())
     way = (Qt.DropAction.CopyAction, _mime(picture), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
     QApplication.sendEvent(window, QDragEnterEvent(where.toPoint(), *way))
-    assert window.intake.overlay._words == "Drop to look"
+    assert window.intake.overlay.words == "Drop to look"
     QApplication.sendEvent(window.intake.overlay, QDropEvent(where, *way))
     looker = window.pages.views["look"]
     assert looker.taken == [picture]
@@ -448,7 +448,7 @@ def test_a_long_command_is_copied_whole_and_shown_in_part(open_window) -> None:
     window = open_window()
     long = ["export", "curves", "--runs", *map(str, range(200))]
     window.pages.open_view.command = lambda: long
-    window._copy_command()
+    window.copy_command()
     assert " 199 " in QApplication.clipboard().text()
     assert window.banner.next.text() == QApplication.clipboard().text()[:240].rstrip() + " …"
 
@@ -461,7 +461,7 @@ def test_a_drop_that_brings_nothing_is_told(open_window) -> None:
 
 def test_the_theme_is_chosen_and_remembered(open_window) -> None:
     window = open_window()
-    window._choose_theme("dark")
+    window.choose_theme("dark")
     assert theme.theme().dark
     assert window.settings.value("window/theme") == "dark"
 

@@ -165,8 +165,8 @@ def _hooks(folder: Path) -> None:
     try:
         for _ in range(3):
             _log.error("a line")
-            if hasattr(hooks._handler, "doRollover"):
-                hooks._handler.doRollover()
+            if hasattr(hooks.log_handler, "doRollover"):
+                hooks.log_handler.doRollover()
     finally:
         hooks.remove()
 
@@ -184,7 +184,7 @@ def test_no_link_at_any_name_leads_outside(
     template: Path, outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: object, faults
 ):
     monkeypatch.setattr(
-        launch, "_spawn", lambda command, log, more=None: log.write(b"words") and SimpleNamespace(pid=1, wait=int)
+        launch, "spawn", lambda command, log, more=None: log.write(b"words") and SimpleNamespace(pid=1, wait=int)
     )
     before, folder, links = _state(outside), tmp_path / "workspace", list(product(NAMES, TARGETS))
     assert len(links) > 100

@@ -107,7 +107,7 @@ def test_no_signal_reaches_a_program_by_a_forged_row(quick, bystander, faults):
             else:
                 boot = chance.choice(["", "another", boot[:-1]])
             workspace.runs.change(run, pid=now.pid, start_ticks=ticks, boot_id=boot)
-            sent = launch._signal(workspace, run, hard=chance.random() < 0.5)
+            sent = launch.signal_trainer(workspace, run, hard=chance.random() < 0.5)
             good += not sent and bystander.poll() is None
         log.status("stopped")
     workspace.close()

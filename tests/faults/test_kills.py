@@ -21,7 +21,7 @@ CHAINS = (
     ("checkpoint.registered:3", "snapshots.written", "snapshots.renamed:2", "checkpoint.pruned"),
     ("journal.appended:5", "scalars.stored:2", "run.json.renamed:9"),
 )
-"""The twelve named moments; each chain is one run, and each sitting of it ends at the next of its moments."""
+"""The twelve named moments; each chain is one run, and each session of it ends at the next of its moments."""
 
 
 def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, small, zygote, straight, tmp_path, faults):

@@ -352,11 +352,11 @@ def test_an_endless_query_ends_with_a_sentence(strict, tmp_path, monkeypatch) ->
     workspace = Workspace(folder)
     workspace.runs.all()
     words = ENDLESS.format("count(i)")
-    with pytest.raises(StoreError, match="did not end in"), workspace._database.read() as connection:
+    with pytest.raises(StoreError, match="did not end in"), workspace.database.read() as connection:
         connection.exec_driver_sql(words)
     # Another transaction has all of its time again, and what is written has no end.
     assert len(workspace.runs.all()) == 3
-    with workspace._database.write() as connection:
+    with workspace.database.write() as connection:
         connection.exec_driver_sql(words.replace("FROM n)", "FROM n WHERE i < 3000000)")).all()
     workspace.close()
 

@@ -55,8 +55,8 @@ begin = Window._begin
 
 def begun(window):
     def watch():
-        window.rooms.asker.warm_up(projections=True)  # no torch: the quicker of the two
-        state = window.rooms.asker.state("projections")
+        window.rooms.client.warm_up(projections=True)  # no torch: the quicker of the two
+        state = window.rooms.client.state("projections")
         if state in ("warm", "gone") or time.monotonic() > end:
             print("state", state)
             window.close()

@@ -67,9 +67,9 @@ class Scene:
 
 @pytest.fixture
 def scene(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    spawn = launch._spawn
+    spawn = launch.spawn
     monkeypatch.setattr(
-        launch, "_spawn", lambda words, log, more=None: spawn([sys.executable, FAKE, words[5], words[7]], log, more)
+        launch, "spawn", lambda words, log, more=None: spawn([sys.executable, FAKE, words[5], words[7]], log, more)
     )
     workspace, background = Workspace(tmp_path / "space"), Background()
     jobs = Jobs(workspace, background, QUndoStack())

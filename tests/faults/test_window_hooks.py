@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QListView, QPushButton, QStyledItemDelegate, QWidg
 from explorer.event_loop import exception_hooks as hooks_room
 from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.model_client.client import Asker
+from explorer.model_client.client import ModelClient
 from explorer.widgets.point_map.worker import Worker
 from explorer.window.error_dialog import ErrorDialog
 from trainer.messages import EmbedTexts
@@ -190,12 +190,12 @@ class Origins:
 
     def in_a_process_beside(self) -> None:
         code = "import sys; sys.stdin.readline(); raise ValueError('in_a_process_beside')"
-        asker = Asker(SimpleNamespace(folder=self.folder), program=(sys.executable, "-c", code))
-        asker.died.connect(self.hooks.hear)
+        client = ModelClient(SimpleNamespace(folder=self.folder), program=(sys.executable, "-c", code))
+        client.died.connect(self.hooks.hear)
         heard: list[object] = []
-        asker.ask(EmbedTexts(run=1, texts=("x",)), done=heard.append, failed=heard.append)
+        client.ask(EmbedTexts(run=1, texts=("x",)), done=heard.append, failed=heard.append)
         self.qtbot.waitUntil(lambda: bool(heard), timeout=20_000)
-        asker.close()
+        client.close()
 
 
 def fail(where: str) -> None:

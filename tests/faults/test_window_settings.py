@@ -51,7 +51,7 @@ def test_a_window_opens_whatever_was_remembered(qtbot, faults, tmp_path: Path) -
         window = Window(folder, hooks)
         with qtbot.waitSignal(window.ready, timeout=120_000):
             window.show()
-        whole = set(window.pages.views) == set(window.pages._places)
+        whole = set(window.pages.views) == set(window.pages.places)
         window.close()
         if whole and not hooks.caught_count:
             good += 1
@@ -92,7 +92,7 @@ def look(window):
     told.update(
         banner=window.banner.message.text(),
         views=sorted(window.pages.views),
-        places=sorted(window.pages._places),
+        places=sorted(window.pages.places),
         runs=[run.name for run in window.rooms.jobs.runs],
         view=window.selection.view,
         error=window._failure.happened.text() if window._failure.isVisible() else "",

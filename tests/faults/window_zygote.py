@@ -65,9 +65,9 @@ def set_trap(point: str) -> None:
     elif point == "after it is marked as starting":
         RunTable.begin_launch = after(RunTable.begin_launch)
     elif point == "before the trainer is started":
-        launch._spawn = before(launch._spawn)
+        launch.spawn = before(launch.spawn)
     elif point == "after the trainer is started":
-        launch._spawn = after(launch._spawn)
+        launch.spawn = after(launch.spawn)
     elif point == "after its number is written":
         launch.start_detached = after(launch.start_detached)
     else:
@@ -82,12 +82,10 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> None:
     from trainer.scheduling import launch
 
     os.setsid()
-    spawn = launch._spawn
-    launch._spawn = lambda command, log, more=None: spawn(
-        [sys.executable, str(FAKE), command[5], command[7]], log, more
-    )
+    spawn = launch.spawn
+    launch.spawn = lambda command, log, more=None: spawn([sys.executable, str(FAKE), command[5], command[7]], log, more)
     set_trap(point)
-    begin = Window._begin
+    begin = Window.begin
 
     def start(window: Window) -> None:
         for number in range(runs):
@@ -97,7 +95,7 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> None:
         window.ready.connect(lambda: start(window))
         begin(window)
 
-    Window._begin = begin_and_start
+    Window.begin = begin_and_start
     program._run(Path(workspace), Namespace(theme="light", reset=False, safe=False))
 
 
@@ -109,13 +107,13 @@ def race(workspace: str, at: float) -> int:
     os.setsid()
     said = os.open(f"{workspace}/said-{os.getpid()}", os.O_WRONLY | os.O_CREAT, 0o600)
     os.dup2(said, 2)
-    begin = Window._begin
+    begin = Window.begin
 
     def begin_and_tell(window: Window) -> None:
         window.ready.connect(lambda: Path(f"{workspace}/ready-{os.getpid()}").touch())
         begin(window)
 
-    Window._begin = begin_and_tell
+    Window.begin = begin_and_tell
     time.sleep(max(0.0, at - time.monotonic()))
     return program.main(["--workspace", workspace, "--theme", "light"])
 

@@ -123,3 +123,70 @@ def test_a_planted_text_is_found(text: str):
 @pytest.mark.parametrize("text", ["There is no run yet.", "It is no longer there.", "no one", "next to it"])
 def test_good_texts_pass(text: str):
     assert not found(f"def f():\n    return {text!r}\n")
+
+
+IDENTIFIERS = re.compile(r"sitting|asker|wish|speech|likeness|newcomer|roomy|courier|deaf", re.IGNORECASE)
+"""Private words of earlier versions for session, client, request, text log, similarity, external image."""
+FIRST_LINES = re.compile(
+    r"\b(?:sittings?|asker|wish(?:es)?|beside|anew|stands? apart|sign of life|goes on|becomes of|"
+    r"(?:is|are) told|tells (?:of|all|it|them)|lies in it|so many)\b"
+)
+"""What no first line of a docstring says."""
+EARLIER = ("store/migrations/", "store/earlier_names.py", "trainer/places/")
+"""The first two name what earlier versions wrote; the last still calls a request to a trainer a wish."""
+
+
+def identifiers(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the names that a module defines: classes, functions, parameters, variables and attributes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.lineno, node.attr
+
+
+def first_lines(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the first line of each docstring."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), text.splitlines()[0]
+
+
+def wrong_words(source: str) -> list[tuple[int, str]]:
+    """Return private words in names, and odd ones in the first lines of docstrings."""
+    found = [(line, name) for line, name in identifiers(source) if IDENTIFIERS.search(name)]
+    return found + [(line, text) for line, text in first_lines(source) if FIRST_LINES.search(text)]
+
+
+@pytest.mark.parametrize("folder", ["explorer", "trainer"])
+def test_names_and_first_lines_use_standard_terms(folder: str):
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {words}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if not any(part in path.as_posix() for part in EARLIER)
+        for line, words in wrong_words(path.read_text(encoding="utf-8"))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "sitting_at = 1",
+        "class FakeAsker: ...",
+        "def f(wishes): ...",
+        "x.newcomers = 1",
+        'def f():\n    """Return what is kept beside the images."""',
+        '"""One that fails is told and left out."""',
+    ],
+)
+def test_a_planted_word_is_found(source: str):
+    assert wrong_words(source)
+
+
+def test_standard_words_pass():
+    assert not wrong_words('"""Return what is stored with the images."""\n\nsession_at = client.request(text_log)\n')

@@ -37,7 +37,7 @@ def test_a_loss_that_loses_what_it_gained_is_told_within_a_few_hundred_updates(s
 
 @pytest.fixture
 def alarms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AlertWatch:
-    monkeypatch.setattr(alerts, "_full", lambda folder: "")
+    monkeypatch.setattr(alerts, "disk_full", lambda folder: "")
     return AlertWatch(tmp_path, 1_000, (1.0, 100.0))
 
 
@@ -86,10 +86,10 @@ def test_a_nearly_full_disk_is_named_with_what_a_checkpoint_needs(tmp_path):
     folder = tmp_path / "checkpoints" / "step_000001"
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"x" * 2**20)
-    words = alerts._full(tmp_path, usage=lambda path: (2**40, 2**40, 2**20 * 7))
+    words = alerts.disk_full(tmp_path, usage=lambda path: (2**40, 2**40, 2**20 * 7))
     assert "7 MiB left" in words
     assert "needs 1 MiB" in words
-    assert alerts._full(tmp_path, usage=lambda path: (2**40, 0, 2**40)) == ""
+    assert alerts.disk_full(tmp_path, usage=lambda path: (2**40, 0, 2**40)) == ""
 
 
 def test_a_loss_that_is_no_number_is_not_this_alarms_business():

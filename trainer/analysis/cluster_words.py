@@ -84,7 +84,7 @@ def cluster_words(
     read = np.sort(rng.choice(n, MOST_READ, replace=False)) if n > MOST_READ else np.arange(n)
     words = distinctive_words([captions[i] for i in read], group[read], len(counts), most=most_words + _SPARE)
     tell(1.0, "named")
-    return ClusterWords(group, _told_apart(words, most_words), tuple(int(c) for c in counts), len(rows), len(read))
+    return ClusterWords(group, distinct_words(words, most_words), tuple(int(c) for c in counts), len(rows), len(read))
 
 
 def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
@@ -151,7 +151,7 @@ def distinctive_words(
     return tuple(named)
 
 
-def _told_apart(words: Sequence[Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
+def distinct_words(words: Sequence[Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
     """Return each group's best words; if two groups tie, the later one replaces its last word by its next best."""
     named: list[tuple[str, ...]] = []
     for candidates in words:

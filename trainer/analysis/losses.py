@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, part_of, row_blocks
+from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.tiles import exact, row_blocks
 
 
 def info_nce(

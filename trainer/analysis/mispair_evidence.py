@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import DistinctItems, Matching
-from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, part_of, row_blocks
+from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.tiles import exact, row_blocks
 
 FENCE: Final = 7.0
 """Default of `suspected`: of clean pairs of Scenes at most 0.7 % are suspected, of planted ones 94 % found."""

@@ -1,4 +1,4 @@
-"""Distances between the embeddings of models, a plane that keeps them, and the model that stands apart."""
+"""Distances between the embeddings of models, a plane that keeps them, and the model that differs most."""
 
 from __future__ import annotations
 

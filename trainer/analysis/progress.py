@@ -1,9 +1,9 @@
-"""The progress callback type of long computations."""
+"""The progress callback type of long computations, and callbacks of their parts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Gets the share that is done, 0 to 1, and a few words; it may raise, which ends the computation."""
@@ -11,3 +11,19 @@ Progress: TypeAlias = Callable[[float, str], None]
 
 def silent(_share: float, _note: str) -> None:
     """Ignore the progress."""
+
+
+@overload
+def part_of(progress: Progress, place: int, parts: int) -> Progress: ...
+@overload
+def part_of(progress: None, place: int, parts: int) -> None: ...
+@overload
+def part_of(progress: Progress | None, place: int, parts: int) -> Progress | None: ...
+def part_of(progress: Progress | None, place: int, parts: int) -> Progress | None:
+    """Return the progress callback of part `place` of `parts` equal ones."""
+    return between(progress, place / parts, (place + 1) / parts) if progress else None
+
+
+def between(progress: Progress, low: float, high: float) -> Progress:
+    """Return the progress callback of the part from share `low` to share `high`."""
+    return lambda share, note: progress(low + (high - low) * share, note)

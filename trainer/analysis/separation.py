@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import DistinctItems, one_to_one
-from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, part_of, row_blocks
+from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.unmatched import Hardest, cosine_blocks
 
 FINE: Final = 4000

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, part_of, row_blocks
+from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.tiles import exact, row_blocks
 
 LEAVES: Final = 512
 """Most things that are put in order by a tree; more are put into clusters first, and the clusters in order."""

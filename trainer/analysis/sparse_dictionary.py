@@ -220,7 +220,7 @@ def _revive(
     moments: list[tuple[np.ndarray, np.ndarray]],
     rng: np.random.Generator,
 ) -> None:
-    """Begin dead concepts anew at what is left of rows, drawn by how much is left of them."""
+    """Restart dead concepts at residuals of rows, drawn in proportion to their size."""
     if not len(dead):
         return
     left = rows - codes @ weights[2] - weights[3]

@@ -8,8 +8,6 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.progress import Progress
-
 CELLS: Final = 4_000_000
 """Most cells of a similarity block: 16 MiB in float32, small enough to stay near the caches."""
 
@@ -24,11 +22,6 @@ def row_blocks(rows: int, columns: int, *, cells: int = CELLS) -> Iterator[slice
     height = max(1, cells // max(columns, 1))
     for start in range(0, rows, height):
         yield slice(start, min(start + height, rows))
-
-
-def part_of(progress: Progress | None, place: int, parts: int) -> Progress | None:
-    """Return the progress callback of part `place` of `parts` equal ones."""
-    return (lambda share, note: progress((place + share) / parts, note)) if progress else None
 
 
 def exact(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:

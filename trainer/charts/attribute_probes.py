@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float
 
-from trainer.analysis.probes import Probe, probe
-from trainer.analysis.sampling import at_most
-from trainer.analysis.spectra import covariance_spectrum, effective_directions, effective_rank
-from trainer.charts import ChartError, objective_label
+from trainer.charts import objective_label
 from trainer.charts.marks import (
     Mark,
     Marker,
@@ -27,199 +23,14 @@ from trainer.charts.marks import (
     categories,
     run_tone,
 )
-from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshot_measures import MOST_PAIRS, choose, finite, head_of, modalities_of
-from trainer.charts.spec import Chart, Progress, Request, Target
-from trainer.config import Scenes
-from trainer.config.ablation import INDEPENDENT, PRESET
+from trainer.charts.probed_runs import Probed, Probes, ProbeSettings, attribute_probes
+from trainer.charts.snapshot_label import labels
+from trainer.charts.snapshot_measures import head_of
+from trainer.charts.spec import Chart
 from trainer.metrics import SPLIT_WORDS, recall_name
-from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
-from trainer.store.snapshot_files import Snapshot
 
 MOST_DRAWN: Final = 8
 """More runs than these are in the tables only."""
-
-_ATTRIBUTES: Final = {
-    "subject_color": "color",
-    "subject_shape": "shape",
-    "object_color": "color 2",
-    "object_shape": "shape 2",
-    "relation": "relation",
-    "ground": "ground",
-}
-"""Columns of Scenes in words: the subject is the larger thing; `2` is the object."""
-
-
-@dataclass(frozen=True)
-class ProbeSettings:
-    """The pairs and runs to probe."""
-
-    independent: bool = setting(
-        False, "Independent Scenes", "Probe the same Scenes of every run, in which attributes are independent."
-    )
-    ablation: bool = setting(True, "Runs of the ablation", "Also list the newest runs of the four-way ablation.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Probed(SnapshotLabel):
-    """One run's probes: attribute -> its probe, of images and of texts.
-
-    Attributes:
-        cooccurrence: Of its training data; None where they have none.
-        others: Attribute -> accuracy of a probe on the other attributes alone.
-        recall: Image to text R@1 at that step, in percent; NaN where it was not measured.
-        directions, rank: Modality -> effective directions and effective rank.
-    """
-
-    cooccurrence: float | None
-    images: dict[str, Probe]
-    texts: dict[str, Probe]
-    others: dict[str, float]
-    recall: float
-    directions: dict[str, float]
-    rank: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Probes:
-    """The probes of the selected runs, then those of the ablation.
-
-    Attributes:
-        found: All that could be probed.
-        places: Of the chosen ones: the place of each among the targets.
-        missing: Runs without a snapshot of independent Scenes.
-        problems: Why chosen runs could not be probed, a sentence each.
-    """
-
-    found: tuple[Probed, ...]
-    places: tuple[int, ...]
-    missing: tuple[str, ...]
-    problems: tuple[str, ...]
-
-
-def ablation_runs(workspace: Workspace) -> list[RunRow]:
-    """Return the newest 8 ablation runs with a snapshot, oldest first: four with and four without co-occurrence."""
-    rows = [run for run in workspace.runs.all() if run.preset == PRESET and workspace.results.snapshots(run.id)]
-    return rows[-8:]
-
-
-def attributes_of(snapshot: Snapshot) -> dict[str, list[str]]:
-    """Return the attributes to probe: text columns with 2 to 50 values; else the class."""
-    found = {}
-    for name, values in snapshot.items.metadata.items():
-        if all(isinstance(value, str) for value in values) and 2 <= len(set(values)) <= 50:
-            found[_ATTRIBUTES.get(name, name.replace("_", " "))] = list(values)
-    if not found and 2 <= len(set(snapshot.items.label)) <= 200:
-        found["class"] = list(snapshot.items.label)
-    return found
-
-
-def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progress) -> Probed:
-    """Return all probes of one snapshot, on at most 20,000 random rows.
-
-    Raises:
-        ChartError: Its items have no attributes.
-    """
-    snapshot = read_snapshot(row.folder)
-    rows = at_most(snapshot.n, MOST_PAIRS)
-    named = {name: np.array(values, dtype=str)[rows] for name, values in attributes_of(snapshot).items()}
-    if not named:
-        raise ChartError(f"The pairs of {row.dataset}-{row.split} have no attributes to probe; Scenes has.")
-    probes: dict[str, dict[str, Probe]] = {"image": {}, "text": {}}
-    others: dict[str, float] = {}
-    for place, (name, words) in enumerate(named.items()):
-        progress(place / len(named), f"Probing {run.name}: {name}")
-        for side, vectors in modalities_of(snapshot):
-            probes[side][name] = probe(finite(vectors[rows], run), words, progress=progress)
-        rest = [values for other, values in named.items() if other != name]
-        others[name] = probe(_one_hot(rest), words).accuracy if rest else math.nan
-    spectra = {side: covariance_spectrum(vectors[rows]) for side, vectors in modalities_of(snapshot)}
-    return Probed(
-        **shown(run, row),
-        cooccurrence=getattr(workspace.runs.config_of(run.id).data, "cooccurrence", None),
-        images=probes["image"],
-        texts=probes["text"],
-        others=others,
-        recall=_recall(workspace, run, row),
-        directions={side: effective_directions(spectrum) for side, spectrum in spectra.items()},
-        rank={side: effective_rank(spectrum) for side, spectrum in spectra.items()},
-    )
-
-
-def _recall(workspace: Workspace, run: RunRow, row: SnapshotRow) -> float:
-    steps, values, _ = workspace.results.series(run.id, "val/image_to_text_R@1")
-    at = np.flatnonzero(steps <= row.step)
-    return 100 * float(values[at[-1]]) if len(at) else math.nan
-
-
-def lacking_independent(
-    workspace: Workspace, runs: Sequence[tuple[int, int | None]]
-) -> tuple[tuple[int, int | None], ...]:
-    """Return Scenes runs without a snapshot of independent Scenes, and the checkpoint step to embed it with.
-
-    Of the runs given at their steps (None: the newest), and of the ablation's other runs at their newest.
-    """
-    given = {run for run, _ in runs}
-    others = [(run.id, None) for run in ablation_runs(workspace) if run.id not in given]
-    lacking = []
-    for run, at in dict.fromkeys((*runs, *others)):
-        if isinstance(workspace.runs.config_of(run).data, Scenes):
-            checkpoints = [row.step for row in workspace.results.checkpoints(run)]
-            newest = max(checkpoints, default=None)
-            there = {row.step for row in workspace.results.snapshots(run) if row.split == INDEPENDENT}
-            if (newest if at is None else at) not in there and checkpoints:
-                lacking.append((run, at))
-    return tuple(lacking)
-
-
-def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSettings, progress: Progress) -> Probes:
-    """Return probes of the selected runs and of the ablation.
-
-    Raises:
-        ChartError: There is nothing to probe, or no run has a snapshot of independent Scenes.
-        StoreError: No such run.
-    """
-    asked = [(place, workspace.runs.get(target.run), target) for place, target in enumerate(request.targets)]
-    given = {run.id for _, run, _ in asked}
-    others = [run for run in ablation_runs(workspace) if run.id not in given] if settings.ablation else []
-    every = [*asked, *((None, run, Target(run.id)) for run in others)]
-    found, places, missing, problems = [], [], [], []
-    for count, (place, run, target) in enumerate(every):
-        part = _part(progress, count, len(every))
-        try:
-            row = _snapshot(workspace, run, target, request, settings)
-            if row is None:
-                missing.append(run.name)
-                continue
-            found.append(probed(workspace, run, row, part))
-            places += [] if place is None else [place]
-        except ChartError as problem:
-            # What is wrong with a run of the ablation that nobody chose is not told.
-            problems += [] if place is None else [str(problem)]
-    if not found and missing:
-        numbers = " ".join(dict.fromkeys(str(run.id) for _, run, _ in every))
-        raise ChartError(
-            "No run has a snapshot of independent Scenes yet. Press Embed independent Scenes, or: trainer "
-            f"independent {numbers}"
-        )
-    if not found:
-        raise ChartError(" ".join(problems))
-    return Probes(tuple(found), tuple(places), tuple(missing), tuple(problems))
-
-
-def _snapshot(
-    workspace: Workspace, run: RunRow, target: Target, request: Request, settings: ProbeSettings
-) -> SnapshotRow | None:
-    """Return the snapshot to probe; None if the run has none of independent Scenes at that step."""
-    if not settings.independent:
-        return choose(workspace, run, target, request)
-    rows = [row for row in workspace.results.snapshots(run.id) if row.split == INDEPENDENT]
-    return max((row for row in rows if target.step in (None, row.step)), key=lambda row: row.step, default=None)
-
-
-def _part(progress: Progress, place: int, of: int) -> Progress:
-    return lambda share, note: progress((place + share) / of, note)
 
 
 def draw(data: Probes, settings: ProbeSettings) -> Panel:
@@ -344,14 +155,6 @@ def _effect(side: str, found: Sequence[Probed], names: Sequence[str]) -> ShadedT
     values = np.array([row for _, row in lines])
     key = "effect" if side == "images" else f"effect-{side}"
     return ShadedTable(key, title, tuple(name for name, _ in lines), tuple(names), values, 1, top=50.0)
-
-
-def _one_hot(columns: Sequence[np.ndarray]) -> Float[np.ndarray, "n d"]:
-    blocks = []
-    for words in columns:
-        values, codes = np.unique(words, return_inverse=True)
-        blocks.append(np.eye(len(values), dtype=np.float32)[codes.reshape(-1)])
-    return np.concatenate(blocks, axis=1)
 
 
 CHART: Final = Chart(

@@ -14,12 +14,11 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.charts import ChartError
 from trainer.charts.marks import Panel, Points, XYPlot, axis_over, run_tone
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace
-from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
 An axis is the direction from the mean embedding of the texts after “ - ” to that of the texts before it, as a unit \
@@ -89,7 +88,7 @@ class AxesRun(SnapshotLabel):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes if there are few enough to be told apart; else none."""
+        """Names of the classes if there are few enough for distinct colors; else none."""
         found = tuple(sorted({*self.labels}))
         return found if 1 < len(found) <= MOST_CLASSES else ()
 
@@ -112,9 +111,8 @@ def axes(
         ChartError: There is no such snapshot, its model could not embed the texts, or both sides of an axis are equal.
     """
     vectors = request.vectors_of(target)
-    row = workspace.runs.get(target.run)
-    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
-    snapshot = read_snapshot(chosen.folder)
+    opened = open_target(workspace, target, request)
+    row, chosen, snapshot = opened.run, opened.row, opened.snapshot
     directions, start = [], 0
     for axis in (AxisText.parse(settings.x), AxisText.parse(settings.y)):
         middle, end = start + len(axis.plus), start + len(axis.texts)

@@ -6,25 +6,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from trainer.analysis import calibration as analysis
 from trainer.analysis.progress import Progress
-from trainer.analysis.prompts import ensemble
-from trainer.analysis.tiles import exact
-from trainer.charts import ChartError
-from trainer.charts.class_task import ClassTexts, ClassWords, class_task, texts_of
+from trainer.charts.calibrated_runs import CURVE, CalibrationAt, CalibrationRun, at, calibration
+from trainer.charts.class_task import ClassWords, texts_of
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, joined, run_tone
+from trainer.charts.measures import facts_of
 from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace
-from trainer.store.snapshot_files import read_snapshot
 
-BINS: Final = 15
-CURVE: Final = np.geomspace(1.0, 1000.0, 61)
-"""Inverse temperatures of the likelihood's curve: tau from 1 to 0.001."""
 METHOD: Final = """\
 Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the line, confidence \
 equals accuracy; the area of a dot is the number of images. ECE is the mean distance to the line, weighted by \
@@ -47,121 +40,6 @@ class CalibrationSettings(ClassWords):
         low=1e-6,
         redraws=True,
         control=False,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalibrationAt:
-    """The numbers at one inverse temperature.
-
-    Attributes:
-        ece: Expected calibration error, share in [0, 1].
-        ece_range: Its interval, and what it would be of so many images if the run were perfectly calibrated.
-        nll: Negative log-likelihood, nats per image.
-        confidence: Mean of the largest probabilities.
-    """
-
-    inv_tau: float
-    reliability: analysis.Reliability
-    ece: float
-    ece_range: analysis.ErrorRange
-    nll: float
-    confidence: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalibrationRun(SnapshotLabel):
-    """One run's zero-shot classifier.
-
-    Attributes:
-        index: Place of the run among those asked for; decides its color.
-        n: Images classified; `labeled` of the snapshot's `pairs` have one of the classes.
-        column: Of the items, that says an image's class.
-        rows: The pair of each image.
-        cosines: Of each image with each class vector.
-        truth: Place of each image's class.
-        accuracy: Share of images whose class is nearest; no temperature changes it.
-        own: At the temperature the run was trained with.
-        fitted: At the one with the smallest negative log-likelihood.
-        curve: Negative log-likelihood at every inverse temperature of `CURVE`.
-    """
-
-    labels: tuple[str, ...]
-    templates: tuple[str, ...]
-
-    index: int
-    n: int
-    labeled: int
-    pairs: int
-    column: str
-    rows: Int[np.ndarray, " n"]
-    cosines: Float[np.ndarray, "n c"]
-    truth: Int[np.ndarray, " n"]
-    accuracy: float
-    own: CalibrationAt
-    fitted: CalibrationAt
-    curve: Float[np.ndarray, " m"]
-    class_vectors: Float[np.ndarray, "c d"]
-
-
-def at(run: CalibrationRun, inv_tau: float) -> CalibrationAt:
-    """Return the run's numbers at another inverse temperature."""
-    return _at(run.cosines, run.truth, inv_tau)
-
-
-def calibration(
-    workspace: Workspace, texts: ClassTexts, *, index: int = 0, dataset: str | None = None, split: str | None = None
-) -> CalibrationRun:
-    """Return the reliability of the run with these class vectors, on its snapshot of the same step.
-
-    Args:
-        workspace: Where the run is.
-        texts: Its class vectors; the mean of the templates classifies.
-        index: Place of the run among those shown.
-        dataset: Of the snapshot; None takes the run's first.
-        split: Of the snapshot; None takes the held-out split that is drawn like the training pairs.
-
-    Raises:
-        ChartError: No such snapshot, no images, no labeled image, or embeddings that are not numbers.
-    """
-    row = workspace.runs.get(texts.run)
-    chosen = choose_snapshot(workspace, row, step=texts.step, dataset=dataset, split=split)
-    snapshot = read_snapshot(chosen.folder)
-    task = class_task(snapshot, texts.labels)
-    vectors = ensemble(texts.vectors)
-    cosines = exact(snapshot.image[task.rows]) @ vectors.T.astype(np.float32)
-    if not np.all(np.isfinite(cosines)):
-        raise ChartError(f"The embeddings of {row.name} are not numbers: it has diverged. Choose an earlier step.")
-    return CalibrationRun(
-        index=index,
-        labels=texts.labels,
-        templates=texts.templates,
-        **shown(row, chosen),
-        n=len(task.rows),
-        labeled=task.labeled,
-        pairs=task.of,
-        column=task.column,
-        rows=task.rows,
-        cosines=cosines,
-        truth=task.truth,
-        accuracy=float(np.mean(np.argmax(cosines, axis=1) == task.truth)),
-        own=_at(cosines, task.truth, texts.inv_tau),
-        fitted=_at(cosines, task.truth, analysis.fitted_inv_tau(cosines, task.truth)),
-        curve=analysis.likelihood_curve(cosines, task.truth, CURVE),
-        class_vectors=vectors,
-    )
-
-
-def _at(cosines: np.ndarray, truth: np.ndarray, inv_tau: float) -> CalibrationAt:
-    confidence, right = analysis.top_confidence(cosines, truth, inv_tau)
-    found = analysis.reliability(confidence, right, bins=BINS)
-    return CalibrationAt(
-        inv_tau=inv_tau,
-        reliability=found,
-        ece=found.error,
-        ece_range=analysis.error_range(confidence, right, bins=BINS),
-        nll=analysis.negative_log_likelihood(cosines, truth, inv_tau),
-        confidence=float(confidence.mean()),
     )
 
 
@@ -271,8 +149,7 @@ _MEASURES: Final = (
 
 def values(data: PerRun[CalibrationRun], settings: CalibrationSettings) -> list[dict[str, Any]]:
     """Return one dictionary per run: facts, and its numbers at the shown, the trained and the best temperature."""
-    facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
-    return [{name: getattr(run, name) for name in facts} | _numbers(run, _chosen(run, settings)) for run in data.found]
+    return [facts_of(run, "n", "pairs") | _numbers(run, _chosen(run, settings)) for run in data.found]
 
 
 def _numbers(run: CalibrationRun, found: CalibrationAt) -> dict[str, float]:

@@ -3,161 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final, Literal
-from weakref import WeakValueDictionary
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer import catalog
-from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
-from trainer.analysis.tiles import part_of
-from trainer.charts import ChartError, objective_label
-from trainer.charts.class_task import ClassTexts
+from trainer.charts import objective_label
+from trainer.charts.compared_snapshots import AXES, ChangesData, ChangesSettings, bad_pairs, compare, sentences
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
-from trainer.charts.mispairs import Mispairs, mispairs
-from trainer.charts.pair_changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
-from trainer.charts.settings import setting
+from trainer.charts.mispairs import Mispairs
+from trainer.charts.pair_changes import MEASURES, Changes
 from trainer.charts.snapshot_label import SnapshotLabel, labels
-from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import Chart, Request, Target
-from trainer.errors import UserError
-from trainer.store import Workspace
+from trainer.charts.spec import Chart
 
-AXES: Final = {
-    "both": "Both ranks",
-    "image_rank": "Caption rank",
-    "text_rank": "Image rank",
-    "margin": "Standardized margin",
-}
-"""What is compared pair by pair; `both` is the geometric mean of the ranks both ways."""
 MOST_POINTS: Final = 5_000
 """More pairs than these are drawn as a sample; mispairs are drawn all."""
-
-
-@dataclass(frozen=True)
-class ChangesSettings:
-    """The settings of the chart."""
-
-    measure: Literal["both", "image_rank", "text_rank", "margin"] = setting(
-        "both", "Compared", "What is drawn of one snapshot over the other.", redraws=True, named=AXES
-    )
-    worst: float = setting(
-        0.1,
-        "Low-ranked share",
-        "Share of each run's pairs that count as low-ranked.",
-        low=0.001,
-        high=0.5,
-        redraws=True,
-    )
-    k: int = setting(10, "Neighbors", "Neighbors of each pair.", low=1, high=100)
-    suite: str = setting(
-        "", "Class prompts", "A prompt suite that defines the classes instead of the captions.", control=False
-    )
-
-
-@dataclass(frozen=True)
-class ChangesData:
-    """The first snapshot against each of the others.
-
-    Attributes:
-        found: One comparison for each of the others that can be compared.
-        places: The place of each of the others among the targets.
-        plain: The same with verdicts by captions: what is kept while it is shown.
-        suites: Prompt suites that have classes of the data.
-        problems: Why others cannot be compared.
-    """
-
-    found: tuple[Changes, ...]
-    places: tuple[int, ...]
-    plain: tuple[Changes, ...]
-    suites: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-_ALIVE: Final[WeakValueDictionary[object, Changes]] = WeakValueDictionary()
-"""Comparisons that a shown chart holds: other verdicts need no other ranks."""
-
-
-def sentences(_workspace: Workspace, _request: Request, settings: ChangesSettings) -> tuple[str, ...]:
-    """Return the classes of the prompt suite in its templates; empty without a suite.
-
-    Raises:
-        ChartError: There is no such suite.
-    """
-    if not settings.suite:
-        return ()
-    names, templates = _suite(settings.suite)
-    return tuple(template.replace("{}", label) for template in templates for label in names)
-
-
-def _suite(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    suites = catalog.prompt_suites()
-    if name not in suites:
-        raise ChartError(f"There is no prompt suite {name!r}. Choose one of {', '.join(suites)}.")
-    return tuple(dict.fromkeys(suites[name].classes)), tuple(dict.fromkeys(suites[name].templates))
-
-
-def compare(workspace: Workspace, request: Request, settings: ChangesSettings, progress: Progress) -> ChangesData:
-    """Compare the first target with each of the others, on the pairs in both.
-
-    Raises:
-        ChartError: None can be compared; says why.
-    """
-    first, *others = request.targets
-    found, plain, places, problems = [], [], [], []
-    for place, other in enumerate(others, start=1):
-        try:
-            kept = _plain(workspace, request, (first, other), settings.k, part_of(progress, place - 1, len(others)))
-            texts = _texts(workspace, request, (first, other), settings.suite) if settings.suite else None
-            found.append(with_verdicts(workspace, kept, texts) if texts else kept)
-            plain.append(kept)
-            places.append(place)
-        except UserError as problem:
-            problems.append(str(problem))
-    if not found:
-        raise ChartError(" ".join(problems))
-    return ChangesData(tuple(found), tuple(places), tuple(plain), fitting_suites(workspace, plain[0]), tuple(problems))
-
-
-def _plain(
-    workspace: Workspace, request: Request, pair: tuple[Target, Target], k: int, progress: Progress | None
-) -> Changes:
-    rows = [workspace.runs.get(one.run) for one in pair]
-    first = choose_snapshot(workspace, rows[0], step=pair[0].step, dataset=request.dataset, split=request.split)
-    chosen = [first, choose_snapshot(workspace, rows[1], step=pair[1].step, dataset=first.dataset, split=first.split)]
-    written = [(one.folder / "snapshot.json").stat().st_mtime_ns for one in chosen]
-    key = (*(row.name for row in rows), *chosen, *written, k)
-    if (found := _ALIVE.get(key)) is None:
-        refs = (rows[0].id, chosen[0].step), (rows[1].id, chosen[1].step)
-        data, split = first.dataset, first.split
-        found = _ALIVE[key] = changes(workspace, *refs, dataset=data, split=split, k=k, progress=progress)
-    return found
-
-
-def _texts(
-    workspace: Workspace, request: Request, pair: tuple[Target, Target], suite: str
-) -> tuple[ClassTexts, ClassTexts]:
-    names, templates = _suite(suite)
-    first, second = (
-        ClassTexts(
-            workspace.runs.get(one.run).id,
-            one.step or 0,
-            1.0,
-            names,
-            templates,
-            request.vectors_of(one).reshape(len(templates), len(names), -1),
-        )
-        for one in pair
-    )
-    return first, second
-
-
-def bad_pairs(found: Changes, settings: ChangesSettings) -> Mispairs | None:
-    """Return the badly ranked pairs; None if a run lacks images or texts."""
-    return mispairs(found, share=settings.worst) if "text_rank_a" in found.values else None
 
 
 def draw(data: ChangesData, settings: ChangesSettings) -> Panel:

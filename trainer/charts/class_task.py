@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,6 +15,7 @@ from trainer import catalog
 from trainer.analysis.sampling import at_most
 from trainer.charts import BOTH, ChartError
 from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.store import Items, Workspace, write_atomically
@@ -168,6 +169,53 @@ def _classes_of(workspace: Workspace, run: int | str) -> Sequence[str]:
         has = few if len(classes) < 2 else f"{len(classes):,} classes; {MOST_CLASSES} at most can be classified"
         raise ChartError(f"The data of run {snapshot.model} has {has}. Name some: --labels cat dog.")
     return classes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroShotRun(SnapshotLabel):
+    """One run's snapshot as images of classes.
+
+    Attributes:
+        labels: The classes.
+        templates: What they are worded with.
+        index: Place of the run among those asked for; decides its color.
+        n: Images classified; `labeled` of the snapshot's `pairs` have one of the classes.
+        column: Of the items, that says an image's class.
+        truth: Place of each image's class.
+    """
+
+    labels: tuple[str, ...]
+    templates: tuple[str, ...]
+    index: int
+    n: int
+    labeled: int
+    pairs: int
+    column: str
+    truth: Int[np.ndarray, " n"]
+
+
+def open_task(
+    workspace: Workspace,
+    texts: ClassTexts,
+    *,
+    index: int = 0,
+    dataset: str | None = None,
+    split: str | None = None,
+    templates: int = 1,
+) -> tuple[dict[str, Any], Snapshot, Float[np.ndarray, "n d"], Int[np.ndarray, " n"]]:
+    """Return the fields of a `ZeroShotRun`, the snapshot of the texts' step, its images with a class, and their rows.
+
+    Raises:
+        ChartError: No such snapshot, no images, or no labeled image.
+    """
+    run = workspace.runs.get(texts.run)
+    chosen = choose_snapshot(workspace, run, step=texts.step, dataset=dataset, split=split)
+    snapshot = read_snapshot(chosen.folder)
+    task = class_task(snapshot, texts.labels, templates=templates)
+    assert snapshot.image is not None, "class_task says if there are none"
+    fields = {"labels": texts.labels, "templates": texts.templates, "index": index, **shown(run, chosen)}
+    fields |= {"n": len(task.rows), "labeled": task.labeled, "pairs": task.of, "column": task.column}
+    return fields | {"truth": task.truth}, snapshot, snapshot.image[task.rows], task.rows
 
 
 def write_class_texts(file: Path, texts: ClassTexts) -> None:

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Int
 
-from trainer.analysis.concept_edits import ConceptSpaces
-from trainer.analysis.concepts import Concept, Kept, concepts_of, kept_by, learned_and_held, stability_of, standardized
-from trainer.analysis.progress import Progress
-from trainer.analysis.sampling import at_most
-from trainer.analysis.sparse_dictionary import fit
-from trainer.charts import BOTH, ChartError
-from trainer.charts.concept_effects import (
-    TowerTexts,
-    asked_of,
-    effects,
-    effects_table,
-    names_by_tower,
-    search_rows,
-    towers_texts,
-)
+from trainer.analysis.concepts import Concept
+from trainer.charts import ChartError
+from trainer.charts.concept_dictionary import STABLE, Concepts, ConceptsSettings, compute, sentences
+from trainer.charts.concept_effects import effects, effects_table, names_by_tower, search_rows
 from trainer.charts.marks import (
     Axis,
     ImageRow,
@@ -39,14 +26,10 @@ from trainer.charts.marks import (
     heading_row,
     run_tone,
 )
-from trainer.charts.matching import matching_of
-from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import Chart, Request
+from trainer.charts.measures import facts_of
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart
 from trainer.metrics import recall_name
-from trainer.store import Workspace
-from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 METHOD: Final = """\
 Images and captions of each run are centered and divided by the run's root mean square; an image and a caption are a \
@@ -69,162 +52,6 @@ does not explain stays. Recall is of the held-out fifth. Added: the query image 
 concept. Names in brackets: words of captions whose embeddings by the runs' own text towers lie nearest to the \
 direction, as in SpLiCE (Bhalla et al., 2024, https://arxiv.org/abs/2402.10376) but without its sparse fit. Two \
 concepts may hold parts of one thing: switching off one of them then changes little."""
-
-MOST_PAIRS: Final = 10_000
-LEAST_PAIRS: Final = 20
-STABLE: Final = 0.7
-"""Cosine with the counterpart of another seed from which a concept is stable."""
-_LEAST_ROWS: Final = 4
-"""Rows of a concept per concept at least: fewer rows allow fewer concepts."""
-
-
-@dataclass(frozen=True)
-class ConceptsSettings:
-    """The settings of the chart."""
-
-    concepts: int = setting(128, "Concepts", "Concepts of the dictionary; fewer for few pairs.", low=4, high=2_048)
-    active: int = setting(6, "Active", "Concepts that an image or caption has at most.", low=1, high=64)
-    seeds: int = setting(2, "Seeds", "Dictionaries that are trained; stability needs two.", low=1, high=5)
-    listed: int = setting(6, "Listed", "Concepts of each kind in the table.", low=1, high=100, redraws=True)
-    concept: int = setting(
-        -1,
-        "Pictures of",
-        "Number of the concept whose images are shown; -1: of the first of each kind.",
-        low=-1,
-        high=2_047,
-        redraws=True,
-    )
-    towers: bool = setting(
-        False, "Ask the text tower", "Also names concepts by each run's text tower, and measures zero-shot accuracy."
-    )
-    strength: float = setting(
-        0.0,
-        "Add",
-        "Adds that many typical strengths of the concept to the query pair and searches; 0: no search.",
-        low=0.0,
-        high=5.0,
-        redraws=True,
-    )
-    query: int = setting(0, "Query pair", "A row of the snapshot.", low=0, control=False, redraws=True)
-    off: tuple[int, ...] = setting(
-        (), "Switched off", "Concepts that are taken out of all embeddings.", control=False, redraws=True
-    )
-
-
-@dataclass(frozen=True)
-class Concepts:
-    """The concepts of some runs, most frequent first.
-
-    Attributes:
-        runs: Of which run and snapshot each space is.
-        items: Of the first run's snapshot.
-        pairs: Pairs that all runs have and that were used.
-        held: Of these, pairs that the dictionary was not trained on.
-        pictures: Distinct pictures of these: the questions of recall.
-        active: Concepts of a row at most.
-        concepts: Those that a row has.
-        size: Concepts of the dictionary, with those that no row has.
-        kept: Of each run.
-        stable: Share of the concepts whose stability is at least `STABLE`; NaN for one seed.
-        of: The dictionary, with what it was trained on.
-        texts: What the text towers embedded; None if they were not asked.
-    """
-
-    runs: tuple[SnapshotLabel, ...]
-    items: Items
-    pairs: int
-    held: int
-    pictures: int
-    active: int
-    concepts: tuple[Concept, ...]
-    size: int
-    kept: tuple[Kept, ...]
-    stable: float
-    of: ConceptSpaces
-    texts: TowerTexts | None
-
-
-def sentences(workspace: Workspace, request: Request, settings: ConceptsSettings) -> tuple[str, ...]:
-    """Return the words and class prompts that each run embeds; none unless the settings ask for them."""
-    return asked_of(workspace, request).sentences if settings.towers else ()
-
-
-def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, progress: Progress) -> Concepts:
-    """Return the concepts of all targets on the pairs that all of them have.
-
-    Raises:
-        ChartError: A run has no such snapshot or only one modality, or they have too few pairs in common.
-        StoreError: No such run.
-    """
-    found, snapshots = _opened(workspace, request)
-    common = _common(snapshots)
-    places = at_most(len(common[0]), MOST_PAIRS)
-    common = [rows[places] for rows in common]
-    if len(places) < LEAST_PAIRS:
-        raise ChartError(f"These runs have {len(places)} pairs in common; a dictionary needs {LEAST_PAIRS}.")
-    learned, held = learned_and_held(len(places))
-    spaces = [standardized(*_sides(one, rows), learned) for one, rows in zip(snapshots, common, strict=True)]
-    rows = np.concatenate([space.rows for space in spaces], axis=1)
-    train = rows[np.concatenate([learned, learned + len(places)])]
-    size = min(settings.concepts, len(train) // _LEAST_ROWS)
-    dictionaries = [
-        fit(
-            train,
-            widths=tuple(space.rows.shape[1] for space in spaces),
-            concepts=size,
-            active=min(settings.active, size),
-            seed=seed,
-            progress=_part(progress, seed, settings.seeds),
-        )
-        for seed in range(settings.seeds)
-    ]
-    first = dictionaries[0]
-    codes = first.codes(rows)
-    stability = stability_of(dictionaries)
-    captions = [snapshots[0].items.caption[row] for row in common[0]]
-    concepts = concepts_of(first, codes, stability, captions, common[0])
-    texts = matching_of(snapshots[0], common[0][held]).texts
-    kept = kept_by(first, codes, rows, train, spaces, held, texts)
-    of = ConceptSpaces(first, codes, tuple(spaces), held, texts, common[0])
-    told = towers_texts(request, asked_of(workspace, request), snapshots[0], of) if settings.towers else None
-    steady = [one.stability >= STABLE for one in concepts]
-    stable = float(np.mean(steady)) if settings.seeds > 1 and concepts else float("nan")
-    counts = len(places), len(held), len(texts.asking()), first.active
-    return Concepts(found, snapshots[0].items, *counts, concepts, size, kept, stable, of, told)
-
-
-def _opened(workspace: Workspace, request: Request) -> tuple[tuple[SnapshotLabel, ...], list[Snapshot]]:
-    found, snapshots = [], []
-    dataset, split = request.dataset, request.split
-    for target in request.targets:
-        row = workspace.runs.get(target.run)
-        chosen = choose_snapshot(workspace, row, step=target.step, dataset=dataset, split=split)
-        dataset, split = chosen.dataset, chosen.split  # the others on the same data, or nothing could be compared
-        snapshot = read_snapshot(chosen.folder)
-        if snapshot.image is None or snapshot.text is None:
-            raise ChartError(f"The snapshot of {row.name} has only one modality. {BOTH}")
-        found.append(SnapshotLabel(**shown(row, chosen)))
-        snapshots.append(snapshot)
-    return tuple(found), snapshots
-
-
-def _common(snapshots: Sequence[Snapshot]) -> list[Int[np.ndarray, " n"]]:
-    """Return the rows of each snapshot that hold the items that all have, in the order of the first."""
-    ids = [np.asarray(snapshot.items.id, str) for snapshot in snapshots]
-    if all(np.array_equal(ids[0], one) for one in ids[1:]):
-        return [np.arange(len(ids[0]))] * len(ids)
-    places = [{one: row for row, one in enumerate(own.tolist())} for own in ids]
-    kept = [one for one in places[0] if all(one in other for other in places[1:])]
-    return [np.array([own[one] for one in kept], np.int64) for own in places]
-
-
-def _sides(snapshot: Snapshot, rows: Int[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:
-    assert snapshot.image is not None
-    assert snapshot.text is not None
-    image, text = snapshot.image[rows], snapshot.text[rows]
-    if not (np.isfinite(image).all() and np.isfinite(text).all()):
-        raise ChartError("Embeddings of this snapshot are not numbers. Choose an earlier step.")
-    return image, text
 
 
 def draw(data: Concepts, settings: ConceptsSettings) -> Panel:
@@ -341,27 +168,19 @@ def _strips(data: Concepts, names: Sequence[str], number: int) -> list[ImageRow]
 
 def values(data: Concepts, settings: ConceptsSettings) -> list[dict[str, Any]]:
     """Return one dictionary per run, and one per concept."""
-    runs = [
-        {
-            "run": run.run,
-            "name": run.name,
-            "step": run.step,
-            "dataset": run.dataset,
-            "split": run.split,
-            "pairs": data.pairs,
-            "heldout_pairs": data.held,
-            "concepts": data.size,
-            "used": len(data.concepts),
-            "active": data.active,
-            "stable": data.stable,
-            "explained_variance": kept.explained[0],
-            "explained_variance_pca": kept.explained[1],
-            "image_to_text_R@1": kept.recall[0],
-            "image_to_text_R@1_dictionary": kept.recall[1],
-            "image_to_text_R@1_pca": kept.recall[2],
-        }
-        for run, kept in zip(data.runs, data.kept, strict=True)
-    ]
+    sizes: dict[str, Any] = {
+        "pairs": data.pairs,
+        "heldout_pairs": data.held,
+        "concepts": data.size,
+        "used": len(data.concepts),
+    }
+    sizes |= {"active": data.active, "stable": data.stable}
+    runs: list[dict[str, Any]] = []
+    for run, kept in zip(data.runs, data.kept, strict=True):
+        facts = facts_of(run) | sizes
+        facts |= dict(zip(("explained_variance", "explained_variance_pca"), kept.explained, strict=True))
+        recall = (f"image_to_text_R@1{of}" for of in ("", "_dictionary", "_pca"))
+        runs.append(facts | dict(zip(recall, kept.recall, strict=True)))
     if settings.off or data.texts is not None:
         without = effects(data.of, data.texts, settings.off)
         runs = [run | {"off": list(settings.off)} | more for run, more in zip(runs, without, strict=True)]
@@ -389,28 +208,12 @@ def records(data: Concepts, _settings: ConceptsSettings) -> tuple[tuple[str, ...
     def facts(row: int) -> tuple[Any, ...]:
         return data.items.id[row].item(), data.items.caption[row], data.items.path[row]
 
-    header = (
-        "concept",
-        "words",
-        "owner",
-        "frequency",
-        "stability",
-        "place",
-        "pair",
-        "id",
-        "caption",
-        "path",
-        "strength",
-    )
-    return header, [
+    header = ("concept", "words", "owner", "frequency", "stability", "place", "pair", "id", "caption", "path")
+    return (*header, "strength"), [
         (one.number, " ".join(one.words), owner(one), one.frequency, one.stability, place, row, *facts(row), strength)
         for one in data.concepts
         for place, (row, strength) in enumerate(zip(one.pairs, one.strengths, strict=True), 1)
     ]
-
-
-def _part(progress: Progress, place: int, of: int) -> Progress:
-    return lambda share, note: progress((place + share) / of, note)
 
 
 CHART: Final = Chart(

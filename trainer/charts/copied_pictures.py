@@ -1,4 +1,4 @@
-"""Held-out pictures that runs were trained on: how many, in a sentence that stands beside the numbers."""
+"""Held-out pictures that runs were trained on: how many, in a sentence for the warnings of a panel."""
 
 from __future__ import annotations
 

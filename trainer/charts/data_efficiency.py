@@ -7,24 +7,17 @@ Pairs seen are updates times the pairs of a batch, repetitions counted: one epoc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from trainer.analysis.efficiency import Band, band, pairs_to_reach
 from trainer.analysis.progress import Progress
-from trainer.analysis.significance import Groups, compare_groups
-from trainer.charts import ChartError, objective_label
-from trainer.charts.comparison import COMPARED
-from trainer.charts.groups import runs_of_groups
+from trainer.charts.efficiency_of_groups import DEFAULT, PAIRS_SEEN, EfficiencyChart, EfficiencyGroup, efficiency
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
-from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
-from trainer.metrics import Metric, metric
-from trainer.store import Question, RunRow, Workspace
+from trainer.store import Workspace
 
 METHOD: Final = """\
 Pairs seen: updates times the pairs of a batch, repetitions counted. One epoch over 12,288 pairs and four over 3,072 \
@@ -37,9 +30,7 @@ groups, which flatters it, and it has no interval.
 The test compares the first two groups at the largest number of pairs at which both were measured (Welch). The band is \
 one standard deviation over seeds."""
 
-DEFAULT: Final = "zero_shot_acc1"
 BY_WORDS: Final = "A bag of words scores a class by the words of its name."
-PAIRS_SEEN: Final = "Pairs seen: updates x pairs in a batch, repetitions counted."
 
 
 @dataclass(frozen=True)
@@ -50,256 +41,6 @@ class EfficiencySettings:
     metric: str = setting(DEFAULT, "Measure", "Of an evaluation.", control=False)
     dataset: str = setting("", "Data", "Of the evaluations; empty: those with most measurements.", control=False)
     split: str = setting("", "Split", "Of the data.", control=False)
-
-
-Key = tuple[str, str]
-Asked = tuple[str, str, Question | None]
-"""Data set, split and question."""
-
-
-@dataclass(frozen=True)
-class EfficiencyRun:
-    """One seed: its value at each measurement."""
-
-    run: int
-    name: str
-    seed: int
-    pairs: tuple[int, ...]
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class EfficiencyGroup:
-    """Runs of one kind.
-
-    Attributes:
-        index: Place of the group; decides its color.
-        objectives: Their labels, those of the group alone.
-        band: Mean and deviation over the runs where all of them were measured.
-        best: The largest mean; of measures where down is better, the smallest.
-        reached: Pairs seen when the mean first reaches the level of the chart; None if it does not.
-    """
-
-    index: int
-    pattern: str
-    objectives: tuple[str, ...]
-    runs: tuple[EfficiencyRun, ...]
-    band: Band
-    best: float
-    reached: float | None
-
-
-@dataclass(frozen=True)
-class EfficiencyChart:
-    """Groups on one data set by one measure.
-
-    Attributes:
-        n: Samples behind each value; None where it is not known or differs.
-        level: What every group reaches: the worst of their best means.
-        budget: The largest number of pairs seen at which every group was measured; None if there is none.
-        test: Of the second group against the first at that budget; None with fewer than 2 runs in one.
-        words: Whether a group answers by scores of words instead of prompts.
-        question: What all values answer; None where it is not known, and then nothing is tested.
-    """
-
-    dataset: str
-    split: str
-    metric: Metric
-    name: str
-    n: int | None
-    groups: tuple[EfficiencyGroup, ...]
-    level: float
-    budget: int | None
-    test: Groups | None
-    words: bool
-    question: Question | None = None
-
-    @property
-    def all_reach(self) -> bool:
-        """Whether there are several groups and all reach the level from below."""
-        return len(self.groups) > 1 and all(group.reached is not None and group.reached > 0 for group in self.groups)
-
-    def sentence(self) -> str:
-        """The chart in words."""
-        show = self.metric.text
-        reached = [group for group in self.groups if group.reached is not None]
-        if len(self.groups) < 2 or len(reached) < 2:
-            return PAIRS_SEEN
-        told = ", ".join(f"{group.pattern} after {group.reached:,.0f}" for group in reached)
-        # No ratio of these: the level is the largest mean of one of them, which flatters it, and has no interval.
-        words = [f"Mean of {show(self.level)} is reached by {told} pairs (between measurements by a straight line)"]
-        if self.test is not None and self.budget is not None:
-            a, b = (show(value) for value in (self.test.mean_a, self.test.mean_b))
-            p = "< 0.001" if self.test.welch < 0.001 else f"= {self.test.welch:.3f}"
-            words.append(f"at the same {self.budget:,} pairs: {a} and {b} (Welch p {p})")
-        return "; ".join(words) + "."
-
-
-def efficiency(
-    workspace: Workspace,
-    patterns: Sequence[str],
-    *,
-    measure: str = DEFAULT,
-    dataset: str | None = None,
-    split: str | None = None,
-) -> EfficiencyChart:
-    """Return every group's score by pairs seen, from all stored evaluations of its runs.
-
-    Args:
-        workspace: Where the runs are.
-        patterns: Names of runs, one pattern (`clip-*`) or name a group.
-        measure: Of an evaluation, `zero_shot_acc1` or any that may be compared across objectives.
-        dataset: Which data; None: those with most measurements in all groups.
-        split: Which split of it.
-
-    Raises:
-        ChartError: A pattern names no run, or the measure was not taken of every group on one data set.
-    """
-    if not patterns:
-        raise ChartError("Name a group of runs at least: --group 'clip-*' --group 'bag-of-words-*'.")
-    named = runs_of_groups(workspace, patterns)
-    every = [row for _, rows in named for row in rows]
-    same = same_splits(workspace, every)
-    curves = [[(row, _measured(workspace, row, measure, same)) for row in rows] for _, rows in named]
-    chosen = _chosen(curves, (dataset, split), measure, [pattern for pattern, _ in named], same)
-    key, question = chosen[:2], chosen[2]
-    groups = [_group(workspace, place, named[place][0], curves[place], chosen) for place in range(len(named))]
-    known = metric(f"val/{measure}")
-    worst, best = (min, max) if known.better != "down" else (max, min)
-    bests = [float(best(group.band.mean)) for group in groups]
-    level = float(worst(bests))
-    sign = 1 if known.better != "down" else -1
-    groups = [
-        _with_level(group, value, pairs_to_reach(group.band.pairs, sign * group.band.mean, sign * level))
-        for group, value in zip(groups, bests, strict=True)
-    ]
-    budget, test = _at_budget(groups)
-    test = None if question is None else test
-    words = measure.startswith("zero_shot") and any(
-        row.objective in ("multiclass", "one_vs_all") for _, rows in named for row in rows
-    )
-    n = _samples(workspace, every, key, same) if question is None else question.n
-    return EfficiencyChart(*key, known, measure, n, tuple(groups), level, budget, test, words, question)
-
-
-def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, list[str]]:
-    """Return dataset and split evaluated by every group -> the measures that all groups have, best known first.
-
-    Raises:
-        ChartError: A pattern names no run.
-    """
-    groups = []
-    named = runs_of_groups(workspace, patterns)
-    same = same_splits(workspace, [row for _, rows in named for row in rows])
-    for _, rows in named:
-        found: dict[Key, set[str]] = {}
-        for row in rows:
-            for one in workspace.results.evaluations(row.id):
-                names = {name.rpartition("/")[2] for name in one.metrics}
-                found.setdefault(same.shown(one.dataset, one.split), set()).update(names)
-        groups.append(found)
-    common = [key for key in groups[0] if all(key in other for other in groups[1:])] if groups else []
-    shared = {key: [name for name in COMPARED if all(name in group[key] for group in groups)] for key in common}
-    first = {key: sorted(names, key=lambda name: name != DEFAULT) for key, names in shared.items() if names}
-    return first
-
-
-def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits) -> dict[Asked, dict[int, float]]:
-    """Return data and question -> pairs seen -> value."""
-    batch = workspace.runs.config_of(row.id).optimizer.batch_size
-    found: dict[Asked, dict[int, float]] = {}
-    for one in workspace.results.answers(row.id):
-        values = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
-        if math.isfinite(value := values.get(measure, math.nan)):
-            key = (*same.shown(one.dataset, one.split), _alike(one.question))
-            found.setdefault(key, {})[one.step * batch] = value
-    return found
-
-
-def _alike(question: Question | None) -> Question | None:
-    """Return the question without the source of the class vectors, in which the groups may differ."""
-    if question is None or question.task != "zero_shot":
-        return question
-    return Question("zero_shot", question.n, question.classes, names=question.names)
-
-
-def _chosen(
-    curves: list[list[tuple[RunRow, dict[Asked, dict[int, float]]]]],
-    asked: tuple[str | None, str | None],
-    measure: str,
-    patterns: Sequence[str],
-    same: SameSplits,
-) -> Asked:
-    wanted = same.asked(*asked)
-    points: list[dict[Asked, int]] = []
-    for group in curves:
-        count: dict[Asked, int] = {}
-        for _, found in group:
-            for key, values in found.items():
-                if key[:2] in wanted:
-                    count[key] = max(count.get(key, 0), len(values))
-        points.append(count)
-    fitting = [key for key in points[0] if all(key in other for other in points[1:])]
-    if not fitting:
-        label = metric(f"val/{measure}").label
-        without = [pattern for pattern, count in zip(patterns, points, strict=True) if not count]
-        what = f"of {' and '.join(without)} " if without else "of all groups on one data set "
-        where = " ".join(word for word in asked if word)
-        raise ChartError(
-            f"{label} was not measured {what}{f'on {where} ' if where else ''}yet. "
-            f"Run trainer evaluate on their steps, or choose another measure."
-        )
-    return max(fitting, key=lambda key: (min(count[key] for count in points), key[2] is not None))
-
-
-def _group(
-    workspace: Workspace,
-    index: int,
-    pattern: str,
-    curves: list[tuple[RunRow, dict[Asked, dict[int, float]]]],
-    key: Asked,
-) -> EfficiencyGroup:
-    runs = []
-    for row, found in curves:
-        if key in found:
-            points = sorted(found[key].items())
-            pairs, values = zip(*points, strict=True)
-            runs.append(EfficiencyRun(row.id, row.name, workspace.runs.config_of(row.id).seed, pairs, values))
-    made = band([(np.array(run.pairs), np.array(run.values)) for run in runs])
-    if not len(made.pairs):
-        raise ChartError(
-            f"The runs of {pattern} were measured after different numbers of pairs, so they have no mean. "
-            "Name runs of one batch size that are measured equally often."
-        )
-    objectives = tuple(dict.fromkeys(objective_label(row.objective) for row, _ in curves))
-    return EfficiencyGroup(index, pattern, objectives, tuple(runs), made, math.nan, None)
-
-
-def _with_level(group: EfficiencyGroup, best: float, reached: float | None) -> EfficiencyGroup:
-    return replace(group, best=best, reached=reached)
-
-
-def _at_budget(groups: Sequence[EfficiencyGroup]) -> tuple[int | None, Groups | None]:
-    common = groups[0].band.pairs
-    for group in groups[1:]:
-        common = np.intersect1d(common, group.band.pairs)
-    if len(groups) < 2 or not len(common):
-        return (int(common[-1]) if len(common) else None), None
-    budget = int(common[-1])
-    first, second = (
-        np.array([run.values[run.pairs.index(budget)] for run in group.runs], np.float64) for group in groups[:2]
-    )
-    return budget, compare_groups(first, second) if min(len(first), len(second)) > 1 else None
-
-
-def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key, same: SameSplits) -> int | None:
-    of_snapshots = (one for row in rows for one in workspace.results.snapshots(row.id))
-    sizes = {one.n for one in of_snapshots if same.shown(one.dataset, one.split) == key}
-    if not sizes:
-        evaluated = (one for row in rows for one in workspace.results.evaluations(row.id))
-        told = (one.metrics.get("n") for one in evaluated if same.shown(one.dataset, one.split) == key)
-        sizes = {int(value) for value in told if value is not None}
-    return sizes.pop() if len(sizes) == 1 else None
 
 
 def compute(

@@ -22,6 +22,17 @@ from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records
 
+TASK_WORDS: Final = {
+    "zero_shot": "Zero-shot",
+    "retrieval": "Retrieval",
+    "linear_probe": "Linear probe",
+    "few_shot": "Few-shot",
+    "fine_tune": "Fine-tuning",
+    "knn": "Neighbors",
+    "robustness": "Robustness",
+}
+LETTERS: Final = "ABCDEFGH"
+
 ALPHA: Final = 0.05
 """Adjusted p below which a difference counts as real."""
 CONFUSED: Final = ("zero_shot", "linear_probe", "knn")
@@ -378,3 +389,38 @@ def diagrams(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, dict[str, 
         for name, diagram in (record.details["reliability"] if record else {}).items():
             found.append((run, name, diagram))
     return found
+
+
+def about(chart: EvaluationChart) -> str:
+    """Describe the runs, their data, and the questions."""
+    runs = ", ".join(f"{LETTERS[run.index]} {run.name} (step {run.step:,})" for run in chart.runs)
+    return f"{runs}. {asked(chart)}"
+
+
+def asked(chart: EvaluationChart, *, place: bool = True) -> str:
+    """Describe data and split (unless `place` is false), samples and classes, for all runs or each."""
+    suites = list(dict.fromkeys(words for run in chart.runs if (words := _suite(run))))
+    sizes = list(dict.fromkeys(words for run in chart.runs if (words := _size(run))))
+    where = [f"{chart.dataset}, split {chart.split}"] if place else []
+    parts = [*where, *([" / ".join(sizes)] if sizes else []), *suites]
+    return ". ".join(parts) + "." if parts else ""
+
+
+def _suite(run: EvaluatedRun) -> str:
+    """Return the suite of the first classification task."""
+    record = next((run.tasks[task] for task in ("zero_shot", "linear_probe", "knn") if task in run.tasks), None)
+    if record is None or not record.details.get("suite"):
+        return ""
+    details = record.details
+    templates = f" × {len(details['templates'])} templates" if details.get("templates") else ""
+    by = ", by the words of their names" if details.get("by") == "words" else ""
+    return f"Suite {details['suite']}: {len(details['classes'])} classes{templates}{by}"
+
+
+def _size(run: EvaluatedRun) -> str:
+    record = next(iter(run.tasks.values()), None)
+    if record is None:
+        return ""
+    seen = record.details.get("trained_on", 0)
+    told = f", {seen:,} of them trained on" if seen else ""
+    return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + told

@@ -8,9 +8,18 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trainer.analysis.progress import Progress
-from trainer.charts.comparison import CERTAIN_NOTE
-from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine, curves, diagrams, evaluation_at
-from trainer.charts.groups import p_text
+from trainer.charts.compared_runs import CERTAIN_NOTE
+from trainer.charts.evaluation import (
+    LETTERS,
+    TASK_WORDS,
+    EvaluationChart,
+    EvaluationLine,
+    about,
+    curves,
+    diagrams,
+    evaluation_at,
+)
+from trainer.charts.group_table import p_text
 from trainer.charts.marks import (
     Mark,
     Marker,
@@ -27,21 +36,11 @@ from trainer.charts.spec import Chart, Request
 from trainer.store import Question, Workspace
 from trainer.store.question import told
 
-TASK_WORDS: Final = {
-    "zero_shot": "Zero-shot",
-    "retrieval": "Retrieval",
-    "linear_probe": "Linear probe",
-    "few_shot": "Few-shot",
-    "fine_tune": "Fine-tuning",
-    "knn": "Neighbors",
-    "robustness": "Robustness",
-}
 NOTE: Final = (
     "B - A in points, with Newcombe's 95 % interval over the questions both answered, each counted once; "
     "p is McNemar's, adjusted for the rows of the table (Holm). Bold (or *): the better run where the difference is "
     "real."
 )
-LETTERS: Final = "ABCDEFGH"
 
 
 def compute(workspace: Workspace, request: Request, _settings: Any, _progress: Progress) -> EvaluationChart:
@@ -111,41 +110,6 @@ def _published(chart: EvaluationChart) -> NumberTable:
         lines.append(NumberRow(one.model, one.source, cells))
     title = "Published numbers, of other models at full resolution"
     return NumberTable("published", title, ("Task", "Trained on", "Runs", "Accuracy"), tuple(lines), badges=False)
-
-
-def about(chart: EvaluationChart) -> str:
-    """Describe the runs, their data, and the questions."""
-    runs = ", ".join(f"{LETTERS[run.index]} {run.name} (step {run.step:,})" for run in chart.runs)
-    return f"{runs}. {asked(chart)}"
-
-
-def asked(chart: EvaluationChart, *, place: bool = True) -> str:
-    """Describe data and split (unless `place` is false), samples and classes, for all runs or each."""
-    suites = list(dict.fromkeys(words for run in chart.runs if (words := _suite(run))))
-    sizes = list(dict.fromkeys(words for run in chart.runs if (words := _size(run))))
-    where = [f"{chart.dataset}, split {chart.split}"] if place else []
-    parts = [*where, *([" / ".join(sizes)] if sizes else []), *suites]
-    return ". ".join(parts) + "." if parts else ""
-
-
-def _suite(run: EvaluatedRun) -> str:
-    """Return the suite of the first classification task."""
-    record = next((run.tasks[task] for task in ("zero_shot", "linear_probe", "knn") if task in run.tasks), None)
-    if record is None or not record.details.get("suite"):
-        return ""
-    details = record.details
-    templates = f" × {len(details['templates'])} templates" if details.get("templates") else ""
-    by = ", by the words of their names" if details.get("by") == "words" else ""
-    return f"Suite {details['suite']}: {len(details['classes'])} classes{templates}{by}"
-
-
-def _size(run: EvaluatedRun) -> str:
-    record = next(iter(run.tasks.values()), None)
-    if record is None:
-        return ""
-    seen = record.details.get("trained_on", 0)
-    told = f", {seen:,} of them trained on" if seen else ""
-    return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + told
 
 
 def _heading(chart: EvaluationChart, task: str, question: Question | None) -> str:

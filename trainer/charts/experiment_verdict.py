@@ -8,12 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
+from trainer.charts.experiment_tables import arms_table, compared_table, design_table, runs_table, scaled
 from trainer.charts.marks import (
     Marker,
-    NumberRow,
     NumberTable,
     Panel,
     Points,
@@ -21,24 +20,16 @@ from trainer.charts.marks import (
     XYPlot,
     axis_over,
     categories,
-    heading_row,
     run_tone,
 )
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
-from trainer.experiments.definition import Outcome
 from trainer.experiments.verdict import (
-    ArmComparison,
-    ArmOutcome,
     ExperimentVerdict,
-    RunOutcome,
-    difference_text,
-    interval_text,
     judge,
 )
-from trainer.metrics import Metric, metric
+from trainer.metrics import metric
 from trainer.store import Workspace
-from trainer.store.question import told
 
 METHOD: Final = """\
 Every arm is trained on the same seeds, and each is compared with the first, the control, on one outcome that was \
@@ -85,18 +76,14 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     rows: list[tuple[Any, ...]] = [(_differences(verdict), _values(verdict)), (_decisive(verdict),)]
     if verdict.secondaries:
         rows.append((_secondary(verdict),))
-    rows += [(_arms(verdict),), (_runs(verdict),), (_asked(verdict),)]
+    rows += [(arms_table(verdict),), (runs_table(verdict),), (design_table(verdict),)]
     head = tuple(filter(None, (experiment.question, verdict.words)))
     return Panel(title=f"Verdict: {experiment.name}", head=head, rows=tuple(rows), notes=verdict.notes)
 
 
-def _scaled(known: Metric) -> tuple[float, str]:
-    return (100.0, "points") if known.percent else (1.0, known.unit)
-
-
 def _differences(verdict: ExperimentVerdict) -> XYPlot:
     outcome = verdict.experiment.outcome
-    factor, unit = _scaled(metric(f"val/{outcome.metric}"))
+    factor, unit = scaled(metric(f"val/{outcome.metric}"))
     dots, points, reach = [], [], [0.0]
     for place, one in enumerate(verdict.primary):
         gaps = factor * np.array([gap for _, gap in one.differences], dtype=np.float64)
@@ -149,100 +136,11 @@ def _spread(place: int, n: int) -> np.ndarray:
 
 
 def _decisive(verdict: ExperimentVerdict) -> NumberTable:
-    return _compared("primary", f"Primary outcome: {verdict.experiment.outcome.label}", verdict.primary, verdict)
-
-
-def _compared(key: str, title: str, compared: tuple[ArmComparison, ...], verdict: ExperimentVerdict) -> NumberTable:
-    lines = []
-    for outcome in dict.fromkeys(one.outcome for one in compared):
-        if key != "primary":
-            lines.append(heading_row(outcome.label))
-        known = metric(f"val/{outcome.metric}")
-        for one in (one for one in compared if one.outcome == outcome):
-            says = one.decision if key == "primary" else ""
-            lines.append(
-                NumberRow(
-                    f"{one.arm} against {one.control}",
-                    "Mean difference over seeds, with its confidence sequence.",
-                    (
-                        difference_text(known, one.interval.mean),
-                        interval_text(known, one.interval),
-                        str(len(one.differences)),
-                        p_text(one.adjusted),
-                        *((says,) if key == "primary" else ()),
-                    ),
-                    strong=one.decision in ("better", "worse") and key == "primary",
-                )
-            )
-    share = f"{100 * (1 - verdict.experiment.alpha / max(1, len(verdict.experiment.arms) - 1)):g} %"
-    columns = ("Difference", f"{share} interval", "Seeds", "p (Holm)", *(("Verdict",) if key == "primary" else ()))
-    return NumberTable(key, title, columns, tuple(lines), badges=False)
-
-
-def p_text(p: float) -> str:
-    """Format a p-value."""
-    return "–" if math.isnan(p) else "< .001" if p < 0.001 else f"{p:.3f}"
+    return compared_table("primary", f"Primary outcome: {verdict.experiment.outcome.label}", verdict.primary, verdict)
 
 
 def _secondary(verdict: ExperimentVerdict) -> NumberTable:
-    return _compared("secondary", "Secondary outcomes (they decide nothing)", verdict.secondaries, verdict)
-
-
-def _arms(verdict: ExperimentVerdict) -> NumberTable:
-    experiment = verdict.experiment
-    lines = []
-    for outcome in (experiment.outcome, *experiment.secondaries):
-        known = metric(f"val/{outcome.metric}")
-        shown = tuple(_spread_text(known, one) for one in verdict.arms if one.outcome == outcome)
-        lines.append(NumberRow(outcome.label, "Mean ± standard deviation (seeds).", shown))
-    names = tuple(arm.name for arm in experiment.arms)
-    return NumberTable("arms", "Arms: mean ± standard deviation (seeds)", names, tuple(lines), badges=False)
-
-
-def _spread_text(known: Metric, one: ArmOutcome) -> str:
-    mean = known.text(None if math.isnan(one.mean) else one.mean)
-    return f"{mean} ± {known.text(one.std)} ({one.n})" if one.n > 1 else f"{mean} ({one.n})"
-
-
-def _runs(verdict: ExperimentVerdict) -> NumberTable:
-    outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
-    lines = tuple(
-        NumberRow(f"#{one.run.id} {one.run.name}", one.run.name, _cells(one, outcomes)) for one in verdict.runs
-    )
-    columns = ("Arm", "Seed", "Status", *(outcome.label for outcome in outcomes), "Counted")
-    return NumberTable("runs", f"Every run ({len(verdict.runs)})", columns, lines, badges=False)
-
-
-def _cells(one: RunOutcome, outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
-    values = (
-        metric(f"val/{outcome.metric}").text(None if math.isnan(value) else value)
-        for outcome, value in zip(outcomes, one.values, strict=True)
-    )
-    status = f"{one.run.status}, deleted" if one.run.deleted_at is not None else one.run.status
-    return (one.arm, str(one.seed), status, *values, one.note or "yes")
-
-
-def _asked(verdict: ExperimentVerdict) -> NumberTable:
-    experiment = verdict.experiment
-    better = "more" if experiment.outcome.direction == "up" else "less"
-    question = next((one.questions[0] for one in verdict.runs if not one.note), None)
-    facts = {
-        "Question": experiment.question or "–",
-        "Primary outcome": f"{experiment.outcome.label} ({better} is better), at the last step",
-        "Measured on": told(question, task=True) if question else "–",
-        "Control": experiment.control.name,
-        "The arms differ in": ", ".join(experiment.fields),
-        "Data": config.data_name(experiment.control.run.data),
-        "Budget": f"{experiment.least_seeds} to {experiment.most_seeds} seeds from {experiment.first_seed}"
-        + (f", {experiment.hours:g} hours" if experiment.hours else "")
-        + f"; {experiment.control.run.optimizer.epochs} epochs a run",
-        "Equal within": difference_text(metric(f"val/{experiment.outcome.metric}"), experiment.margin).lstrip("+")
-        if experiment.margin
-        else "nothing is called equal",
-        "Wrong verdicts": f"at most {100 * experiment.alpha:g} % at any number of seeds",
-    }
-    lines = tuple(NumberRow(words, "", (value,)) for words, value in facts.items())
-    return NumberTable("asked", "Design", ("",), lines, badges=False)
+    return compared_table("secondary", "Secondary outcomes (they decide nothing)", verdict.secondaries, verdict)
 
 
 def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[dict[str, Any]]:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal
-from weakref import WeakValueDictionary
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from trainer import config
-from trainer.analysis import losses
-from trainer.analysis.distinct import Matching
-from trainer.analysis.gap import Way, close_gap
-from trainer.analysis.geometry import modality_gap
-from trainer.analysis.progress import Progress
-from trainer.analysis.projection import principal_axes
-from trainer.analysis.retrieval import question_ranks, recall_at
-from trainer.analysis.sampling import at_most
-from trainer.analysis.similarity import matched_cosines
-from trainer.analysis.tiles import exact, part_of
-from trainer.charts import BOTH, ChartError
+from trainer.analysis.gap import Way
+from trainer.charts.gap_measures import GapRun, GapSettings, gap
 from trainer.charts.marks import (
     Axis,
     Marker,
@@ -34,14 +22,10 @@ from trainer.charts.marks import (
     axis_over,
     run_tone,
 )
-from trainer.charts.matching import matching_of
-from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.charts.measures import facts_of, filled
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart, PerRun, per_run
 from trainer.metrics import recall_name
-from trainer.store import RunRow, SnapshotRow, Workspace
-from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
 The gap is the mean image embedding minus the mean text embedding; its size is the length of that vector (Liang et \
@@ -63,16 +47,9 @@ shows up to 320 pairs on the two principal axes of images and texts together, as
 Published, for comparison: Humer et al., Amumo: CLIP RN50 on 100 pairs of MS-COCO has a gap of .8186 and a loss of \
 .3554; with the gap closed .0351 and 1.1248."""
 
-LIVE: Final = 320
-"""Pairs measured while the slider moves: both runs and CLOOB's four retrievals stay within a twentieth of a second."""
-
-MOST_PAIRS: Final = 2_000
-"""Pairs measured; more are sampled, and n says so: CLOOB's loss of twice as many takes four times as long."""
 
 WAYS: Final[tuple[Literal["image_to_text", "text_to_image"], ...]] = ("image_to_text", "text_to_image")
 
-SHARES: Final = tuple(range(0, 121, 10))
-"""Percent of the gap closed in the curves: beyond 100 the modalities have changed sides."""
 
 MEASURES: Final = (
     ("gap", "Gap", "Length of mean image − mean text.", 4),
@@ -96,20 +73,6 @@ MEASURES: Final = (
 
 
 @dataclass(frozen=True)
-class GapSettings:
-    """The settings of the chart."""
-
-    way: Literal["shift", "project"] = setting(
-        "shift",
-        "Closing method",
-        "Shift moves both modalities by half the gap; project takes the component along the gap away.",
-        named={"shift": "Shift", "project": "Project out"},
-    )
-    share: int = setting(0, "Share closed (%)", "How much of the gap is closed.", low=0, high=150)
-    most: int = setting(MOST_PAIRS, "Most pairs", "More pairs are sampled.", low=2, high=10**7, control=False)
-
-
-@dataclass(frozen=True)
 class Published:
     """Published numbers, for comparison only."""
 
@@ -118,218 +81,12 @@ class Published:
     loss: float
 
 
-PUBLISHED: Final = (Published("CLIP on COCO", 0.8186, 0.3554), Published("the same, gap closed", 0.0351, 1.1248))
+PUBLISHED: Final = (
+    Published("CLIP on COCO", 0.8186, 0.3554),
+    Published("the same, gap closed", 0.0351, 1.1248),
+)
+CLOSED: Final = Axis("gap closed (% of its length)", 0.0, 150.0)
 SOURCE: Final = "Humer et al., Amumo: CLIP RN50 on 100 MS-COCO validation pairs, https://ginihumer.github.io/Amumo"
-
-
-@dataclass(frozen=True)
-class Objective:
-    """The loss of a run as computed from a snapshot: `cloob` or the symmetric `info_nce`."""
-
-    kind: str
-    inv_tau: float
-    beta: float = 0.0
-    share: float = 1.0
-    residual: bool = False
-
-    @property
-    def words(self) -> str:
-        """A label: `InfoNCE, 1/τ 17.5`."""
-        if self.kind == "cloob":
-            share = "" if self.share == 1 else f", retrieval share {self.share:g}"
-            return f"CLOOB, 1/τ {self.inv_tau:.3g}, β {self.beta:.3g}{share}{', residual' if self.residual else ''}"
-        return f"InfoNCE, 1/τ {self.inv_tau:.3g}"
-
-    def loss(
-        self, image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], progress: Progress | None = None
-    ) -> float:
-        """Return the loss of all these pairs as one batch; NaN with fewer than two."""
-        if len(image) < 2:
-            return float("nan")
-        if self.kind == "cloob":
-            temperatures = self.inv_tau, self.beta
-            return losses.cloob(
-                image, text, *temperatures, retrieval_share=self.share, residual=self.residual, progress=progress
-            )
-        return losses.info_nce(image, text, self.inv_tau, progress=progress)
-
-
-@dataclass(frozen=True)
-class GapPoint:
-    """Measures with `share` of the gap closed, on `n` pairs as one batch."""
-
-    share: float
-    n: int
-    gap: float
-    loss: float
-    image_to_text: float
-    text_to_image: float
-    matched: float
-
-
-@dataclass(frozen=True)
-class GapSample:
-    """Pairs of one run in memory, for the slider.
-
-    Attributes:
-        image: Unit rows.
-        text: Unit rows.
-        matching: Which captions and which pictures are one.
-        gap: Mean image minus mean text of the whole snapshot.
-        rows: The pairs of the snapshot that these are.
-        mean: Of both modalities together; the origin of the map.
-        axes: The two directions of the map: principal axes of both modalities together.
-    """
-
-    image: Float[np.ndarray, "n d"]
-    text: Float[np.ndarray, "n d"]
-    matching: Matching
-    gap: Float[np.ndarray, " d"]
-    rows: Int[np.ndarray, " n"]
-    mean: Float[np.ndarray, " d"]
-    axes: Float[np.ndarray, "d 2"]
-
-    def measure(self, objective: Objective, share: float, way: Way, progress: Progress | None = None) -> GapPoint:
-        """Return loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
-        image, text = close_gap(self.image, self.text, share, way, gap=self.gap)
-        forward = question_ranks(image, text, self.matching.texts, progress=part_of(progress, 0, 4))
-        back = question_ranks(text, image, self.matching.images, progress=part_of(progress, 1, 4))
-        # The loss takes about as long as both rankings together, or longer.
-        loss = objective.loss(image, text, (lambda done, note: progress(0.5 + done / 2, note)) if progress else None)
-        matched = float(matched_cosines(image, text).mean(dtype=np.float64)) if len(image) else float("nan")
-        recalls = recall_at(forward, 1), recall_at(back, 1)
-        return GapPoint(share, len(image), modality_gap(image, text)[1], loss, *recalls, matched)
-
-    def places(self, share: float, way: Way) -> tuple[np.ndarray, np.ndarray]:
-        """Return the map positions of images and texts (two n x 2 arrays, float64)."""
-        moved = close_gap(self.image, self.text, share, way, gap=self.gap)
-        image, text = ((rows - self.mean) @ self.axes for rows in moved)
-        return image, text
-
-
-@dataclass(frozen=True, eq=False)
-class GapMeasures:
-    """The measures of one snapshot's gap, cached so that a moving slider measures each share once.
-
-    Attributes:
-        objective: What the run minimizes.
-        sample: The pairs that are measured.
-        live: At most `LIVE` of them, on the map and while the slider moves.
-        pairs: Pairs of the snapshot.
-        steps: Of all its snapshots of this data.
-        sizes: The gap at each of them, from all pairs.
-        points: Way and percent closed -> what was measured.
-    """
-
-    objective: Objective
-    sample: GapSample
-    live: GapSample
-    pairs: int
-    steps: tuple[int, ...]
-    sizes: tuple[float, ...]
-    points: dict[tuple[Way, int], GapPoint] = field(default_factory=dict)
-
-    def at(self, way: Way, share: int, progress: Progress | None = None) -> GapPoint:
-        """Return the point of a share, measured on first use; without progress only on the live pairs."""
-        known = (way, share) if share else ("shift", 0)
-        if known in self.points:
-            return self.points[known]
-        if progress is None:
-            return self.live.measure(self.objective, share / 100, way)
-        self.points[known] = self.sample.measure(self.objective, share / 100, way, progress)
-        return self.points[known]
-
-    def curve(self, way: Way) -> list[GapPoint]:
-        """Return the measures at `SHARES`."""
-        known = ((way, share) if share else ("shift", 0) for share in SHARES)
-        return [self.points[key] for key in known if key in self.points]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GapRun(SnapshotLabel):
-    """One run's gap."""
-
-    measures: GapMeasures
-
-    @property
-    def n(self) -> int:
-        """The number of pairs measured as one batch, on which the loss depends."""
-        return len(self.measures.sample.rows)
-
-    def asked(self, way: str) -> int:
-        """Return the number of distinct questions of a direction of retrieval."""
-        found = self.measures.sample.matching
-        return len(found.images if way == "image_to_text" else found.texts)
-
-
-_ALIVE: Final[WeakValueDictionary[object, GapMeasures]] = WeakValueDictionary()
-"""Measures that a shown chart holds."""
-
-
-def gap(workspace: Workspace, target: Target, request: Request, settings: GapSettings, progress: Progress) -> GapRun:
-    """Return a run's gap over its steps and the effect of closing shares of it; at most `most` pairs, tiled.
-
-    Raises:
-        ChartError: The run lacks such a snapshot, or embeds one modality only.
-        StoreError: No such run.
-    """
-    run = workspace.runs.get(target.run)
-    chosen = choose_snapshot(workspace, run, step=target.step, dataset=request.dataset, split=request.split)
-    rows = [row for row in workspace.results.snapshots(run.id) if row.key == chosen.key]
-    written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
-    key = (run.name, chosen, written, len(rows), settings.most)
-    if (measures := _ALIVE.get(key)) is None:
-        measures = _ALIVE[key] = _read(workspace, run, chosen, rows, settings.most, progress)
-    shares = (*SHARES, settings.share)
-    for place, share in enumerate(shares):
-        measures.at(settings.way, share, part_of(progress, place, len(shares)))
-    return GapRun(**shown(run, chosen), measures=measures)
-
-
-def _read(
-    workspace: Workspace, run: RunRow, chosen: SnapshotRow, rows: Sequence[SnapshotRow], most: int, progress: Progress
-) -> GapMeasures:
-    snapshot = read_snapshot(chosen.folder)
-    if snapshot.image is None or snapshot.text is None:
-        raise ChartError(f"Run {run.name} embeds only one modality; the gap needs images and texts. {BOTH}")
-    vector = modality_gap(snapshot.image, snapshot.text)[0]
-    drawn = at_most(snapshot.n, most)
-    few = drawn[at_most(len(drawn), LIVE)]
-    spanning = [exact(part[few]) for part in (snapshot.image, snapshot.text)]
-    mean, axes, _ = principal_axes(np.concatenate(spanning), 2)
-    sample, live = (
-        GapSample(
-            exact(snapshot.image[at]), exact(snapshot.text[at]), matching_of(snapshot, at), vector, at, mean, axes
-        )
-        for at in (drawn, few)
-    )
-    sizes = _over_steps(rows, progress)
-    return GapMeasures(
-        objective_of(workspace, run, chosen.step), sample, live, snapshot.n, tuple(sizes), tuple(sizes.values())
-    )
-
-
-def objective_of(workspace: Workspace, run: RunRow, step: int) -> Objective:
-    """Return the loss to compute for a run at a step: CLOOB for CLOOB, else InfoNCE at its temperature."""
-    chosen = workspace.runs.config_of(run.id).objective
-    steps, values, _ = workspace.results.series(run.id, "train/inv_tau")
-    before = np.flatnonzero(np.asarray(steps) <= step)
-    inv_tau = float(values[before[-1]]) if len(before) else float(getattr(chosen, "inv_tau", 1 / 0.07))
-    if not np.isfinite(inv_tau) or inv_tau <= 0:
-        inv_tau = float(getattr(chosen, "inv_tau", 1 / 0.07))
-    if isinstance(chosen, config.Cloob):
-        return Objective("cloob", inv_tau, chosen.scale_hopfield, chosen.retrieval_share, chosen.residual)
-    return Objective("info_nce", inv_tau)
-
-
-def _over_steps(rows: Sequence[SnapshotRow], progress: Progress) -> dict[int, float]:
-    by_step = {}
-    for place, row in enumerate(sorted(rows, key=lambda r: r.step)):
-        progress(0.02 * place / len(rows), "measuring each checkpoint")
-        snapshot = read_snapshot(row.folder)
-        if snapshot.image is not None and snapshot.text is not None:
-            by_step[row.step] = modality_gap(snapshot.image, snapshot.text)[1]
-    return by_step
 
 
 def draw(data: PerRun[GapRun], settings: GapSettings) -> Panel:
@@ -389,7 +146,8 @@ def _sizes(runs: Sequence[tuple[GapRun, int]]) -> XYPlot:
         Marker("", run_tone(place), run.step, run.measures.sizes[run.measures.steps.index(run.step)], 11, "ring")
         for run, place in runs
     )
-    x, y = axis_over("step", [c.x for c in curves]), axis_over("size of the gap", [c.y for c in curves], include=(0,))
+    x = axis_over("step", [c.x for c in curves])
+    y = axis_over("size of the gap", [c.y for c in curves], include=(0,))
     return XYPlot("sizes", "Size of the gap over training", x, y, curves, dots=dots)
 
 
@@ -402,25 +160,17 @@ def _recalls(runs: Sequence[tuple[GapRun, int]], names: list[str], settings: Gap
             y = np.array([getattr(point, attribute) for point in points])
             curves.append(Series(f"{name}, {way}", run_tone(place), x, y, dashed=way == "text to image"))
     y_axis = axis_over("recall", [curve.y for curve in curves], include=(0,))
-    title = recall_name(
-        "both", split=[run.split for run, _ in runs], n=[run.asked(way) for run, _ in runs for way in WAYS]
-    )
-    return XYPlot("recall", title, _closed(), y_axis, tuple(curves), cursor=settings.share)
+    asked = [run.asked(way) for run, _ in runs for way in WAYS]
+    title = recall_name("both", split=[run.split for run, _ in runs], n=asked)
+    return XYPlot("recall", title, CLOSED, y_axis, tuple(curves), cursor=settings.share)
 
 
 def _losses(run: GapRun, place: int, name: str, settings: GapSettings) -> XYPlot:
     points = run.measures.curve(settings.way)
     x, y = np.array([100 * point.share for point in points]), np.array([point.loss for point in points])
     words = f"{run.measures.objective.words}, n = {run.n:,}"
-    curve = Series("loss", run_tone(place), x, y)
-    title = f"Loss of {name}"
-    return XYPlot(
-        f"loss-{place}", title, _closed(), axis_over("loss", [y]), (curve,), cursor=settings.share, note=words
-    )
-
-
-def _closed() -> Axis:
-    return Axis("gap closed (% of its length)", 0.0, 150.0)
+    curve, title, y_axis = Series("loss", run_tone(place), x, y), f"Loss of {name}", axis_over("loss", [y])
+    return XYPlot(f"loss-{place}", title, CLOSED, y_axis, (curve,), cursor=settings.share, note=words)
 
 
 def _table(runs: Sequence[GapRun], names: list[str], way: Way, share: int) -> NumberTable:
@@ -452,10 +202,9 @@ def _notes(runs: Sequence[GapRun]) -> Iterator[str]:
 
 def values(data: PerRun[GapRun], settings: GapSettings) -> list[dict[str, Any]]:
     """Return facts, the gap over the steps, and the measures at every closed share."""
-    facts = ("run", "name", "objective", "step", "dataset", "split", "n")
     found = []
     for run in data.found:
-        row = {name: getattr(run, name) for name in facts} | {"pairs": run.measures.pairs}
+        row = facts_of(run, "n") | {"pairs": run.measures.pairs}
         row["objective_words"] = run.measures.objective.words
         row |= {f"gap at step {at}": size for at, size in zip(run.measures.steps, run.measures.sizes, strict=True)}
         points = {point.share: point for point in run.measures.curve(settings.way)}
@@ -464,8 +213,12 @@ def values(data: PerRun[GapRun], settings: GapSettings) -> list[dict[str, Any]]:
             measured = {name: getattr(point, name) for name, *_ in MEASURES if name != "n"}
             row |= {f"{name} at {share:g}": value for name, value in measured.items()}
         found.append(row)
-    names = list(dict.fromkeys(name for row in found for name in row))
-    return [{name: row.get(name, float("nan")) for name in names} for row in found]
+    return filled(found)
+
+    def asked(self, way: str) -> int:
+        """Return the number of distinct questions of a direction of retrieval."""
+        found = self.measures.sample.matching
+        return len(found.images if way == "image_to_text" else found.texts)
 
 
 CHART: Final = Chart(

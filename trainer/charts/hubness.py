@@ -13,16 +13,15 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import ranked
-from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
+from trainer.charts.measures import facts_of
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.metrics import recall_name
 from trainer.store import Workspace
-from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
 k-occurrence: how many texts find an image among their first k hits. A few images that are found by nearly \
@@ -95,14 +94,11 @@ def hubness(
         ChartError: The run lacks such a snapshot, or it has no texts or no images.
         StoreError: No such run.
     """
-    row = workspace.runs.get(target.run)
-    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
-    snapshot = read_snapshot(chosen.folder)
-    if snapshot.image is None or snapshot.text is None:
-        raise ChartError(f"Run {row.name} embeds only one modality; hubs of a search need images and texts. {BOTH}")
+    opened = open_target(workspace, target, request)
+    snapshot, (image, text) = opened.snapshot, opened.both("hubs of a search need")
     found = matching_of(snapshot)
     drawn = at_most(found.texts.rows, MOST_QUERIES)
-    image, text = found.images.gallery(snapshot.image), snapshot.text[drawn]
+    image, text = found.images.gallery(image), text[drawn]
     image, text = (ranked(side, len(image) * len(text)) for side in (image, text))
     _, offsets = csls_offsets(text, image, settings.k, _part(progress, 0, 2, "scale of every image"))
     wide, asks = csls_vectors(image, offsets), csls_queries(text)
@@ -115,7 +111,7 @@ def hubness(
     places = [ranks(q, s, answers) for q, s in ((text, image), (asks, wide))]
     recalls = [{at: recall_at(place, at) for at in (1, 5, 10)} for place in places]
     return Hubness(
-        **shown(row, snapshot),
+        **opened.label,
         k=min(settings.k, len(image)),
         n=len(drawn),
         texts=len(found.texts),
@@ -206,8 +202,7 @@ def values(data: PerRun[Hubness], _settings: HubSettings) -> list[dict[str, Any]
 
 
 def _values(one: Hubness) -> dict[str, Any]:
-    facts = ("run", "name", "objective", "step", "dataset", "split", "k", "n", "texts", "images", "pairs")
-    found: dict[str, Any] = {name: getattr(one, name) for name in facts}
+    found = facts_of(one, "k", "n", "texts", "images", "pairs")
     for end in ("", "_csls"):
         counts = getattr(one, f"occurrences{end}")
         found[f"skewness{end}"] = getattr(one, f"skewness{end}")

@@ -131,7 +131,7 @@ def _distances(vectors: list[np.ndarray], settings: ModelMapSettings, progress: 
 
 
 def draw(data: ModelMap, settings: ModelMapSettings) -> Panel:
-    """Draw a path per run, and who stands apart."""
+    """Draw a path per run, and the run that differs most."""
     first = data.spaces[0]
     sampled = f" of {data.pairs:,}, drawn at random (seed 0)" if data.n < data.pairs else ""
     stress = f"stress {data.stress:.3f}"

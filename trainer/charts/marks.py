@@ -177,7 +177,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Rug:
-    """Where each pair behind a histogram lies on x: the window ticks those that are selected, a file none.
+    """The place on x of each pair behind a histogram: the window ticks those that are selected, a file none.
 
     Attributes:
         ids: Of the pairs; those of several runs may be there several times.

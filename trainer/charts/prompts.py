@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from trainer.analysis.progress import Progress
-from trainer.analysis.prompts import accuracy_by_class, ensemble, template_accuracy
-from trainer.analysis.zero_shot import confusion, predict
-from trainer.charts import ChartError
-from trainer.charts.class_task import ClassTexts, ClassWords, class_task, texts_of
+from trainer.charts.class_task import ClassWords, texts_of
 from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel, heading_row
+from trainer.charts.measures import facts_of
+from trainer.charts.prompted_runs import Mixture, PromptRun, mixture, prompts
 from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace
-from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
 Each template classifies alone; the ensemble is the normalized mean of the class vectors of all templates, weighted \
@@ -43,136 +38,6 @@ class PromptSettings(ClassWords):
     )
     value: Literal["difference", "accuracy"] = setting(
         "difference", "Cells", "Points above or below the mean ensemble, or accuracy.", redraws=True, control=False
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mixture:
-    """A classifier made of the templates.
-
-    Attributes:
-        by_class: Share of each class's images taken for it; NaN where a class has no image.
-        accuracy: Share of all images that are right.
-        predicted: Place of the class each image is taken for.
-        confusion: Images of class r (row) taken for class s (column).
-    """
-
-    by_class: Float[np.ndarray, " c"]
-    accuracy: float
-    predicted: Int[np.ndarray, " n"]
-    confusion: Int[np.ndarray, "c c"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PromptRun(SnapshotLabel):
-    """One run's zero-shot accuracy by template.
-
-    Attributes:
-        index: Place of the run among those asked for; decides its color.
-        n: Images classified; `labeled` of the snapshot's `pairs` have one of the classes.
-        column: Of the items, that says an image's class.
-        rows: Of the snapshot, that were classified.
-        paths: Image file of each of them.
-        image: Their embeddings.
-        texts: Class vectors of every template.
-        accuracy: Share of each class's images (column) right with each template alone (row).
-        overall: Share of all images right with each template alone.
-        mean: The ensemble of all templates, weighed alike.
-    """
-
-    labels: tuple[str, ...]
-    templates: tuple[str, ...]
-    index: int
-    n: int
-    labeled: int
-    pairs: int
-    column: str
-    rows: Int[np.ndarray, " n"]
-    paths: tuple[str, ...]
-    truth: Int[np.ndarray, " n"]
-    image: Float[np.ndarray, "n d"]
-    texts: Float[np.ndarray, "t c d"]
-    accuracy: Float[np.ndarray, "t c"]
-    overall: Float[np.ndarray, " t"]
-    mean: Mixture
-
-    @property
-    def difference(self) -> Float[np.ndarray, "t c"]:
-        """Each template's accuracy minus that of the mean ensemble: negative where it is worse."""
-        return self.accuracy - self.mean.by_class
-
-
-def mixture(run: PromptRun, weights: Sequence[float]) -> Mixture:
-    """Return the ensemble of the run's templates with these weights.
-
-    Raises:
-        ChartError: A weight is negative or no number, none is above zero, or there is not one a template.
-    """
-    if len(weights) != len(run.templates):
-        raise ChartError(f"There are {len(run.templates)} templates and {len(weights)} weights: give one per template.")
-    return _mixture(run.image, run.texts, run.truth, weights)
-
-
-def prompts(
-    workspace: Workspace,
-    texts: ClassTexts,
-    *,
-    index: int = 0,
-    dataset: str | None = None,
-    split: str | None = None,
-    progress: Progress | None = None,
-) -> PromptRun:
-    """Return each template alone and the ensemble, for the run with these class vectors.
-
-    Args:
-        workspace: Where the run is.
-        texts: Its class vectors.
-        index: Place of the run among those shown.
-        dataset: Of the snapshot; None takes the run's first.
-        split: Of the snapshot; None takes the held-out split that is drawn like the training pairs.
-        progress: Told how far it is; may raise to cancel.
-
-    Raises:
-        ChartError: No such snapshot, no images, or no labeled image.
-    """
-    row = workspace.runs.get(texts.run)
-    chosen = choose_snapshot(workspace, row, step=texts.step, dataset=dataset, split=split)
-    snapshot = read_snapshot(chosen.folder)
-    task = class_task(snapshot, texts.labels, templates=len(texts.templates))
-    image = np.asarray(snapshot.image[task.rows], np.float32)
-    accuracy = template_accuracy(image, texts.vectors, task.truth, progress)
-    shares = np.bincount(task.truth, minlength=len(texts.labels)) / len(task.truth)
-    return PromptRun(
-        index=index,
-        labels=texts.labels,
-        templates=texts.templates,
-        **shown(row, chosen),
-        n=len(task.rows),
-        labeled=task.labeled,
-        pairs=task.of,
-        column=task.column,
-        rows=task.rows,
-        paths=tuple(snapshot.items.path[place] for place in task.rows.tolist()),
-        truth=task.truth,
-        image=image,
-        texts=texts.vectors,
-        accuracy=accuracy,
-        overall=np.nan_to_num(accuracy) @ shares,
-        mean=_mixture(image, texts.vectors, task.truth, None),
-    )
-
-
-def _mixture(image: np.ndarray, texts: np.ndarray, truth: np.ndarray, weights: Sequence[float] | None) -> Mixture:
-    try:
-        vectors = ensemble(texts, None if weights is None else np.asarray(weights, np.float64)).astype(np.float32)
-    except ValueError as error:
-        raise ChartError(f"These weights make no ensemble: {error}.") from error
-    predicted, classes = predict(image, vectors), texts.shape[1]
-    return Mixture(
-        by_class=accuracy_by_class(predicted, truth, classes),
-        accuracy=float(np.mean(predicted == truth)),
-        predicted=predicted,
-        confusion=confusion(predicted, truth, classes=classes),
     )
 
 
@@ -262,9 +127,8 @@ def _table(data: PerRun[PromptRun], mixed: Sequence[Mixture]) -> NumberTable:
 
 def values(data: PerRun[PromptRun], settings: PromptSettings) -> list[dict[str, Any]]:
     """Return one dictionary per run: facts, and the accuracies of ensembles and of every template alone."""
-    facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
     return [
-        {name: getattr(run, name) for name in facts}
+        facts_of(run, "n", "pairs")
         | {"mean_ensemble": run.mean.accuracy, "weighted_ensemble": _weighted(run, settings).accuracy}
         | dict(zip(run.templates, run.overall.tolist(), strict=True))
         for run in data.found

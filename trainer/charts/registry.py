@@ -34,6 +34,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "field-importance",
         "effective-robustness",
     ),
+    "timeline": ("snapshot-curves",),
     "similarity": ("similarity", "words", "axes"),
     "search": ("search", "hubness"),
     "changes": ("changes", "representation-similarity"),
@@ -71,17 +72,17 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
 
 def names() -> tuple[str, ...]:
     """Return the names of all charts, those of other packages last."""
-    return (*(name for group in BUILT_IN.values() for name in group), *_others(), *loaded().charts)
+    return (*(name for group in BUILT_IN.values() for name in group), *other_charts(), *loaded().charts)
 
 
 def charts_of(view: str) -> tuple[Chart[Any, Any], ...]:
     """Return the charts of a view, in the order of the tabs."""
-    others = tuple(chart for name in (*_others(), *loaded().charts) if (chart := _loadable(name)) is not None)
+    others = tuple(chart for name in (*other_charts(), *loaded().charts) if (chart := _loadable(name)) is not None)
     return (*(load(name) for name in BUILT_IN.get(view, ())), *(chart for chart in others if chart.view == view))
 
 
 def _loadable(name: str) -> Chart[Any, Any] | None:
-    """Return the chart; None for one of another package that cannot be loaded, which is told once."""
+    """Return the chart; None for one of another package that cannot be loaded, which is reported once."""
     try:
         return load(name)
     except ChartError as error:
@@ -98,8 +99,8 @@ def load(name: str) -> Chart[Any, Any]:
     """
     if name in loaded().charts:
         return loaded().charts[name]
-    if name in _others():
-        return _load_other(name)
+    if name in other_charts():
+        return load_other(name)
     if not any(name in group for group in BUILT_IN.values()):
         raise ChartError(f"There is no chart {name!r}. Choose one of {', '.join(names())}.")
     return _chart_in(importlib.import_module(f"trainer.charts.{name.replace('-', '_')}"), name)
@@ -113,7 +114,7 @@ def _chart_in(module: Any, where: str) -> Chart[Any, Any]:
 
 
 @cache
-def _others() -> dict[str, EntryPoint | Path]:
+def other_charts() -> dict[str, EntryPoint | Path]:
     """Return name -> entry point; a file's name is that of its chart."""
     found: dict[str, EntryPoint | Path] = {entry.name: entry for entry in entry_points(group=GROUP)}
     for text in filter(None, os.environ.get(FILE, "").split(os.pathsep)):
@@ -123,8 +124,13 @@ def _others() -> dict[str, EntryPoint | Path]:
 
 
 @cache
-def _load_other(name: str) -> Chart[Any, Any]:
-    source = _others()[name]
+def load_other(name: str) -> Chart[Any, Any]:
+    """Return the chart of another package or file.
+
+    Raises:
+        ChartError: It cannot be loaded, or is not called so.
+    """
+    source = other_charts()[name]
     try:
         if isinstance(source, Path):
             spec = importlib.util.spec_from_file_location(f"contrastive_explorer_chart_{source.stem}", source)

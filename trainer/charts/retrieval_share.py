@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from trainer.analysis.hopfield import own_weight
 from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
+from trainer.charts.comparable_runs import alike_in_all_but_share
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over
 from trainer.charts.matching import matching_of
 from trainer.charts.snapshots import choose_snapshot
@@ -93,7 +93,7 @@ def compute(workspace: Workspace, request: Request, _settings: Any, progress: Pr
     chosen = choose_snapshot(
         workspace, first, step=request.targets[0].step, dataset=request.dataset, split=request.split
     )
-    alike = _alike(workspace, first)
+    alike = alike_in_all_but_share(workspace, first)
     beta = next(
         (one.scale_hopfield for _, one in alike if isinstance(one, config.Cloob)), config.Cloob().scale_hopfield
     )
@@ -109,33 +109,6 @@ def compute(workspace: Workspace, request: Request, _settings: Any, progress: Pr
         share = None if isinstance(objective, config.Clip) else getattr(objective, "retrieval_share", 0.0)
         found.append(ShareRun(row.id, row.name, workspace.runs.config_of(row.id).seed, share, values))
     return ShareRuns(chosen.dataset, chosen.split, chosen.step, n, pictures, beta, size, tuple(found), tuple(absent))
-
-
-def _alike(workspace: Workspace, first: RunRow) -> list[tuple[RunRow, Any]]:
-    """Return the runs of A's experiment and their objectives: CLOOB with one temperature and beta, InfoLOOB, CLIP."""
-    asked = workspace.runs.config_of(first.id)
-    if not isinstance(asked.objective, config.Cloob | config.InfoLoobPair | config.Clip):
-        raise ChartError(
-            f"{first.name} minimizes {asked.objective.label}. Choose a run of CLOOB, InfoLOOB or CLIP as A."
-        )
-    found = []
-    for row in workspace.runs.all():
-        run = workspace.runs.config_of(row.id) if row.deleted_at is None else None
-        if run is not None and (run.data, run.model, run.optimizer) == (asked.data, asked.model, asked.optimizer):
-            found.append((row, run.objective))
-    kinds = Counter(_kind(one) for _, one in found if isinstance(one, config.Cloob))
-    if isinstance(asked.objective, config.Cloob):
-        kind = _kind(asked.objective)
-    else:
-        kind = kinds.most_common(1)[0][0] if kinds else _kind(config.Cloob())
-    same = {config.Cloob: lambda o: _kind(o) == kind, config.InfoLoobPair: lambda o: _kind(o) == (kind[0], kind[1])}
-    return [(row, one) for row, one in found if same.get(type(one), lambda o: isinstance(o, config.Clip))(one)]
-
-
-def _kind(objective: config.Cloob | config.InfoLoobPair) -> tuple[Any, ...]:
-    """Return all parameters of the objective except the share."""
-    plain = (objective.inv_tau, objective.mask_duplicates)
-    return (*plain, objective.scale_hopfield, objective.residual) if isinstance(objective, config.Cloob) else plain
 
 
 def _snapshot_of(workspace: Workspace, row: RunRow, chosen: SnapshotRow) -> SnapshotRow | None:

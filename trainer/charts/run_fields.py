@@ -1,4 +1,4 @@
-"""The fields in which many runs differ, beside one outcome of each: for charts over configurations."""
+"""The fields in which many runs differ, with one outcome of each: for charts over configurations."""
 
 from __future__ import annotations
 

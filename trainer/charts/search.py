@@ -16,8 +16,9 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.search import best_of, products
 from trainer.charts import ChartError
-from trainer.charts.marks import ImageRow, NumberRow, NumberTable, Panel, RowImage, run_tone
+from trainer.charts.marks import ImageRow, NumberTable, Panel, RowImage, run_tone
 from trainer.charts.matching import matching_of
+from trainer.charts.measures import Measure, measure_table
 from trainer.charts.outside_query import OutsideQuery, outside_vector
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
@@ -183,12 +184,12 @@ def draw(data: PerRun[Hits], settings: SearchSettings) -> Panel:
 
 
 def _table(found: tuple[Hits, ...]) -> NumberTable:
-    lines = (
-        NumberRow("Items searched", "Of the snapshot.", tuple(float(one.n) for one in found), 0),
-        NumberRow("Cosine of the first hit", "", tuple(float(one.cosines[0]) for one in found)),
-        NumberRow("Cosine of the last hit", "Of those shown.", tuple(float(one.cosines[-1]) for one in found)),
+    measures = (
+        Measure[Hits]("Items searched", "Of the snapshot.", lambda one: one.n, 0),
+        Measure[Hits]("Cosine of the first hit", "", lambda one: one.cosines[0]),
+        Measure[Hits]("Cosine of the last hit", "Of those shown.", lambda one: one.cosines[-1]),
     )
-    return NumberTable("numbers", "Hits", tuple(one.name for one in found), lines)
+    return measure_table("numbers", "Hits", [one.name for one in found], measures, found)
 
 
 def _row(hits: Hits, place: int) -> ImageRow:

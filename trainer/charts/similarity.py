@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from trainer.analysis import separation as counting
-from trainer.analysis.distinct import matching
-from trainer.analysis.progress import Progress
-from trainer.analysis.sampling import at_most
-from trainer.analysis.shuffled import shuffled_level
-from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
-from trainer.analysis.unmatched import Hardest
-from trainer.charts import BOTH, ChartError
-from trainer.charts.facets import column_values
 from trainer.charts.marks import (
     Axis,
     NumberRow,
@@ -31,334 +21,30 @@ from trainer.charts.marks import (
     axis_over,
     run_tone,
 )
-from trainer.charts.matching import caption_numbers, image_numbers, matching_of
-from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
-from trainer.metrics import recall_name
-from trainer.store import Workspace
-from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
-
-NOTE: Final = (
-    "Cosines are not comparable across runs: compare AUC and d′ with the level of shuffled pairs, not the cosines."
+from trainer.charts.measures import Measure, facts_of, filled
+from trainer.charts.pair_cosines import (
+    COMPARABLE,
+    EMPTY,
+    MOST_IMAGES,
+    NOTE,
+    Separation,
+    SimilarityRun,
+    SimilaritySettings,
+    ends_of,
+    similarity,
 )
-
-MOST_IMAGES: Final = 20_000
-"""More images than this are sampled: each is compared with every text, which takes minutes at 100,000 pairs."""
-
-LEVEL_IMAGES: Final = 5_000
-"""Images that ask for the level of shuffled pairs; each is compared with every text, as the others are."""
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart, PerRun, per_run
+from trainer.metrics import recall_name
 
 MOST_FACETS: Final = 40
 """Values of a column that are drawn; `trainer analyze` prints all."""
-
-EMPTY: Final = "(empty)"
-"""Stands for the empty value of a column."""
-
-Separation = Literal["auc", "d_prime", "overlap", "ks", "recall1"]
-COMPARABLE: Final[tuple[tuple[Separation, str, str, int], ...]] = (
-    ("auc", "AUC", "Chance that a matched cosine exceeds an unmatched one; 1 is perfect.", 3),
-    ("d_prime", "d′", "Difference of the means in pooled standard deviations.", 2),
-    ("overlap", "Overlap", "Area shared by both histograms, 0 to 1; AUC says which of them is above.", 3),
-    ("ks", "KS", "Largest distance of the two cumulative distributions; AUC says which is above.", 3),
-    (
-        "recall1",
-        recall_name("image_to_text"),
-        "Share of distinct images one of whose own texts is the most similar of the distinct texts.",
-        3,
-    ),
-)
-"""What may be compared between runs: field, words, hint and digits."""
-
-
-@dataclass(frozen=True)
-class SimilaritySettings:
-    """The settings of the chart."""
-
-    compared: Literal["hardest", "sampled", "all"] = setting(
-        "hardest",
-        "Unmatched pairs",
-        "The k most similar texts of each image that are not its own, 100,000 pairs drawn at random, or every one.",
-        named={"hardest": "Hardest", "sampled": "Sampled", "all": "All"},
-    )
-    k: int = setting(10, "k", "Unmatched texts that an image keeps.", low=1, high=100)
-    bins: int = setting(60, "Bars", "Bars of a histogram.", low=5, high=300, redraws=True, control=False)
-    same_axis: bool = setting(
-        False,
-        "Same axis",
-        "One cosine axis for all runs, although cosines are not comparable across runs.",
-        redraws=True,
-    )
-    density: bool = setting(False, "Density", "Smooth densities over the bars.", redraws=True)
-    facet: str = setting("", "Group by", "A column of the data to group by.", control=False)
-    only: str = setting("", "Only", "Only the images of this value of the column.", control=False)
-
-    def against(self, k: int) -> str:
-        """Return the suffix that names the unmatched pairs: `hard10`, `sampled`, `all`."""
-        return f"hard{k}" if self.compared == "hardest" else self.compared
-
-    def unmatched_words(self, k: int) -> str:
-        """Return the legend text of the unmatched pairs."""
-        words = {"hardest": f"{k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}
-        return words[self.compared]
-
-
-@dataclass(frozen=True)
-class Facet:
-    """The images with one value of a column, and their pairs' separation from the hardest unmatched ones."""
-
-    value: str
-    n: int
-    auc: float
-    d_prime: float
-    overlap: float
-    mean_matched: float
-    recall1: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimilarityRun(SnapshotLabel):
-    """One run's cosines.
-
-    Attributes:
-        items: Of the snapshot.
-        n: Images compared, each with all texts of the split.
-        pairs: Pairs of the snapshot; larger than `n` when sampled.
-        k: Unmatched texts of each image: as many as asked for, or as every image has.
-        rows: The pairs of the snapshot that were compared.
-        matched: Cosine of each image with its own text.
-        hardest: Cosines of each image with its `k` most similar distinct texts that are not its own, NaN where there
-            are fewer.
-        hardest_row: The pair whose text is the most similar of them, -1 where there is none.
-        unmatched: Cosines of unmatched pairs, flat; where all are compared, the middles of the bins they are in.
-        unmatched_weights: How many pairs have each of them; None: one each.
-        recall1: Share of distinct pictures one of whose own texts is more similar than every other text.
-        pictures: How many distinct pictures these are.
-        intervals: Of `auc` and `d_prime`: the bootstrap interval of 95 % over images.
-        shuffled: Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
-        grid: Cosines at which densities are given.
-        densities: Kernel densities of matched and unmatched cosines over `grid`.
-        facets: By the values of the column that tells apart, most images first.
-    """
-
-    items: Items
-    n: int
-    pairs: int
-    k: int
-    rows: Int[np.ndarray, " n"]
-    matched: Float[np.ndarray, " n"]
-    hardest: Float[np.ndarray, "n k"]
-    hardest_row: Int[np.ndarray, " n"]
-    unmatched: Float[np.ndarray, " m"]
-    unmatched_weights: Int[np.ndarray, " m"] | None
-    mean_matched: float
-    mean_unmatched: float
-    auc: float
-    d_prime: float
-    overlap: float
-    ks: float
-    recall1: float
-    pictures: int
-    intervals: dict[str, tuple[float, float]]
-    shuffled: Mapping[str, float]
-    grid: Float[np.ndarray, " g"]
-    densities: tuple[Float[np.ndarray, " g"], Float[np.ndarray, " g"]]
-    facets: tuple[Facet, ...] = ()
-
-    @property
-    def n_unmatched(self) -> int:
-        """The number of unmatched pairs compared."""
-        return len(self.unmatched) if self.unmatched_weights is None else int(self.unmatched_weights.sum())
-
-    def shares(self, edges: Float[np.ndarray, " bins+1"]) -> tuple[Float[np.ndarray, " bins"], ...]:
-        """Return the percentage of matched and of unmatched pairs in each bin."""
-        counts = (
-            np.histogram(self.matched, edges)[0],
-            np.histogram(self.unmatched, edges, weights=self.unmatched_weights)[0],
-        )
-        return tuple(100 * count / max(float(count.sum()), 1.0) for count in counts)
-
-
-def similarity(
-    workspace: Workspace, target: Target, request: Request, settings: SimilaritySettings, progress: Progress
-) -> SimilarityRun:
-    """Return matched and unmatched cosines of one snapshot.
-
-    Raises:
-        ChartError: The run lacks such a snapshot, it has no texts or no images, or there is no such column.
-        StoreError: No such run.
-    """
-    if settings.only and not settings.facet:
-        raise ChartError("Name the column whose value is meant: --facet COLUMN with --only VALUE.")
-    row = workspace.runs.get(target.run)
-    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
-    snapshot = read_snapshot(chosen.folder)
-    found = _cosines(snapshot, row.name, settings, progress)
-    first, second = found.counts
-    low, high = _ends([found.matched, found.unmatched])
-    grid = np.linspace(low, high, 241)
-    return SimilarityRun(
-        **shown(row, chosen),
-        items=snapshot.items,
-        n=len(found.matched),
-        pairs=chosen.n,
-        k=found.hardest.cosines.shape[1],
-        rows=found.rows,
-        matched=found.matched,
-        hardest=found.hardest.cosines,
-        hardest_row=found.hardest.places[:, 0],
-        unmatched=found.unmatched,
-        unmatched_weights=found.weights,
-        mean_matched=_mean(found.matched),
-        mean_unmatched=_mean(found.unmatched, found.weights),
-        **_separation(found),
-        recall1=_recall1(found.hardest, found.asking),
-        pictures=len(found.asking),
-        intervals=counting.intervals(first, second, found.bins),
-        shuffled=found.shuffled,
-        grid=grid,
-        densities=(
-            counting.density(first.sum(0), grid, found.bins),
-            counting.density(second.sum(0), grid, found.bins),
-        ),
-        facets=found.facets,
-    )
-
-
-@dataclass(frozen=True)
-class _Cosines:
-    """The measurements of one run; `counts` are fine-binned, by image group."""
-
-    rows: np.ndarray
-    matched: np.ndarray
-    hardest: Hardest
-    unmatched: np.ndarray
-    weights: np.ndarray | None
-    counts: tuple[np.ndarray, np.ndarray]
-    bins: counting.Bins
-    shuffled: Mapping[str, float]
-    facets: tuple[Facet, ...]
-    asking: np.ndarray
-
-
-def _cosines(snapshot: Snapshot, name: str, settings: SimilaritySettings, progress: Progress) -> _Cosines:
-    if snapshot.image is None or snapshot.text is None:
-        raise ChartError(f"Run {name} embeds only one modality; matched pairs need images and texts. {BOTH}")
-    image, text, texts = snapshot.image, snapshot.text, matching_of(snapshot).texts
-    values = column_values(snapshot.items, settings.facet) if settings.facet else None
-    everything = at_most(np.arange(snapshot.n), MOST_IMAGES)
-    only = "" if settings.only == EMPTY else settings.only
-    rows = np.flatnonzero(values == only) if settings.only else np.arange(snapshot.n)
-    # Who asks for all pairs gets all of them, however long it takes.
-    rows = rows if settings.compared == "all" else at_most(rows, MOST_IMAGES)
-    if not len(rows):
-        raise ChartError(f"No pair of run {name} has {settings.facet} = {settings.only}. Choose another value.")
-    settings = replace(settings, k=max(1, min(settings.k, texts.fewest_wrong(rows))))
-    matched = matched_cosines(image[rows], text[rows])
-    group_of, weights = counting.anchor_groups(len(rows)), None
-    if settings.compared == "all":
-        counts, bins, hardest = counting.all_unmatched(
-            image, text, settings.k, group_of, texts, rows=rows, progress=progress
-        )
-        there = np.flatnonzero(counts.sum(0))
-        unmatched, weights = bins.centers[there], counts.sum(0)[there]
-    else:
-        hardest = hardest_texts(image, text, settings.k, texts, rows=rows, progress=progress)
-        found = hardest.cosines
-        if settings.compared == "sampled":
-            found = counting.sampled_unmatched(image, text, counting.SAMPLE, texts, rows=rows)
-        bins = counting.spanning(matched, found)
-        counts, unmatched = counting.fine_counts(found, group_of, bins), found[np.isfinite(found)]
-    facets: tuple[Facet, ...] = ()
-    if values is not None:
-        against = hardest
-        if settings.only or len(rows) != len(everything):
-            against = hardest_texts(image, text, settings.k, texts, rows=everything, progress=progress)
-        cosines = matched_cosines(image[everything], text[everything])
-        facets = tuple(_facets(values[everything], cosines, against, texts.question[everything]))
-    both = (counting.fine_counts(matched, group_of, bins), counts)
-    level = _level(snapshot, rows, settings, (unmatched, weights))
-    return _Cosines(rows, matched, hardest, unmatched, weights, both, bins, level, facets, texts.asking(rows))
-
-
-def _level(
-    snapshot: Snapshot, rows: np.ndarray, question: SimilaritySettings, others: tuple[np.ndarray, np.ndarray | None]
-) -> Mapping[str, float]:
-    """Return the measures for shuffled pairs, with at most `LEVEL_IMAGES` images."""
-    captions, images = caption_numbers(snapshot.items.caption), image_numbers(snapshot.items, snapshot.image)
-    image, text = snapshot.image, snapshot.text
-    assert image is not None, "shown before"
-    assert text is not None, "shown before"
-    if len(rows) > LEVEL_IMAGES:
-        rows = np.sort(np.random.default_rng(1).choice(rows, LEVEL_IMAGES, replace=False))
-
-    def measure(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        matched = matched_cosines(image[rows], text[order[rows]])
-        if question.compared != "hardest":
-            # Which texts are an image's own changes one of its n cosines: the others stay what they are.
-            return matched, _thinned(*others)
-        texts = matching(captions[order], images).texts
-        return matched, hardest_texts(image, text[order], question.k, texts, rows=rows).cosines
-
-    return shuffled_level(snapshot.n, measure, asked=len(rows))
-
-
-def _thinned(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the values repeated by weight; more than `separation.SAMPLE` are thinned evenly."""
-    if weights is None:
-        return values
-    ends = np.cumsum(weights)
-    count = int(min(ends[-1], counting.SAMPLE)) if len(ends) else 0
-    return values[np.searchsorted(ends, (np.arange(count) + 0.5) * (ends[-1] / max(count, 1)))] if count else values
-
-
-def _separation(found: _Cosines) -> dict[str, Any]:
-    if found.weights is not None:
-        first, second = found.counts
-        return {name: float(v) for name, v in counting.separation(first.sum(0), second.sum(0), found.bins).items()}
-    measures = {"auc": auc, "d_prime": d_prime, "overlap": overlap, "ks": counting.ks}
-    return {name: measure(found.matched, found.unmatched) for name, measure in measures.items()}
-
-
-def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest, question: np.ndarray) -> list[Facet]:
-    names, counts = np.unique(values, return_counts=True)
-    made = []
-    for name in names[np.argsort(-counts, kind="stable")]:
-        of = values == name
-        own, others = matched[of], hardest.cosines[of]
-        asking = np.flatnonzero(of)[np.unique(question[of], return_index=True)[1]]
-        measured = (measure(own, others) for measure in (auc, d_prime, overlap))
-        made.append(Facet(str(name), len(own), *measured, _mean(own), _recall1(hardest, asking)))
-    return made
-
-
-def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
-    return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
-
-
-def _recall1(found: Hardest, asking: np.ndarray) -> float:
-    """Return the share of the rows `asking`, one of each distinct picture, whose own text comes first."""
-    right, hardest = found.right[asking], found.cosines[asking, 0]
-    # NaN as hardest: every text of the split has the image's own caption, nothing can be confused.
-    first = (right > hardest) | (np.isnan(hardest) & np.isfinite(right))
-    return float(first.mean()) if len(right) else float("nan")
-
-
-def _ends(values: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Return the smallest and the largest cosine, slightly widened."""
-    finite = [part[np.isfinite(part)] for part in values]
-    finite = [part for part in finite if len(part)]
-    if not finite:
-        raise ChartError("The embeddings are not numbers: training has diverged. Choose an earlier step.")
-    low, high = min(float(part.min()) for part in finite), max(float(part.max()) for part in finite)
-    return (low, high) if high - low >= 1e-6 else (low - 0.5e-3, high + 0.5e-3)
 
 
 def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
     """Draw histograms of each run, the measures of separation, and the differences between runs."""
     names = labels(data.found)
-    ends = [_ends([one.matched, one.unmatched]) for one in data.found]
+    ends = [ends_of([one.matched, one.unmatched]) for one in data.found]
     if settings.same_axis:
         ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(ends)
     parts = [
@@ -430,13 +116,13 @@ def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
             level = tuple(one.shuffled[field] for one in runs)
             lines.append(NumberRow(f"{words}, shuffled", "The level of an uninformative model.", level, digits))
     raw = "Raw cosine: not comparable across runs."
-    rest: tuple[tuple[str, str, Callable[[SimilarityRun], float], int], ...] = (
-        ("Mean matched", raw, lambda one: one.mean_matched, 3),
-        ("Mean unmatched", raw, lambda one: one.mean_unmatched, 3),
-        ("n matched", "Pairs compared.", lambda one: float(len(one.matched)), 0),
-        ("n unmatched", "Unmatched pairs compared.", lambda one: float(one.n_unmatched), 0),
+    rest = (
+        Measure[SimilarityRun]("Mean matched", raw, lambda one: one.mean_matched),
+        Measure[SimilarityRun]("Mean unmatched", raw, lambda one: one.mean_unmatched),
+        Measure[SimilarityRun]("n matched", "Pairs compared.", lambda one: len(one.matched), 0),
+        Measure[SimilarityRun]("n unmatched", "Unmatched pairs compared.", lambda one: one.n_unmatched, 0),
     )
-    lines += [NumberRow(words, hint, tuple(read(one) for one in runs), digits) for words, hint, read, digits in rest]
+    lines += [one.row(runs) for one in rest]
     return NumberTable("numbers", "How well they separate", tuple(names), tuple(lines))
 
 
@@ -489,14 +175,12 @@ def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[
 
 def values(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> list[dict[str, Any]]:
     """Return facts and separation of each run; with a facet also the AUC of each of its values."""
-    facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
     found = []
     for one in data.found:
-        row = {name: getattr(one, name) for name in facts} | {"n_unmatched": one.n_unmatched, "k": one.k}
+        row = facts_of(one, "n", "pairs") | {"n_unmatched": one.n_unmatched, "k": one.k}
         parts = {f"auc_hard{one.k} {settings.facet} = {part.value}": part.auc for part in one.facets}
         found.append(row | numbers(one, settings.against(one.k)) | parts)
-    names = list(dict.fromkeys(name for row in found for name in row))
-    return [{name: row.get(name, float("nan")) for name in names} for row in found]
+    return filled(found)
 
 
 def numbers(run: SimilarityRun, against: str) -> dict[str, float]:

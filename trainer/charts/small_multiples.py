@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -15,13 +15,12 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_rank, shares_of
 from trainer.charts import ChartError
 from trainer.charts.marks import Axis, Panel, Points, Series, XYPlot, axis_over
+from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.representation_similarity import common_items, places_of
 from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace
-from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
 One plot per run, all of the same pairs and with the same axes.
@@ -90,40 +89,25 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
     targets = request.targets
     if len(targets) > MOST_RUNS:
         raise ChartError(f"{len(targets)} runs do not fit; choose at most {MOST_RUNS}.")
-    first = choose_snapshot(
-        workspace,
-        workspace.runs.get(targets[0].run),
-        step=targets[0].step,
-        dataset=request.dataset,
-        split=request.split,
-    )
-    chosen = []
-    for target in targets:
-        row = workspace.runs.get(target.run)
-        found = choose_snapshot(workspace, row, step=target.step, dataset=first.dataset, split=first.split)
-        chosen.append((row, read_snapshot(found.folder)))
-    for row, snapshot in chosen:
-        if snapshot.image is None or snapshot.text is None:
-            raise ChartError(f"Run {row.name} embeds images or texts alone. Choose runs with both towers.")
-    kept = common_items([snapshot.items.id for _, snapshot in chosen])
+    chosen = open_targets(workspace, request)
+    sides = [one.both("small multiples are of") for one in chosen]
+    kept = common_items([one.snapshot.items.id for one in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are needed.")
     drawn = at_most(len(kept), MOST_POINTS)
     made: list[Multiple] = []
     onto: np.ndarray | None = None
-    for place, (row, snapshot) in enumerate(chosen):
-        progress(place / len(chosen), row.name)
-        rows = places_of(snapshot.items.id, kept)
-        assert snapshot.image is not None
-        assert snapshot.text is not None
-        image, text = (np.asarray(side[rows], np.float64) for side in (snapshot.image, snapshot.text))
+    for place, (one, both) in enumerate(zip(chosen, sides, strict=True)):
+        progress(place / len(chosen), one.run.name)
+        rows = places_of(one.snapshot.items.id, kept)
+        image, text = (np.asarray(side[rows], np.float64) for side in both)
         plane, held = _plane(np.concatenate([image, text]))
         points = np.concatenate([plane[: len(kept)][drawn], plane[len(kept) :][drawn]])
         if onto is None:
             onto = points
         else:
             points = procrustes(points, onto).apply(points)
-        captions = np.asarray([snapshot.items.caption[at] for at in rows.tolist()], str)
+        captions = np.asarray([one.snapshot.items.caption[at] for at in rows.tolist()], str)
         spectrum = covariance_spectrum(image)
         made.append(
             Multiple(
@@ -134,7 +118,7 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
                 unmatched=_shares(unmatched_cosines(image, text, captions)),
                 spectrum=np.sort(shares_of(spectrum))[::-1],
                 rank=effective_rank(spectrum),
-                **shown(row, snapshot),
+                **one.label,
             )
         )
     return SmallMultiples(tuple(made), len(kept))
@@ -180,13 +164,10 @@ def draw(data: SmallMultiples, settings: MultiplesSettings) -> Panel:
 def _maps(data: SmallMultiples) -> list[XYPlot]:
     every = np.concatenate([side for one in data.runs for side in (one.images, one.texts)])
     x, y = (axis_over("", [every[:, at]]) for at in (0, 1))
-    return [
-        XYPlot(
-            f"run-{place}", title, x, y, equal=True, note=f"{100 * one.held:.0f} % of the variance",
-            points=(Points("images", "first", one.images), Points("texts", "second", one.texts, mark="diamond")),
-        )
-        for place, (title, one) in enumerate(zip(_titles(data.runs), data.runs, strict=True))
-    ]  # fmt: skip
+    clouds = [(Points("images", "first", one.images), Points("texts", "second", one.texts, mark="diamond"))
+              for one in data.runs]  # fmt: skip
+    notes = [f"{100 * one.held:.0f} % of the variance" for one in data.runs]
+    return [replace(plot, points=cloud, equal=True) for plot, cloud in zip(_plots(data, x, y, notes), clouds)]
 
 
 def _cosines(data: SmallMultiples) -> list[XYPlot]:
@@ -194,37 +175,30 @@ def _cosines(data: SmallMultiples) -> list[XYPlot]:
     used = np.flatnonzero(np.sum(shares, axis=0) > 0)
     low, high = (BINS[used[0]], BINS[used[-1] + 1]) if len(used) else (-1.0, 1.0)
     x, y = Axis("cosine", float(low), float(high)), axis_over("%", shares, include=(0.0,))
-    return [
-        XYPlot(
-            f"run-{place}", title, x, y,
-            (
-                Series("unmatched", "second", BINS, 100 * one.unmatched, stepped=True),
-                Series("matched", "first", BINS, 100 * one.matched, stepped=True),
-            ),
-        )
-        for place, (title, one) in enumerate(zip(_titles(data.runs), data.runs, strict=True))
-    ]  # fmt: skip
+    found = []
+    for plot, one in zip(_plots(data, x, y), data.runs, strict=True):
+        unmatched = Series("unmatched", "second", BINS, 100 * one.unmatched, stepped=True)
+        matched = Series("matched", "first", BINS, 100 * one.matched, stepped=True)
+        found.append(replace(plot, curves=(unmatched, matched)))
+    return found
 
 
 def _spectra(data: SmallMultiples) -> list[XYPlot]:
     longest = max(len(one.spectrum) for one in data.runs)
     x = Axis("direction", 1.0, float(max(longest, 2)))
     y = Axis("share of the variance", LEAST_SHARE, 1.0, log=True)
-    return [
-        XYPlot(
-            f"run-{place}", title, x, y, note=f"effective rank {one.rank:.1f}",
-            curves=(
-                Series(
-                    "images", "first", np.arange(1, len(one.spectrum) + 1.0), np.maximum(one.spectrum, LEAST_SHARE)
-                ),
-            ),
-        )
-        for place, (title, one) in enumerate(zip(_titles(data.runs), data.runs, strict=True))
-    ]  # fmt: skip
+    curves = [
+        Series("images", "first", np.arange(1, len(one.spectrum) + 1.0), np.maximum(one.spectrum, LEAST_SHARE))
+        for one in data.runs
+    ]
+    notes = [f"effective rank {one.rank:.1f}" for one in data.runs]
+    return [replace(plot, curves=(curve,)) for plot, curve in zip(_plots(data, x, y, notes), curves, strict=True)]
 
 
-def _titles(runs: Sequence[Multiple]) -> list[str]:
-    return [f"#{one.run} {name}" for one, name in zip(runs, labels(runs), strict=True)]
+def _plots(data: SmallMultiples, x: Axis, y: Axis, notes: Sequence[str] = ()) -> list[XYPlot]:
+    """Return an empty plot per run, all with these axes."""
+    titles = [f"#{one.run} {name}" for one, name in zip(data.runs, labels(data.runs), strict=True)]
+    return [XYPlot(f"run-{at}", title, x, y, note=notes[at] if notes else "") for at, title in enumerate(titles)]
 
 
 def values(data: SmallMultiples, _settings: MultiplesSettings) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.settings import NoSettings, settings_of
@@ -162,7 +162,7 @@ def per_run(
         found, places, problems = [], [], []
         for place, target in enumerate(request.targets):
             try:
-                part = _part(progress, place, len(request.targets))
+                part = part_of(progress, place, len(request.targets))
                 found.append(compute(workspace, target, request, settings, part))
                 places.append(place)
             except UserError as problem:
@@ -221,7 +221,3 @@ def request_words(request: Request) -> list[str]:
     for name, value in (("--dataset", request.dataset), ("--split", request.split)):
         words += [name, value] if value is not None else []
     return words
-
-
-def _part(progress: Progress, place: int, of: int) -> Progress:
-    return lambda share, note: progress((place + share) / of, note)

@@ -15,12 +15,12 @@ from trainer.analysis.separation import unmatched_deviation
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Bars, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories, run_tone
 from trainer.charts.matching import matching_of
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import RunRow, SnapshotRow, Workspace
-from trainer.store.snapshot_files import Snapshot, read_snapshot
+from trainer.store.snapshot_files import Snapshot
 
 METHOD: Final = """\
 Each run's model embeds the caption of a pair, and the caption without each of its words. The drop is the cosine of \
@@ -200,12 +200,11 @@ def records(data: PerRun[WordsRun], _settings: WordsSettings) -> tuple[tuple[str
 
 
 def _opened(workspace: Workspace, target: Target, request: Request, pair: int) -> tuple[RunRow, SnapshotRow, Snapshot]:
-    row = workspace.runs.get(target.run)
-    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
-    snapshot = read_snapshot(chosen.folder)
+    opened = open_target(workspace, target, request)
+    snapshot = opened.snapshot
     if not 0 <= pair < snapshot.n:
         raise ChartError(f"There is no pair {pair}; this snapshot has the pairs 0 to {snapshot.n - 1:,}.")
-    return row, chosen, snapshot
+    return opened.run, opened.row, snapshot
 
 
 CHART: Final = Chart(

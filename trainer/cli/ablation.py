@@ -53,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
         answer = {"runs": runs, "names": [row.name for row in rows]}
         print(json_text(answer) if args.json else "Queued: " + ", ".join(row.name for row in rows))
         return 0
-    from trainer.charts.attribute_probes import CHART, ProbeSettings
+    from trainer.charts.attribute_probes import CHART
+    from trainer.charts.probed_runs import ProbeSettings
     from trainer.charts.spec import Request, targets_of
     from trainer.cli.export import tell
 

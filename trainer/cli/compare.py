@@ -73,11 +73,11 @@ def write_table(files: Sequence[Path], chart: Chart[Any, Any], data: Any, settin
 
 def _compared(args: argparse.Namespace) -> tuple[Chart[Any, Any], Any, Any, dict[str, Any]]:
     """Return the chart, its settings, its data, and the values for JSON."""
-    from trainer.charts import comparison, groups
+    from trainer.charts import compared_runs, comparison, group_table, groups
 
     if args.group:
-        settings = groups.GroupSettings(tuple(args.group), args.holm)
-        found = groups.group_table(args.workspace, settings.group, settings.holm)
-        return groups.CHART, settings, found, groups.as_values(found)
-    table = comparison.comparison(args.workspace, args.runs)
-    return comparison.CHART, comparison.CHART.settings(), table, comparison.as_values(table)
+        settings = group_table.GroupSettings(tuple(args.group), args.holm)
+        found = group_table.group_table(args.workspace, settings.group, settings.holm)
+        return groups.CHART, settings, found, group_table.as_values(found)
+    table = compared_runs.comparison(args.workspace, args.runs)
+    return comparison.CHART, comparison.CHART.settings(), table, compared_runs.as_values(table)

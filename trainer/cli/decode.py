@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is kept, as far as numbers tell it; write files if requested."""
+    """Print the measures of what is kept; write files if requested."""
     from trainer.render_mpl import decode as figure
     from trainer.render_mpl.files import check_suffixes, json_text, write_figure
 

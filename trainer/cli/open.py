@@ -145,7 +145,7 @@ def _vectors(args: argparse.Namespace) -> config.Run:
 
 
 def _refuse_vector_options(args: argparse.Namespace) -> None:
-    """Refuse options of vectors beside a model: they would be ignored.
+    """Reject options of vectors together with a model: they would be ignored.
 
     Raises:
         ConfigError: There are some.

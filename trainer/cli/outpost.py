@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _fit(workspace: Workspace, wanted: Path, job: str) -> int:
-    """Train the only run of a workspace, made of a configuration at the first time, and tell its row beside it."""
+    """Train the only run of a workspace, made of a configuration at the first time, and report its row next to it."""
     from trainer import config
     from trainer.cli.fit import train
     from trainer.places.post import Post

@@ -19,7 +19,7 @@ from trainer.errors import UserError
 from trainer.store import write_atomically
 
 if TYPE_CHECKING:
-    from trainer.charts.comparison import Comparison
+    from trainer.charts.compared_runs import Comparison
     from trainer.render_mpl.report import ReportFigure
     from trainer.store import RunRow, Workspace
 
@@ -85,8 +85,8 @@ def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, 
 
 
 def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path, title: str) -> dict[str, Any]:
+    from trainer.charts.compared_runs import comparison
     from trainer.charts.comparison import CHART as COMPARISON
-    from trainer.charts.comparison import comparison
     from trainer.render_mpl.files import json_text
     from trainer.render_mpl.report import Report, page
 
@@ -118,7 +118,7 @@ def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path,
 
 
 def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
-    from trainer.charts.curves import CurveSettings
+    from trainer.charts.logged_curves import CurveSettings
     from trainer.render_mpl.report import ReportFigure
 
     refs = [row.id for row in rows]
@@ -216,7 +216,7 @@ def _files(folder: Path, stem: str) -> list[Path]:
 
 
 def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dict[str, Any]:
-    from trainer.charts.comparison import as_values
+    from trainer.charts.compared_runs import as_values
 
     paired = _paired(workspace, rows)
     return {

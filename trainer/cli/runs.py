@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 GROUP = "Train"
 HELP = "list, filter, tag, note, archive, rename, delete, restore, purge, import or export runs; pause, save, evaluate"
 
-_WISHES: Final = {
+_REQUESTS: Final = {
     "pause": "pauses after the current step, with its model in memory",
     "resume": "continues",
     "save": "writes a checkpoint",
     "evaluate": "measures itself",
 }
 _ORDER: Final = ("tag", "note", "archive", "unarchive")
-_ACTIONS: Final = ("list", "show", "rename", *_ORDER, "delete", "restore", "purge", "import", "export", *_WISHES)
+_ACTIONS: Final = ("list", "show", "rename", *_ORDER, "delete", "restore", "purge", "import", "export", *_REQUESTS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,8 +159,8 @@ def _export(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[s
 def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     before = workspace.runs.get(args.run)
     number = before.id
-    if args.action in _WISHES:
-        return _wish(workspace, before, args.action)
+    if args.action in _REQUESTS:
+        return _request(workspace, before, args.action)
     if args.action == "purge":
         workspace.purge(number)
         return f"Run {number} ({before.name}) and its files are gone.", {"id": number, "purged": True}
@@ -176,7 +176,7 @@ def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[s
     return said, _plain(workspace.runs.get(number))
 
 
-def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str, Any]]:
+def _request(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str, Any]]:
     """Send a request to the run's trainer; `resume` restarts a run that has ended."""
     from trainer.scheduling import launch
 
@@ -186,7 +186,7 @@ def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str
         pid = launch.start_detached(workspace, row.id)
         return f"Run {row.id} ({row.name}) continues as process {pid}.", _plain(workspace.runs.get(row.id))
     workspace.runs.ask(row.id, "" if action == "resume" else action)  # type: ignore[arg-type]
-    return f"Run {row.id} ({row.name}) {_WISHES[action]}.", _plain(workspace.runs.get(row.id))
+    return f"Run {row.id} ({row.name}) {_REQUESTS[action]}.", _plain(workspace.runs.get(row.id))
 
 
 def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:
@@ -248,8 +248,8 @@ def _description(workspace: Workspace, row: RunRow) -> str:
         lines.append(f"  archived  {time.strftime('%Y-%m-%d %H:%M', time.localtime(row.archived_at))}")
     if row.note:
         lines.append(f"  note      {row.note}")
-    lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name != provenance.SITTINGS]
-    lines += _sittings(row)
+    lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name != provenance.SESSIONS]
+    lines += _sessions(row)
     lines.append(f"To repeat it: {joined(provenance.repeat_command(workspace, row))}")
     best = workspace.results.best_values(row.id)
     lines.append("Numbers (last, best)")
@@ -268,13 +268,13 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     return "\n".join(lines)
 
 
-def _sittings(row: RunRow) -> list[str]:
+def _sessions(row: RunRow) -> list[str]:
     """Return one line per training session: when, from which step, on what device, by which source."""
     from trainer.training import provenance
     from trainer.untrusted.files import spelled
 
     lines = []
-    for told in provenance.sittings_of(row.facts):
+    for told in provenance.sessions_of(row.facts):
         git = told.get("git") or {}
         source = f"commit {git['commit'][:12]}{' and changes' if git.get('changed') else ''}" if git else "no git"
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(told["at"]))

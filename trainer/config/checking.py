@@ -75,7 +75,7 @@ def _check_elsewhere(run: Run) -> None:
 
 
 def _check_model(model: Model) -> None:
-    """Check that the towers can be built, as far as their fields tell."""
+    """Check that the towers can be built, as far as their fields determine it."""
     if isinstance(model, OpenClip):
         if not model.name.strip():
             raise ConfigError("model.name is empty: name an architecture such as RN50, or a folder or file of weights.")

@@ -117,7 +117,7 @@ def prepare(
 
 
 def _facts_of(folder: Path, n: int) -> dict[str, Any]:
-    """Return what is kept beside the prepared images of `n` sources.
+    """Return what is stored with the prepared images of `n` sources.
 
     Raises:
         DataError: It is not what was written.
@@ -223,7 +223,7 @@ def _remove_unused(cache: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """Images that one helper decodes into their rows of the shared file, or only for their hashes."""
 
     file: Path | None
@@ -236,7 +236,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Done:
+class DonePart:
     """The result of a part: rows left black and why, and rows with remarks."""
 
     first: int
@@ -251,7 +251,7 @@ class _Ended(Exception):
     """The images are no longer needed."""
 
 
-def _decode(part: _Part, decoder: Decoder, ended: threading.Event) -> _Done:
+def decode_part(part: Part, decoder: Decoder, ended: threading.Event) -> DonePart:
     """Fill the part's rows."""
     reasons, remarks, digests = {}, {}, []
     told = decoder.decode(
@@ -272,10 +272,10 @@ def _decode(part: _Part, decoder: Decoder, ended: threading.Event) -> _Done:
         digests.append(decoded.digest)
         if decoded.remarks:
             remarks[row] = decoded.remarks
-    return _Done(part.first, len(part.places), reasons, remarks, "".join(digests))
+    return DonePart(part.first, len(part.places), reasons, remarks, "".join(digests))
 
 
-def _decoded(parts: Sequence[_Part]) -> Iterator[_Done]:
+def _decoded(parts: Sequence[Part]) -> Iterator[DonePart]:
     """Yield each part as it is finished, with one helper process per core."""
     count = min(processes(), len(parts))
     ended = threading.Event()
@@ -284,10 +284,10 @@ def _decoded(parts: Sequence[_Part]) -> Iterator[_Done]:
         for _ in range(count):
             free.put(lent.enter_context(borrowed()))
 
-        def decode(part: _Part) -> _Done:
+        def decode(part: Part) -> DonePart:
             decoder = free.get()
             try:
-                return _decode(part, decoder, ended)
+                return decode_part(part, decoder, ended)
             finally:
                 free.put(decoder)
 
@@ -312,7 +312,7 @@ def _decode_all(
     file, journal = (folder / "images.npy" if keep else None), folder / "decoded.jsonl"
     finished, start = _begin(file, journal, len(sources), size)
     parts = {
-        first: _Part(
+        first: Part(
             file, start + bytes_needed(first, size), first, tuple(source.path for source in chunk), size, preprocessing
         )
         for first, chunk in ((first, sources[first : first + _CHUNK]) for first in range(0, len(sources), _CHUNK))
@@ -343,7 +343,7 @@ def _decode_all(
     journal.unlink(missing_ok=True)
 
 
-def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[_Done], int]:
+def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[DonePart], int]:
     """Return the parts already decoded before an interruption, and the pixel offset in the new or existing file."""
     if file is None:
         return list(_finished(journal)) if journal.exists() else [], 0
@@ -357,11 +357,11 @@ def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[_D
     return [], map_npy(file, "u").offset
 
 
-def _finished(journal: Path) -> Iterator[_Done]:
+def _finished(journal: Path) -> Iterator[DonePart]:
     """Yield the parts in the journal, up to a truncated line."""
     for line in untrusted_files.read_text(journal, untrusted_files.MOST_FACTS).splitlines():
         try:
-            yield _Done(**json.loads(line))
+            yield DonePart(**json.loads(line))
         except (ValueError, TypeError):
             return
 
@@ -396,7 +396,7 @@ def _keep(file: Path, rows: Sequence[int]) -> None:
     os.replace(shorter, file)
 
 
-def _content(parts: Sequence[_Done], n: int, size: int) -> str:
+def _content(parts: Sequence[DonePart], n: int, size: int) -> str:
     """Return the hash of all pixels, computed from the hash of each image."""
     digest = hashlib.blake2b(repr((n, size, size, 3)).encode(), digest_size=16)
     for part in _in_order(parts):
@@ -412,7 +412,7 @@ def content_of_pixels(images: UInt8[np.ndarray, "n size size 3"]) -> str:
     return digest.hexdigest()
 
 
-def _in_order(parts: Sequence[_Done]) -> list[_Done]:
+def _in_order(parts: Sequence[DonePart]) -> list[DonePart]:
     return sorted(parts, key=lambda part: part.first)
 
 

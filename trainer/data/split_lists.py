@@ -58,7 +58,7 @@ def shared_by_lists(
 
 
 def shared_by_column(sources: Sequence[Source], told: Told) -> tuple[dict[str, list[Source]], Problems]:
-    """Return the pairs of "train" and "heldout" by the column `split`; only "train" where no such column tells both.
+    """Return the pairs of "train" and "heldout" by the column `split`; only "train" if no such column names both.
 
     Args:
         sources: All pairs of a table, in order.

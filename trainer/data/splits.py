@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from trainer import config
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
 from trainer.catalog import prompt_suites
 from trainer.data import scenes
@@ -50,7 +50,7 @@ def load(
         DataError: There is nothing to train on or to measure with, or the workspace cannot be written.
     """
     start = _DRAWING if isinstance(data, config.Scenes | config.Named | config.HubDataset) else 0.05
-    listed = listing(data, workspace_folder, _within(progress, 0.0, start))
+    listed = listing(data, workspace_folder, between(progress, 0.0, start))
     parts = parts_of(data, listed)
     _check_not_empty(listed.name, parts, listed.problems)
     whole = len(parts["train"])
@@ -70,7 +70,7 @@ def load(
         prepared = prepare(
             sources,
             **prepared_as,
-            progress=_within(progress, low, high),
+            progress=between(progress, low, high),
             loading=loading if split == "train" else "auto",
         )
         digests[split] = digests_of(sources, **prepared_as)
@@ -113,12 +113,12 @@ def load_untrained(
     if scenes.is_drawn(folder, "train"):
         return None
     held = [split for split in scenes.SPLITS if split != "train"]
-    scenes.write(data, folder, _within(progress, 0.0, _DRAWING), splits=held)
+    scenes.write(data, folder, between(progress, 0.0, _DRAWING), splits=held)
     splits: dict[str, Pairs] = {}
     for place, split in enumerate(held):
         sources = scenes.sources(folder, split)
         low, high = (_DRAWING + (1 - _DRAWING) * share / len(held) for share in (place, place + 1))
-        within = _within(progress, low, high)
+        within = between(progress, low, high)
         prepared = prepare(sources, size=image_size, cache=workspace_folder / "cache", progress=within)
         kept = [sources[row] for row in prepared.rows]
         splits[split] = _pairs("scenes", split, kept, prepared.images, prepared.fingerprint)
@@ -223,8 +223,3 @@ def _where(held: int) -> str:
     if not held:
         return ""
     return ": the only one is held out" if held == 1 else f": all {held:,} are held out"
-
-
-def _within(progress: Progress, low: float, high: float) -> Progress:
-    """Return a callback that reports part of the work as that part of the whole."""
-    return lambda share, note: progress(low + (high - low) * share, note)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.image_neighbors import ImageNeighbors, image_neighbors, near_duplicates, outliers
 from trainer.analysis.mispair_evidence import MispairEvidence, mispair_evidence, suspected
-from trainer.analysis.progress import Progress, silent
+from trainer.analysis.progress import Progress, between, silent
 from trainer.analysis.sampling import at_most
 from trainer.data import DataError, DataSplits, Pairs, load
 from trainer.data.duplicates import Group, groups_of
@@ -75,7 +75,7 @@ def check_data(
         image_size=first.image_size,
         preprocessing=first.preprocessing,
         workspace_folder=workspace.folder,
-        progress=_within(progress, 0.0, 0.3),
+        progress=between(progress, 0.0, 0.3),
     )
     parts = {}
     for split, pairs in {"train": splits.train, **splits.heldout}.items():
@@ -90,7 +90,7 @@ def check_data(
         alive = lambda: progress(0.4, f"embedding {len(some):,} pairs")  # noqa: E731, B023
         embedded = [h.embed(o.model, o.device, alive=alive) for h, o in zip(heldouts, opened, strict=True)]
         parts[split] = _Part(some, len(pairs), drawn, [keys[row] for row in drawn], heldouts[0], embedded)
-    report = _report(rows, [o.step for o in opened], splits, parts, _within(progress, 0.6, 1.0))
+    report = _report(rows, [o.step for o in opened], splits, parts, between(progress, 0.6, 1.0))
     write_quality(rows[0].folder, report)
     return report
 
@@ -100,7 +100,7 @@ def _report(
 ) -> QualityReport:
     evidence: dict[str, list[MispairEvidence]] = {}
     for place, (split, part) in enumerate(parts.items()):
-        told = _within(progress, 0.5 * place / len(parts), 0.5 * (place + 1) / len(parts))
+        told = between(progress, 0.5 * place / len(parts), 0.5 * (place + 1) / len(parts))
         matching = part.heldout.matching
         evidence[split] = [mispair_evidence(*_both(e), matching, told) for e in part.embedded]
     limits: dict[str, list[float]] = {}
@@ -109,7 +109,7 @@ def _report(
         found, limits[split] = _mispairs(split, part, evidence[split])
         findings += found
     progress(0.5, "perceptual hashes")
-    same, far = _pictures(splits, parts, _within(progress, 0.7, 1.0))
+    same, far = _pictures(splits, parts, between(progress, 0.7, 1.0))
     findings += [*same, *far]
     counts: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
     for one in findings:
@@ -248,7 +248,3 @@ def _both(embedded: Embedded) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarra
     assert embedded.image is not None
     assert embedded.text is not None
     return embedded.image, embedded.text
-
-
-def _within(progress: Progress, low: float, high: float) -> Progress:
-    return lambda share, note: progress(low + (high - low) * min(share, 1.0), note)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from trainer import config
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, between
 from trainer.catalog import PromptSuite, prompt_suites
 from trainer.charts.matching import image_numbers
 from trainer.data.dataset_index import folder_name, listing
@@ -143,7 +143,7 @@ def load_task_data(
         DataError: There is no such data, split or suite, or the split holds pairs that the model was trained on and was
             not asked for by its name.
     """
-    listed = listed_splits(data, workspace_folder, _part(progress, 0.0, 0.2), learn=learn or split == "train")
+    listed = listed_splits(data, workspace_folder, between(progress, 0.0, 0.2), learn=learn or split == "train")
     name, tried, train = _parts(listed, split, learn=learn)
     learned = LearnedPairs() if learned is None else learned
     if split is None:
@@ -156,7 +156,7 @@ def load_task_data(
     parted = ((tried, whole_split, most, 0.2), (train if learn else [], len(train), most_train, 0.6))
     for sources, whole, limit, at in parted:
         kept = _sampled(sources, limit)
-        told = _part(progress, at, at + 0.4)
+        told = between(progress, at, at + 0.4)
         prepared = prepare(kept, progress=told, **prepared_as)
         rows = [kept[row] for row in prepared.rows]
         if sources is tried:
@@ -356,10 +356,6 @@ def _lines(root: Path | None, name: str) -> tuple[str, ...]:
             continue
         return tuple(line.strip() for line in text.splitlines() if line.strip())
     return ()
-
-
-def _part(progress: Progress, low: float, high: float) -> Progress:
-    return lambda share, note: progress(low + (high - low) * share, note)
 
 
 def snapshot_data(

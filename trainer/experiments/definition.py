@@ -289,7 +289,7 @@ def default_outcome(run: config.Run) -> Outcome:
 
 
 def check_measured(experiment: Experiment) -> None:
-    """Check that training measures the primary outcome, as far as the data say which splits they have.
+    """Check that training measures the primary outcome, as far as the splits of the data are known.
 
     Raises:
         ConfigError: It does not; names the splits there are.

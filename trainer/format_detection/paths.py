@@ -356,7 +356,7 @@ def _table(place: Path) -> Table:
 
 
 def _columns_for(place: Path) -> tuple[str, str]:
-    """Return the image and the caption column by name, else by what stands in them; empty if there is none."""
+    """Return the image and the caption column by name, else by their values; empty if there is none."""
     image, caption = _chosen(columns_of(place))
     names = first_images(place, image) if image else []
     if not image or (names and not any(os.path.splitext(name)[1] for name in names)):

@@ -265,7 +265,7 @@ def _gauged(pid: int) -> tuple[float, bool, int]:
         return 0.0, False, 0
 
 
-_idle: list[Decoder] = []
+idle_decoders: list[Decoder] = []
 _idle_lock = threading.Lock()
 _in_turn = threading.Lock()
 """Single pictures are read one after the other: a helper for each thread that asks would start more than decode."""
@@ -275,14 +275,14 @@ _in_turn = threading.Lock()
 def borrowed() -> Iterator[Decoder]:
     """Provide a decoder for one thread; one is kept for reuse, because a helper takes 0.5 s to start."""
     with _idle_lock:
-        decoder = _idle.pop() if _idle else Decoder()
+        decoder = idle_decoders.pop() if idle_decoders else Decoder()
     try:
         yield decoder
     finally:
         with _idle_lock:
-            keep = not _idle
+            keep = not idle_decoders
             if keep:
-                _idle.append(decoder)
+                idle_decoders.append(decoder)
         if not keep:
             decoder.close()
 
@@ -290,7 +290,7 @@ def borrowed() -> Iterator[Decoder]:
 def _forget() -> None:
     """Forget the helper after a fork, because it belongs to the parent process."""
     global _idle_lock, _in_turn
-    _idle.clear()
+    idle_decoders.clear()
     _idle_lock, _in_turn = threading.Lock(), threading.Lock()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-_PREFIX: Final = "contrastive-explorer-pictures-"
+PREFIX: Final = "contrastive-explorer-pictures-"
 _SHARE: Final = 64
 """A scratch file lies in memory if so many of its size would."""
 _YOUNG_S: Final = 60.0
@@ -27,7 +27,7 @@ def scratch_file(size: int) -> Iterator[Path]:
     """
     folder = Path(_memory_folder(size) or tempfile.gettempdir())
     _tidied(folder)
-    number, name = tempfile.mkstemp(prefix=_PREFIX, dir=folder)
+    number, name = tempfile.mkstemp(prefix=PREFIX, dir=folder)
     try:
         _lock(number)
         os.truncate(name, size)
@@ -44,7 +44,7 @@ def _tidied(folder: Path) -> None:
 
 def remove_left_behind(folder: Path) -> None:
     """Remove scratch files of dead processes, whose locks are free."""
-    for path in folder.glob(f"{_PREFIX}*"):
+    for path in folder.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _YOUNG_S:
                 with path.open("rb") as file:

@@ -36,13 +36,13 @@ class ImageText(Method):
         self.choice = choice
         self.masks: bool = getattr(choice, "mask_duplicates", False)
         self.samples_sentences: bool = getattr(choice, "sample_sentences", False)
-        self._groups = torch.from_numpy(duplicate_groups(material.pairs)) if self.masks and material else None
+        self.groups = torch.from_numpy(duplicate_groups(material.pairs)) if self.masks and material else None
 
     def groups_of(self, batch: Batch) -> Groups:
         """Return integers that are equal where rows are not each other's negatives; None without groups."""
-        if self._groups is None or batch.rows is None:
+        if self.groups is None or batch.rows is None:
             return None
-        return self._groups[batch.rows.cpu()].to(batch.rows.device)
+        return self.groups[batch.rows.cpu()].to(batch.rows.device)
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
         """Return unit embeddings of the images and of the texts."""

@@ -185,7 +185,7 @@ class DiffusionPrior(nn.Module):
 
 
 class _Block(nn.Module):
-    """Two convolutions around a residual, whose channels are scaled and shifted by what is told."""
+    """Two convolutions around a residual, whose channels are scaled and shifted by the condition."""
 
     def __init__(self, before: int, after: int, told: int) -> None:
         super().__init__()

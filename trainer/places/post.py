@@ -33,7 +33,7 @@ class Post:
     def __init__(self, workspace: Workspace, run: int, job: str) -> None:
         self._workspace, self._run, self._job = Workspace(workspace.folder), run, job
         row = workspace.runs.get(run)
-        self._folder, self._sitting_before = row.folder, row.sitting_at
+        self._folder, self._session_before = row.folder, row.session_at
         self._ended = threading.Event()
         self._heard = _number(read_wish(self._folder))
         self._thread = threading.Thread(target=self._work, name="post", daemon=True)
@@ -53,7 +53,7 @@ class Post:
         with contextlib.suppress(StoreError, OSError):
             row, wish = self._workspace.runs.get(self._run), read_wish(self._folder)
             # Before the trainer has claimed the run, its row is that of the job before.
-            job = self._job if row.sitting_at != self._sitting_before else ""
+            job = self._job if row.session_at != self._session_before else ""
             if _number(wish) > self._heard and wish.get("wish") in WISHES:
                 if row.status not in ENDED:
                     self._workspace.runs.ask(self._run, str(wish["wish"]))

@@ -1,4 +1,4 @@
-"""Load plug-ins once per process; one that cannot be loaded is told and left out."""
+"""Load plug-ins once per process; one that cannot be loaded is reported and left out."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Ranks:
         return self._guarded(lambda: self._store.get(key)) == b"update"
 
     def told(self, key: str, value: str | None = None) -> str:
-        """Return a value that rank 0 tells all, waiting for it; empty if it dismisses them first. Rank 0 gives it.
+        """Return the value that rank 0 broadcasts; empty if it dismisses the others first. Rank 0 passes it.
 
         Raises:
             RankError: Rank 0 is gone, or failed before it told.

@@ -131,7 +131,7 @@ def _least_widths(table: NumberTable, points: float) -> list[float]:
 
 
 def _points(table: NumberTable, wide: float) -> float:
-    """Return the size of letters with which the table fits into so many inches, if any does."""
+    """Return the size of letters with which the table fits into this width in inches, if any does."""
     usual, small = TABLE_PT
     return usual if _names_width(table) + sum(_least_widths(table, usual)) <= wide else small
 

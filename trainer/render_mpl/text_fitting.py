@@ -96,7 +96,7 @@ class _Measure:
         self._renderer, self._dpi = renderer, dpi
 
     def fits(self, text: Text, room_pt: float) -> Callable[[str], bool]:
-        """Return a function that tells whether a line fits in the font of `text`."""
+        """Return a function that checks whether a line fits in the font of `text`."""
         return lambda line: self(text, line) <= room_pt
 
     def __call__(self, text: Text, line: str) -> float:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from trainer.charts import objective_label
-from trainer.charts.marks import dash_of, run_tone
+from trainer.charts.marks import XYPlot, dash_of, run_tone
 from trainer.charts.pair_colors import CHANGED, COMPUTED, MODALITY
 from trainer.charts.pair_colors import words as words_of
-from trainer.charts.timeline import (
-    MEASURES,
-    PointColors,
-    TimelineChart,
-    TimelineMeasure,
-    TimelineRun,
-    compared_words,
-    measure_name,
-    point_colors,
-)
+from trainer.charts.snapshot_curves import measure_plot
+from trainer.charts.snapshot_series import MEASURES, TimelineRun
+from trainer.charts.timeline import PointColors, TimelineChart, compared_words, point_colors
 from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.film import FilmFrame
 from trainer.render_mpl.point_colors import color_map_of, colors_of_classes, colors_of_pairs, scales_of
@@ -37,6 +31,7 @@ from trainer.render_mpl.style import (
     new_figure,
     run_color,
 )
+from trainer.render_mpl.xy_plot import draw_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,9 +70,9 @@ def draw(chart: TimelineChart) -> Figure:
                 axes.set_ylabel(run.name, fontsize=8, color=run_color(run.index), fontweight=600)
     panels = below.subplots(2, 4, squeeze=False)
     for axes, measure in zip(panels.flat, MEASURES):
-        _curve(axes, measure, chart)
+        draw_measure(axes, measure_plot(measure, chart.runs))
     _legend(panels.flat[len(MEASURES)], chart)
-    footnote(figure, _note(chart, shown))
+    footnote(figure, note_of(chart, shown))
     return figure
 
 
@@ -89,7 +84,7 @@ def rows(chart: TimelineChart) -> NumberRows:
 
 def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None = None) -> Iterator[FilmFrame]:
     """Yield the film: each step is held for a while, then its points move to their next positions."""
-    film = _Film(chart)
+    film = Film(chart)
     steps = chart.steps
     for place, step in enumerate(steps):
         if progress:
@@ -103,7 +98,7 @@ def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None =
         yield FilmFrame(film.at(step, step, 0.0), LAST_MS if last else HOLD_MS, f"{place:04d}-step-{step:06d}")
 
 
-class _Film:
+class Film:
     """A figure whose points and cursors are moved from frame to frame."""
 
     @in_style
@@ -115,23 +110,23 @@ class _Film:
         left, right = figure.subfigures(1, 2, width_ratios=(3.1, 1))
         grid = left.subplots(1, len(chart.runs), squeeze=False)[0]
         colors = _colors(chart)
-        self._marks: list[list[Any]] = []
+        self.marks: list[list[Any]] = []
         self._titles: list[Any] = []
         for axes, run in zip(grid, chart.runs, strict=True):
-            self._marks.append(_scatter(axes, run, run.points[0], chart, colors, size=1.0))
+            self.marks.append(_scatter(axes, run, run.points[0], chart, colors, size=1.0))
             detail = f"{objective_label(run.objective)}, {run.dataset} {run.split}, n = {run.n:,} pairs"
             heading(axes, run.name, detail + (" (sampled)" if run.sampled else ""), swatch=run_color(run.index))
             box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
             self._titles.append(axes.text(0.02, 0.02, "", transform=axes.transAxes, fontsize=9, bbox=box))
-        named = _handles(chart)[len(chart.runs) :]
+        named = legend_handles(chart)[len(chart.runs) :]
         across = min(len(named), 7)
         left.legend(handles=named, loc="outside lower left", ncols=across, columnspacing=1.0, handletextpad=0.2)
         self._cursors = []
         panels = right.subplots(len(MEASURES), 1, sharex=True, squeeze=False)[:, 0]
         for place, (axes, measure) in enumerate(zip(panels, MEASURES, strict=True)):
-            _curve(axes, measure, chart, small=True, bottom=place == len(MEASURES) - 1)
+            draw_measure(axes, measure_plot(measure, chart.runs), small=True, bottom=place == len(MEASURES) - 1)
             self._cursors.append(axes.axvline(0, color=INK, linewidth=0.8))
-        footnote(figure, _note(chart, chart.steps))
+        footnote(figure, note_of(chart, chart.steps))
         self.at(chart.steps[-1], chart.steps[-1], 0.0)
         # Laid out once: a layout a frame would take longer than the drawing, and tremble.
         figure.set_layout_engine("none")
@@ -141,7 +136,7 @@ class _Film:
         """Return the pixels at a share of the way from one step to another."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        for run, marks, title in zip(self._chart.runs, self._marks, self._titles, strict=True):
+        for run, marks, title in zip(self._chart.runs, self.marks, self._titles, strict=True):
             here, there = run.at(step), run.at(towards)
             xy = run.points[here] + share * (run.points[there] - run.points[here])
             for mark, part in zip(marks, (xy[: run.images], xy[run.images :]), strict=True):
@@ -202,34 +197,22 @@ def _colors(chart: TimelineChart) -> list[Any]:
     return [colors_of_pairs(one, norm, QUIET) for one, norm in zip(colored, scales_of(colored), strict=True)]
 
 
-def _curve(
-    axes: Axes, measure: TimelineMeasure, chart: TimelineChart, *, small: bool = False, bottom: bool = True
-) -> None:
+def draw_measure(axes: Axes, plot: XYPlot, *, small: bool = False, bottom: bool = True) -> None:
+    """Draw a plot of one measure; the runs are named by the legend of the figure."""
     from matplotlib.ticker import MaxNLocator
 
-    for run in chart.runs:
-        if (curve := run.curves.get(measure.key)) is not None:
-            few = len(curve.x) <= 20
-            style: dict[str, Any] = {"marker": "o" if few else None, "markersize": 2.2, "linewidth": 1.1}
-            pattern = dash_of(run_tone(run.index))
-            style["linestyle"] = (0, pattern) if pattern else "-"
-            axes.plot(curve.x, curve.y, color=run_color(run.index), **style)
-    label = measure_name(measure, chart.runs)
-    title = f"{label} ({measure.unit})" if measure.unit else label
-    axes.set_title(title, fontsize=7 if small else 7.5, fontweight=400, pad=3, color=QUIET)
+    unnamed = replace(plot, title="", note="", x=replace(plot.x, label=""), y=replace(plot.y, label=""))
+    draw_plot(axes, unnamed, legend=False)
+    axes.set_title(plot.y.label, fontsize=7 if small else 7.5, fontweight=400, pad=3, color=QUIET)
     axes.tick_params(labelsize=6.5, labelbottom=bottom)
     axes.yaxis.set_major_locator(MaxNLocator(2 if small else 3))
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     if bottom:
-        axes.set_xlabel("Step", fontsize=6.5, labelpad=2)
-    axes.set_xlim(0, max(run.steps[-1] for run in chart.runs) * 1.02 or 1)
-    if measure.unit == "%":
-        low, high = axes.get_ylim()
-        axes.set_ylim(max(low, 0), min(high, 100))
-    axes.grid(axis="y")
+        axes.set_xlabel(plot.x.label, fontsize=6.5, labelpad=2)
 
 
-def _handles(chart: TimelineChart) -> list[Any]:
+def legend_handles(chart: TimelineChart) -> list[Any]:
+    """Return the entries of the legend: runs, modalities, and what the colors mean."""
     from matplotlib.lines import Line2D
 
     handles = [
@@ -268,11 +251,12 @@ def _named(chart: TimelineChart, colored: Sequence[PointColors]) -> list[tuple[s
 
 def _legend(axes: Axes, chart: TimelineChart) -> None:
     axes.set_axis_off()
-    handles = _handles(chart)
+    handles = legend_handles(chart)
     axes.legend(handles=handles, loc="upper left", ncols=2 if len(handles) > 6 else 1, fontsize=6.5, columnspacing=0.8)
 
 
-def _note(chart: TimelineChart, shown: Sequence[int]) -> str:
+def note_of(chart: TimelineChart, shown: Sequence[int]) -> str:
+    """Return the footnote: how points are placed and colored, and what was sampled."""
     sizes = ", ".join(f"{run.n:,} ({run.name})" for run in chart.runs)
     words = [chart.note, f"Pairs: {sizes}"]
     by = _colored(chart)[0]

@@ -41,8 +41,8 @@ _MOST_WRITTEN: Final = 16
 """More bars than these have no number written over them."""
 
 
-def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4) -> None:
-    """Draw everything in the plot, with title and a legend of this many columns."""
+def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True) -> None:
+    """Draw everything in the plot, with title and, unless the figure has one, a legend of this many columns."""
     for region in plot.regions:
         axes.axvspan(region.low, region.high, color=TONES["bad"], alpha=0.1, linewidth=0)
         at_end = region.high >= plot.x.high
@@ -71,8 +71,9 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4) -> None:
     if np.isfinite(plot.cursor):
         axes.axvline(plot.cursor, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
     _scale(axes, plot)
-    _legend(axes, columns)
-    lines = legend_lines(plot, columns)
+    if legend:
+        _legend(axes, columns)
+    lines = legend_lines(plot, columns) if legend else 0
     swatch = TONES[plot.tone] if plot.tone else None
     heading(axes, plot.title, plot.note, swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
 
@@ -125,7 +126,7 @@ def _bar_style(tone: Tone) -> dict[str, Any]:
 
 
 def lying_names(plot: XYPlot) -> list[list[str]]:
-    """Return the lines of each category's name beside lying bars: a name never takes most of the page."""
+    """Return the lines of each category's name next to horizontal bars: a name never takes most of the page."""
     return [textwrap.wrap(name, LYING_LETTERS) or [""] for name in plot.names]
 
 

@@ -40,7 +40,7 @@ def start(workspace: Workspace, name: str) -> list[int]:
 
 
 def stop(workspace: Workspace, name: str) -> list[int]:
-    """Add no more runs and return those taken out of the queue; a run that trains goes on."""
+    """Add no more runs and return those taken out of the queue; a run that trains continues."""
     row = workspace.experiments.get(name)
     workspace.experiments.set_state(row.name, "stopped")
     waiting = [run.id for run in workspace.runs.of_experiment(row.name) if run.status == "queued"]

@@ -22,7 +22,7 @@ GRACE_S: Final = 10.0
 ENDED_WORDS: Final = "Its trainer did not stop when asked, and was ended."
 """The reason in the row of a run whose trainer was killed by `end`."""
 _ASK_MS: Final = 1_000
-"""How long a wish to stop waits for a locked database, before the trainer is told without it."""
+"""How long a request to stop waits for a locked database, before the trainer is told without it."""
 _BY_FLAG: Final = os.name == "nt"
 """Whether a trainer is told by a file in its run's folder: on Windows SIGTERM ends a process without a checkpoint."""
 
@@ -54,8 +54,8 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
         log_name = confined.relative(workspace.folder, row.folder / "log.txt")
         with confined.open_file(workspace.folder, log_name, "ab") as log:
             # Several processes share the batches of a run, and each has a GPU of its own.
-            seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else _sight(slot)
-            process = _spawn(command, log, **seen)
+            seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else visible_devices(slot)
+            process = spawn(command, log, **seen)
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
         workspace.runs.change(run, status="failed", reason=reason)
@@ -76,7 +76,7 @@ def detach(command: list[str], log: Path) -> int:
     """
     try:
         with confined.open_file(log.parent, log.name, "ab") as words:
-            process = _spawn(command, words)
+            process = spawn(command, words)
     except OSError as error:
         raise LaunchError(f"{command[0]} could not be started: {error}.") from error
     _reap(process)
@@ -86,9 +86,8 @@ def detach(command: list[str], log: Path) -> int:
 def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
     """Ask the run's trainer to stop with a checkpoint; a queued run is only removed from the queue.
 
-    One that is starting ends at once: it has nothing to save, and what holds it up may hold it up for ever. Somebody
-    who holds the database does not keep a run training: its trainer then hears of the wish by a signal, on Windows by
-    a file. Whether it had to be told so.
+    One that is starting ends at once: it has nothing to save, and may wait for ever. A locked database does not keep a
+    run training: its trainer gets the request by a signal, on Windows by a file. Whether that was needed is returned.
 
     Args:
         workspace: Where the run is.
@@ -96,7 +95,7 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
         after: `step`: after the one it is in; `epoch`: when it has seen each pair as often as every other.
 
     Raises:
-        DatabaseBusy: The wish could not be told, for the database is locked.
+        DatabaseBusy: The request could not be told, for the database is locked.
     """
     status = workspace.runs.get(run).status
     if status == "queued" and workspace.runs.unqueue(run):
@@ -118,7 +117,7 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
 def remind(workspace: Workspace, run: int) -> bool:
     """Send the run's trainer SIGTERM, or on Windows write a file in the run's folder; return whether that worked."""
     if not _BY_FLAG:
-        return _signal(workspace, run, hard=False)
+        return signal_trainer(workspace, run, hard=False)
     trainer = trainer_of(workspace, run)
     if trainer is None or trainer.pid == os.getpid():
         return False
@@ -144,7 +143,7 @@ def kill(workspace: Workspace, run: int) -> bool:
 
     The signal goes only to the process that `trainer_of` names.
     """
-    gone = _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
+    gone = signal_trainer(workspace, run, hard=True) and _gone(workspace, run, 5.0)
     _reconcile(workspace)
     return gone or not _is_there(workspace, run)
 
@@ -168,7 +167,7 @@ def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
     Signals go only to the process that `trainer_of` names; a number that another program has by now is left alone.
     """
     gone = remind(workspace, run) and _gone(workspace, run, grace_s)
-    killed = not gone and _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
+    killed = not gone and signal_trainer(workspace, run, hard=True) and _gone(workspace, run, 5.0)
     _reconcile(workspace)
     if killed:
         _say_why(workspace, run)
@@ -205,7 +204,7 @@ def _starting(workspace: Workspace, run: int) -> Identity | None:
 def _call_back(workspace: Workspace, run: int) -> None:
     """End the trainer that was started for the run, if it has not begun."""
     process = _starting(workspace, run)
-    if process is not None and _send(process, signal.SIGTERM) and _gone(workspace, run, 5.0):
+    if process is not None and send(process, signal.SIGTERM) and _gone(workspace, run, 5.0):
         _reconcile(workspace)
 
 
@@ -242,7 +241,7 @@ def _reap(process: subprocess.Popen[bytes]) -> None:
     threading.Thread(target=process.wait, name=f"reap-{process.pid}", daemon=True).start()
 
 
-def _sight(slot: str) -> dict[str, dict[str, str]]:
+def visible_devices(slot: str) -> dict[str, dict[str, str]]:
     """Return the environment that restricts a trainer to its slot: the one visible GPU, or none."""
     if slot.startswith("gpu:"):
         return {"more": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": slot.removeprefix("gpu:")}}
@@ -253,7 +252,8 @@ def _sight(slot: str) -> dict[str, dict[str, str]]:
     return {"more": {"CUDA_VISIBLE_DEVICES": ""}} if system_usage.gpu_count() else {}
 
 
-def _spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+def spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a process that outlives this one, with its output in `log`."""
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
     options["more"] = {"PYTHONUNBUFFERED": "1"} | (more or {})
     if os.name != "nt":
@@ -267,15 +267,17 @@ def _spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = Non
         return safe_subprocess.start(command, creationflags=flags, **options)
 
 
-def _signal(workspace: Workspace, run: int, *, hard: bool) -> bool:
+def signal_trainer(workspace: Workspace, run: int, *, hard: bool) -> bool:
+    """Ask the process of a run to stop, or end it if `hard`; return whether there was one."""
     process = trainer_of(workspace, run)
     # A window that trains a run itself does not end itself.
     if process is None or process.pid == os.getpid():
         return False
-    return _send(process, signal.SIGTERM if not hard or os.name == "nt" else signal.SIGKILL)
+    return send(process, signal.SIGTERM if not hard or os.name == "nt" else signal.SIGKILL)
 
 
-def _send(process: Identity, number: signal.Signals) -> bool:
+def send(process: Identity, number: signal.Signals) -> bool:
+    """Send a signal to exactly this process; return whether it is still there."""
     try:
         if hasattr(os, "pidfd_open"):
             # A descriptor cannot come to mean another process between the check and the signal.

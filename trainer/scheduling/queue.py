@@ -29,7 +29,7 @@ MOST: Final = 64
 """Runs at once on one device."""
 _SETTING: Final = "queue"
 _DECIDING: Final = "queue.lock"
-_RUNNING: Final = "queue-runner.lock"
+RUNNER_LOCK: Final = "queue-runner.lock"
 
 
 class QueueError(UserError):
@@ -215,7 +215,7 @@ def start_due(workspace: Workspace) -> list[int]:
     if workspace.look_only:
         return []
     workspace.reconcile()
-    with _lock(workspace, _DECIDING) as mine:
+    with locked(workspace, _DECIDING) as mine:
         if not mine:
             return []
         started: list[int] = []
@@ -240,7 +240,7 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
     workspace.check_mine()
     workspace.reconcile()
     # Who looks whether the queue is kept going holds the lock for an instant.
-    with _lock(workspace, _RUNNING, wait_s=1.0) as mine:
+    with locked(workspace, RUNNER_LOCK, wait_s=1.0) as mine:
         if not mine:
             raise QueueError("The queue of this workspace is being run already, by another trainer queue run.")
         while _queued(workspace) or experiments.is_going(workspace):
@@ -259,7 +259,7 @@ def _queued(workspace: Workspace) -> bool:
 
 def is_kept_going(workspace: Workspace) -> bool:
     """Return whether a process without a window runs the queue."""
-    return is_held(workspace.folder / _RUNNING)
+    return is_held(workspace.folder / RUNNER_LOCK)
 
 
 def keep_going_detached(workspace: Workspace) -> int:
@@ -352,7 +352,7 @@ def _slot_of(run: RunRow, room: Slots) -> str:
 
 
 @contextmanager
-def _lock(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
+def locked(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
     """Yield whether this process holds the lock, until the block ends."""
     workspace.check_there()
     lock = AliveLock.take(workspace.folder / name, wait_s=wait_s)

@@ -52,17 +52,17 @@ def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None 
     """
     words = (str(ranks), "fit", str(run), str(workspace.folder.resolve()))
     agent = start_agent(ranks, *words, stdout=stdout)
-    wishes = _Wishes()
-    with wishes.heard():
+    requests = _StopRequests()
+    with requests.heard():
         while agent.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 agent.wait(_POLL_S)
-            if wishes.hard or (wishes.new() and not launch.remind(workspace, run)):
-                _end(agent, hard=wishes.hard)
+            if requests.hard or (requests.new() and not launch.remind(workspace, run)):
+                _end(agent, hard=requests.hard)
     workspace.reconcile()
     row = workspace.runs.get(run)
     if agent.returncode and row.status not in ("stopped", "finished"):
-        if wishes.hard:
+        if requests.hard:
             raise KeyboardInterrupt
         raise RanksError(row.reason or f"The {ranks} processes of the run ended early; its log says why.")
 
@@ -114,7 +114,7 @@ def check_equal(
 
 
 def start_agent(ranks: int, *words: str, stdout: IO[Any] | int | None = None) -> subprocess.Popen[bytes]:
-    """Start the agent in a session of its own, so that Ctrl-C reaches the ranks once and as a wish.
+    """Start the agent in a session of its own, so that Ctrl-C reaches the ranks once, as a request.
 
     Args:
         ranks: How many processes it starts.
@@ -160,7 +160,7 @@ def _end(agent: subprocess.Popen[bytes], *, hard: bool) -> None:
         agent.wait()
 
 
-class _Wishes:
+class _StopRequests:
     """Signals that this process has heard.
 
     Attributes:
@@ -172,13 +172,13 @@ class _Wishes:
         self._heard = self._told = 0
 
     def new(self) -> bool:
-        """Return whether there is a wish that has not been passed on."""
+        """Return whether there is a request that has not been passed on."""
         told, self._told = self._told, self._heard
         return self._heard > told
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
-        """Take SIGTERM and Ctrl-C as wishes; only Python's main thread can."""
+        """Handle SIGTERM and Ctrl-C as requests; only Python's main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -31,7 +31,7 @@ class SearchError(UserError):
 
 @dataclass(frozen=True)
 class Trial:
-    """A run of a search as it stands.
+    """The state of a run of a search.
 
     Attributes:
         values: Of the searched fields, as its configuration says.

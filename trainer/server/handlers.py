@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainer import messages
-from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import part_of
+from trainer.analysis.progress import Progress, part_of
 from trainer.inference.class_embeddings import class_texts
 from trainer.inference.embed import embed_files, embed_sentences
 from trainer.inference.model_cache import AnswerError, OpenModels

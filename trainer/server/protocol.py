@@ -60,7 +60,7 @@ class _Inbox:
             if line:
                 self._take(line)
         self.lines.put(None)
-        # The stream has ended. What was asked is still answered, unless the asker itself is dead.
+        # The stream has ended. What was asked is still answered, unless the client itself is dead.
         while True:
             if os.getppid() != parent:
                 os._exit(0)

@@ -68,7 +68,7 @@ def _copy_curves(workspace: Workspace, parent: RunRow, made: int, step: int) -> 
 
 def _copy_files(workspace: Workspace, parent: RunRow, made: int, kept: list[CheckpointRow]) -> None:
     folder = workspace.runs.get(made).folder
-    # The tokenizer, and what else a sitting needs of the first one; `run.json` is the branch's own.
+    # The tokenizer, and what else a session needs of the first one; `run.json` is the branch's own.
     for file in parent.folder.glob("*.json"):
         if file.name != "run.json" and confined.is_inside(parent.folder, file.name):
             write_atomically(folder / file.name, lambda draft, file=file: shutil.copy2(file, draft) and None)

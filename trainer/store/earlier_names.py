@@ -1,7 +1,8 @@
-"""Names in stored files from before the American spelling; the only module that contains them.
+"""Names in stored files of earlier versions; the only module besides the migrations that contains them.
 
-A database is upgraded once, by schema 0005, together with the files of its run folders. A snapshot, a checkpoint, a
-drawn data set or a run folder of another workspace keeps what was written, and gets the names of today when it is read.
+A database is upgraded once, by schemas 0005 (American spelling, together with the files of its run folders) and 0010
+(sessions). A snapshot, a checkpoint, a drawn data set or a run folder of another workspace keeps what was written, and
+gets the names of today when it is read.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _SECTIONS: Final[Mapping[str, str]] = {"[optimiser]": "[optimizer]"}
 _OBJECTIVE: Final[Mapping[str, str]] = {"colour": "color", "grey": "gray"}
 _DETAILS: Final[Mapping[str, str]] = {"neighbours": "neighbors"}
 _TRAINING: Final[Mapping[str, str]] = {"optimiser": "optimizer"}
+_RUN: Final[Mapping[str, str]] = {"sitting_at": "session_at"}
+_FACTS: Final[Mapping[str, str]] = {"sittings": "sessions"}
 _LARGEST: Final = 2**30
 """Bytes of a journal; a larger file is not one of ours."""
 
@@ -63,9 +66,16 @@ def training(found: Mapping[str, _Value]) -> dict[str, _Value]:
     return _renamed(found, _TRAINING)
 
 
+def facts(found: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return the facts of a run under their current names."""
+    return _renamed(found, _FACTS)
+
+
 def run_document(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return a `run.json` with current names."""
-    document = dict(found)
+    document = _renamed(found, _RUN)
+    if isinstance(document.get("facts"), dict):
+        document["facts"] = facts(document["facts"])
     if isinstance(document.get("config"), str):
         document["config"] = config_text(document["config"])
     if str(document.get("data")).lower() == SCENES and isinstance(document.get("evaluations"), list):

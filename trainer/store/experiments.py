@@ -125,7 +125,7 @@ def definition_of(connection: Connection, name: str) -> str:
 
 
 def put_back(connection: Connection, name: str, definition: object, created_at: float) -> None:
-    """Insert an experiment that a run's folder tells of as stopped, unless there is one of that name."""
+    """Insert an experiment found in a run's folder as stopped, unless there is one of that name."""
     values = {"name": name, "definition": definition, "state": "stopped", "created_at": created_at}
     if definition and not cells.faults("experiment", values):
         connection.execute(sqlite_insert(table).values(**values).on_conflict_do_nothing())

@@ -31,7 +31,7 @@ def write_manifest(draft: Path, facts: Mapping[str, Any], *, sealed: bool = Fals
     files = {path.name: _described(path) for path in sorted(draft.iterdir())}
     document = {"format": _FORMAT, **facts, "files": files}
     document |= {_SEAL: _seal(files)} if sealed else {}
-    document |= {_OWN: _digest(document)}
+    document |= {_OWN: digest_of(document)}
     (draft / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
@@ -55,7 +55,7 @@ def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
         raise ValueError(f"{NAME} is not what was saved")
     own = document.pop(_OWN, None)
     try:
-        digest = _digest(document)
+        digest = digest_of(document)
     except RecursionError as error:
         raise ValueError(f"{NAME} is not what was saved") from error
     # Format 1, of older versions, had none of its own.
@@ -77,7 +77,8 @@ def _seal(files: Mapping[str, Any]) -> str:
     return ownership.seal(json.dumps(files, sort_keys=True))
 
 
-def _digest(document: Mapping[str, Any]) -> str:
+def digest_of(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a JSON document, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 

@@ -18,7 +18,7 @@ from trainer.store.rows import StoreError
 from trainer.store.run_files import write_run_file
 
 TAKEN_OVER: Final = (
-    "status", "step", "total_steps", "started_at", "sitting_at", "ended_at", "heartbeat_at", "trained_s", "reason",
+    "status", "step", "total_steps", "started_at", "session_at", "ended_at", "heartbeat_at", "trained_s", "reason",
     "metric", "last", "best", "facts", "alerts",
 )  # fmt: skip
 """Columns of the run's row that are the other computer's; the others are this one's (name, notes, tags, order)."""
@@ -85,7 +85,7 @@ def _make_equal(connection: Any, table: Table, run: int, wanted: Iterable[Mappin
 
 
 def replace_entries(database: Database, results: ResultsTable, run: int, entries: Iterable[Entry]) -> None:
-    """Make the run's curves those of a journal that was written anew, in its order: the last entry of a step counts."""
+    """Make the run's curves those of a rewritten journal, in its order: the last entry of a step counts."""
     with database.write() as connection:
         connection.execute(delete(schema.scalar).where(schema.scalar.c.run == run))
     results.add_entries(run, entries)

@@ -20,7 +20,7 @@ _NAME: Final = "waiting.jsonl"
 _LONGEST: Final = 2**26
 """Bytes of the file: a thousand times what waits while a database is locked for an hour."""
 END: Final = "end"
-"""The kind of the row that says how the sitting ended."""
+"""The kind of the row that says how the session ended."""
 
 
 def keep(folder: Path, kind: str, values: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Paths of images as a workspace stores them: what lies in it is named relative to it, so that it can be moved.
+"""Paths of images as a workspace stores them: those inside are relative, so that it can be moved.
 
 `workspace:data/scenes-1a2b/train/00001.png` lies in the workspace; every other path is stored as it is. Earlier
 versions stored absolute paths only: where those lead into a former place of the workspace, they lead into it.
@@ -36,7 +36,7 @@ _MADE_HERE: Final = re.compile(r"[/\\](?=data[/\\](?:scenes-[0-9a-f]{12}|kept|to
 
 
 def workspace_of(run_folder: Path) -> Path | None:
-    """Return the workspace with this run folder; None if it lies in none."""
+    """Return the workspace with this run folder; None if there is none."""
     return run_folder.parents[1] if len(run_folder.parents) > 1 and run_folder.parent.name == "runs" else None
 
 
@@ -49,7 +49,7 @@ def stored(run_folder: Path, paths: Sequence[str]) -> list[str]:
 
 
 def relative_to(workspace: Path, path: str) -> str:
-    """Return the path as stored: relative if it lies in the workspace by its words."""
+    """Return the path as stored: relative if it is in the workspace by its spelling."""
     start = f"{workspace}{os.sep}"
     if not path.startswith(start) or re.search(_LEAVING, path):
         return path
@@ -148,7 +148,7 @@ def _moved(workspace: Path, column: pa.Array) -> pa.Array:
 
 
 def _former_root(workspace: Path, path: str) -> str | None:
-    """Return the folder of the workspace where `path` was stored; None if it lies here or never lay in it."""
+    """Return the folder of the workspace where `path` was stored; None if it is here or never was in one."""
     if not path or re.search(_LEAVING, path) or path.startswith(f"{workspace}{os.sep}"):
         return None
     for found in _MADE_HERE.finditer(path):

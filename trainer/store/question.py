@@ -129,7 +129,7 @@ class Question:
 
 
 def retrieval_question(n: int, *, texts: int, images: int) -> Question:
-    """Return the question of a retrieval among so many distinct texts and pictures of n pairs."""
+    """Return the question of a retrieval among the distinct texts and pictures of n pairs."""
     # Where nothing repeats, the protocol is that of earlier versions: their numbers are the same.
     once = "" if n == texts == images else _ONCE
     return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures{once}")

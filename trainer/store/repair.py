@@ -183,7 +183,7 @@ def _given_up(row: Mapping[str, Any]) -> bool:
 
 def _said(row: Mapping[str, Any], folder: Path) -> Mapping[str, Any] | None:
     if row["status"] == "starting":
-        # It had nothing to say yet: what waits in the folder is of the sitting before.
+        # It had nothing to say yet: what waits in the folder is of the session before.
         return {"status": "stopped", "reason": "Stopped before it began."} if row["asked"] == "stop" else None
     return how_it_ended(folder)
 

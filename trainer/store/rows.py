@@ -70,8 +70,8 @@ class RunRow:
         parent: The run it was duplicated from.
         eta_s: Seconds to go, as the trainer estimates.
         beats: Counts the trainer's signs of life; compare two readings to tell stuck from working.
-        trained_s: Seconds of training in sittings that have ended.
-        sitting_at: When the present (or last) sitting began.
+        trained_s: Seconds of training in sessions that have ended.
+        session_at: When the present (or last) session began.
         reason: Why the run ended, a sentence; empty while nothing is wrong.
         metric: The headline metric of which `last` and `best` are values.
         facts: What the trainer noted about the run: device, parameters, fingerprints.
@@ -80,7 +80,7 @@ class RunRow:
         priority: Of a queued run; higher ones start first.
         place: Order among queued runs of one priority; None comes after those that have one, by number.
         after: The run that must have ended before this one starts.
-        alerts: Kind -> `{"words": sentence, "step": step}` of what is or went wrong in this sitting.
+        alerts: Kind -> `{"words": sentence, "step": step}` of what is or went wrong in this session.
         rss_mib, gpu_mib: Memory of the trainer at its last sign of life.
         experiment, arm: Names of the experiment and the arm that it belongs to; empty for none.
         note: Markdown that a person wrote.
@@ -106,7 +106,7 @@ class RunRow:
     heartbeat_at: float | None
     created_at: float
     started_at: float | None
-    sitting_at: float | None
+    session_at: float | None
     ended_at: float | None
     deleted_at: float | None
     trained_s: float
@@ -149,7 +149,7 @@ class RunRow:
         """Seconds of training over all sessions, without pauses in between; None before the first."""
         if self.started_at is None:
             return None
-        session = time.time() - self.sitting_at if self.active and self.pid is not None and self.sitting_at else 0.0
+        session = time.time() - self.session_at if self.active and self.pid is not None and self.session_at else 0.0
         return self.trained_s + max(session, 0.0)
 
 

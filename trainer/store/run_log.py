@@ -32,7 +32,7 @@ _BUSY_RETRY_S: Final = 0.5
 _RETRY_S: Final = 5.0
 """How soon one that does not answer is tried again."""
 _PATIENCE_S: Final = 120.0
-"""How long the start of a sitting waits for a locked database."""
+"""How long the start of a session waits for a locked database."""
 _END_S: Final = 4.0
 """How long its end does; what is still unsaid then waits in the run's folder, and the trainer is gone."""
 _FULL_S: Final = 2.0
@@ -101,20 +101,20 @@ class RunLog:
     def _claimed(cls, workspace: Workspace, row: RunRow, lock: AliveLock) -> RunLog:
         me = identity()
         now = time.time()
-        # What an earlier sitting left unsaid comes first: its alerts are not this one's.
+        # What an earlier session left unsaid comes first: its alerts are not this one's.
         workspace.catch_up(row.id)
         # Nor is its end, should this one be killed now.
         pending_rows.forget(row.folder)
         workspace.runs.change(
             row.id,
             status="running",
-            # A wish from before the start still holds; one from an earlier sitting does not.
+            # A request from before the start still holds; one from an earlier session does not.
             asked=row.asked if row.active else "",
             pid=os.getpid(),
             start_ticks=me.start_ticks if me else None,
             boot_id=me.boot_id if me else "",
             started_at=row.started_at or now,
-            sitting_at=now,
+            session_at=now,
             heartbeat_at=now,
             rss_mib=None,
             gpu_mib=None,
@@ -183,7 +183,7 @@ class RunLog:
         try:
             found = self._workspace.runs.asked(self.run.id)
             if found in _MOMENTARY:
-                # The row has room for one wish: this one stood in the place of that which stays.
+                # The row has room for one request: this one stood in the place of that which stays.
                 self._workspace.runs.answered(self.run.id, found, then=self._asked)
                 return found
         except StoreError:

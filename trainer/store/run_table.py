@@ -48,7 +48,7 @@ class RunTable:
     """
 
     def __init__(self, database: Database, folder: Path, check_mine: Callable[[], None]) -> None:
-        self._database = database
+        self.database = database
         self._check_mine = check_mine
         self.folder = folder
         self._known: dict[int, tuple[tuple[Any, ...], RunRow]] = {}
@@ -84,7 +84,7 @@ class RunTable:
         config.check(run)
         run = self.bound(run)
         make_folders(self.folder)
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             number = next_number(connection, self.folder)
             run = config.replace(run, "name", free_name(connection, run.name))
             connection.execute(
@@ -131,7 +131,7 @@ class RunTable:
 
     def _kept_steps(self, run: int) -> list[int]:
         kept = schema.checkpoint.c
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return [step for (step,) in fetch(connection, select(kept.step).where(kept.run == run))]
 
     def of_experiment(self, name: str) -> list[RunRow]:
@@ -153,7 +153,7 @@ class RunTable:
             StoreError: There is none; the message names those there are.
         """
         text = str(ref).strip()
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             for condition in self._conditions(text):
                 for row in _read(connection, condition):
                     return self._row(tuple(row))
@@ -194,7 +194,7 @@ class RunTable:
 
     def config_text(self, run: int) -> str:
         """Return the run's configuration as TOML."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             found = fetch(connection, select(_RUN.config).where(_RUN.id == run))
         if not found:
             self.get(run)
@@ -216,7 +216,7 @@ class RunTable:
             config.check(changed)
         except config.ConfigError as error:
             raise StoreError(str(error)) from error
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             try:
                 connection.execute(
                     update(schema.run).where(_RUN.id == run).values(name=changed.name, config=config.to_toml(changed))
@@ -234,7 +234,7 @@ class RunTable:
     def change(self, run: int, *, durable: bool = True, **values: Any) -> None:
         """Set columns of the run's row and update its `run.json`."""
         self._check_mine()
-        with self._database.write(durable=durable) as connection:
+        with self.database.write(durable=durable) as connection:
             if connection.execute(update(schema.run).where(_RUN.id == run).values(**values)).rowcount == 0:
                 raise StoreError(f"There is no run {run} any more.")
             write_run_file(connection, self.folder, run)
@@ -286,7 +286,7 @@ class RunTable:
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Open a read transaction for questions about many runs at once."""
-        return self._database.read()
+        return self.database.read()
 
     def restore(self, run: int) -> None:
         """Restore a deleted run."""
@@ -298,7 +298,7 @@ class RunTable:
 
     def add_facts(self, run: int, facts: dict[str, Any]) -> None:
         """Add facts about the run, replacing those of the same name."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             known = cells.document(_only(connection, select(_RUN.facts).where(_RUN.id == run))) or {}
             connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(known | facts)))
             write_run_file(connection, self.folder, run)
@@ -343,7 +343,7 @@ class RunTable:
     def arrange(self, order: Sequence[int], priorities: Mapping[int, int] | None = None) -> None:
         """Set the order of queued runs, and the priority of some; others stay unchanged."""
         self._check_mine()
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             for place, run in enumerate(order):
                 values: dict[str, Any] = {"place": float(place)}
                 if priorities and run in priorities:
@@ -353,7 +353,7 @@ class RunTable:
 
     def raise_alert(self, run: int, kind: str, alert: Mapping[str, Any] | None) -> None:
         """Save an alert with the run; None clears an alert of that kind."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             found = cells.document(_only(connection, select(_RUN.alerts).where(_RUN.id == run))) or {}
             alerts = {name: kept for name, kept in found.items() if name != kind}
             if alert is not None:
@@ -363,58 +363,58 @@ class RunTable:
 
     def setting(self, name: str) -> str | None:
         """Return the workspace setting with this name, as written."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             found = _only(connection, select(schema.setting.c.value).where(schema.setting.c.name == name))
         return found if isinstance(found, str) else None
 
     def set_setting(self, name: str, value: str) -> None:
         """Save a setting for every window and command of this workspace."""
         statement = sqlite_insert(schema.setting).values(name=name, value=value)
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
 
     def ask(self, run: int, what: str) -> None:
         """Ask the trainer to `stop`, `stop-epoch`, `pause`, `save` or `evaluate` at its next step; empty: nothing."""
         self._check_mine()
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             connection.execute(update(schema.run).where(_RUN.id == run).values(asked=what))
 
     def answered(self, run: int, what: str, *, then: str = "") -> None:
         """Replace a request that has been fulfilled, unless the user has made another one."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             connection.execute(update(schema.run).where((_RUN.id == run) & (_RUN.asked == what)).values(asked=then))
 
     def asked(self, run: int) -> str:
         """Return the request that the trainer reads each step."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return str(_only(connection, select(_RUN.asked).where(_RUN.id == run)) or "")
 
     def claimant(self, run: int) -> Identity | None:
         """Return the process that claimed the run and has not reported its end."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             row = _process(connection, run, "pid", "start_ticks", "boot_id")
         return None if row is None else Identity(*row)
 
     def launched(self, run: int) -> tuple[int, int] | None:
         """Return id and start time of the process launched for the run, until the run is claimed."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             row = _process(connection, run, "launched_pid", "launched_ticks", starting=True)
         return None if row is None else (row[0], row[1])
 
     def beat(self, run: int, progress: Mapping[str, Any]) -> None:
         """Write a heartbeat; not durable, because the next one follows within seconds."""
         values = {**progress, "beats": _RUN.beats + 1, "heartbeat_at": time.time()}
-        with self._database.write(durable=False) as connection:
+        with self.database.write(durable=False) as connection:
             connection.execute(update(schema.run).where(_RUN.id == run).values(**values))
 
     def remove(self, run: int) -> None:
         """Remove the row and all dependent rows."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             connection.execute(delete(schema.run).where(_RUN.id == run))
 
     def active(self) -> list[Mapping[Any, Any]]:
         """Return complete rows of active runs, including deleted ones, without damaged ones."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             rows = _read(connection, _RUN.status.in_(ACTIVE))
         return [dict(zip(_READ, row, strict=True)) for row in rows if self._row(tuple(row)).status != DAMAGED]
 
@@ -430,11 +430,11 @@ class RunTable:
             said: Columns that the process could not write when it ended; these count then.
         """
         ended_at = expected["heartbeat_at"] or time.time()
-        sitting_s = max(ended_at - expected["sitting_at"], 0.0) if expected["sitting_at"] else 0.0
+        session_s = max(ended_at - expected["session_at"], 0.0) if expected["session_at"] else 0.0
         same = (_RUN.status == expected["status"]) & _RUN.pid.is_not_distinct_from(expected["pid"])
         same &= _RUN.launched_at.is_not_distinct_from(expected["launched_at"]) & (_RUN.asked == expected["asked"])
         values = {"status": "interrupted", "reason": reason, "asked": "", "pid": None, "ended_at": ended_at}
-        values |= {"trained_s": expected["trained_s"] + sitting_s if expected["pid"] else expected["trained_s"]}
+        values |= {"trained_s": expected["trained_s"] + session_s if expected["pid"] else expected["trained_s"]}
         # Anybody may have written what was said: a value that does not fit is left out.
         values |= {
             n: value for n, value in (said or {}).items() if n in _AT_THE_END and not cells.fault("run", n, value)
@@ -442,7 +442,7 @@ class RunTable:
         return self._change_if(run, same, values)
 
     def _change_if(self, run: int, condition: Any, values: Mapping[str, Any]) -> bool:
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             statement = update(schema.run).where((_RUN.id == run) & condition).values(**values)
             changed = bool(connection.execute(statement).rowcount)
             if changed:
@@ -461,7 +461,7 @@ class RunTable:
         return found
 
     def _rows(self, condition: Any) -> list[RunRow]:
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             rows = _read(connection, condition)
         if len(self._known) > 4 * len(rows) + 1_000:
             self._known.clear()
@@ -505,7 +505,7 @@ def next_number(connection: Connection, runs_folder: Path) -> int:
 
 
 def _read(connection: Connection, condition: Any) -> Sequence[Any]:
-    """Return the rows as they are read, by number; where they are too long, each value as far as one may be."""
+    """Return the rows as they are read, by number; values of rows that are too long are cut."""
     try:
         return fetch(connection, select(*_COLUMNS).where(condition).order_by(_RUN.id))
     except (StoreError, DBAPIError) as error:

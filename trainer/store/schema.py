@@ -17,7 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION: Final = "0009"
+SCHEMA_VERSION: Final = "0010"
 """The newest migration; a database that names one unknown to us is newer than this program."""
 
 metadata = MetaData(
@@ -66,7 +66,7 @@ run = Table(
     Column("heartbeat_at", REAL),
     Column("created_at", REAL, nullable=False),
     Column("started_at", REAL),
-    Column("sitting_at", REAL),
+    Column("session_at", REAL),
     Column("ended_at", REAL),
     Column("deleted_at", REAL),
     Column("trained_s", REAL, nullable=False, server_default=text("0")),

@@ -154,24 +154,25 @@ class Workspace:
         """The saved selections of pairs."""
         from trainer.store.selections import Selections
 
-        return Selections(self._database, self._check_kept)
+        return Selections(self.database, self._check_kept)
 
     @property
     def reviews(self) -> Reviews:
         """What was decided about single pairs."""
         from trainer.store.reviews import Reviews
 
-        return Reviews(self._database, self.folder, self.check_mine)
+        return Reviews(self.database, self.folder, self.check_mine)
 
     @property
     def experiments(self) -> Experiments:
         """The experiments."""
         from trainer.store.experiments import Experiments
 
-        return Experiments(self._database, self.check_mine)
+        return Experiments(self.database, self.check_mine)
 
     @property
-    def _database(self) -> Database:
+    def database(self) -> Database:
+        """The database, opened on first use."""
         return self._opened()[0]
 
     # -- runs ----------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ class Workspace:
 
     def changes(self) -> int:
         """Return a number that changes with every write by any process; costs microseconds."""
-        return self._database.changes()
+        return self.database.changes()
 
     # -- life and repair -----------------------------------------------------------------------------------
 
@@ -239,7 +240,7 @@ class Workspace:
 
     def quick_check(self) -> str:
         """Return `ok`, or what SQLite finds wrong with the database."""
-        return self._database.quick_check()
+        return self.database.quick_check()
 
     def schema_version(self) -> str:
         """Return the schema version."""
@@ -268,14 +269,14 @@ class Workspace:
         from trainer.store.mirrored import take_over
 
         self.check_mine()
-        return take_over(self._database, self.runs_folder, run, document, quick=quick)
+        return take_over(self.database, self.runs_folder, run, document, quick=quick)
 
     def replace_entries(self, run: int, entries: Iterable[Entry]) -> None:
-        """Make the curves of a run those of a journal that was written anew."""
+        """Make the curves of a run those of a rewritten journal."""
         from trainer.store.mirrored import replace_entries
 
         self.check_mine()
-        replace_entries(self._database, self.results, run, entries)
+        replace_entries(self.database, self.results, run, entries)
 
     def document(self, run: int) -> dict[str, Any]:
         """Return what `run.json` says of the run, as it is now, with what is known of this moment."""
@@ -305,7 +306,7 @@ class Workspace:
         with self._lock:
             self.close()
             set_aside_if_damaged(self.database_file, self.runs_folder)
-            count = rebuild(self._database, self.results, self.runs_folder, say)
+            count = rebuild(self.database, self.results, self.runs_folder, say)
             self.reviews.restore(say)
             return count
 
@@ -319,7 +320,7 @@ class Workspace:
         from trainer.store.rebuild import import_run
 
         self.check_mine()
-        number = import_run(self._database, self.results, self.runs_folder, folder)
+        number = import_run(self.database, self.results, self.runs_folder, folder)
         self.catch_up(number)  # rows may wait in the folder that the other database would not take
         return number
 
@@ -365,8 +366,8 @@ class Workspace:
         with self._lock, sentences(self.database_file):
             self.close()
             aside = backups.put_back(self.database_file, backup)
-            repair.forget_changed(self._database, self.runs_folder, since=backup.path.stat().st_mtime)
-            rebuild(self._database, self.results, self.runs_folder, lambda words: None)
+            repair.forget_changed(self.database, self.runs_folder, since=backup.path.stat().st_mtime)
+            rebuild(self.database, self.results, self.runs_folder, lambda words: None)
             self.reviews.restore(lambda words: None)
         return backup, aside
 

@@ -15,7 +15,7 @@ from trainer.training.text_log import TextLog
 RETRY_S: Final = 10.0
 """How often it is tried again where only trying can tell whether the disk is well."""
 LOOK_S: Final = 0.2
-"""How often it looks for room, and for the wish to stop."""
+"""How often it looks for room, and for the request to stop."""
 PHASE: Final = "waiting for the disk"
 _Written = TypeVar("_Written")
 
@@ -31,8 +31,8 @@ class DiskGuard:
         waited: How often the run has been paused for its disk.
     """
 
-    def __init__(self, log: RunLog, wishes: ControlFlags, speech: TextLog) -> None:
-        self._log, self._wishes, self._speech = log, wishes, speech
+    def __init__(self, log: RunLog, control: ControlFlags, text_log: TextLog) -> None:
+        self._log, self._control, self._text_log = log, control, text_log
         self.waited = 0
 
     def until_written(self, write: Callable[[], _Written]) -> _Written:
@@ -60,14 +60,14 @@ class DiskGuard:
         # The row must be written on a disk that is full.
         self._log.give_reserve()
         words = f"{trouble} The run waits and continues automatically."
-        self._speech.say(f"paused: {words}")
+        self._text_log.say(f"paused: {words}")
         self._log.alert("disk", words, int(self._log.said("step", 0)))
         self._log.status("paused", words)
 
     def _wait(self, trouble: DiskTrouble) -> None:
         until = time.monotonic() + RETRY_S
         while True:
-            if self._wishes.now() in ("stop", "stop-epoch"):
+            if self._control.now() in ("stop", "stop-epoch"):
                 raise StoppedWaiting(f"Stopped while waiting for its disk. {trouble} Then resume.")
             self._log.tell(phase=PHASE)
             time.sleep(LOOK_S)
@@ -78,4 +78,4 @@ class DiskGuard:
         self._log.take_reserve()
         self._log.all_clear("disk")
         self._log.status("running")
-        self._speech.say("the disk is writable again: continuing")
+        self._text_log.say("the disk is writable again: continuing")

@@ -31,7 +31,7 @@ from trainer.training.control import ControlFlags
 from trainer.training.decoder_source import DecoderSource, open_decoded
 from trainer.training.disk_guard import DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
-from trainer.training.provenance import sitting, sittings_of, with_sitting
+from trainer.training.provenance import session_facts, sessions_of, with_session
 from trainer.training.recorder import SAY_S, Recorder
 from trainer.training.session import FitError, TrainingSession
 from trainer.training.text_log import TextLog
@@ -66,11 +66,11 @@ def fit(workspace: Workspace, run: int) -> None:
 
 
 def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
-    with RunLog.claim(workspace, run) as log, ControlFlags(log) as wishes:
-        speech = TextLog(log.folder / "log.txt")
-        room = DiskGuard(log, wishes, speech)
+    with RunLog.claim(workspace, run) as log, ControlFlags(log) as control:
+        text_log = TextLog(log.folder / "log.txt")
+        room = DiskGuard(log, control, text_log)
         try:
-            status, reason = _train(workspace, log, wishes, speech, room, shared)
+            status, reason = _train(workspace, log, control, text_log, room, shared)
             room.until_written(log.settle)
         except StoppedWaiting as stopped:
             status, reason = "stopped", str(stopped)
@@ -90,14 +90,14 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
             end = "interrupted" if isinstance(problem, ranks.RankError) else "failed"
             log.status(end, str(problem))
             if not isinstance(problem, UserError):
-                speech.write(traceback.format_exc())
-            speech.say(f"{end}: {problem}")
+                text_log.write(traceback.format_exc())
+            text_log.say(f"{end}: {problem}")
             raise problem from error
         finally:
             if shared is not None:
                 shared.dismiss()
         log.status(status, reason)
-        speech.say(f"{status}. {reason}")
+        text_log.say(f"{status}. {reason}")
     # The next day's training tries it again; a run that has ended well must not fail for it.
     with contextlib.suppress(StoreError):
         workspace.back_up_daily()
@@ -106,8 +106,8 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
 def _train(
     workspace: Workspace,
     log: RunLog,
-    wishes: ControlFlags,
-    speech: TextLog,
+    control: ControlFlags,
+    text_log: TextLog,
     room: DiskGuard,
     shared: ranks.Ranks | None,
 ) -> tuple[str, str]:
@@ -115,26 +115,26 @@ def _train(
     run = workspace.runs.config_of(log.run.id)
     config.check(run)
     if isinstance(run.model, config.NoModel):
-        return _open_elsewhere(run, log, speech)
+        return _open_elsewhere(run, log, text_log)
     where = device.choose(run.device)
     if shared is not None:
         where = shared.device_of(where)
-        speech.say(f"{shared.size} processes share every batch")
+        text_log.say(f"{shared.size} processes share every batch")
     if run.loss_kernels == "triton" and not (where.type == "cuda" and fused.installed()):
         raise FitError(
             f"Loss kernels of Triton need a CUDA GPU and the package triton; this run is on {where}. "
             'Set loss_kernels = "torch".'
         )
     device.be_polite(where)
-    speech.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
-    progress = _telling(log, wishes, speech)
+    text_log.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
+    progress = _telling(log, control, text_log)
     try:
         decoded = _decoded(workspace, run, log)
         found = None if run.objective.towers == "source" else _found(workspace, run, log, progress)
         if found is not None:
-            speech.say(found.origin)
+            text_log.say(found.origin)
         sizes = found.blueprint if found else read_architecture(run.model, log.folder)
-        watch = Recorder(log, run, speech=speech, room=room, give_up=functools.partial(_give_up, wishes))
+        watch = Recorder(log, run, text_log=text_log, room=room, give_up=functools.partial(_give_up, control))
         _measure_ahead(workspace, run, log, watch, where, progress)
         splits = data.load(
             run.data,
@@ -156,7 +156,7 @@ def _train(
     training = TrainingSession(
         run, splits.train, tokenizer, where, found=found, built_from=sizes, shared=shared, source=weights
     )
-    _introduce(log, speech, splits, training)
+    _introduce(log, text_log, splits, training)
     watch.watch(training, splits, tokenizer)
     try:
         watch.begin()
@@ -167,41 +167,41 @@ def _train(
         shared.told(BEGINS, str(training.step))
 
     while training.step < training.total_steps:
-        wish = wishes.now()
+        requested = control.now()
         if shared is not None:
             shared.check_peers()
-        if wish == "stop-epoch" and training.step % (training.total_steps // run.optimizer.epochs) == 0:
-            wish = "stop"
-        if wish in ("stop", "pause", "save"):
+        if requested == "stop-epoch" and training.step % (training.total_steps // run.optimizer.epochs) == 0:
+            requested = "stop"
+        if requested in ("stop", "pause", "save"):
             watch.save()
-        if wish == "stop":
+        if requested == "stop":
             return (
                 "stopped",
                 f"Stopped after step {training.step} of {training.total_steps}; resume continues.",
             )
-        if wish == "pause":
-            watch.rest(wishes)
+        if requested == "pause":
+            watch.rest(control)
             continue
-        if wish == "evaluate":
+        if requested == "evaluate":
             watch.evaluate()
         if shared is not None:
             shared.lead()
         watch.saw(training.update())
         for sentence in training.news():
-            speech.say(sentence)
+            text_log.say(sentence)
 
     watch.save()
     return "finished", ""
 
 
-def _open_elsewhere(run: config.Run, log: RunLog, speech: TextLog) -> tuple[str, str]:
+def _open_elsewhere(run: config.Run, log: RunLog, text_log: TextLog) -> tuple[str, str]:
     """Open what another program made; returns as `_train`."""
     if not isinstance(run.data, config.Vectors):
         raise FitError(f"{run.name} was trained elsewhere and only its curves are here, so there is nothing to train.")
     opened = open_vectors(log, run.data)
-    speech.say(f"{opened.kept:,} of {opened.rows:,} vectors kept, {opened.width} numbers each")
+    text_log.say(f"{opened.kept:,} of {opened.rows:,} vectors kept, {opened.width} numbers each")
     if opened.left_out:
-        speech.say(f"left out: {opened.left_out:,} rows that are zero, or hold a value that is not a number")
+        text_log.say(f"left out: {opened.left_out:,} rows that are zero, or hold a value that is not a number")
     return "finished", ""
 
 
@@ -235,22 +235,22 @@ class _Stopped(Exception):
     """A request to stop before there is anything to save."""
 
 
-def _give_up(wishes: ControlFlags) -> None:
-    if wishes.now() == "stop":
+def _give_up(control: ControlFlags) -> None:
+    if control.now() == "stop":
         raise _Stopped
 
 
-def _telling(log: RunLog, wishes: ControlFlags, speech: TextLog) -> Callable[[float, str], None]:
+def _telling(log: RunLog, control: ControlFlags, text_log: TextLog) -> Callable[[float, str], None]:
     """Return a progress callback that reports preparation as the run's phase and raises on a stop request."""
     said_at = time.monotonic()
 
     def progress(share: float, note: str) -> None:
         nonlocal said_at
         if time.monotonic() - said_at >= SAY_S:
-            speech.say(f"{note} ({share:.0%} of the preparation)")
+            text_log.say(f"{note} ({share:.0%} of the preparation)")
             said_at = time.monotonic()
         log.progress(step=log.run.step, total_steps=log.run.total_steps, phase=f"{note} {share:.0%}", eta_s=None)
-        _give_up(wishes)
+        _give_up(control)
 
     return progress
 
@@ -302,7 +302,7 @@ def _keep(file: Path, text: str) -> None:
             write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None, private=True)
 
 
-def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: TrainingSession) -> None:
+def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: TrainingSession) -> None:
     """Record the facts of the run.
 
     Raises:
@@ -325,45 +325,45 @@ def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: Train
         heldout_copies=splits.copies,
         fingerprint=pairs.fingerprint,
         left_out=len(splits.report.problems),
-        sittings=with_sitting(sittings_of(log.run.facts), sitting(training.device, step=begun)),
+        sessions=with_session(sessions_of(log.run.facts), session_facts(training.device, step=begun)),
     )
     held = ", ".join(f"{len(part):,} {split}" for split, part in splits.heldout.items())
-    speech.say(
+    text_log.say(
         f"{splits.training_pairs:,} training pairs, held out {held}; "
         f"{parameters:,} parameters, {training.total_steps} steps"
     )
     if isinstance(pairs.images, StreamedImages):
-        speech.say(f"images are decoded again in every epoch, because {pairs.images.why}")
-    _warn_of_batch_norm(speech, training)
+        text_log.say(f"images are decoded again in every epoch, because {pairs.images.why}")
+    _warn_of_batch_norm(text_log, training)
     if isinstance(training.method, ImageText) and not training.method.masks:
-        warn_of_equal_captions(speech, pairs.captions, training.batch_size)
+        warn_of_equal_captions(text_log, pairs.captions, training.batch_size)
     for split, copies in splits.copies.items():
         if copies:
-            speech.say(
+            text_log.say(
                 f"warning: {copies:,} of {len(splits.heldout[split]):,} {split} pairs show pictures with the pixels "
                 "of a training picture; trainer data duplicates lists them"
             )
     for path, reason in splits.report.problems[:10]:
-        speech.say(f"left out: {path}: {reason}")
+        text_log.say(f"left out: {path}: {reason}")
     if len(splits.report.problems) > 10:
-        speech.say(f"left out: {len(splits.report.problems) - 10:,} more; `trainer data show` lists them")
+        text_log.say(f"left out: {len(splits.report.problems) - 10:,} more; `trainer data show` lists them")
 
 
-def warn_of_equal_captions(speech: TextLog, captions: Sequence[str], batch_size: int) -> None:
+def warn_of_equal_captions(text_log: TextLog, captions: Sequence[str], batch_size: int) -> None:
     """Warn where a pair meets its own caption again in its batch more often than not."""
     n = len(captions)
     again = sum(count * (count - 1) for count in Counter(captions).values()) / max(1, n * (n - 1))
     if (met := (min(batch_size, n) - 1) * again) >= 0.5:
-        speech.say(
+        text_log.say(
             f"warning: a batch has {met:.1f} other pairs with the same caption for each pair, and they count as "
             "negatives. Set objective.mask_duplicates=true to leave them out."
         )
 
 
-def _warn_of_batch_norm(speech: TextLog, training: TrainingSession) -> None:
+def _warn_of_batch_norm(text_log: TextLog, training: TrainingSession) -> None:
     size = training.norm_rows
     if size < training.batch_size and any(has_batch_norm(module) for module in training.modules.values()):
-        speech.say(
+        text_log.say(
             f"warning: batch norms see {size} pairs at a time and not the whole batch, so gradients are not "
             "exactly those of the batch. The ViT tower has none."
         )

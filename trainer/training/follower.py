@@ -30,7 +30,7 @@ def follow(workspace: Workspace, run: int, shared: ranks.Ranks) -> None:
         Problem: This one cannot go on, which the others are told.
     """
     folder = workspace.runs.get(run).folder
-    speech = TextLog(folder / "log.txt")
+    text_log = TextLog(folder / "log.txt")
     try:
         # Until rank 0 has prepared everything there is nothing to read.
         told = shared.told(BEGINS)
@@ -45,11 +45,11 @@ def follow(workspace: Workspace, run: int, shared: ranks.Ranks) -> None:
         while shared.is_called():
             training.update()
             for sentence in training.news():
-                speech.say(f"rank {shared.rank}: {sentence}")
+                text_log.say(f"rank {shared.rank}: {sentence}")
     except Exception as error:
         if not isinstance(error, UserError):
-            speech.write(traceback.format_exc())
-        speech.say(f"rank {shared.rank} ends: {error}")
+            text_log.write(traceback.format_exc())
+        text_log.say(f"rank {shared.rank} ends: {error}")
         raise
 
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from trainer.store import RunRow, Workspace
 
-SITTINGS: Final = "sittings"
-"""Among a run's facts: what `sitting` told each time it was trained."""
-MOST_SITTINGS: Final = 50
+SESSIONS: Final = "sessions"
+"""Among a run's facts: `session_facts` of each time it was trained."""
+MOST_SESSIONS: Final = 50
 """The first and the newest ones are kept."""
 
 
-def sitting(where: torch.device, *, step: int) -> dict[str, Any]:
+def session_facts(where: torch.device, *, step: int) -> dict[str, Any]:
     """Return the facts of this session as plain JSON values.
 
     Args:
@@ -51,9 +51,9 @@ def sitting(where: torch.device, *, step: int) -> dict[str, Any]:
     }
 
 
-def sittings_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
+def sessions_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the valid sessions in a run's facts; empty for a run of an older version."""
-    found = facts.get(SITTINGS, [])
+    found = facts.get(SESSIONS, [])
     return [told for told in found if _is_one(told)] if isinstance(found, list) else []
 
 
@@ -75,9 +75,9 @@ _FAR_OFF: Final = 32_503_680_000
 """The year 3000, in seconds: later ones some systems cannot tell."""
 
 
-def with_sitting(sittings: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
+def with_session(sessions: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the sessions of a run with a new one; of very many, the first and the newest are kept."""
-    return [*sittings[:1], *sittings[1:][-(MOST_SITTINGS - 2) :], new]
+    return [*sessions[:1], *sessions[1:][-(MOST_SESSIONS - 2) :], new]
 
 
 @functools.cache

@@ -40,7 +40,7 @@ class UpdateDifference:
 
 @dataclass(frozen=True)
 class RankCheck:
-    """Updates by several processes beside the same ones by one.
+    """Updates by several processes, compared with the same ones by one.
 
     Attributes:
         ranks: How many processes.

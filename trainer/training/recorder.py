@@ -61,7 +61,7 @@ class _Pace:
 
 
 @dataclass
-class _Sitting:
+class _Session:
     """The start of training in this session, for the time estimate."""
 
     step: int
@@ -80,7 +80,7 @@ class Recorder:
         log: RunLog,
         run: config.Run,
         *,
-        speech: TextLog,
+        text_log: TextLog,
         room: DiskGuard,
         give_up: Callable[[], None] = lambda: None,
     ) -> None:
@@ -89,7 +89,7 @@ class Recorder:
         Args:
             log: Of the run.
             run: Its configuration.
-            speech: Lines for the person.
+            text_log: Lines for the person.
             room: Waits for a full disk.
             give_up: Called while the untrained model is measured; raises where that is to end at once.
         """
@@ -97,7 +97,7 @@ class Recorder:
         self._room = room
         self._give_up = give_up
         self._run = run
-        self._speech = speech
+        self._text_log = text_log
         self._checkpoints: Path = log.folder / "checkpoints"
         self._heldout: list[HeldOut] = []
         self._batch: HeldOut | None = None
@@ -110,7 +110,7 @@ class Recorder:
         self._measured_step: int | None = None
         self._questions_noted: dict[str, dict[str, int]] = {}
         self._pace = _Pace()
-        self._sitting = _Sitting(0)
+        self._session = _Session(0)
 
     def watch(
         self, training: TrainingSession, splits: DataSplits, tokenizer: AnyTokenizer, *, with_batch: bool = True
@@ -156,12 +156,12 @@ class Recorder:
         """Resume from the newest valid checkpoint; without one, evaluate and save the untrained model."""
         found, complaints = checkpoint.newest(self._checkpoints)
         for complaint in complaints:
-            self._speech.say(f"{complaint} Returning to {f'step {found.step}' if found else 'the start'}.")
+            self._text_log.say(f"{complaint} Returning to {f'step {found.step}' if found else 'the start'}.")
         if found:
             checkpoint.restore(found, modules=self._training.modules, optimizer=self._training.optimizer)
             self._training.step = self._saved_step = found.step
             self._best, self._best_step = found.training["best"], found.training["best_step"]
-            self._speech.say(f"continuing from the checkpoint of step {found.step}")
+            self._text_log.say(f"continuing from the checkpoint of step {found.step}")
         for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
             self._log.drop_checkpoint(damaged)
         measured = self._measured_step is not None
@@ -171,7 +171,7 @@ class Recorder:
         # A kill may have come between the last checkpoint and the removal of those that it made needless.
         self._prune()
         self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
-        self._sitting = _Sitting(self._training.step)
+        self._session = _Session(self._training.step)
         self._tell(TRAINING)
         if measured:
             self._snapshot_batch()
@@ -247,7 +247,7 @@ class Recorder:
         waited = self._room.waited
         written = self._room.until_written(write)
         if self._room.waited > waited:
-            self._sitting = _Sitting(self._training.step)
+            self._session = _Session(self._training.step)
         return written
 
     def _ring(self, changes: list[Change]) -> None:
@@ -255,29 +255,29 @@ class Recorder:
         for change in changes:
             if change.words:
                 self._log.alert(change.kind, change.words, self._training.step)
-                self._speech.say(f"alert ({WORDS[change.kind].lower()}): {change.words}")
+                self._text_log.say(f"alert ({WORDS[change.kind].lower()}): {change.words}")
             else:
                 self._log.all_clear(change.kind)
-                self._speech.say(f"all clear: {WORDS[change.kind].lower()} no more")
+                self._text_log.say(f"all clear: {WORDS[change.kind].lower()} no more")
 
-    def rest(self, wishes: ControlFlags) -> None:
+    def rest(self, control: ControlFlags) -> None:
         """Pause, with the model in memory, until the pause request is withdrawn."""
         self._log.status("paused")
-        self._speech.say(f"paused after step {self._training.step}")
+        self._text_log.say(f"paused after step {self._training.step}")
         # It has saved before it paused.
-        while (wish := wishes.now()) in ("pause", "save", "evaluate"):
-            if wish == "evaluate":
+        while (requested := control.now()) in ("pause", "save", "evaluate"):
+            if requested == "evaluate":
                 self.evaluate()
             self._tell("paused")
             time.sleep(REST_S)
-        self._sitting = _Sitting(self._training.step)
-        if wish != "stop":
+        self._session = _Session(self._training.step)
+        if requested != "stop":
             self._log.status("running")
-            self._speech.say("going on")
+            self._text_log.say("going on")
 
     def _tell(self, phase: str) -> None:
         step, total = self._training.step, self._training.total_steps
-        self._log.progress(step=step, total_steps=total, phase=phase, eta_s=self._sitting.eta_s(step, total))
+        self._log.progress(step=step, total_steps=total, phase=phase, eta_s=self._session.eta_s(step, total))
 
     def _log_curves(self, update: Update, step: int) -> None:
         pace, self._pace = self._pace, _Pace()
@@ -366,18 +366,18 @@ class Recorder:
         sizes = {one.prefix: len(one.pairs) for one in self._heldout}
         for one in self._heldout:
             sizes |= {f"{one.prefix}/{way}": n for way, n in questions_asked.get(one.pairs.split, {}).items()}
-        self._speech.say(line(step, self._training.total_steps, found, sizes))
+        self._text_log.say(line(step, self._training.total_steps, found, sizes))
         return self._judge(found.get(self._headline, math.nan))
 
     def _plugin_numbers(self, embedded: Embedded) -> dict[str, float]:
-        """Return what plug-ins measure; one that fails is told and not asked again."""
+        """Return what plug-ins measure; one that fails is reported and not called again."""
         found: dict[str, float] = {}
         for name, measure_by in list(plugins.loaded().metrics.items()):
             try:
                 found |= {str(key): float(value) for key, value in measure_by(embedded.image, embedded.text).items()}
             except Exception as error:  # whatever the code of another package raises
                 del plugins.loaded().metrics[name]
-                self._speech.say(f"the metrics of the plug-in {name} failed and are left out: {error}")
+                self._text_log.say(f"the metrics of the plug-in {name} failed and are left out: {error}")
         return found
 
     def _snapshot_batch(self) -> None:
@@ -386,7 +386,7 @@ class Recorder:
             self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device, alive=alive))
 
     def _sign(self, doing: str) -> Callable[[], None]:
-        """Return a sign of life for one part of an evaluation, which says what goes on where that takes seconds."""
+        """Return the progress callback of one part of an evaluation, which names a part that takes seconds."""
         began, pause = time.monotonic(), SAY_S
 
         def alive() -> None:
@@ -396,7 +396,7 @@ class Recorder:
                 self._give_up()
             if (spent := time.monotonic() - began) >= pause:
                 pause = 2 * spent
-                self._speech.say(f"{doing}, {spent:.0f} s so far")
+                self._text_log.say(f"{doing}, {spent:.0f} s so far")
 
         alive()
         return alive

@@ -30,7 +30,7 @@ from trainer.models import Architecture, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.store import RunRow, Workspace
 from trainer.store.replay_files import ReplayRecord
-from trainer.training.provenance import sittings_of
+from trainer.training.provenance import sessions_of
 from trainer.training.session import TrainingSession
 from trainer.untrusted import files as untrusted_files
 
@@ -297,8 +297,8 @@ def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progr
 
 
 def _compute_as_trained(row: RunRow, step: int) -> None:
-    """Take as many threads as the sitting that made the update to `step` had: sums of other parts have other bits."""
-    before = [one for one in sittings_of(row.facts) if isinstance(one.get("step"), int) and one["step"] < step]
+    """Take as many threads as the session that made the update to `step` had: sums of other parts have other bits."""
+    before = [one for one in sessions_of(row.facts) if isinstance(one.get("step"), int) and one["step"] < step]
     threads = before[-1].get("threads") if before else None
     if isinstance(threads, int) and 1 <= threads <= MOST_THREADS:
         torch.set_num_threads(threads)

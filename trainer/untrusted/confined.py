@@ -157,7 +157,7 @@ def remove_tree(root: Path, name: str | PurePath) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder that is no link, with its contents as far as possible; only for one whose place was checked."""
+    """Remove a folder that is not a link, with its contents as far as possible; for a checked place only."""
     try:
         shutil.rmtree(path, ignore_errors=True)
     except RecursionError:  # it calls itself for each level, and a stranger's may be thousands

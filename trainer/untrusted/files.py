@@ -54,7 +54,7 @@ def refusal_of_downloads() -> str:
 
 
 def newest(folder: Path, pattern: str, most: int) -> list[Path]:
-    """Return the regular files in a folder that match, the newest first, at most so many; none if it is not there."""
+    """Return the regular files in a folder that match, the newest first, up to a limit; none if it is missing."""
     found = []
     try:
         with os.scandir(folder) as entries:

@@ -197,7 +197,7 @@ def _of_tables(files: Sequence[Path]) -> list[Matrix]:
 
 
 def describe(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return `rows`, `vectors` and `plain` of each table, as its reader in the helper tells them."""
+    """Return `rows`, `vectors` and `plain` of each table, as reported by its reader in the helper process."""
     reader = read("trainer.untrusted.bounded.vector_tables:describe", files, {}, cpu_s=_SECONDS)
     told = []
     for part in reader:
@@ -241,7 +241,7 @@ def _of_column(files: Sequence[Path], told: Sequence[dict[str, Any]], name: str)
 
 
 def _of_folder(folder: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
-    """Return what lies in a folder of clip-retrieval, of `datasets`, of CLIP_benchmark, or of Parquet."""
+    """Return the contents of a folder of clip-retrieval, of `datasets`, of CLIP_benchmark, or of Parquet."""
     if (folder / "img_emb").is_dir() or (folder / "text_emb").is_dir():
         matrices = [
             _of_array(side, [map_npy(file, "f", sparse=True) for file in _numbered(folder / f"{name}_emb", ".npy")])

@@ -29,5 +29,4 @@ Representation similarity: linear CKA (Kornblith et al. 2019, arXiv 1905.00414),
 pairwise cosines, Kriegeskorte et al. 2008), and the mean overlap of neighbors. CKA is close to 1 for any two spaces \
 when there are fewer pairs than dimensions, so check n."""
 
-NO_RUN = "Choose run A in the bar above, and run B to compare. Or compare two steps of one run."
 ONE_STEP = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."

@@ -15,7 +15,7 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.changes.compared import Compared
 from explorer.views.changes.load import columns_of, steps_of
-from explorer.views.changes.method import METHOD, NO_RUN, ONE_STEP
+from explorer.views.changes.method import METHOD, ONE_STEP
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
 from explorer.views.changes.whole_runs import WholeRuns
@@ -37,6 +37,7 @@ class ChangesView(View):
     title = "Compare"
     question = "Pairs that differ between A and B, and the similarity of whole snapshots."
     icon = "blend"
+    when_chosen = "Or compare two steps of one run."
     method = METHOD
 
     def build(self) -> Iterator[None]:
@@ -82,7 +83,7 @@ class ChangesView(View):
     def refresh(self) -> None:
         if not self.context.selection.runs:
             self._forget()
-            self.show_no_run("blend", NO_RUN)
+            self.show_no_run()
             return
         request = self._request()
         if request is None:
@@ -165,7 +166,7 @@ class ChangesView(View):
     def _cancelled(self) -> None:
         self._forget()
         self.show_empty(
-            "circle-stop", "Not compared", "Comparison cancelled. Press Compare again to restart it.", self._again, None
+            "circle-stop", "Not compared", "Comparison cancelled. Press Compare again to restart it.", self.again, None
         )
 
     # -- linking -----------------------------------------------------------------------------------------------
@@ -204,10 +205,6 @@ class ChangesView(View):
                 tab.forget()
             self.refresh()
 
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
-
     def _pick_steps(self) -> None:
         targets = self.compared.request.targets
         if not targets or any(picker.key is None for picker in self.pickers):
@@ -236,7 +233,7 @@ class ChangesView(View):
     def _connect(self) -> None:
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         selection.pairs_changed.connect(self._mark)
         self.context.jobs.snapshots_changed.connect(self._on_snapshots)
         self.table.chosen.connect(self._choose)
@@ -255,8 +252,8 @@ class ChangesView(View):
         self.suite.picked.connect(self._pick_suite)
         self.wholes.chosen.connect(self.context.selection.select_snapshots)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
-        self._again = QAction("Compare again", self, objectName="changes-again")
-        self._again.triggered.connect(lambda: self.refresh())
+        self.again = QAction("Compare again", self, objectName="changes-again")
+        self.again.triggered.connect(lambda: self.refresh())
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from PySide6.QtCore import QObject, Signal
 
-from explorer.model_client.client import Asker
+from explorer.model_client.client import ModelClient
 from trainer.messages import Classify, Failure
 
 Model = tuple[int, int | None]
@@ -70,9 +70,9 @@ class ClassifyQuery(QObject):
     answered = Signal(list)
     changed = Signal()
 
-    def __init__(self, asker: Asker, parent: QObject | None = None) -> None:
+    def __init__(self, client: ModelClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._asker = asker
+        self._client = client
         self._wanted = ClassifyRequest()
         self._images: tuple[str, ...] = ()
         self._known: dict[tuple[str, Model], Prediction] = {}
@@ -158,7 +158,7 @@ class ClassifyQuery(QObject):
         self._prepared.add(model)
         about = {"images": tuple(chosen), "labels": wanted.labels, "templates": wanted.templates}
         question = Classify(runs=(model[0],), step=self.answering(*model), **about)
-        self._open[model] = self._asker.ask(
+        self._open[model] = self._client.ask(
             question,
             done=lambda answer: self._take(model, question, answer),
             failed=lambda failure: self._fail(model, question, failure),
@@ -204,5 +204,5 @@ class ClassifyQuery(QObject):
 
     def _cancel(self) -> None:
         for number in self._open.values():
-            self._asker.cancel(number)
+            self._client.cancel(number)
         self._open.clear()

@@ -42,7 +42,7 @@ class ClassifyView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self.questions = Questions()
-        self.asking = ClassifyQuery(context.asker, self)
+        self.asking = ClassifyQuery(context.client, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         yield
         self.strip = ImageStrip(self.pictures.get)
@@ -97,7 +97,7 @@ class ClassifyView(View):
             )
             return
         if runs:
-            self.context.asker.warm_up(runs)
+            self.context.client.warm_up(runs)
         if self.questions.suite == OF_THE_RUN:
             self._fill_from_run()
         self._show_images()
@@ -257,7 +257,7 @@ class ClassifyView(View):
             ]
             self._tell(sign, role, found.words)
         elif self.asking.waiting or not self._has_words:
-            state = self.context.asker.state("models")
+            state = self.context.client.state("models")
             self._tell("loader", "secondary", "Predicting…" if state in ("warm", "busy") else "Loading the models…")
         else:
             trouble = next((t for side in sides if (t := self.asking.trouble(side.run, side.step))), "")
@@ -321,7 +321,7 @@ class ClassifyView(View):
     # -- putting it together -----------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        selection, asker, jobs = self.context.selection, self.context.asker, self.context.jobs
+        selection, client, jobs = self.context.selection, self.context.client, self.context.jobs
         self.questions.changed.connect(self._words_changed)
         self.questions.suite_wanted.connect(self._suite_wanted)
         self.asking.answered.connect(self._show_strip)
@@ -332,7 +332,7 @@ class ClassifyView(View):
         selection.queries_changed.connect(self._refresh_if_visible)
         selection.runs_changed.connect(self._refresh_if_visible)
         selection.step_changed.connect(self._refresh_if_visible)
-        asker.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
+        client.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
         jobs.runs_changed.connect(self._runs_changed)
         jobs.run_ended.connect(self._run_ended)
         theme.theme().follow(self._recolor)

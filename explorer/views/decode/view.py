@@ -27,7 +27,6 @@ from trainer.charts.decode import WHITE, DecodedChart, DecodedRun, DecodeSetting
 from trainer.messages import Decode, Failure
 from trainer.store import RunRow
 
-NO_RUN: Final = "Choose run A in the bar above, and run B to compare. A decoder of each shows what its embeddings keep."
 NOISES: Final = 6
 STEPS: Final = 25
 LATER_MS: Final = 350
@@ -40,6 +39,7 @@ class DecodeView(View):
     title = "Decode"
     question = "What does an embedding keep of a picture, and what does it leave to chance?"
     icon = "eye"
+    when_chosen = "A decoder of each shows what its embeddings keep."
     method = METHOD
 
     decoder_asked = Signal(int)
@@ -48,7 +48,7 @@ class DecodeView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
-        self.asking = DecodeQuery(context.asker, self)
+        self.asking = DecodeQuery(context.client, self)
         self._image = ""
         self._failed: Decode | None = None
         self.strip = ImageStrip(self.pictures.get)
@@ -119,14 +119,14 @@ class DecodeView(View):
 
     @property
     def chart(self) -> DecodedChart | None:
-        """The result for the current controls, or a first look at it; None if there is none."""
+        """The result for the current controls, or its preview; None if there is none."""
         question = self._question()
         return self.asking.known(question) if question else None
 
     def refresh(self) -> None:
         selection = self.context.selection
         if not selection.runs:
-            self.show_no_run(self.icon, NO_RUN)
+            self.show_no_run()
             return
         if not self.decoders:
             self._show_no_decoder()
@@ -147,7 +147,7 @@ class DecodeView(View):
             self._show()
             return
         under_way = self.asking.busy and self.asking.question == question
-        if not self.asking.is_whole(question) and not under_way:
+        if not self.asking.is_kept(question) and not under_way:
             self._failed, self._ticket = None, self.working.start()
             self.asking.ask(question)
         self._show()
@@ -190,7 +190,7 @@ class DecodeView(View):
 
     def _show(self) -> None:
         question, chart, busy = self._question(), self.chart, self.asking.busy
-        whole = question is not None and self.asking.is_whole(question)
+        whole = question is not None and self.asking.is_kept(question)
         self.show_button.setEnabled(question is not None and not whole and not busy)
         if busy:
             self._ticket.share, self._ticket.note = self.asking.progress, self.asking.note
@@ -239,13 +239,13 @@ class DecodeView(View):
     def _connect(self) -> None:
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.step_changed, selection.queries_changed):
-            signal.connect(self._refresh_if_seen)
-        self.context.jobs.runs_changed.connect(lambda _runs: self._refresh_if_seen())
+            signal.connect(self.refresh_if_seen)
+        self.context.jobs.runs_changed.connect(lambda _runs: self.refresh_if_seen())
         self.context.jobs.run_ended.connect(lambda row: self.asking.forget(row.id))
         self.strip.current_changed.connect(self._choose)
         self.strip.remove_asked.connect(self._remove)
         self.pictures.arrived.connect(self.strip.picture_arrived)
-        self.pictures.arrived.connect(lambda _path: self._refresh_if_seen())
+        self.pictures.arrived.connect(lambda _path: self.refresh_if_seen())
         for line in (self.sentence, self.before, self.after):
             line.returnPressed.connect(self.ask)
             line.textEdited.connect(lambda _text: self._show())
@@ -270,10 +270,6 @@ class DecodeView(View):
         self._show()
         if self._question() is not None:
             self._later.start()
-
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()

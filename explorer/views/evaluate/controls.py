@@ -26,7 +26,7 @@ from explorer.state.selection import Side
 from explorer.state.settings import Settings
 from explorer.widgets.combo_boxes import Choice, Picker
 from trainer.catalog import prompt_suites
-from trainer.charts.evaluation_scores import TASK_WORDS
+from trainer.charts.evaluation import TASK_WORDS
 from trainer.messages import Evaluate
 from trainer.untrusted import safe_subprocess, shell
 

@@ -12,14 +12,8 @@ from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.view import Context
 from explorer.widgets.combo_boxes import Choice, Picker
-from trainer.charts.data_efficiency import (
-    CHART,
-    DEFAULT,
-    PAIRS_SEEN,
-    EfficiencyChart,
-    EfficiencySettings,
-    measured_data,
-)
+from trainer.charts.data_efficiency import CHART, EfficiencySettings
+from trainer.charts.efficiency_of_groups import DEFAULT, PAIRS_SEEN, EfficiencyChart, measured_data
 from trainer.charts.spec import Request
 from trainer.metrics import metric
 

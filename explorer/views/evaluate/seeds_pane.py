@@ -16,7 +16,8 @@ from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.view import Context
 from trainer import config
-from trainer.charts.groups import CHART, GroupTable
+from trainer.charts.group_table import GroupTable
+from trainer.charts.groups import CHART
 from trainer.charts.spec import Request
 from trainer.store import Workspace
 

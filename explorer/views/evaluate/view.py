@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.model_client.single_request import SingleRequest
 from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.chart_pane import ChartPane
@@ -26,7 +27,6 @@ from explorer.views.evaluate.confusion_pane import ConfusionPane
 from explorer.views.evaluate.controls import EvaluateControls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.method import METHOD
-from explorer.views.evaluate.query import EvaluateQuery
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
 from explorer.views.evaluate.tables import ResultTable, show_published
 from explorer.views.view import EXPORTS, View
@@ -38,10 +38,9 @@ from explorer.widgets.state_area import StatePage
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
 from trainer.charts.data_efficiency import CHART as EFFICIENCY
-from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
+from trainer.charts.evaluation import EvaluationChart, asked, evaluated_data, evaluation
 from trainer.charts.evaluation_curves import CHART as CURVES
 from trainer.charts.evaluation_scores import CHART as SCORES
-from trainer.charts.evaluation_scores import asked
 from trainer.charts.groups import CHART as GROUPS
 from trainer.charts.reference import references
 from trainer.charts.spec import Request, Target, request_words, targets_of
@@ -49,7 +48,6 @@ from trainer.errors import UserError
 from trainer.messages import Evaluate
 from trainer.store import Workspace
 
-NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Both are evaluated on the same tasks."
 TABS: Final = (
     (SCORES.name, SCORES.label),
     (CONFUSION.name, CONFUSION.label),
@@ -75,12 +73,13 @@ class EvaluateView(View):
     title = "Evaluate"
     question = "Benchmark the runs and test the differences."
     icon = "list-checks"
+    when_chosen = "Both are evaluated on the same tasks."
     method = METHOD
     exports = (*EXPORTS, *TABLE_EXPORTS)
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self.asking = EvaluateQuery(context.asker, self)
+        self.asking = SingleRequest(context.client, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
@@ -140,7 +139,7 @@ class EvaluateView(View):
     def refresh(self) -> None:
         selection = self.context.selection
         if not selection.runs:
-            self.show_no_run("list-checks", NO_RUN)
+            self.show_no_run()
             return
         self.show_content()
         self.controls.fill_data()
@@ -152,7 +151,7 @@ class EvaluateView(View):
         """Start the evaluation that the controls describe."""
         if self.asking.busy or not self.context.selection.runs:
             return
-        question = self._question()
+        question = self.question_now()
         if not question.tasks:
             self.status.setText("Choose at least one task.")
             return
@@ -161,7 +160,7 @@ class EvaluateView(View):
 
     def copy_evaluation(self) -> None:
         """Copy the equivalent command to the clipboard."""
-        QApplication.clipboard().setText(command_of(self._question(), self.context.workspace.folder))
+        QApplication.clipboard().setText(command_of(self.question_now(), self.context.workspace.folder))
         self.status.setText("Copied the command to the clipboard.")
 
     def read(self, *, again: bool = False) -> None:
@@ -276,7 +275,7 @@ class EvaluateView(View):
 
     # -- the rest ----------------------------------------------------------------------------------------------
 
-    def _question(self) -> Evaluate:
+    def question_now(self) -> Evaluate:
         return self.controls.question(self.context.selection.sides)
 
     def _on_tab(self, place: int) -> None:
@@ -290,10 +289,6 @@ class EvaluateView(View):
         row = self.context.jobs.run(run) if run is not None else None
         return row.name if row is not None else ""
 
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
-
     # -- putting it together -----------------------------------------------------------------------------------
 
     def _restore(self) -> None:
@@ -304,14 +299,14 @@ class EvaluateView(View):
     def _connect(self) -> None:
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.step_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         self.context.jobs.runs_changed.connect(lambda _runs: self._propose())
         self.controls.wanted.connect(self.evaluate)
         self.controls.data_picked.connect(lambda: self.read(again=True) if self.chart is None else None)
         self.cancel.clicked.connect(self._cancelled)
         self.asking.changed.connect(self._show)
         self.asking.done.connect(self._done)
-        self.asking.failed.connect(self.status.setText)
+        self.asking.failed.connect(lambda failure: self.status.setText(f"{failure.message} {failure.next}".strip()))
         self.shown.picked.connect(lambda _key: self.read())
         self.tabs.currentChanged.connect(self._on_tab)
         self.seeds.groups.edited.connect(lambda: self.efficiency.groups.follow(self.seeds.groups))

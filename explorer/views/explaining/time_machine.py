@@ -130,7 +130,7 @@ class TimeMachine(QWidget):
         self._cancel()
         ticket = self.working.start()
         self._enable(False)
-        self._asked = self._context.asker.ask(
+        self._asked = self._context.client.ask(
             question,
             done=lambda _answer: self._done(chart),
             failed=self._not_done,
@@ -154,7 +154,7 @@ class TimeMachine(QWidget):
 
     def _cancel(self) -> None:
         if self._asked is not None:
-            self._context.asker.cancel(self._asked)
+            self._context.client.cancel(self._asked)
 
     def _enable(self, ready: bool) -> None:
         for button in (self.again, self.compare):

@@ -15,7 +15,7 @@ from explorer.views.explaining.method import METHOD
 from explorer.views.explaining.time_machine import REPLAY, TimeMachine
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.progress_row import Working
-from trainer.charts.attribute_probes import lacking_independent
+from trainer.charts.probed_runs import lacking_independent
 from trainer.charts.spec import Request, Target
 from trainer.config.ablation import PRESET
 from trainer.messages import EmbedIndependent, Failure
@@ -108,7 +108,7 @@ class ExplainingView(ChartView):
         self.embed.setEnabled(False)
         runs, steps = zip(*self._lacking, strict=True)
         question = EmbedIndependent(runs=runs, steps=steps)
-        self._embedding = self.context.asker.ask(
+        self._embedding = self.context.client.ask(
             question,
             done=lambda _answer: self._embedded(),
             failed=self._not_embedded,
@@ -133,7 +133,7 @@ class ExplainingView(ChartView):
 
     def _cancel_embedding(self) -> None:
         if self._embedding is not None:
-            self.context.asker.cancel(self._embedding)
+            self.context.client.cancel(self._embedding)
 
     def _find_lacking(self) -> None:
         selection = self.context.selection

@@ -151,7 +151,7 @@ class HopfieldView(ChartView):
         self._show_query()
         self.tell("Embedding the query …")
         for number in self._open:
-            self.context.asker.cancel(number)
+            self.context.client.cancel(number)
         self._open = []
         for side in self.context.selection.sides:
             question = (
@@ -160,7 +160,7 @@ class HopfieldView(ChartView):
                 else EmbedTexts(run=side.run, texts=(self._external,), step=side.step)
             )
             self._open.append(
-                self.context.asker.ask(
+                self.context.client.ask(
                     question,
                     done=lambda answer, side=side, words=self._external: self._embedded(side, words, answer),
                     failed=lambda failure, words=self._external: self._not_embedded(words, failure),

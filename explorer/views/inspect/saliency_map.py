@@ -77,7 +77,7 @@ class SaliencyMap(QWidget):
 
     def words_at(self, x: float, y: float) -> str:
         """Return a description of the cell at a point of the widget; empty outside."""
-        room = self._room()
+        room = self.room()
         if self.overlay is None or not room.contains(x, y):
             return ""
         grid = len(self.overlay.cells)
@@ -89,7 +89,7 @@ class SaliencyMap(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        room = self._room()
+        room = self.room()
         clip = QPainterPath()
         clip.addRoundedRect(room, theme.RADIUS, theme.RADIUS)
         painter.fillPath(clip, theme.color("sunken"))
@@ -107,7 +107,7 @@ class SaliencyMap(QWidget):
         if self.overlay is not None:
             self._paint_scale(painter, room, self.overlay)
 
-    def _room(self) -> QRectF:
+    def room(self) -> QRectF:
         side = min(self.width(), self.height() - SCALE_PX)
         return QRectF((self.width() - side) / 2, 0, side, side)
 

@@ -55,7 +55,6 @@ Caveats: occluded images are out of distribution, and the edge of a patch may be
 are noisy and vanish where the model is saturated. A map shows what this cosine depends on, not what the model \
 understands. The model receives only the center crop of the image."""
 
-NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Then compute the saliency of a caption."
 NO_IMAGE: Final = (
     "Drop an image on this window, or select pairs in the map. Then choose or enter a caption to see which regions "
     "support it in each run."
@@ -79,12 +78,13 @@ class InspectView(View):
     title = "Inspect"
     question = "Saliency: which regions support the caption, and whether the runs agree."
     icon = "scan-search"
+    when_chosen = "Then compute the saliency of a caption."
     method = METHOD
 
     def build(self) -> Iterator[None]:
         context = self.context
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
-        self.asking = SaliencyQuery(context.asker, self._named, self)
+        self.asking = SaliencyQuery(context.client, self._named, self)
         self._images: tuple[Image, ...] = ()
         self._pairs: tuple[Image, ...] = ()
         self._current = ""
@@ -119,7 +119,7 @@ class InspectView(View):
         chart = self.chart
         if chart is None:
             return None
-        question = self._question()
+        question = self.question_now()
         words = [
             "saliency",
             *dict.fromkeys(map(str, question.runs)),
@@ -155,13 +155,13 @@ class InspectView(View):
     @property
     def chart(self) -> SaliencyChart | None:
         """The result for the current controls; None if there is none."""
-        question = self._question()
+        question = self.question_now()
         return self.asking.known(question) if question else None
 
     def refresh(self) -> None:
         selection = self.context.selection
         if not selection.runs:
-            self.show_no_run("scan-search", NO_RUN)
+            self.show_no_run()
             return
         queries = tuple(str(path) for path in selection.queries)
         asked = (selection.sides, selection.dataset, tuple(selection.pairs.tolist()), queries)
@@ -173,7 +173,7 @@ class InspectView(View):
 
     def ask(self) -> None:
         """Request the result for the current controls, unless it is known."""
-        question = self._question()
+        question = self.question_now()
         if question is None:
             self.status.setText("Write a caption first.")
             return
@@ -243,7 +243,7 @@ class InspectView(View):
             if self.captions.findText(caption) < 0:
                 self.captions.addItem(caption)
 
-    def _question(self) -> Saliency | None:
+    def question_now(self) -> Saliency | None:
         selection = self.context.selection
         sides, caption = selection.sides, " ".join(self.captions.currentText().split())
         if not sides or not caption or not self._current:
@@ -268,18 +268,18 @@ class InspectView(View):
 
     def _show(self) -> None:
         chart, busy = self.chart, self.asking.busy
-        self.show_button.setEnabled(chart is None and not busy and self._question() is not None)
+        self.show_button.setEnabled(chart is None and not busy and self.question_now() is not None)
         if busy:
             self._ticket.share, self._ticket.note = self.asking.progress, self.asking.note
             self.status.setText("")
             self.map_area.loading()
         elif chart is not None:
             self.status.setText(_summary(chart))
-        elif self._question() is None:
+        elif self.question_now() is None:
             self.status.setText("Enter a caption: a word or a sentence to locate in the image.")
         else:
             self.status.setText("Press Enter or Compute (a few seconds).")
-        if not busy and (self._failed is None or self._failed != self._question()):
+        if not busy and (self._failed is None or self._failed != self.question_now()):
             self.working.end()
             self.map_area.ready()
         self._show_maps(chart)
@@ -338,7 +338,7 @@ class InspectView(View):
         selection = self.context.selection
         signals = (selection.runs_changed, selection.step_changed, selection.dataset_changed)
         for signal in (*signals, selection.pairs_changed, selection.queries_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         self.context.jobs.run_ended.connect(lambda row: self.asking.forget(row.id))
         self.strip.current_changed.connect(self._choose)
         self.strip.remove_asked.connect(self._remove)
@@ -367,10 +367,6 @@ class InspectView(View):
     def _on_grid(self, cells: int) -> None:
         self.context.settings.set("inspect/grid", cells)
         self._show()
-
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()

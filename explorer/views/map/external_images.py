@@ -23,7 +23,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PlacedLayout:
     onto: str = ""
 
 
-class Newcomers(QObject):
+class ExternalImages(QObject):
     """Keeps the external images and requests their positions whenever a map changes.
 
     Signals:
@@ -58,9 +58,11 @@ class Newcomers(QObject):
     finished = Signal()
     failed = Signal(object)
 
-    def __init__(self, panels: Sequence[MapPanel], asker: Asker, background: Background, parent: QObject) -> None:
+    def __init__(
+        self, panels: Sequence[MapPanel], client: ModelClient, background: Background, parent: QObject
+    ) -> None:
         super().__init__(parent)
-        self._panels, self._asker, self._background = panels, asker, background
+        self._panels, self._client, self._background = panels, client, background
         self._tickets = itertools.count()
         self._layouts: dict[int, PlacedLayout] = {}
         self._open: dict[int, tuple[int, int]] = {}
@@ -86,7 +88,7 @@ class Newcomers(QObject):
         """Cancel pending requests."""
         waiting, self._open = list(self._open.values()), {}
         for number, _index in waiting:
-            self._asker.cancel(number)
+            self._client.cancel(number)
         if waiting:
             self.finished.emit()
 
@@ -115,7 +117,7 @@ class Newcomers(QObject):
         for ticket, (number, other) in list(self._open.items()):
             if other == index:
                 del self._open[ticket]
-                self._asker.cancel(number)
+                self._client.cancel(number)
         layout = self._layouts.get(index)
         if not self.paths or layout is None or not layout.side.images:
             self._end_if_idle()
@@ -188,7 +190,7 @@ class Newcomers(QObject):
             if ticket in self._open:
                 self.progressed.emit(share, f"Placing {self._count} on {'AB'[index]}: {note}")
 
-        number = self._asker.ask(question, done=answered, failed=refused, progress=progressed, owner=self)
+        number = self._client.ask(question, done=answered, failed=refused, progress=progressed, owner=self)
         self._open[ticket] = (number, index)
         self.progressed.emit(0.0, f"Placing {self._count} on {'AB'[index]}")
 

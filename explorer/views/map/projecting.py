@@ -20,7 +20,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
 
 
 @dataclass
@@ -49,9 +49,9 @@ class Projecting(QObject):
     finished = Signal()
     failed = Signal(object)
 
-    def __init__(self, asker: Asker, background: Background, parent: QObject) -> None:
+    def __init__(self, client: ModelClient, background: Background, parent: QObject) -> None:
         super().__init__(parent)
-        self._asker, self._background = asker, background
+        self._client, self._background = client, background
         self._tickets = itertools.count()
         self._open: dict[int, _Waiting] = {}
 
@@ -74,7 +74,7 @@ class Projecting(QObject):
                 if (waiting.side.row, waiting.projection, waiting.onto) == (side.row, projection, onto and onto.row):
                     return
                 del self._open[ticket]
-                self._asker.cancel(waiting.number)
+                self._client.cancel(waiting.number)
         ticket = next(self._tickets)
         question = Project(
             snapshot=str(side.row.folder),
@@ -86,7 +86,7 @@ class Projecting(QObject):
             file=projection.file,
             onto=str(onto.row.folder) if onto is not None else "",
         )
-        number = self._asker.ask(
+        number = self._client.ask(
             question,
             done=partial(self._on_answer, ticket),
             failed=partial(self._on_failure, ticket),
@@ -101,7 +101,7 @@ class Projecting(QObject):
         waiting = list(self._open.values())
         self._open.clear()
         for one in waiting:
-            self._asker.cancel(one.number)
+            self._client.cancel(one.number)
         if waiting:
             self.finished.emit()
 

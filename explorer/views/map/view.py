@@ -18,7 +18,7 @@ from explorer.views.map.actions import make_actions
 from explorer.views.map.appearance import Looks
 from explorer.views.map.card import PairCard
 from explorer.views.map.details import MapDetails
-from explorer.views.map.external_images import Newcomers, PlacedLayout
+from explorer.views.map.external_images import ExternalImages, PlacedLayout
 from explorer.views.map.load import MapSide, Sketch, read_one, read_sketch
 from explorer.views.map.locking import Locking
 from explorer.views.map.panel import MapPanel
@@ -42,6 +42,7 @@ class MapView(View):
     title = "Map"
     question = "2-D maps of the image and text embeddings."
     icon = "chart-scatter"
+    when_chosen = "Their embeddings then appear here as points."
     details_title = "Colors"
     method = METHOD
 
@@ -61,8 +62,8 @@ class MapView(View):
         self.turning = Turning(self.panels, context.background, self)
         self.placing = Working("map-placing", self, asks=True)
         self._locking = Locking(self.panels, self)
-        self.newcomers = Newcomers(self.panels, context.asker, context.background, self)
-        self._projecting = Projecting(context.asker, context.background, self)
+        self.external_images = ExternalImages(self.panels, context.client, context.background, self)
+        self._projecting = Projecting(context.client, context.background, self)
         self.caution = QLabel(CAUTION, objectName="map-caution", wordWrap=True)
         set_role(self.caution, "small")
         yield
@@ -115,7 +116,7 @@ class MapView(View):
     def take(self, paths: Iterable[Path | str]) -> None:
         """Show where each run places these images (dropped, pasted or classified)."""
         self._leave_space()
-        self.newcomers.take([*paths])
+        self.external_images.take([*paths])
 
     def details(self) -> QWidget | None:
         return None if self.is_empty else self.details_pane
@@ -130,7 +131,7 @@ class MapView(View):
             self._key = None
             for index in (0, 1):
                 self._read(index)
-            self.show_no_run("chart-scatter", NO_RUN)
+            self.show_no_run()
             self.details_changed.emit()
             return
         self.show_content()
@@ -148,7 +149,7 @@ class MapView(View):
     def _warm_up(self) -> None:
         """Start the process of projections once there is a picture, which its imports would hold up."""
         if self.isVisible() and any(panel.map.layer.frame and len(panel.map.layer.grid) for panel in self.panels):
-            self.context.asker.warm_up(projections=True)
+            self.context.client.warm_up(projections=True)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and len(self.context.selection.pairs):
@@ -272,11 +273,11 @@ class MapView(View):
         """Place external images again, because the points of a map have moved."""
         side = self.panels[index].side
         if side is None or self.turning.on:
-            self.newcomers.lay(index, None)
+            self.external_images.lay(index, None)
             return
         face = self._faces(index, side)
         onto = str(face.row.folder) if face is not None else ""
-        self.newcomers.lay(
+        self.external_images.lay(
             index, PlacedLayout(side, how or PointPlacement(method="pca"), side.xy if points is None else points, onto)
         )
 
@@ -295,7 +296,7 @@ class MapView(View):
                 panel.area.loading()
 
     def _end_progress(self) -> None:
-        if self._projecting.busy or self.newcomers.busy:
+        if self._projecting.busy or self.external_images.busy:
             return
         self.placing.end()
         for panel in self.panels:
@@ -304,8 +305,8 @@ class MapView(View):
                 panel.area.ready()
 
     def _stop_projecting(self) -> None:
-        if not self._projecting.busy and self.newcomers.busy:
-            self.newcomers.clear()
+        if not self._projecting.busy and self.external_images.busy:
+            self.external_images.clear()
             return
         self._projecting.cancel()
         self.toolbar.set_projection(replace(self.toolbar.projection, method="pca", file=""))
@@ -386,7 +387,7 @@ class MapView(View):
         self.turning.set_on(on)
         if on:
             for index in (0, 1):
-                self.newcomers.lay(index, None)
+                self.external_images.lay(index, None)
         if not on:
             self._project()
             self.fit()
@@ -414,7 +415,7 @@ class MapView(View):
     def _connect(self) -> None:
         selection, toolbar = self.context.selection, self.toolbar
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
         for index, panel in enumerate(self.panels):
             panel.map.layer.framed.connect(self._warm_up)
@@ -442,11 +443,11 @@ class MapView(View):
         self.looks.numbers_changed.connect(self._fill_card)
         self.looks.numbers_changed.connect(self._list_pairs)
         self.details_pane.selected.failed.connect(self.failed)
-        self.details_pane.remove_asked.connect(self.newcomers.clear)
-        self.newcomers.changed.connect(lambda: self.details_pane.tell_placed(self.newcomers.placed))
-        self.newcomers.progressed.connect(self.placing.tell)
-        self.newcomers.finished.connect(self._end_progress)
-        self.newcomers.failed.connect(lambda failure: self.failed.emit(failure.message, failure.next))
+        self.details_pane.remove_asked.connect(self.external_images.clear)
+        self.external_images.changed.connect(lambda: self.details_pane.tell_placed(self.external_images.placed))
+        self.external_images.progressed.connect(self.placing.tell)
+        self.external_images.finished.connect(self._end_progress)
+        self.external_images.failed.connect(lambda failure: self.failed.emit(failure.message, failure.next))
         selection.placing.connect(self.take)
         self.pictures.arrived.connect(self._on_picture)
 
@@ -463,10 +464,6 @@ class MapView(View):
     def _space_failed(self, error: Exception) -> None:
         self.context.background.failed.emit(error)
         self.toolbar.tools.space.setChecked(False)
-
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
 
     def _on_snapshot(self, run: int) -> None:
         """Update the points when a training run has embedded again, if its last step is shown."""

@@ -18,7 +18,8 @@ from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_box import ImageBox
 from trainer.analysis.calibration import probabilities
-from trainer.charts.calibration import CHART, CalibrationRun, CalibrationSettings
+from trainer.charts.calibrated_runs import CalibrationRun
+from trainer.charts.calibration import CHART, CalibrationSettings
 from trainer.charts.marks import Panel
 from trainer.charts.spec import PerRun
 

@@ -24,7 +24,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
-from trainer.charts.prompts import Mixture, PromptRun, mixture
+from trainer.charts.prompted_runs import Mixture, PromptRun, mixture
 
 WEIGHT, ALL, FIRST_CLASS = 0, 1, 2
 MEAN, WEIGHTED, FIRST_TEMPLATE = 0, 1, 2

@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.state.selection import Side
 from explorer.views.view import Context
-from trainer.charts.calibration import CalibrationRun, calibration
+from trainer.charts.calibrated_runs import CalibrationRun, calibration
 from trainer.charts.class_task import read_class_texts
-from trainer.charts.prompts import PromptRun, prompts
+from trainer.charts.prompted_runs import PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
 from trainer.messages import EmbedClasses, Failure
@@ -20,7 +20,7 @@ from trainer.store import SplitKey, Workspace, of_split
 
 
 @dataclass(frozen=True)
-class Wish:
+class PromptRequest:
     """A request of the view: A and B, each at its own step."""
 
     sides: tuple[Side, ...]
@@ -43,7 +43,7 @@ class Wish:
 class PromptResult:
     """Both charts' data of the available sides (`places`: 0 is A), and why others are missing."""
 
-    wish: Wish
+    wanted: PromptRequest
     calibration: tuple[CalibrationRun, ...] = ()
     prompts: tuple[PromptRun, ...] = ()
     problems: dict[int, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class PromptQuery(QObject):
     """Fetches the requested data and drops requests that are no longer needed.
 
     Signals:
-        read: A `PromptResult` of the newest wish.
+        read: A `PromptResult` of the newest wanted.
         progressed: Share done and a note, while the models embed sentences.
     """
 
@@ -72,100 +72,100 @@ class PromptQuery(QObject):
     def __init__(self, context: Context, parent: QObject) -> None:
         super().__init__(parent)
         self._context = context
-        self._wish: Wish | None = None
+        self._request: PromptRequest | None = None
         self._files: dict[int, str] = {}
         self._problems: dict[int, str] = {}
         self._open: dict[int, int] = {}
 
     @property
-    def wish(self) -> Wish | None:
+    def wanted(self) -> PromptRequest | None:
         """The newest request."""
-        return self._wish
+        return self._request
 
     @property
     def waiting(self) -> bool:
         """Whether a model's response is pending."""
         return bool(self._open)
 
-    def want(self, wish: Wish, *, again: bool = False) -> bool:
+    def want(self, wanted: PromptRequest, *, again: bool = False) -> bool:
         """Fetch this, unless it was the last request; return whether it is new."""
-        if wish == self._wish and not again:
+        if wanted == self._request and not again:
             return False
         self.cancel()
-        self._wish, self._files, self._problems = wish, {}, {}
-        self._context.background.run(self, steps_of, self._context.workspace, wish, done=self._ask, key="steps")
+        self._request, self._files, self._problems = wanted, {}, {}
+        self._context.background.run(self, steps_of, self._context.workspace, wanted, done=self._ask, key="steps")
         return True
 
     def cancel(self) -> None:
         """Cancel the current request."""
-        self._wish = None
+        self._request = None
         open_questions, self._open = self._open, {}
         for number in open_questions.values():
-            self._context.asker.cancel(number)
+            self._context.client.cancel(number)
         self._context.background.forget(self)
 
-    def _ask(self, found: tuple[Wish, dict[int, int], dict[int, str]]) -> None:
-        wish, steps, problems = found
-        if wish != self._wish:
+    def _ask(self, found: tuple[PromptRequest, dict[int, int], dict[int, str]]) -> None:
+        wanted, steps, problems = found
+        if wanted != self._request:
             return
         self._problems = dict(problems)
-        for side in wish.sides:
+        for side in wanted.sides:
             place = side.place
             if place not in steps:
                 continue
-            question = EmbedClasses(run=side.run, labels=wish.labels, templates=wish.templates, step=steps[place])
-            self._open[place] = self._context.asker.ask(
+            question = EmbedClasses(run=side.run, labels=wanted.labels, templates=wanted.templates, step=steps[place])
+            self._open[place] = self._context.client.ask(
                 question,
-                done=lambda answer, place=place: self._answered(wish, place, answer),
-                failed=lambda failure, place=place: self._failed(wish, place, failure),
+                done=lambda answer, place=place: self._answered(wanted, place, answer),
+                failed=lambda failure, place=place: self._failed(wanted, place, failure),
                 progress=lambda share, note: self.progressed.emit(share, note),
                 owner=self,
             )
         self._go_on()
 
-    def _answered(self, wish: Wish, place: int, answer: dict[str, Any]) -> None:
-        if wish == self._wish:
+    def _answered(self, wanted: PromptRequest, place: int, answer: dict[str, Any]) -> None:
+        if wanted == self._request:
             self._open.pop(place, None)
             self._files[place] = answer["file"]
             self._go_on()
 
-    def _failed(self, wish: Wish, place: int, failure: Failure) -> None:
-        if wish == self._wish and failure.kind != "cancelled":
+    def _failed(self, wanted: PromptRequest, place: int, failure: Failure) -> None:
+        if wanted == self._request and failure.kind != "cancelled":
             self._open.pop(place, None)
             self._problems[place] = f"{failure.message} {failure.next}".strip()
             self._go_on()
 
     def _go_on(self) -> None:
-        if self._open or self._wish is None:
+        if self._open or self._request is None:
             return
-        files = {side.place: self._files[side.place] for side in self._wish.sides if side.place in self._files}
-        args = (self._context.workspace, self._wish, files, dict(self._problems))
+        files = {side.place: self._files[side.place] for side in self._request.sides if side.place in self._files}
+        args = (self._context.workspace, self._request, files, dict(self._problems))
         self._context.background.run(self, read, *args, done=self.read.emit, key="charts")
 
 
-def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], dict[int, str]]:
+def steps_of(workspace: Workspace, wanted: PromptRequest) -> tuple[PromptRequest, dict[int, int], dict[int, str]]:
     """Return the snapshot step at each place, and why one is missing. Pure, for a thread."""
     steps, problems = {}, {}
-    for side in wish.sides:
+    for side in wanted.sides:
         try:
             steps[side.place] = choose_snapshot(
-                workspace, workspace.runs.get(side.run), step=side.step, **wish.split
+                workspace, workspace.runs.get(side.run), step=side.step, **wanted.split
             ).step
         except UserError as problem:
             problems[side.place] = str(problem)
-    return wish, steps, problems
+    return wanted, steps, problems
 
 
-def read(workspace: Workspace, wish: Wish, files: dict[int, str], problems: dict[int, str]) -> PromptResult:
+def read(workspace: Workspace, wanted: PromptRequest, files: dict[int, str], problems: dict[int, str]) -> PromptResult:
     """Read both charts' data of places with class vectors, without runs that lack labeled images. Pure."""
     calibrated, prompted = {}, {}
     for place, file in files.items():
         try:
             texts = read_class_texts(Path(file))
-            split: dict[str, Any] = wish.split
+            split: dict[str, Any] = wanted.split
             calibrated[place] = calibration(workspace, texts, index=place, **split)
             prompted[place] = prompts(workspace, texts, index=place, **split)
         except UserError as problem:
             calibrated.pop(place, None)
             problems = problems | {place: str(problem)}
-    return PromptResult(wish, tuple(calibrated.values()), tuple(prompted.values()), problems, tuple(calibrated))
+    return PromptResult(wanted, tuple(calibrated.values()), tuple(prompted.values()), problems, tuple(calibrated))

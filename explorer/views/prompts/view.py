@@ -18,7 +18,7 @@ from explorer.views.classify.suites import suite_of
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
-from explorer.views.prompts.query import PromptQuery, PromptResult, Wish
+from explorer.views.prompts.query import PromptQuery, PromptRequest, PromptResult
 from explorer.views.view import View
 from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
@@ -28,8 +28,9 @@ from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.calibration import CalibrationSettings
+from trainer.charts.prompted_runs import PromptRun
 from trainer.charts.prompts import CHART as PROMPTS
-from trainer.charts.prompts import PromptRun, PromptSettings
+from trainer.charts.prompts import PromptSettings
 from trainer.charts.settings import options
 from trainer.charts.spec import Chart, Request, Target, request_words
 from trainer.messages import EmbedImages, Failure
@@ -39,7 +40,6 @@ CHARTS: Final[tuple[Chart[Any, Any], ...]] = (CALIBRATION, PROMPTS)
 """Those of the tabs; the second is a playground in the window."""
 MOST_SAMPLES: Final = 50
 REMEMBER_MS: Final = 400
-NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Their zero-shot classifiers then appear here."
 
 
 class PromptsView(View):
@@ -48,6 +48,7 @@ class PromptsView(View):
     title = "Prompts"
     question = "Calibration of zero-shot probabilities, and the effect of each template on each class."
     icon = "type"
+    when_chosen = "Their zero-shot classifiers then appear here."
     details_title = "Labels"
     method = METHOD
 
@@ -105,7 +106,7 @@ class PromptsView(View):
         if reading is None or not reading.calibration:
             return None
         shown = reading.calibration
-        sides = (side for side in reading.wish.sides if side.place in reading.places)
+        sides = (side for side in reading.wanted.sides if side.place in reading.places)
         targets = tuple(Target(side.run, side.step) for side in sides)
         request = Request(targets, shown[0].dataset, shown[0].split)
         settings: CalibrationSettings | PromptSettings = PromptSettings(
@@ -134,7 +135,7 @@ class PromptsView(View):
             self.asking.cancel()
             self.working.end()
             self._reading = None
-            self.show_no_run("type", NO_RUN)
+            self.show_no_run()
             return
         if self._reading is not None:
             self.show_content()
@@ -152,8 +153,8 @@ class PromptsView(View):
             if questions.suite != OF_THE_RUN:
                 self._lacks("Write at least two labels and one template.")
             return
-        wish = Wish(selection.sides, selection.dataset, questions.labels, questions.templates)
-        if self.asking.want(wish, again=again):
+        wanted = PromptRequest(selection.sides, selection.dataset, questions.labels, questions.templates)
+        if self.asking.want(wanted, again=again):
             self.status.setText("")
             self.working.start()
             self.working.tell(0.0, "Computing predictions")
@@ -223,7 +224,7 @@ class PromptsView(View):
         key = (run.run, run.step, path)
         if key not in self._vectors and key not in self._asked_images:
             self._asked_images.add(key)
-            self.context.asker.ask(
+            self.context.client.ask(
                 EmbedImages(run=run.run, images=(path,), step=run.step),
                 done=lambda answer, key=key: self._embedded(key, answer),
                 failed=lambda failure: self._image_failed(failure),
@@ -254,11 +255,11 @@ class PromptsView(View):
     # -- words -------------------------------------------------------------------------------------------------
 
     def _words_of(self, reading: PromptResult) -> dict[str, Any]:
-        wish = reading.wish
+        wanted = reading.wanted
         for name, suite in catalog.prompt_suites().items():
-            if (suite.classes, suite.templates) == (wish.labels, wish.templates):
+            if (suite.classes, suite.templates) == (wanted.labels, wanted.templates):
                 return {"suite": name}
-        return {"labels": wish.labels, "templates": wish.templates}
+        return {"labels": wanted.labels, "templates": wanted.templates}
 
     def _fill_from_run(self) -> None:
         self.context.background.run(
@@ -292,7 +293,7 @@ class PromptsView(View):
             settings.set("prompts/templates", questions.templates_edit.toPlainText())
         reading = self._reading
         if reading is not None:
-            weights = {"templates": list(reading.wish.templates), "weights": list(self.playground.weights)}
+            weights = {"templates": list(reading.wanted.templates), "weights": list(self.playground.weights)}
             settings.set("prompts/weights", weights)
 
     def _restore(self) -> None:
@@ -311,7 +312,7 @@ class PromptsView(View):
     # -- putting it together -----------------------------------------------------------------------------------
 
     def _lacks(self, words: str) -> None:
-        """Say which words are missing: alone where there is no result yet, else beside it."""
+        """Say which labels or templates are missing, in place of the result or under it."""
         self._tell(words)
         if self._reading is None:
             where = "Labels and templates are in the panel at the right; a label set fills in both."
@@ -335,10 +336,6 @@ class PromptsView(View):
         self.stack.setCurrentIndex(place)
         self.context.settings.set("prompts/tab", place)
 
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
-
     def _on_snapshot(self, run: int) -> None:
         if self.context.selection.follows(run) and self.isVisible():
             self._ask(again=True)
@@ -355,7 +352,7 @@ class PromptsView(View):
     def _connect(self) -> None:
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         for signal in (selection.queries_changed, selection.pairs_changed):
             signal.connect(self._pairs_changed)
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)

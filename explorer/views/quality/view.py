@@ -119,7 +119,7 @@ class QualityView(View):
         runs = self._runs()
         if not runs:
             self.loaded = LoadedQuality(None)
-            self.show_no_run(self.icon, NO_RUN)
+            self.show_no_run(NO_RUN)
             return
         if self.area.kind == "unknown":
             self.area.loading()
@@ -146,7 +146,7 @@ class QualityView(View):
             self.working.end()
             done(answer)
 
-        self._asked = self.context.asker.ask(
+        self._asked = self.context.client.ask(
             question,
             done=ended,
             failed=self._not_answered,
@@ -166,7 +166,7 @@ class QualityView(View):
 
     def _cancel(self) -> None:
         if self._asked is not None:
-            self.context.asker.cancel(self._asked)
+            self.context.client.cancel(self._asked)
 
     # -- showing -----------------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class QualityView(View):
     def _on_facts(self) -> None:
         """Show what was decided elsewhere; what was decided here is shown already."""
         if not self._writes_own and not self._writes:
-            self._refresh_if_seen()
+            self.refresh_if_seen()
 
     def _not_written(self, problem: Exception) -> None:
         self._writes.clear()
@@ -302,7 +302,7 @@ class QualityView(View):
             self.write_list(file)
 
     def write_list(self, file: str) -> None:
-        """Write the training pairs of run A without flagged ones, and the held-out pairs beside them."""
+        """Write the training pairs of run A without flagged ones, and the held-out pairs next to them."""
         if (runs := self._runs()) and self._asked is None:
             self._ask(WriteCleanedList(run=runs[0][0], file=file), self._exported)
 
@@ -363,7 +363,7 @@ class QualityView(View):
     def _connect(self) -> None:
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         selection.pairs_changed.connect(self._mark)
         selection.facts_changed.connect(self._on_facts)
         self.shown.picked.connect(lambda _state: self._show_findings())
@@ -374,10 +374,6 @@ class QualityView(View):
         self.working.cancelled.connect(self._cancel)
         for table in self.tables.values():
             table.chose.connect(self._choose)
-
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
 
 
 class _Decision(QUndoCommand):

@@ -29,7 +29,7 @@ from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend, LegendEntry
 from trainer.charts import ChartError
-from trainer.charts import curves as charts
+from trainer.charts import logged_curves as charts
 from trainer.charts.marks import RUN_TONES, dash_of, run_tone
 from trainer.metrics import HEADLINE, METRICS, logged_name, metric
 from trainer.store import RunRow, ScalarRow
@@ -63,7 +63,7 @@ class CurvesPane(QWidget):
         self._waiting_rows: list[ScalarRow] = []
         self._reading = False
         self._drawing = self._draw_again = False
-        self._draw_later = QTimer(self, singleShot=True, interval=REDRAW_MS, timeout=self._draw)
+        self.draw_later = QTimer(self, singleShot=True, interval=REDRAW_MS, timeout=self._draw)
         self._build()
         self._restore()
         context.jobs.scalars_arrived.connect(self._take_rows)
@@ -110,7 +110,7 @@ class CurvesPane(QWidget):
         self._few = few if chosen > len(runs) else ""
         self._show_notes()
         self._read_missing()
-        self._draw_later.start()
+        self.draw_later.start()
 
     def _show_notes(self, copies: Sequence[str] = ()) -> None:
         """Show that only some of the chosen runs are drawn, and how many held-out pictures they were trained on."""
@@ -155,11 +155,11 @@ class CurvesPane(QWidget):
             self._waiting_rows += rows
         if self._book.append(rows):
             self.menu.offer({row.name for row in rows})
-            if not self._draw_later.isActive():
-                self._draw_later.start()
+            if not self.draw_later.isActive():
+                self.draw_later.start()
 
     def _snapshot_came(self, run: int) -> None:
-        """Read the run again when its first snapshot tells the number of pairs behind its numbers."""
+        """Read the run again when its first snapshot gives the number of pairs of its metrics."""
         if any(shown.id == run for shown in self._runs) and not self._book.snapshots(run):
             self._book.forget(run)
             self._read_missing()
@@ -194,7 +194,7 @@ class CurvesPane(QWidget):
         self._drawing = False
         shown = {run.id for run in self._runs}
         if self._draw_again:
-            self._draw_later.start()
+            self.draw_later.start()
         if any(series.run not in shown for panel in drawn for series in panel.series):
             return  # other runs were chosen meanwhile; their drawing follows
         self._show_notes(copies=tuple(dict.fromkeys(words for panel in drawn for words in panel.warnings)))
@@ -246,7 +246,7 @@ class CurvesPane(QWidget):
         )
 
     def _show_menu(self, where: QPoint, points: dict[int, float]) -> None:
-        """Offer to replay the step of each curve's nearest point; over time no point tells its step."""
+        """Offer to replay the step of each curve's nearest point; over time no point has a step."""
         if self.axis != "step":
             return
         self.menu_of_point = menu = QMenu(self)
@@ -360,7 +360,7 @@ class CurvesPane(QWidget):
         self.weight.setText(f"{self.smoothing:.2f}")
         remembered = {"metrics": list(self.menu.chosen), "axis": self.axis, "smoothing": self.smoothing}
         self._context.settings.set("runs/curves", remembered)
-        self._draw_later.start()
+        self.draw_later.start()
         self.changed.emit()
 
     def _name_button(self) -> None:

@@ -39,7 +39,7 @@ from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
 
 if TYPE_CHECKING:
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
 
 TITLES: Final[dict[str, str]] = {
     "data": "Data",
@@ -95,7 +95,7 @@ class NewRun(QDialog):
         pairs: int | None = None,
         image_size: int | None = None,
         captions_repeat: bool = False,
-        asker: Asker | None = None,
+        client: ModelClient | None = None,
         parent: QWidget | None = None,
     ) -> None:
         """Build the dialog.
@@ -109,7 +109,7 @@ class NewRun(QDialog):
             pairs: Of `data` to train on, if they were counted.
             image_size: Of tiny towers, whichever preset is chosen, in pixels.
             captions_repeat: Whether two pairs of `data` to train on have one caption.
-            asker: Measures what the run would take; without it nothing is measured.
+            client: Measures what the run would take; without it nothing is measured.
             parent: Qt's parent.
         """
         super().__init__(parent)
@@ -117,7 +117,7 @@ class NewRun(QDialog):
         self.setWindowTitle("New run" if start_from is None else "Duplicate run")
         self.setModal(True)
         self.resize(760, 720)
-        self._presets, self._background, self._asker = dict(presets), background, asker
+        self._presets, self._background, self._client = dict(presets), background, client
         self._measuring: int | None = None
         self._measured: tuple[config.Run, dict[str, Any]] | None = None
         self._compared: tuple[config.Run, str] | None = None
@@ -230,7 +230,7 @@ class NewRun(QDialog):
         known = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
         words = cost_words(known) if known else estimate_words(run, self._pairs)
         compared = self._compared[1] if self._compared is not None and self._compared[0] == nameless else ""
-        asks = self._asker is not None
+        asks = self._client is not None
         can_check = asks and run.ranks > 1 and not compared
         self.foot.show_estimate(compared or words, can_measure=asks and not known, can_check=can_check)
 
@@ -244,11 +244,11 @@ class NewRun(QDialog):
     def _measure(self) -> None:
         """Measure three real steps of the run in a separate process."""
         self._check()
-        if self._asker is None or not self.foot.start.isEnabled():
+        if self._client is None or not self.foot.start.isEnabled():
             return
         run = self.run()
         self.foot.show_measuring("Starting the measurement…")
-        self._measuring = self._asker.ask(
+        self._measuring = self._client.ask(
             MeasureRun(config=config.to_toml(dataclasses.replace(run, data=config.absolute(run.data)))),
             done=partial(self._take_cost, run),
             failed=self._not_measured,
@@ -264,11 +264,11 @@ class NewRun(QDialog):
     def _compare(self) -> None:
         """Make updates by as many processes as the form says and by one, in a separate process, and compare them."""
         self._check()
-        if self._asker is None or not self.foot.start.isEnabled():
+        if self._client is None or not self.foot.start.isEnabled():
             return
         run = self.run()
         self.foot.show_measuring("Starting the processes that are compared…")
-        self._measuring = self._asker.ask(
+        self._measuring = self._client.ask(
             CheckRanks(
                 config=config.to_toml(dataclasses.replace(run, data=config.absolute(run.data))), ranks=run.ranks
             ),
@@ -292,8 +292,8 @@ class NewRun(QDialog):
 
     def _stop_measuring(self) -> None:
         number, self._measuring = self._measuring, None
-        if number is not None and self._asker is not None:
-            self._asker.cancel(number)
+        if number is not None and self._client is not None:
+            self._client.cancel(number)
 
     # -- presets of one's own ----------------------------------------------------------------------------------
 

@@ -181,7 +181,7 @@ class RunsView(View):
             self.failed.emit(str(problem), "")
             return None
         context = self.context
-        about |= {"start_from": start_from, "preset": preset, "asker": context.asker}
+        about |= {"start_from": start_from, "preset": preset, "client": context.client}
         sheet = NewRun(presets, context.background, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         how: dict[str, Any] = {"parent": parent_run, "done": self._choose_soon}
@@ -218,7 +218,7 @@ class RunsView(View):
         self.filter.setText(text)
 
     def _look_for(self, text: str) -> None:
-        """Filter the table; what is no filter yet, such as `beta>`, changes nothing and is told in the tool tip."""
+        """Filter the table; an incomplete one, such as `beta>`, changes nothing and is explained in the tool tip."""
         try:
             self.table.shown.look_for(text)
         except UserError as problem:
@@ -228,7 +228,7 @@ class RunsView(View):
         self._count()
 
     def _read_values(self) -> None:
-        """Read what the filter asks for beside the rows, off the GUI thread."""
+        """Read the values that the filter needs besides the rows, off the GUI thread."""
         fields = self.table.shown.fields
         if not fields:
             return

@@ -74,7 +74,7 @@ class WhereRow(QWidget):
         return ["--on", self.name, *(["--upload"] if self._sends else [])] if self.name else []
 
     def read(self) -> None:
-        """List the places anew; the chosen one stays if it is still there."""
+        """List the places again; the chosen one stays if it is still there."""
         from trainer.places.known import places
 
         chosen = self.name

@@ -36,7 +36,6 @@ from trainer.store import of_split
 TYPING_MS: Final = 350
 FIELD_PX: Final = 160
 K: Final = 60
-NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Then search their embeddings by text or image."
 ASK: Final = "Type a query, or drop or paste an image. The hits of both runs appear side by side."
 
 
@@ -59,6 +58,7 @@ class SearchView(View):
     title = "Search"
     question = "Which items are nearest to a text or an image in each run?"
     icon = "search"
+    when_chosen = "Then search their embeddings by text or image."
     details_title = "Hubness"
     method = METHOD
 
@@ -113,7 +113,7 @@ class SearchView(View):
             self.field.blockSignals(True)
             self.field.clear()
             self.field.blockSignals(False)
-            self._ask(SearchQuery(image=first))
+            self.ask(SearchQuery(image=first))
 
     def command(self) -> list[str] | None:
         shown = [panel.hits for panel in self.panels if panel.hits is not None]
@@ -140,12 +140,12 @@ class SearchView(View):
         if not selection.runs:
             self._shown = None
             self.hubs.pane.forget()
-            self.show_no_run("search", NO_RUN)
+            self.show_no_run()
             self.details_changed.emit()
             return
         self.show_content()
         self.details_changed.emit()
-        self.context.asker.warm_up(selection.runs)
+        self.context.client.warm_up(selection.runs)
         self.hubs.show_hubs(request_of(selection))
         now, steps = selection.now, (selection.step_of(0), selection.step_of(1))
         state = (self._asked, now.run_a, now.run_b, steps, selection.dataset, self.target, self.hubs.csls.isChecked())
@@ -160,7 +160,7 @@ class SearchView(View):
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    def _ask(self, asked: SearchQuery) -> None:
+    def ask(self, asked: SearchQuery) -> None:
         self._asked = asked
         self._typing.stop()
         self.picture.show_image(asked.image)
@@ -228,7 +228,7 @@ class SearchView(View):
             if asked.text
             else EmbedImages(run=where.run, images=(asked.image,), step=by.step)
         )
-        self._open[index] = self.context.asker.ask(
+        self._open[index] = self.context.client.ask(
             question,
             done=partial(self._take_vector, index, where, asked, by),
             failed=partial(self._fail, index),
@@ -292,7 +292,7 @@ class SearchView(View):
 
     def _cancel(self, index: int) -> None:
         if (number := self._open.pop(index, None)) is not None:
-            self.context.asker.cancel(number)
+            self.context.client.cancel(number)
 
     # -- linking -----------------------------------------------------------------------------------------------
 
@@ -332,34 +332,30 @@ class SearchView(View):
     def _typed(self) -> None:
         text = " ".join(self.field.text().split())
         if text or not self._asked.image:
-            self._ask(SearchQuery(text=text))
+            self.ask(SearchQuery(text=text))
 
     def _on_csls(self, on: bool) -> None:
         self.context.settings.set("search/csls", on)
         self.refresh()
 
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
-
     def _on_snapshots(self, run: int) -> None:
         if self.context.selection.follows(run):
             self._shown = None
             self.hubs.pane.forget()
-            self._refresh_if_seen()
+            self.refresh_if_seen()
 
     def _connect(self) -> None:
         selection = self.context.selection
         self.context.jobs.runs_changed.connect(lambda _runs: self._show_names())
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         selection.pairs_changed.connect(self._mark)
         self.context.jobs.snapshots_changed.connect(self._on_snapshots)
         self.field.textChanged.connect(lambda _text: self._typing.start())
         self.field.returnPressed.connect(self._typed)
         self._typing.timeout.connect(self._typed)
         self.working.cancelled.connect(self._end)
-        self.picture.removed.connect(lambda: self._ask(SearchQuery()))
+        self.picture.removed.connect(lambda: self.ask(SearchQuery()))
         self.targets.buttonClicked.connect(lambda _button: self.refresh())
         self.to_map.clicked.connect(self._go_to_map)
         self.hubs.csls.setChecked(bool(self.context.settings.value("search/csls", False)))

@@ -21,7 +21,7 @@ from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_box import ImageBox
-from explorer.widgets.min_size_scroll import Roomy
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.state_area import StateArea
 from trainer.charts.one_pair import OnePair
 from trainer.metrics import split_words
@@ -68,7 +68,7 @@ class PairInspector(QWidget):
         self.facts = FactsTable()
         self.show_map = QPushButton("Show on map", objectName="inspector-map")
         self.show_saliency = QPushButton("Saliency", objectName="inspector-saliency")
-        self.area = StateArea(Roomy(self._lay_out()), width=220)
+        self.area = StateArea(MinSizeScroll(self._lay_out()), width=220)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.area)

@@ -17,7 +17,7 @@ from explorer.views.view import Context
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.flow_row import WrappingRow
 from trainer.charts.facets import facet_columns
-from trainer.charts.similarity import EMPTY, SimilarityRun
+from trainer.charts.pair_cosines import EMPTY, SimilarityRun
 from trainer.charts.snapshot_label import labels
 
 NOTHING, EVERYTHING = Choice("", "none"), Choice("", "all values")

@@ -21,7 +21,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.matrix_map import ColorScale, MatrixMap
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from explorer.widgets.state_area import StatePage
-from trainer.analysis.tiles import part_of
+from trainer.analysis.progress import part_of
 from trainer.charts.matrix import (
     MatrixTile,
     MatrixWindow,

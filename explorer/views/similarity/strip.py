@@ -12,7 +12,7 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import ImageStrip, StripItem
-from trainer.charts.similarity import SimilarityRun
+from trainer.charts.pair_cosines import SimilarityRun
 
 MOST = 200
 

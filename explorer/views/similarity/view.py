@@ -18,7 +18,6 @@ from explorer.views.similarity.words import WordsTab
 from explorer.views.view import Context, View
 from explorer.widgets.current_page_stack import OpenPage
 
-NO_RUN = "Choose run A in the bar above, and run B to compare. The cosines of their pairs then appear here."
 TABS = (
     ("Cosines", "How far matched pairs are from unmatched ones"),
     ("Matrix", "All cosines of images with texts, ordered"),
@@ -34,6 +33,7 @@ class SimilarityView(View):
     title = "Similarity"
     question = "How far apart are matched and unmatched pairs?"
     icon = "chart-column"
+    when_chosen = "The cosines of their pairs then appear here."
     method = METHOD
 
     def build(self) -> Iterator[None]:
@@ -81,7 +81,7 @@ class SimilarityView(View):
     def refresh(self) -> None:
         if not self.context.selection.runs:
             self.forget()
-            self.show_no_run("chart-column", NO_RUN)
+            self.show_no_run()
             return
         self.show_content()
         pane = self.pane(self.tabs.currentIndex())
@@ -99,15 +99,11 @@ class SimilarityView(View):
     def _on_snapshot(self, run: int) -> None:
         if self.context.selection.follows(run):
             self.forget()
-            self._refresh_if_seen()
-
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
+            self.refresh_if_seen()
 
     def _connect(self) -> None:
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
-        self.tabs.currentChanged.connect(lambda _place: self._refresh_if_seen())
+        self.tabs.currentChanged.connect(lambda _place: self.refresh_if_seen())

@@ -13,7 +13,7 @@ from explorer.theme import theme
 from explorer.widgets.hover_card import HoverCard, HoverRow
 from trainer.analysis.sampling import at_most
 from trainer.charts.matching import matching_of
-from trainer.charts.timeline import TimelineRun
+from trainer.charts.snapshot_series import TimelineRun
 from trainer.store.snapshot_files import read_snapshot
 
 HEADS: Final = ("step", "cosine", "caption rank")

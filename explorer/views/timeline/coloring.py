@@ -14,7 +14,8 @@ from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Color
 from explorer.widgets.legend import LegendEntry
 from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_colors import AGREEMENT, BETTER_IN_B, CHANGED, ColoredMap, PairNumbers, pair_numbers
-from trainer.charts.timeline import TimelineRun, compared, compared_words
+from trainer.charts.snapshot_series import TimelineRun
+from trainer.charts.timeline import compared, compared_words
 from trainer.store.snapshot_files import read_snapshot
 
 MOST_NAMED: Final = 12

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from trainer.charts.layout_method import PointPlacement
-from trainer.charts.timeline import Curve, TimelineChart, TimelineRun, frame_of, measured, pca_frames, timeline
+from trainer.charts.snapshot_series import Curve, TimelineRun, measured
+from trainer.charts.timeline import TimelineChart, frame_of, pca_frames, timeline
 from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.untrusted.bounded.arrays import load_npy

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.views.timeline.frame_map import FrameMap
 from explorer.widgets.map_card import MapCard
-from trainer.charts.timeline import TimelineRun
+from trainer.charts.snapshot_series import TimelineRun
 from trainer.metrics import split_words
 
 

@@ -12,7 +12,7 @@ from trainer.charts.timeline import TimelineChart
 from trainer.messages import Failure, Project
 
 if TYPE_CHECKING:
-    from explorer.model_client.client import Asker
+    from explorer.model_client.client import ModelClient
 
 
 class TimelineQuery(QObject):
@@ -30,9 +30,9 @@ class TimelineQuery(QObject):
     ended = Signal()
     failed = Signal(object)
 
-    def __init__(self, asker: Asker, parent: QObject) -> None:
+    def __init__(self, client: ModelClient, parent: QObject) -> None:
         super().__init__(parent)
-        self._asker = asker
+        self._client = client
         self._open: dict[int, int] = {}
         self._files: dict[int, list[str]] = {}
         self._round = 0
@@ -59,7 +59,7 @@ class TimelineQuery(QObject):
                 metric=placement.metric,
                 seed=placement.seed,
             )
-            self._open[run.index] = self._asker.ask(
+            self._open[run.index] = self._client.ask(
                 question,
                 done=partial(self._done, self._round, run.index, placement),
                 failed=partial(self._fail, self._round),
@@ -74,7 +74,7 @@ class TimelineQuery(QObject):
         numbers, self._open = list(self._open.values()), {}
         # The last first: ending the process for the first would begin the second.
         for number in reversed(numbers):
-            self._asker.cancel(number)
+            self._client.cancel(number)
         if numbers:
             self.ended.emit()
 

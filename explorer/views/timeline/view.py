@@ -28,12 +28,14 @@ from trainer.charts.layout_method import PointPlacement
 from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as words_of
-from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun, what_changed
+from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
+from trainer.charts.snapshot_series import MEASURES, Curve, TimelineRun
+from trainer.charts.timeline import TimelineChart, what_changed
 from trainer.errors import UserError
 from trainer.messages import Failure
 from trainer.store import of_split
 
-METHOD = """\
+METHOD = f"""\
 Every snapshot of the split is a frame; images are discs, texts are diamonds, and point i stays pair i.
 
 PCA: the two principal axes of the last step of run A, of images and texts together, are the frame of every step of \
@@ -46,11 +48,8 @@ UMAP: the last step is laid out first; each earlier step is initialized from the
 learning rate and is aligned to it. Distances between clusters are not meaningful, and movement on the map is not a \
 measure of movement in the space.
 
-Curves: recall, modality gap and tau as the run logged them; alignment and uniformity (Wang and Isola 2020), effective \
-rank (Roy and Vetterli 2007) and Ajne's statistic over n (Prentice 1978) are measured on the snapshots, at most on \
-4,000 pairs drawn once for all steps. Cosines and gaps are not comparable across objectives."""
+Curves: {CURVES_METHOD}"""
 
-NO_RUN = "Choose run A in the bar above, and run B to compare. Their snapshots then play here."
 CURVES_PX = 300
 COLOR_PX = 168
 
@@ -61,6 +60,7 @@ class TimelineView(View):
     title = "Timeline"
     question = "The geometry over the course of training."
     icon = "film"
+    when_chosen = "Their snapshots then play here."
     method = METHOD
     exports = (("gif", "Film as GIF"), ("apng", "Film as animated PNG"), ("mp4", "Film as MP4"), *EXPORTS)
 
@@ -87,7 +87,7 @@ class TimelineView(View):
         self.working = Working("timeline-working", self)
         self.placing = Working("timeline-placing", self, asks=True)
         theme.set_role(self.note, "small")
-        self._asking = TimelineQuery(context.asker, self)
+        self._asking = TimelineQuery(context.client, self)
         yield
         self._lay_out()
         for curve in self.curves:
@@ -118,7 +118,7 @@ class TimelineView(View):
         if runs == (None, None):
             self._asked, self._reading = None, TimelineResult(None)
             self.context.background.forget(self)
-            self.show_no_run(self.icon, NO_RUN)
+            self.show_no_run()
             return
         self.show_content()
         key = (*runs, selection.dataset)
@@ -136,7 +136,7 @@ class TimelineView(View):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.context.asker.warm_up(projections=True)
+        self.context.client.warm_up(projections=True)
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
@@ -262,12 +262,11 @@ class TimelineView(View):
     def _draw_curves(self, begin: int = 0) -> None:
         """Draw the curves from this index on, continuing in a later iteration when this one is full."""
         runs = list(self._reading.chart.runs) if self._reading.chart else []
-        last = max((run.steps[-1] for run in runs), default=1)
         for place, curve in enumerate(self.curves[begin:], begin):
             if place > begin and turns().is_full:
                 turns().later(self, lambda place=place: self._draw_curves(place))
                 return
-            curve.show_runs(runs, last=last, bottom=place == len(self.curves) - 1)
+            curve.show_runs(runs, bottom=place == len(self.curves) - 1)
             curve.point_at(self._step)
 
     def _take_curves(self, run: TimelineRun, curves: dict[str, Curve]) -> None:
@@ -309,11 +308,7 @@ class TimelineView(View):
     def _on_snapshot(self, run: int) -> None:
         if run in self.context.selection.runs:
             self._asked = None
-            self._refresh_if_seen()
-
-    def _refresh_if_seen(self) -> None:
-        if self.isVisible():
-            self.refresh()
+            self.refresh_if_seen()
 
     # Projections ------------------------------------------------------------------------------------------------
 
@@ -401,7 +396,7 @@ class TimelineView(View):
     def _connect(self) -> None:
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.dataset_changed):
-            signal.connect(self._refresh_if_seen)
+            signal.connect(self.refresh_if_seen)
         selection.step_changed.connect(self._on_step)
         selection.pairs_changed.connect(self._mark_pairs)
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)

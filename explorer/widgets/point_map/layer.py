@@ -85,7 +85,7 @@ class PointLayer(pg.GraphicsObject):
         super().__init__()
         self.grid = PointGrid(np.empty((0, 2)))
         self._look = PointStyle(np.empty(0, np.uint16), np.empty(0, bool), np.zeros((1, 3), np.uint8))
-        self._states = States()
+        self.states = States()
         self._count = 0
         self.arranged: tuple[PointGrid, GridPoints] | None = None
         self._frame: ShownFrame | None = None
@@ -122,7 +122,7 @@ class PointLayer(pg.GraphicsObject):
         self._count = len(xy)
         color = np.zeros(len(xy), np.uint16)
         self._look = PointStyle(color, writable(diamond, bool), np.zeros((1, 3), np.uint8))
-        self._states = States()
+        self.states = States()
         self.move_points(xy)
 
     def move_points(self, xy: Float[np.ndarray, "n 2"]) -> None:
@@ -161,7 +161,7 @@ class PointLayer(pg.GraphicsObject):
         if request is None or len(xy) == 0:
             return
         look = PointStyle(writable(color, np.uint16), self._look.diamond[of], writable(palette, np.uint8))
-        states = States(*(None if mask is None else mask[of] for mask in (self._states.lit, self._states.shown)))
+        states = States(*(None if mask is None else mask[of] for mask in (self.states.lit, self.states.shown)))
         if self._previews.put((self._epoch, request, np.asarray(xy), look, states, self._count)):
             self._ask(self._previews.work_with(_previewed), self._show_preview)
 
@@ -174,7 +174,7 @@ class PointLayer(pg.GraphicsObject):
         self, *, lit: Bool[np.ndarray, " n"] | None = None, shown: Bool[np.ndarray, " n"] | None = None
     ) -> None:
         """Gray out all but the `lit` points (None: all are lit) and hide all but the `shown` ones."""
-        self._states = States(*(None if mask is None else writable(mask, bool) for mask in (lit, shown)))
+        self.states = States(*(None if mask is None else writable(mask, bool) for mask in (lit, shown)))
         self._arrange()
 
     def set_ground(self, *, halo: QColor, gray: QColor) -> None:
@@ -186,12 +186,12 @@ class PointLayer(pg.GraphicsObject):
     @property
     def shown(self) -> Bool[np.ndarray, " n"]:
         """A mask of the points that are drawn; hidden ones can be neither picked nor selected."""
-        return np.ones(self._count, bool) if self._states.shown is None else self._states.shown
+        return np.ones(self._count, bool) if self.states.shown is None else self.states.shown
 
     @property
     def allowed(self) -> Bool[np.ndarray, " n"] | None:
         """`shown`, or None if all are."""
-        return self._states.shown
+        return self.states.shown
 
     def place(self, point: int) -> QPointF:
         """Return the position of a point."""
@@ -307,7 +307,7 @@ class PointLayer(pg.GraphicsObject):
         """Put styles and states in the order of the grid's cells: immediately, or on the thread if there are many."""
         if len(self.grid) != self._count or len(self._look.color) != self._count:
             return
-        asked = (self.grid, self._look, self._states)
+        asked = (self.grid, self._look, self.states)
         if self._count <= INDEXED_AT_ONCE:
             self._take_points(_arranged(asked))
         elif self._arrangements.put(asked):

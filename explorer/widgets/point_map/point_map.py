@@ -73,7 +73,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self._follows_fit = True
         self._motion = QVariantAnimation(self, duration=TRANSITION_MS, startValue=0.0, endValue=1.0)
         self._motion.setEasingCurve(QEasingCurve.Type.InOutCubic)
-        self._hover = Hover(lambda place: self.pick(place.x(), place.y()), self)
+        self.hover = Hover(lambda place: self.pick(place.x(), place.y()), self)
         self._connect()
         self._dress()
 
@@ -206,7 +206,7 @@ class PointMap(InTurn, pg.GraphicsView):
         if not self.layer.is_sorted or not len(self.layer.grid):
             return -1
         wide, high = self.box.viewPixelSize()
-        here = self._hover.point
+        here = self.hover.point
         middle = self.box.viewRect().center()
         start = self.layer.place(here) if here >= 0 else middle
         way = (self.layer.grid.xy - (start.x(), start.y())) / (wide, -high)
@@ -223,7 +223,7 @@ class PointMap(InTurn, pg.GraphicsView):
     def mouseMoveEvent(self, ev: QMouseEvent) -> None:
         super().mouseMoveEvent(ev)
         if ev.buttons() == Qt.MouseButton.NoButton:
-            self._hover.move(ev.position())
+            self.hover.move(ev.position())
             self.box.point_brush(self.mapToScene(ev.position().toPoint()))
 
     def keyPressEvent(self, ev: QKeyEvent) -> None:
@@ -231,10 +231,10 @@ class PointMap(InTurn, pg.GraphicsView):
         if ev.key() in WAYS:
             if (point := self.walk(*WAYS[Qt.Key(ev.key())])) >= 0:
                 self._show_place(self.layer.place(point))
-                self._hover.go_to(point)
-        elif ev.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self._hover.point >= 0:
+                self.hover.go_to(point)
+        elif ev.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self.hover.point >= 0:
             adds = ev.modifiers() & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier)
-            self.clicked.emit(self._hover.point, "add" if adds else "replace")
+            self.clicked.emit(self.hover.point, "add" if adds else "replace")
         else:
             super().keyPressEvent(ev)
 
@@ -247,7 +247,7 @@ class PointMap(InTurn, pg.GraphicsView):
 
     def leaveEvent(self, ev: QEvent) -> None:
         super().leaveEvent(ev)
-        self._hover.leave()
+        self.hover.leave()
         self.box.point_brush(None)
 
     def resizeEvent(self, ev: QEvent) -> None:
@@ -257,9 +257,9 @@ class PointMap(InTurn, pg.GraphicsView):
             self.fit()
 
     def _connect(self) -> None:
-        self._hover.pointed.connect(self.hovered)
-        self._hover.settled.connect(self._announce_settled)
-        self._hover.ended.connect(self.hover_ended)
+        self.hover.pointed.connect(self.hovered)
+        self.hover.settled.connect(self._announce_settled)
+        self.hover.ended.connect(self.hover_ended)
         self._motion.valueChanged.connect(self._step)
         self._motion.finished.connect(self._arrive)
         self.box.outlining.connect(self.marks.set_outline)

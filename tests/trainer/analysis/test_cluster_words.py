@@ -90,6 +90,6 @@ def test_words():
 
 
 def test_groups_of_the_same_words_are_told_apart_by_the_next():
-    named = module._told_apart([("sky", "night", "ring"), ("night", "sky", "star"), ("sand", "pink")], 2)
+    named = module.distinct_words([("sky", "night", "ring"), ("night", "sky", "star"), ("sand", "pink")], 2)
     assert named == (("sky", "night"), ("night", "star"), ("sand", "pink"))
-    assert module._told_apart([("sky",), ("sky",), ()], 2) == (("sky",), ("sky",), ())
+    assert module.distinct_words([("sky",), ("sky",), ()], 2) == (("sky",), ("sky",), ())

@@ -14,7 +14,7 @@ from trainer.__main__ import main
 from trainer.analysis.concepts import concept_words, learned_and_held
 from trainer.analysis.sparse_dictionary import SparseDictionary, matched
 from trainer.charts import ChartError, registry
-from trainer.charts.concepts import ConceptsSettings, compute
+from trainer.charts.concept_dictionary import ConceptsSettings, compute
 from trainer.charts.spec import Request, Target
 from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
 

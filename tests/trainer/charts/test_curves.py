@@ -9,7 +9,8 @@ import pytest
 
 from trainer.analysis.curves import smooth
 from trainer.charts import ChartError
-from trainer.charts.curves import CurveSettings, curves, draw, records
+from trainer.charts.curves import draw, records
+from trainer.charts.logged_curves import CurveSettings, curves
 
 
 def test_shared_metrics_share_a_panel_and_losses_do_not(charted):

@@ -22,7 +22,9 @@ from trainer.charts.spec import Request, Target, targets_of
 from trainer.data.pairs import BATCH as KEPT_BATCH
 from trainer.store import read_snapshot
 
-CHARTS = tuple(name for name in registry.BUILT_IN["explaining"] if name != "replayed-step")
+NOT_OF_SNAPSHOTS = {"replayed-step", "what-if"}
+"""They draw replays that are stored."""
+CHARTS = tuple(name for name in registry.BUILT_IN["explaining"] if name not in NOT_OF_SNAPSHOTS)
 
 
 def computed(workspace, name: str, runs=(1, 2), steps=(), progress=lambda *_: None, **settings):

@@ -9,9 +9,10 @@ from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.losses import cloob, info_nce
 from trainer.analysis.retrieval import ranks
-from trainer.charts import ChartError
-from trainer.charts import gap as module
-from trainer.charts.gap import CHART, PUBLISHED, SHARES, GapSettings, objective_of
+from trainer.charts import ChartError, opened_snapshot
+from trainer.charts import gap_measures as module
+from trainer.charts.gap import CHART, PUBLISHED
+from trainer.charts.gap_measures import SHARES, GapSettings, objective_of
 from trainer.charts.matching import matching_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import PerRun, Request, targets_of
@@ -65,6 +66,7 @@ def test_what_was_measured_is_kept_while_it_is_shown(charted, monkeypatch):
     plain = module.GapSample.measure
     monkeypatch.setattr(module.GapSample, "measure", lambda *args: (measured.append(args[2]), plain(*args))[1])
     monkeypatch.setattr(module, "read_snapshot", None)
+    monkeypatch.setattr(opened_snapshot, "read_snapshot", None)
     again = gap(charted, 1, share=65)
     assert again.found[0].measures is before
     assert measured == [0.65], "all other shares and the snapshot are known"
@@ -103,7 +105,7 @@ def test_the_work_can_be_cancelled(charted):
 
 def test_a_run_without_texts_is_refused(charted, monkeypatch):
     whole = read_snapshot
-    monkeypatch.setattr(module, "read_snapshot", lambda folder: _without_texts(whole(folder)))
+    monkeypatch.setattr(opened_snapshot, "read_snapshot", lambda folder: _without_texts(whole(folder)))
     with pytest.raises(ChartError, match="only one modality"):
         gap(charted, 1, most=44)
 

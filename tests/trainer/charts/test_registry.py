@@ -121,11 +121,11 @@ def test_a_file_without_a_chart_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     broken = tmp_path / "broken.py"
     broken.write_text("raise RuntimeError('no')")
     monkeypatch.setenv(registry.FILE, str(broken))
-    registry._others.cache_clear()
-    registry._load_other.cache_clear()
+    registry.other_charts.cache_clear()
+    registry.load_other.cache_clear()
     try:
         assert main(["export", "broken", "--out", str(tmp_path / "x.csv")]) == 2
         assert "Could not load the chart broken" in capsys.readouterr().err
     finally:
-        registry._others.cache_clear()
-        registry._load_other.cache_clear()
+        registry.other_charts.cache_clear()
+        registry.load_other.cache_clear()

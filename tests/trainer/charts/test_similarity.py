@@ -7,10 +7,12 @@ import pytest
 
 from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
-from trainer.charts import similarity as module
+from trainer.charts import pair_cosines as module
+from trainer.charts import similarity as chart
 from trainer.charts.facets import facet_columns
+from trainer.charts.pair_cosines import SimilaritySettings
 from trainer.charts.settings import checked
-from trainer.charts.similarity import CHART, SimilaritySettings
+from trainer.charts.similarity import CHART
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import PerRun, Request, targets_of
 from trainer.store import Workspace, read_snapshot
@@ -91,7 +93,8 @@ def test_one_run_at_two_steps(charted):
 
 def test_large_snapshots_are_sampled_and_say_so(charted, monkeypatch):
     (whole,) = similarity(charted, 1).found
-    monkeypatch.setattr(module, "MOST_IMAGES", 100)
+    for one in (module, chart):
+        monkeypatch.setattr(one, "MOST_IMAGES", 100)
     data = similarity(charted, 1)
     (run,) = data.found
     assert (run.n, run.pairs) == (100, 240)

@@ -16,7 +16,8 @@ from trainer.charts import ChartError
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import CHANGED, changed_columns
-from trainer.charts.timeline import MEASURES, pca_frames, point_colors, sample_of, timeline
+from trainer.charts.snapshot_series import MEASURES, sample_of
+from trainer.charts.timeline import pca_frames, point_colors, timeline
 from trainer.render_mpl import film
 from trainer.render_mpl import timeline as figure
 from trainer.render_mpl.files import FigureError
@@ -181,8 +182,8 @@ def test_points_of_figures_and_films_are_colored_as_asked(charted: Workspace):
     first = {}
     for by in (None, "modality", "label", "subject_color", "agreement", "rank", "cosine"):
         colored = dataclasses.replace(chart, colors=point_colors(chart, by))
-        film = figure._Film(colored)
-        marks = [mark for marks in film._marks for mark in marks]
+        film = figure.Film(colored)
+        marks = [mark for marks in film.marks for mark in marks]
         first[by] = np.concatenate([np.broadcast_to(mark.get_facecolors(), (240, 4)) for mark in marks])
         if by in (None, "rank"):  # a frame without and with a scale; drawing one takes half a second
             assert len(film.at(0, 80, 0.5).shape) == 3
@@ -210,15 +211,15 @@ def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, 
     expected = changed_columns(changes(charted, *ends))
     for by in CHANGED:
         colored = dataclasses.replace(chart, colors=point_colors(chart, by, workspace=charted))
-        film = figure._Film(colored)
+        film = figure.Film(colored)
         for run, one in zip(chart.runs, colored.colors, strict=True):
             values = one.numbers if one.numbers is not None else (one.class_of == 0).astype(float)
             assert np.array_equal(values, expected[by].numbers, equal_nan=True), by
-            colors = film._marks[run.index][0].get_facecolors()
+            colors = film.marks[run.index][0].get_facecolors()
             assert len(np.unique(colors, axis=0)) > 1, "the points tell the measure"
-        named = [handle.get_label() for handle in figure._handles(colored)]
+        named = [handle.get_label() for handle in figure.legend_handles(colored)]
         assert ("same verdict" in named) == (by == "verdict")
-        told = figure._note(colored, chart.steps)
+        told = figure.note_of(colored, chart.steps)
         assert "Colored by" in told
         assert f"step {ends[0][1]:,}" in told
         assert "step 240" in told

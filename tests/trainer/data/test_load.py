@@ -212,13 +212,13 @@ def test_a_stop_while_preparing_leaves_nothing_that_looks_whole_and_loses_nothin
 ) -> None:
     monkeypatch.setattr(prepared, "_CHUNK", 7)
     parts: list[int] = []
-    decode = prepared._decode
+    decode = prepared.decode_part
 
-    def counting(part: prepared._Part, *others: object) -> prepared._Done:
+    def counting(part: prepared.Part, *others: object) -> prepared.DonePart:
         parts.append(len(part.places))
         return decode(part, *others)
 
-    monkeypatch.setattr(prepared, "_decode", counting)
+    monkeypatch.setattr(prepared, "decode_part", counting)
 
     def stop(share: float, note: str) -> None:
         if "21 of" in note:

@@ -305,8 +305,8 @@ def test_looking_at_all_images_goes_on_where_it_was_stopped(
     with pytest.raises(KeyboardInterrupt):
         load(data, image_size=SIZE, workspace_folder=tmp_path, progress=stop, loading="streamed")
     parts: list[int] = []
-    decode = prepared._decode
-    monkeypatch.setattr(prepared, "_decode", lambda part, *more: parts.append(part.first) or decode(part, *more))
+    decode = prepared.decode_part
+    monkeypatch.setattr(prepared, "decode_part", lambda part, *more: parts.append(part.first) or decode(part, *more))
     streamed = read(data, tmp_path, "streamed").train
     assert len(parts) <= (len(streamed) - 20) / 5 + 2  # held-out ones, too
     assert streamed.fingerprint == read(data, tmp_path / "other", "prepared").train.fingerprint

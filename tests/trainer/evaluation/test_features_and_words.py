@@ -12,9 +12,9 @@ import pytest
 from trainer.__main__ import main
 from trainer.analysis.linear_probe import linear_probe
 from trainer.analysis.word_scores import class_scores, class_words
-from trainer.charts.data_efficiency import efficiency
-from trainer.charts.evaluation import evaluation
-from trainer.charts.evaluation_scores import asked, draw
+from trainer.charts.efficiency_of_groups import efficiency
+from trainer.charts.evaluation import asked, evaluation
+from trainer.charts.evaluation_scores import draw
 from trainer.charts.panel_tables import as_markdown
 from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import snapshot_data

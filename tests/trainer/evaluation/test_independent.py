@@ -10,8 +10,9 @@ import pytest
 
 from trainer import config
 from trainer.charts import ChartError
-from trainer.charts.attribute_probes import CHART, ProbeSettings, lacking_independent
+from trainer.charts.attribute_probes import CHART
 from trainer.charts.marks import Panel
+from trainer.charts.probed_runs import ProbeSettings, lacking_independent
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, targets_of
 from trainer.evaluation import independent

@@ -17,9 +17,8 @@ from PIL import Image
 
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts.comparison import comparison
-from trainer.charts.evaluation import evaluation
-from trainer.charts.evaluation_scores import about
+from trainer.charts.compared_runs import comparison
+from trainer.charts.evaluation import about, evaluation
 from trainer.charts.evaluation_scores import draw as draw_scores
 from trainer.data import DataError, load
 from trainer.data.dataset_index import listing

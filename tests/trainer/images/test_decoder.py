@@ -191,25 +191,25 @@ def test_who_stops_listening_ends_the_helper(tmp_path: Path, pixels_file: Path, 
 def test_one_helper_is_kept_and_lent_to_one_at_a_time(tmp_path: Path) -> None:
     path = picture(tmp_path, 0)
     read_pictures([path], SIZE)
-    kept = room._idle[0].pid
+    kept = room.idle_decoders[0].pid
     read_pictures([path], SIZE)
-    assert [one.pid for one in room._idle] == [kept]
+    assert [one.pid for one in room.idle_decoders] == [kept]
     with room.borrowed() as first, room.borrowed() as second:
         assert first is not second
-    assert len(room._idle) == 1
+    assert len(room.idle_decoders) == 1
     threads = [threading.Thread(target=read_pictures, args=([path], SIZE)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(room._idle) == 1
+    assert len(room.idle_decoders) == 1
 
 
 def test_a_helper_ends_with_its_program(tmp_path: Path) -> None:
     picture(tmp_path, 0)
     code = (
         "from trainer.images import read_pictures, decoder; "
-        f"read_pictures([{str(tmp_path / '0.png')!r}], 8); print(decoder._idle[0].pid)"
+        f"read_pictures([{str(tmp_path / '0.png')!r}], 8); print(decoder.idle_decoders[0].pid)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     deadline = time.monotonic() + 90

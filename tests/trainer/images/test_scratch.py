@@ -40,6 +40,6 @@ def test_that_of_a_killed_process_is_removed_by_the_next_and_those_in_use_stay(f
         os.utime(file, (1, time.time() - 3600))
         with scratch.scratch_file(10):
             assert file.exists()
-        (folder / f"{scratch._PREFIX}young").touch()
+        (folder / f"{scratch.PREFIX}young").touch()
         scratch.remove_left_behind(folder)
-        assert (folder / f"{scratch._PREFIX}young").exists(), "its maker may be about to lock it"
+        assert (folder / f"{scratch.PREFIX}young").exists(), "its maker may be about to lock it"

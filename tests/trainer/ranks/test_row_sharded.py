@@ -36,7 +36,7 @@ def test_loss_and_gradients_are_those_of_the_dense_form(by_threads, name, ranks,
 
     def made():
         method = build(CASES[name]).double()
-        method._groups = groups
+        method.groups = groups
         return method
 
     dense, leaves = made(), (image.clone().requires_grad_(), text.clone().requires_grad_())
@@ -68,7 +68,7 @@ def test_pairs_of_one_group_have_nothing_to_learn(by_threads):
     def act(shared):
         own = shared.own(N)
         method = build(config.Cloob()).double()
-        method._groups = torch.zeros(N, dtype=torch.long)
+        method.groups = torch.zeros(N, dtype=torch.long)
         part = Batch(None, None, torch.arange(N)[own], whole=Batch(None, None, torch.arange(N)), start=own.start)
         return row_sharded(method, (image[own], text[own]), part, shared)
 

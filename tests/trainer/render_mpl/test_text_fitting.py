@@ -21,11 +21,11 @@ from PIL import Image
 
 from trainer import config
 from trainer.__main__ import main
+from trainer.charts.calibrated_runs import calibration
 from trainer.charts.calibration import CHART as CALIBRATION
-from trainer.charts.calibration import calibration
 from trainer.charts.class_task import ClassTexts, class_task
+from trainer.charts.prompted_runs import prompts
 from trainer.charts.prompts import CHART as PROMPTS
-from trainer.charts.prompts import prompts
 from trainer.charts.search import CHART as SEARCH
 from trainer.charts.search import SearchSettings, search
 from trainer.charts.snapshots import choose_snapshot

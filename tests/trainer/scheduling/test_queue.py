@@ -141,7 +141,7 @@ class Process:
 def spawn(command, log, more=None):
     print("started", command[5], flush=True)
     return Process()
-launch._spawn = spawn
+launch.spawn = spawn
 workspace = Workspace(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
@@ -220,7 +220,7 @@ def test_settings_that_are_no_json_hold_the_queue(workspace, text):
 def test_a_run_that_left_the_queue_is_not_started(workspace, queued, monkeypatch):
     run = queued("gone")
     monkeypatch.setattr(queue, "due", lambda runs, room: workspace.runs.unqueue(run) and [(run, "cpu")])
-    monkeypatch.setattr(launch, "_spawn", lambda *_: pytest.fail("started"))
+    monkeypatch.setattr(launch, "spawn", lambda *_: pytest.fail("started"))
     assert queue.start_due(workspace) == []
     assert workspace.runs.get(run).status == "stopped"
 
@@ -244,7 +244,7 @@ def test_the_runner_works_the_queue_off_alone(workspace, queued, monkeypatch):
     assert order[-1] == one
     assert sorted(order) == [one, two, three]
     assert len(said) == 3
-    with queue._lock(workspace, queue._RUNNING), pytest.raises(queue.QueueError, match="already"):
+    with queue.locked(workspace, queue.RUNNER_LOCK), pytest.raises(queue.QueueError, match="already"):
         queue.keep_going(workspace)
 
 
@@ -324,9 +324,9 @@ def test_the_command_adds_a_grid_arranges_it_and_says_how_it_stands(call, worksp
 
 def test_a_slot_decides_what_a_trainer_sees(monkeypatch):
     monkeypatch.setattr(system_usage, "gpu_count", lambda: 2)
-    assert launch._sight("gpu:1")["more"]["CUDA_VISIBLE_DEVICES"] == "1"
-    assert launch._sight("cpu") == {"more": {"CUDA_VISIBLE_DEVICES": ""}}
-    assert launch._sight("") == {}
+    assert launch.visible_devices("gpu:1")["more"]["CUDA_VISIBLE_DEVICES"] == "1"
+    assert launch.visible_devices("cpu") == {"more": {"CUDA_VISIBLE_DEVICES": ""}}
+    assert launch.visible_devices("") == {}
 
 
 def test_what_holds_a_run_back_comes_with_it(call, workspace, queued, monkeypatch):
@@ -374,7 +374,7 @@ def test_the_runner_outlives_a_locked_database_and_who_looks_at_it(workspace, qu
         return [run]
 
     monkeypatch.setattr(queue, "start_due", start)
-    looks = AliveLock.take(workspace.folder / queue._RUNNING)
+    looks = AliveLock.take(workspace.folder / queue.RUNNER_LOCK)
     threading.Timer(0.3, looks.release).start()
     queue.keep_going(workspace, say=said.append)
     assert len(tried) == 2

@@ -20,6 +20,7 @@ from trainer.store.process_lock import AliveLock
 from trainer.store.schema import SCHEMA_VERSION
 from trainer.store.snapshot_files import read_snapshot
 from trainer.store.upgrade import prepare, version_of
+from trainer.training.provenance import sessions_of
 
 pytestmark = pytest.mark.slow
 
@@ -185,3 +186,26 @@ def test_words_in_texts_are_not_names():
     }
     assert earlier_names.metric("val/knn_subject_colour") == "val/knn_subject_color"
     assert earlier_names.metric("knn_my_colour") == "knn_my_colour"
+
+
+def test_sittings_are_sessions(earlier):
+    with closing(sqlite3.connect(earlier / "explorer.db")) as connection:
+        before = connection.execute("SELECT sitting_at, facts FROM run WHERE id = 1").fetchone()
+    told = json.loads(before[1])["sittings"]
+    workspace = Workspace(earlier)
+    workspace.adopt()
+    row = workspace.runs.get("old")
+    assert row.session_at == before[0]
+    assert row.facts["sessions"] == told
+    assert "sittings" not in row.facts
+    assert sessions_of(row.facts) == told
+    workspace.close()
+
+
+def test_an_imported_run_has_sessions(earlier):
+    document = json.loads((earlier / "runs" / "0001-old" / "run.json").read_text())
+    found = earlier_names.run_document(document)
+    assert found["session_at"] == document["sitting_at"]
+    assert found["facts"]["sessions"] == document["facts"]["sittings"]
+    assert not {"sitting_at", "sittings"} & {*found, *found["facts"]}
+    assert earlier_names.run_document(found) == found, "twice is once"

@@ -130,7 +130,7 @@ def test_no_signal_reaches_a_process_that_only_has_the_number(workspace, tiny, h
         }[forged]
         workspace.runs.change(number, **values)
         assert launch.trainer_of(workspace, number) is None
-        assert not launch._signal(workspace, number, hard=True)
+        assert not launch.signal_trainer(workspace, number, hard=True)
         time.sleep(0.05)
         assert bystander.poll() is None
         assert holder.poll() is None

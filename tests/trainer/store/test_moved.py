@@ -65,7 +65,7 @@ def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
 def test_a_trainer_that_finds_no_workspace_says_so_and_makes_none(workspace, tiny, tmp_path, monkeypatch):
     number = workspace.runs.create(tiny)
     moved = tmp_path / "moved"
-    spawn = launch._spawn
+    spawn = launch.spawn
 
     def move_first(command: list[str], log, **more):
         process = spawn([sys.executable, "-c", "import sys; sys.stdin.read()"], log, **more)
@@ -73,7 +73,7 @@ def test_a_trainer_that_finds_no_workspace_says_so_and_makes_none(workspace, tin
         workspace.folder.rename(moved)
         return spawn(command, log, **more)
 
-    monkeypatch.setattr(launch, "_spawn", move_first)
+    monkeypatch.setattr(launch, "spawn", move_first)
     launch.start_detached(workspace, number)
     workspace.close()
     there = Workspace(moved)

@@ -53,10 +53,10 @@ def test_a_number_that_is_gone_is_no_error_on_windows(monkeypatch: pytest.Monkey
 
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     monkeypatch.setattr(os, "kill", kill)
-    assert launch._send(Identity(4_000_000, 1, ""), signal.SIGTERM) is False
+    assert launch.send(Identity(4_000_000, 1, ""), signal.SIGTERM) is False
     gone.winerror = 5  # type: ignore[attr-defined]
     with pytest.raises(OSError, match="parameter"):
-        launch._send(Identity(4_000_000, 1, ""), signal.SIGTERM)
+        launch.send(Identity(4_000_000, 1, ""), signal.SIGTERM)
 
 
 @pytest.mark.parametrize("folder", [True, False], ids=["folder", "file"])

@@ -136,7 +136,7 @@ def test_the_commands_do_the_same(three, capsys):
 
 
 def test_a_damaged_configuration_fits_no_field(three):
-    with three.runs._database.write() as connection:
+    with three.runs.database.write() as connection:
         connection.exec_driver_sql("UPDATE run SET config = 'x = [' WHERE id = 2")
     assert "cloob small" not in names(three, "beta=8")
     assert dataclasses.asdict(parse("a b"))["text"] == "a b"

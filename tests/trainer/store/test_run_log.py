@@ -195,7 +195,7 @@ def test_wishes_stay_until_the_end_and_momentary_ones_are_told_once(workspace, t
     assert workspace.runs.get(number).asked == ""
 
 
-def test_a_wish_from_before_the_claim_holds_and_one_from_an_earlier_sitting_does_not(workspace, tiny):
+def test_a_wish_from_before_the_claim_holds_and_one_from_an_earlier_session_does_not(workspace, tiny):
     number = workspace.runs.create(tiny)
     workspace.runs.ask(number, "stop")
     with RunLog.claim(workspace, number) as log:
@@ -207,7 +207,7 @@ def test_a_wish_from_before_the_claim_holds_and_one_from_an_earlier_sitting_does
         log.status("stopped")
 
 
-def test_progress_and_time_trained_add_up_over_sittings(workspace, tiny):
+def test_progress_and_time_trained_add_up_over_sessions(workspace, tiny):
     number = workspace.runs.create(tiny)
     began = time.monotonic()
     for _ in range(2):

@@ -15,7 +15,7 @@ import torch
 from trainer import catalog, config, data
 from trainer.__main__ import main
 from trainer.charts import ChartError
-from trainer.charts.comparison import comparison
+from trainer.charts.compared_runs import comparison
 from trainer.charts.registry import load
 from trainer.charts.spec import Request, Target
 from trainer.checkpoints import checkpoint

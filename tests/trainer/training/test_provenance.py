@@ -18,7 +18,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.store import Workspace
 from trainer.training.fit import fit
-from trainer.training.provenance import MOST_SITTINGS, repeat_command, sittings_of, source_state, with_sitting
+from trainer.training.provenance import MOST_SESSIONS, repeat_command, sessions_of, source_state, with_session
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -53,12 +53,12 @@ def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace
     assert len(first) >= 8
     assert any("val/loss" in values for values in first.values())
     assert again == first
-    (told,) = sittings_of(other.runs.get(1).facts)
+    (told,) = sessions_of(other.runs.get(1).facts)
     assert told["command"][1:] == command[1:]
 
 
 @pytest.mark.slow
-def test_run_json_tells_what_trained_it_at_every_sitting(workspace, tiny, monkeypatch, capsys):
+def test_run_json_tells_what_trained_it_at_every_session(workspace, tiny, monkeypatch, capsys):
     run = tiny(**{"optimizer.epochs": 1, "watching.snapshots": 2})
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "trainer", "fit", "a name"])
     workspace.runs.ask(run, "stop")
@@ -66,7 +66,7 @@ def test_run_json_tells_what_trained_it_at_every_sitting(workspace, tiny, monkey
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "trainer", "resume", "1"])
     fit(workspace, run)
     card = json.loads((workspace.runs.get(run).folder / "run.json").read_text())
-    first, second = card["facts"]["sittings"]
+    first, second = card["facts"]["sessions"]
     assert first["command"] == ["python", "-m", "trainer", "fit", "a name"]
     assert second["command"][-2:] == ["resume", "1"]
     assert first["step"] == 0
@@ -101,20 +101,20 @@ def test_the_command_names_the_device_that_was_chosen_and_the_checkpoint_of_a_br
     assert words[:7] == ["trainer", "resume", "7", "--step", "40", "--as", f"{row.name} again"]
 
 
-def test_of_very_many_sittings_the_first_and_the_newest_stay():
+def test_of_very_many_sessions_the_first_and_the_newest_stay():
     kept: list = []
     for place in range(300):
-        kept = with_sitting(kept, {"place": place})
-    assert len(kept) == MOST_SITTINGS
-    assert [kept[0]["place"], kept[1]["place"], kept[-1]["place"]] == [0, 300 - MOST_SITTINGS + 1, 299]
+        kept = with_session(kept, {"place": place})
+    assert len(kept) == MOST_SESSIONS
+    assert [kept[0]["place"], kept[1]["place"], kept[-1]["place"]] == [0, 300 - MOST_SESSIONS + 1, 299]
 
 
-def test_forged_sittings_are_left_out_and_steer_no_terminal(workspace, tiny, capsys):
+def test_forged_sessions_are_left_out_and_steer_no_terminal(workspace, tiny, capsys):
     run = tiny()
     true = {"at": 1e9, "command": ["x\x1b[31m"], "git": None, "versions": {}, "host": "h\x1b]0;", "step": 0}
     forged = [3, {}, true | {"at": "now"}, true | {"at": 1e300}, true | {"git": 5}, true | {"command": [7]}]
-    assert sittings_of({}) == sittings_of({"sittings": "none"}) == sittings_of({"sittings": forged}) == []
-    workspace.runs.add_facts(run, {"sittings": [*forged, true]})
+    assert sessions_of({}) == sessions_of({"sessions": "none"}) == sessions_of({"sessions": forged}) == []
+    workspace.runs.add_facts(run, {"sessions": [*forged, true]})
     assert main(["runs", "show", str(run), "--workspace", str(workspace.folder)]) == 0
     shown = capsys.readouterr().out
     assert shown.count(" threads; version ") == 1

@@ -89,7 +89,7 @@ def _chosen(
 
 
 def _opened(path: Path, columns: list[str] | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
-    """Return schema, batches of at most 1,024 rows, and the number of rows where the file tells it."""
+    """Return schema, batches of at most 1,024 rows, and the number of rows if the file has it."""
     untrusted_files.check_ordinary(path)
     suffix = path.suffix.lower()
     if suffix == ".parquet":

@@ -1,0 +1,181 @@
+"""What the dialogs that open a model or vectors share: fields, the command, its start, and errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.event_loop.background import Background
+from trainer.errors import UserError
+from trainer.untrusted import safe_subprocess, shell
+
+if TYPE_CHECKING:
+    from explorer.run_control.jobs import Jobs
+
+RUNS: Final = "runs"
+"""The view that shows how far the opening is."""
+LABEL_WIDTH: Final = 96
+WIDTH: Final = 560
+PATIENCE_S: Final = 300
+"""How long reading a file may take before it counts as stuck."""
+
+
+class OpenError(UserError):
+    """Something that could not be opened; the message is the trainer's own."""
+
+
+class OpenSheet(QDialog):
+    """A dialog whose command makes a run of a file. Enter opens it, Esc closes the dialog.
+
+    Signals:
+        opened: Number of the new run, whose process has been started.
+    """
+
+    opened = Signal(int)
+
+    def __init__(
+        self, name: str, title: str, workspace: Path, background: Background, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setWindowTitle(title)
+        self.setModal(True)
+        self.setMinimumWidth(WIDTH)
+        self._name, self._workspace, self._background = name, workspace, background
+        self.grid = QGridLayout()
+        self.grid.setHorizontalSpacing(theme.BETWEEN)
+        self.grid.setVerticalSpacing(theme.INSIDE)
+        self.note = QLabel(self, objectName=f"{name}-note", wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.start = QPushButton("Open", self, objectName=f"{name}-start", default=True)
+        theme.set_role(self.start, "primary")
+        self.start.clicked.connect(self.accept)
+
+    def command(self) -> list[str]:
+        """Return the `trainer` arguments that do the same."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Allow to open once the fields suffice, and show the advice."""
+
+    def accept(self) -> None:
+        """Start opening; the dialog stays until the files have been read or rejected."""
+        self.check()
+        if not self.start.isEnabled():
+            return
+        self.start.setEnabled(False)
+        self.say("Reading the files…")
+        self._background.run(
+            self, start_opening, self._workspace, self.command(), done=self._done, failed=self._failed, key="open"
+        )
+
+    def say(self, words: str, *, wrong: bool = False) -> None:
+        """Show a sentence under the fields."""
+        self.note.setText(words)
+        theme.set_role(self.note, "bad" if wrong else "secondary")
+        self.adjustSize()
+
+    def open_over(self, jobs: Jobs, go_to: Callable[[str], object]) -> None:
+        """Show the dialog; the new run appears in the Runs view."""
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.opened.connect(lambda _run: jobs.poll())
+        self.opened.connect(lambda _run: go_to(RUNS))
+        self.open()
+
+    def add_field(self, row: int, words: str, editor: QWidget) -> QLabel:
+        """Add a labeled field and return its label."""
+        label = QLabel(words, self)
+        label.setFixedWidth(LABEL_WIDTH)
+        label.setBuddy(editor)
+        self.grid.addWidget(label, row, 0)
+        self.grid.addWidget(editor, row, 1)
+        return label
+
+    def add_browse(self, line: QLineEdit, what: str, words: str, kinds: str = "") -> None:
+        """Add a button to the field that chooses a `folder` or a `file`."""
+        action = QAction(words, line, objectName=f"browse-{what}")
+        theme.keep_icon(action, "folder-open" if what == "folder" else "box", role="secondary")
+        action.triggered.connect(partial(self._choose, line, what, words, kinds))
+        line.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
+
+    def lay_out(self, *left: QPushButton) -> None:
+        """Stack fields, note and buttons; `left` are further buttons."""
+        copy = QPushButton("Copy as command", self, objectName=f"{self._name}-copy", autoDefault=False)
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()])))
+        cancel = QPushButton("Cancel", self, objectName=f"{self._name}-cancel", autoDefault=False)
+        cancel.clicked.connect(self.reject)
+        row = QHBoxLayout()
+        row.setSpacing(theme.INSIDE)
+        for button in left:
+            row.addWidget(button)
+        row.addStretch(1)
+        for button in (copy, cancel, self.start):
+            row.addWidget(button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        layout.setSpacing(theme.BETWEEN)
+        layout.addLayout(self.grid)
+        layout.addWidget(self.note)
+        layout.addLayout(row)
+
+    def _done(self, run: int) -> None:
+        self.opened.emit(run)
+        super().accept()
+
+    def _failed(self, error: Exception) -> None:
+        self.say(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}", wrong=True)
+        self.start.setEnabled(True)
+
+    def _choose(self, line: QLineEdit, what: str, words: str, kinds: str, _checked: bool = False) -> None:
+        if what == "folder":
+            chosen = QFileDialog.getExistingDirectory(self, words, line.text())
+        else:
+            chosen = QFileDialog.getOpenFileName(self, words, line.text(), kinds)[0]
+        if chosen:
+            line.setText(chosen)
+
+
+def start_opening(workspace: Path, words: list[str]) -> int:
+    """Start a process that opens a model, and return the run's id; runs off the GUI thread.
+
+    The trainer reads the file first, so whatever is wrong with it is said here, before there is a run.
+
+    Raises:
+        OpenError: It cannot be opened; the sentence is the trainer's.
+    """
+    words = [safe_subprocess.typed_path(word) for word in words]
+    command = safe_subprocess.python("-m", "trainer", *words, "--detach", "--json", "--workspace", str(workspace))
+    try:
+        ended = safe_subprocess.run(
+            command,
+            more={"PYTHONUTF8": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OpenError(f"The model was not read within {PATIENCE_S} s. Check its disk.") from error
+    if ended.returncode:
+        said = ended.stderr.strip().splitlines()
+        raise OpenError((said[-1] if said else "The trainer ended without a message.").removeprefix("trainer open: "))
+    return int(json.loads(ended.stdout.strip().splitlines()[-1])["id"])

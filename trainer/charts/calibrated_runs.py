@@ -1,0 +1,116 @@
+"""Zero-shot probabilities of a run at its own temperature, the best one, and any other: what `calibration` draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis import calibration as analysis
+from trainer.analysis.prompts import ensemble
+from trainer.analysis.tiles import exact
+from trainer.charts import ChartError
+from trainer.charts.class_task import ClassTexts, ZeroShotRun, open_task
+from trainer.store import Workspace
+
+BINS: Final = 15
+
+
+CURVE: Final = np.geomspace(1.0, 1000.0, 61)
+"""Inverse temperatures of the likelihood's curve: tau from 1 to 0.001."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationAt:
+    """The numbers at one inverse temperature.
+
+    Attributes:
+        ece: Expected calibration error, share in [0, 1].
+        ece_range: Its interval, and what it would be of so many images if the run were perfectly calibrated.
+        nll: Negative log-likelihood, nats per image.
+        confidence: Mean of the largest probabilities.
+    """
+
+    inv_tau: float
+    reliability: analysis.Reliability
+    ece: float
+    ece_range: analysis.ErrorRange
+    nll: float
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationRun(ZeroShotRun):
+    """One run's zero-shot classifier.
+
+    Attributes:
+        rows: The pair of each image.
+        cosines: Of each image with each class vector.
+        accuracy: Share of images whose class is nearest; no temperature changes it.
+        own: At the temperature the run was trained with.
+        fitted: At the one with the smallest negative log-likelihood.
+        curve: Negative log-likelihood at every inverse temperature of `CURVE`.
+    """
+
+    rows: Int[np.ndarray, " n"]
+    cosines: Float[np.ndarray, "n c"]
+    accuracy: float
+    own: CalibrationAt
+    fitted: CalibrationAt
+    curve: Float[np.ndarray, " m"]
+    class_vectors: Float[np.ndarray, "c d"]
+
+
+def at(run: CalibrationRun, inv_tau: float) -> CalibrationAt:
+    """Return the run's numbers at another inverse temperature."""
+    return _at(run.cosines, run.truth, inv_tau)
+
+
+def calibration(
+    workspace: Workspace, texts: ClassTexts, *, index: int = 0, dataset: str | None = None, split: str | None = None
+) -> CalibrationRun:
+    """Return the reliability of the run with these class vectors, on its snapshot of the same step.
+
+    Args:
+        workspace: Where the run is.
+        texts: Its class vectors; the mean of the templates classifies.
+        index: Place of the run among those shown.
+        dataset: Of the snapshot; None takes the run's first.
+        split: Of the snapshot; None takes the held-out split that is drawn like the training pairs.
+
+    Raises:
+        ChartError: No such snapshot, no images, no labeled image, or embeddings that are not numbers.
+    """
+    fields, _, image, rows = open_task(workspace, texts, index=index, dataset=dataset, split=split)
+    truth = fields["truth"]
+    vectors = ensemble(texts.vectors)
+    cosines = exact(image) @ vectors.T.astype(np.float32)
+    if not np.all(np.isfinite(cosines)):
+        raise ChartError(
+            f"The embeddings of {fields['name']} are not numbers: it has diverged. Choose an earlier step."
+        )
+    return CalibrationRun(
+        **fields,
+        rows=rows,
+        cosines=cosines,
+        accuracy=float(np.mean(np.argmax(cosines, axis=1) == truth)),
+        own=_at(cosines, truth, texts.inv_tau),
+        fitted=_at(cosines, truth, analysis.fitted_inv_tau(cosines, truth)),
+        curve=analysis.likelihood_curve(cosines, truth, CURVE),
+        class_vectors=vectors,
+    )
+
+
+def _at(cosines: np.ndarray, truth: np.ndarray, inv_tau: float) -> CalibrationAt:
+    confidence, right = analysis.top_confidence(cosines, truth, inv_tau)
+    found = analysis.reliability(confidence, right, bins=BINS)
+    return CalibrationAt(
+        inv_tau=inv_tau,
+        reliability=found,
+        ece=found.error,
+        ece_range=analysis.error_range(confidence, right, bins=BINS),
+        nll=analysis.negative_log_likelihood(cosines, truth, inv_tau),
+        confidence=float(confidence.mean()),
+    )

@@ -1,0 +1,267 @@
+"""The newest evaluations of runs, side by side, for the charts and documents that compare them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from trainer.analysis.intervals import wilson
+from trainer.charts import ChartError
+from trainer.charts.copied_pictures import copies_notes
+from trainer.charts.matching_splits import SameSplits, same_splits
+from trainer.metrics import Metric, metric
+from trainer.store import EvaluationRow, Question, RunRow, Workspace
+from trainer.store.question import told
+
+INTERVAL_NOTE: Final = (
+    "In brackets: 95 % interval of the share (Wilson) over the pairs of the split; in retrieval over the distinct "
+    "query images or captions. "
+    "Where the intervals overlap, the difference may be chance."
+)
+
+
+BEST_NOTE: Final = "Bold (or *): the best, where it differs from all others as printed. "
+
+
+CERTAIN_NOTE: Final = (
+    "k ≥ answers: every item is among the first k, so the value is 100 % for any model and none is marked as the best."
+)
+
+
+COMPARED: Final = (
+    *(f"{direction}_R@{k}" for direction in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
+    "zero_shot_acc1",
+    "zero_shot_acc5",
+    *(f"auc_hard{k}" for k in range(10, 0, -1)),
+    "modality_gap",
+    "knn_acc1",
+    "knn_words",
+    "zero_shot_mean_per_class",
+    "zero_shot_ece",
+    "linear_probe_acc1",
+    *(f"few_shot_{k}_acc1" for k in (1, 2, 4, 8, 16)),
+    *(f"{key}_{share}pct_acc1" for share in (1, 10) for key in ("fine_tune_linear", "fine_tune")),
+    "robust_mean",
+    "robust_kept",
+    "shift",
+    "auc",  # as earlier versions called it: rows of older workspaces
+)
+"""Metrics of an evaluation that may be compared across objectives, in the order of the table: no losses, no cosines."""
+
+
+Key = tuple[str, str, Question | None]
+"""Data set, split and question."""
+
+
+SHARES: Final = (*COMPARED[:8], "knn_acc1", "linear_probe_acc1", "shift")
+"""Those that are shares of independent samples, for which an interval of a share holds."""
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A column; `step` is that of its newest evaluation."""
+
+    run: int
+    name: str
+    objective: str
+    step: int
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One metric on one split for one question.
+
+    Attributes:
+        metric: How it is shown and which way is good.
+        n: Distinct questions behind each run's value, else pairs of its split; None where unknown.
+        values: One a run; None where it was not measured.
+        intervals: 95 % interval of a share; None for what is no share, or without n.
+        best: Place of the best value; empty where nothing is better, only one run has a value, the best ones are equal
+            as printed, or the value cannot differ.
+        question: What all the values answer; None where it is not known, and then nothing is best.
+    """
+
+    metric: Metric
+    name: str
+    dataset: str
+    split: str
+    n: tuple[int | None, ...]
+    values: tuple[float | None, ...]
+    intervals: tuple[tuple[float, float] | None, ...]
+    best: tuple[int, ...]
+    question: Question | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Whether k is at least the number of answers."""
+        return self.question is not None and self.question.is_certain(self.name)
+
+    @property
+    def label(self) -> str:
+        """The metric's label and what it was measured on, with the number of answers where k is not below it."""
+        return label_of(self.metric.on(self.split, self.n), self.name, self.question)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of runs; rows are grouped by split and question.
+
+    Attributes:
+        warnings: How many held-out pictures the runs were trained on, in sentences; none where there are none.
+    """
+
+    runs: tuple[ComparedRun, ...]
+    rows: tuple[ComparisonRow, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> str:
+        """What the signs of the table mean."""
+        certain = f" {CERTAIN_NOTE}" if any(row.certain for row in self.rows) else ""
+        return f"{BEST_NOTE}{INTERVAL_NOTE}{certain}"
+
+
+def label_of(label: str, name: str, question: Question | None) -> str:
+    """Return the metric's label, with the number of answers where k is not below it."""
+    if question is None or not question.is_certain(name):
+        return label
+    return f"{label} (k ≥ {question.answers(name):,} answers)"
+
+
+def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
+    """Return the newest evaluation of every split of each run, side by side.
+
+    Raises:
+        ChartError: No run has been evaluated.
+        StoreError: No such run.
+    """
+    rows = [workspace.runs.get(run) for run in runs]
+    same = same_splits(workspace, rows)
+    newest = [_newest(workspace, row, same) for row in rows]
+    keys = list(dict.fromkeys(key for evaluations in newest for key in evaluations))
+    if not keys:
+        names = ", ".join(row.name for row in rows)
+        raise ChartError(f"Nothing to compare: none of {names} has been evaluated yet. Train them further.")
+    sizes = [_sizes(workspace, row, same) | _tried(evaluations) for row, evaluations in zip(rows, newest)]
+    compared = tuple(
+        ComparedRun(row.id, row.name, row.objective, max((e.step for e in evaluations.values()), default=row.step))
+        for row, evaluations in zip(rows, newest)
+    )
+    table = [
+        row
+        for key in keys
+        for name in COMPARED
+        if (row := _row(name, key, [e.get(key) for e in newest], [size.get(key[:2]) for size in sizes])) is not None
+    ]
+    return Comparison(compared, tuple(_in_order(table)), copies_notes(rows))
+
+
+def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """Sort by split in given order; within one by known questions first, each complete, in metric order."""
+    splits = list(dict.fromkeys((row.dataset, row.split) for row in table))
+    first: dict[tuple[str, str, Question | None], int] = {}
+    for row in table:
+        key = (row.dataset, row.split, row.question)
+        first[key] = min(first.get(key, len(COMPARED)), COMPARED.index(row.name))
+    order = {key: place for place, key in enumerate(first)}
+
+    def place(row: ComparisonRow) -> tuple[int, bool, int, int]:
+        key = (row.dataset, row.split, row.question)
+        return splits.index(key[:2]), row.question is None, first[key], order[key]
+
+    return sorted(table, key=place)
+
+
+def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, EvaluationRow]:
+    """Return each question's evaluation at the split's last step; two names of one split are merged."""
+    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.results.answers(row.id)]
+    last = {split: one.step for split, one in answers}  # by step: the last one stays
+    found: dict[Key, EvaluationRow] = {}
+    for split, one in answers:
+        if one.step == last[split]:
+            before = found.get((*split, one.question))
+            joined = before.metrics | one.metrics if before is not None else one.metrics
+            found[*split, one.question] = replace(one, dataset=split[0], split=split[1], metrics=joined)
+    return found
+
+
+def _sizes(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[str, str], int]:
+    return {same.shown(s.dataset, s.split): s.n for s in workspace.results.snapshots(row.id)}
+
+
+def _tried(evaluations: dict[Key, EvaluationRow]) -> dict[tuple[str, str], int]:
+    """Return sample counts of splits measured by `trainer evaluate`, as older versions stored them."""
+    return {key[:2]: int(e.metrics["n"]) for key, e in evaluations.items() if "n" in e.metrics}
+
+
+def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[int | None]) -> ComparisonRow | None:
+    values = tuple(_value(evaluation, name) for evaluation in evaluations)
+    if all(value is None for value in values):
+        return None
+    known, question = metric(f"val/{name}"), key[2]
+    if question is not None:
+        n = [question.asked(name)] * len(values)
+    intervals = tuple(
+        wilson(value, size) if known.percent and name in SHARES and value is not None and size else None
+        for value, size in zip(values, n)
+    )
+    # Nobody knows whether numbers of older versions answer the same question.
+    best = () if question is None or question.is_certain(name) else _best(values, known)
+    return ComparisonRow(known, name, *key[:2], tuple(n), values, intervals, best, question)
+
+
+def _value(evaluation: EvaluationRow | None, name: str) -> float | None:
+    if evaluation is None:
+        return None
+    # Evaluations may name their metrics with or without the split before the slash.
+    plain = {key.rpartition("/")[2]: value for key, value in evaluation.metrics.items()}
+    return plain.get(name)
+
+
+def _best(values: tuple[float | None, ...], known: Metric) -> tuple[int, ...]:
+    present = [value for value in values if value is not None and not math.isnan(value)]
+    if known.better == "none" or len(present) < 2:
+        return ()
+    top = known.text(max(present) if known.better == "up" else min(present))
+    best = tuple(i for i, value in enumerate(values) if value is not None and known.text(value) == top)
+    return best if len(best) == 1 else ()
+
+
+def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
+    """Yield title and rows of each question, in order; the title contains data, split and question."""
+    for key in dict.fromkeys((row.dataset, row.split, row.question) for row in table.rows):
+        rows = [row for row in table.rows if (row.dataset, row.split, row.question) == key]
+        sizes = sorted({n for row in rows for n in row.n if n is not None})
+        counted = f", n = {' / '.join(f'{n:,}' for n in sizes)} pairs" if sizes and key[2] is None else ""
+        yield f"{key[0]} {key[1]}{counted}, {told(key[2], task=True)}", rows
+
+
+def value_text(row: ComparisonRow, place: int) -> tuple[str, str]:
+    """Return the formatted value of the run at `place`, and its interval in brackets, or empty."""
+    interval = row.intervals[place]
+    bracket = "" if interval is None else f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
+    return row.metric.text(row.values[place]), bracket
+
+
+def as_values(table: Comparison) -> dict[str, Any]:
+    """Return the table for JSON: the runs, and one entry per metric and split with a value for each run."""
+    return {
+        "runs": [asdict(run) for run in table.runs],
+        "rows": [
+            {
+                "dataset": row.dataset,
+                "split": row.split,
+                "question": asdict(row.question) if row.question else None,
+                "metric": row.name,
+                "better": row.metric.better,
+                "n": list(row.n),
+                "values": list(row.values),
+                "intervals": [None if i is None else list(i) for i in row.intervals],
+                "best": [table.runs[i].run for i in row.best],
+            }
+            for row in table.rows
+        ],
+        "warnings": list(table.warnings),
+    }

@@ -1,0 +1,266 @@
+"""The modality gap of a run and the effect of closing it: what the chart `gap` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+from weakref import WeakValueDictionary
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer import config
+from trainer.analysis import losses
+from trainer.analysis.distinct import Matching
+from trainer.analysis.gap import Way, close_gap
+from trainer.analysis.geometry import modality_gap
+from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.projection import principal_axes
+from trainer.analysis.retrieval import question_ranks, recall_at
+from trainer.analysis.sampling import at_most
+from trainer.analysis.similarity import matched_cosines
+from trainer.analysis.tiles import exact
+from trainer.charts.matching import matching_of
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel
+from trainer.charts.spec import Request, Target
+from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+LIVE: Final = 320
+"""Pairs measured while the slider moves: both runs and CLOOB's four retrievals stay within a twentieth of a second."""
+
+
+MOST_PAIRS: Final = 2_000
+"""Pairs measured; more are sampled, and n says so: CLOOB's loss of twice as many takes four times as long."""
+
+
+SHARES: Final = tuple(range(0, 121, 10))
+"""Percent of the gap closed in the curves: beyond 100 the modalities have changed sides."""
+
+
+@dataclass(frozen=True)
+class GapSettings:
+    """The settings of the chart."""
+
+    way: Literal["shift", "project"] = setting(
+        "shift",
+        "Closing method",
+        "Shift moves both modalities by half the gap; project takes the component along the gap away.",
+        named={"shift": "Shift", "project": "Project out"},
+    )
+    share: int = setting(0, "Share closed (%)", "How much of the gap is closed.", low=0, high=150)
+    most: int = setting(MOST_PAIRS, "Most pairs", "More pairs are sampled.", low=2, high=10**7, control=False)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The loss of a run as computed from a snapshot: `cloob` or the symmetric `info_nce`."""
+
+    kind: str
+    inv_tau: float
+    beta: float = 0.0
+    share: float = 1.0
+    residual: bool = False
+
+    @property
+    def words(self) -> str:
+        """A label: `InfoNCE, 1/τ 17.5`."""
+        if self.kind == "cloob":
+            share = "" if self.share == 1 else f", retrieval share {self.share:g}"
+            return f"CLOOB, 1/τ {self.inv_tau:.3g}, β {self.beta:.3g}{share}{', residual' if self.residual else ''}"
+        return f"InfoNCE, 1/τ {self.inv_tau:.3g}"
+
+    def loss(
+        self, image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], progress: Progress | None = None
+    ) -> float:
+        """Return the loss of all these pairs as one batch; NaN with fewer than two."""
+        if len(image) < 2:
+            return float("nan")
+        if self.kind == "cloob":
+            temperatures = self.inv_tau, self.beta
+            return losses.cloob(
+                image, text, *temperatures, retrieval_share=self.share, residual=self.residual, progress=progress
+            )
+        return losses.info_nce(image, text, self.inv_tau, progress=progress)
+
+
+@dataclass(frozen=True)
+class GapPoint:
+    """Measures with `share` of the gap closed, on `n` pairs as one batch."""
+
+    share: float
+    n: int
+    gap: float
+    loss: float
+    image_to_text: float
+    text_to_image: float
+    matched: float
+
+
+@dataclass(frozen=True)
+class GapSample:
+    """Pairs of one run in memory, for the slider.
+
+    Attributes:
+        image: Unit rows.
+        text: Unit rows.
+        matching: Which captions and which pictures are one.
+        gap: Mean image minus mean text of the whole snapshot.
+        rows: The pairs of the snapshot that these are.
+        mean: Of both modalities together; the origin of the map.
+        axes: The two directions of the map: principal axes of both modalities together.
+    """
+
+    image: Float[np.ndarray, "n d"]
+    text: Float[np.ndarray, "n d"]
+    matching: Matching
+    gap: Float[np.ndarray, " d"]
+    rows: Int[np.ndarray, " n"]
+    mean: Float[np.ndarray, " d"]
+    axes: Float[np.ndarray, "d 2"]
+
+    def measure(self, objective: Objective, share: float, way: Way, progress: Progress | None = None) -> GapPoint:
+        """Return loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
+        image, text = close_gap(self.image, self.text, share, way, gap=self.gap)
+        forward = question_ranks(image, text, self.matching.texts, progress=part_of(progress, 0, 4))
+        back = question_ranks(text, image, self.matching.images, progress=part_of(progress, 1, 4))
+        # The loss takes about as long as both rankings together, or longer.
+        loss = objective.loss(image, text, (lambda done, note: progress(0.5 + done / 2, note)) if progress else None)
+        matched = float(matched_cosines(image, text).mean(dtype=np.float64)) if len(image) else float("nan")
+        recalls = recall_at(forward, 1), recall_at(back, 1)
+        return GapPoint(share, len(image), modality_gap(image, text)[1], loss, *recalls, matched)
+
+    def places(self, share: float, way: Way) -> tuple[np.ndarray, np.ndarray]:
+        """Return the map positions of images and texts (two n x 2 arrays, float64)."""
+        moved = close_gap(self.image, self.text, share, way, gap=self.gap)
+        image, text = ((rows - self.mean) @ self.axes for rows in moved)
+        return image, text
+
+
+@dataclass(frozen=True, eq=False)
+class GapMeasures:
+    """The measures of one snapshot's gap, cached so that a moving slider measures each share once.
+
+    Attributes:
+        objective: What the run minimizes.
+        sample: The pairs that are measured.
+        live: At most `LIVE` of them, on the map and while the slider moves.
+        pairs: Pairs of the snapshot.
+        steps: Of all its snapshots of this data.
+        sizes: The gap at each of them, from all pairs.
+        points: Way and percent closed -> what was measured.
+    """
+
+    objective: Objective
+    sample: GapSample
+    live: GapSample
+    pairs: int
+    steps: tuple[int, ...]
+    sizes: tuple[float, ...]
+    points: dict[tuple[Way, int], GapPoint] = field(default_factory=dict)
+
+    def at(self, way: Way, share: int, progress: Progress | None = None) -> GapPoint:
+        """Return the point of a share, measured on first use; without progress only on the live pairs."""
+        known = (way, share) if share else ("shift", 0)
+        if known in self.points:
+            return self.points[known]
+        if progress is None:
+            return self.live.measure(self.objective, share / 100, way)
+        self.points[known] = self.sample.measure(self.objective, share / 100, way, progress)
+        return self.points[known]
+
+    def curve(self, way: Way) -> list[GapPoint]:
+        """Return the measures at `SHARES`."""
+        known = ((way, share) if share else ("shift", 0) for share in SHARES)
+        return [self.points[key] for key in known if key in self.points]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapRun(SnapshotLabel):
+    """One run's gap."""
+
+    measures: GapMeasures
+
+    @property
+    def n(self) -> int:
+        """The number of pairs measured as one batch, on which the loss depends."""
+        return len(self.measures.sample.rows)
+
+    def asked(self, way: str) -> int:
+        """Return the number of distinct questions of a direction of retrieval."""
+        found = self.measures.sample.matching
+        return len(found.images if way == "image_to_text" else found.texts)
+
+
+_ALIVE: Final[WeakValueDictionary[object, GapMeasures]] = WeakValueDictionary()
+"""Measures that a shown chart holds."""
+
+
+def gap(workspace: Workspace, target: Target, request: Request, settings: GapSettings, progress: Progress) -> GapRun:
+    """Return a run's gap over its steps and the effect of closing shares of it; at most `most` pairs, tiled.
+
+    Raises:
+        ChartError: The run lacks such a snapshot, or embeds one modality only.
+        StoreError: No such run.
+    """
+    opened = open_target(workspace, target, request)
+    run, chosen = opened.run, opened.row
+    rows = [row for row in workspace.results.snapshots(run.id) if row.key == chosen.key]
+    written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
+    key = (run.name, chosen, written, len(rows), settings.most)
+    if (measures := _ALIVE.get(key)) is None:
+        measures = _ALIVE[key] = _read(workspace, opened, rows, settings.most, progress)
+    shares = (*SHARES, settings.share)
+    for place, share in enumerate(shares):
+        measures.at(settings.way, share, part_of(progress, place, len(shares)))
+    return GapRun(**opened.label, measures=measures)
+
+
+def _read(
+    workspace: Workspace, opened: OpenedSnapshot, rows: Sequence[SnapshotRow], most: int, progress: Progress
+) -> GapMeasures:
+    snapshot, (image, text) = opened.snapshot, opened.both("the gap needs")
+    vector = modality_gap(image, text)[0]
+    drawn = at_most(snapshot.n, most)
+    few = drawn[at_most(len(drawn), LIVE)]
+    spanning = [exact(part[few]) for part in (image, text)]
+    mean, axes, _ = principal_axes(np.concatenate(spanning), 2)
+    sample, live = (
+        GapSample(exact(image[at]), exact(text[at]), matching_of(snapshot, at), vector, at, mean, axes)
+        for at in (drawn, few)
+    )
+    sizes = _over_steps(rows, progress)
+    return GapMeasures(
+        objective_of(workspace, opened.run, opened.row.step),
+        sample,
+        live,
+        snapshot.n,
+        tuple(sizes),
+        tuple(sizes.values()),
+    )
+
+
+def objective_of(workspace: Workspace, run: RunRow, step: int) -> Objective:
+    """Return the loss to compute for a run at a step: CLOOB for CLOOB, else InfoNCE at its temperature."""
+    chosen = workspace.runs.config_of(run.id).objective
+    steps, values, _ = workspace.results.series(run.id, "train/inv_tau")
+    before = np.flatnonzero(np.asarray(steps) <= step)
+    inv_tau = float(values[before[-1]]) if len(before) else float(getattr(chosen, "inv_tau", 1 / 0.07))
+    if not np.isfinite(inv_tau) or inv_tau <= 0:
+        inv_tau = float(getattr(chosen, "inv_tau", 1 / 0.07))
+    if isinstance(chosen, config.Cloob):
+        return Objective("cloob", inv_tau, chosen.scale_hopfield, chosen.retrieval_share, chosen.residual)
+    return Objective("info_nce", inv_tau)
+
+
+def _over_steps(rows: Sequence[SnapshotRow], progress: Progress) -> dict[int, float]:
+    by_step = {}
+    for place, row in enumerate(sorted(rows, key=lambda r: r.step)):
+        progress(0.02 * place / len(rows), "measuring each checkpoint")
+        snapshot = read_snapshot(row.folder)
+        if snapshot.image is not None and snapshot.text is not None:
+            by_step[row.step] = modality_gap(snapshot.image, snapshot.text)[1]
+    return by_step

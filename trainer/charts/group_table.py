@@ -1,0 +1,231 @@
+"""Groups of runs over seeds: means, and tests of their differences, for the charts that compare groups."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from trainer.analysis.significance import Groups, compare_groups, holm
+from trainer.charts import ChartError
+from trainer.charts.compared_runs import COMPARED, Key
+from trainer.charts.matching_splits import SameSplits, same_splits
+from trainer.charts.settings import setting
+from trainer.metrics import Metric, metric
+from trainer.store import Question, RunRow, Workspace
+from trainer.store.question import told
+
+ALPHA: Final = 0.05
+
+
+FEW_P: Final = 0.01
+"""A permutation test that cannot give less is told to have so few runs."""
+
+
+Family = Literal["table", "line"]
+"""What Holm adjusts together: every test of the table, or those of a line, where one metric was chosen beforehand."""
+
+
+@dataclass(frozen=True)
+class GroupSettings:
+    """The groups, and the adjustment of their tests."""
+
+    group: tuple[str, ...] = setting((), "Groups", "Runs by name, a pattern each: 'clip-*' 'cloob-*'.", control=False)
+    holm: Literal["table", "line"] = setting(
+        "table",
+        "p adjusted for",
+        "Which tests p is adjusted for: those of the whole table, or of each line alone.",
+        named={"table": "All lines", "line": "Each line"},
+    )
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs of one kind: `pattern` as requested, and the runs it matches."""
+
+    pattern: str
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """One metric on one split for one question.
+
+    Attributes:
+        values: Of each group, one number a run that has it.
+        tests: Of each later group against the first; None with fewer than 2 values in one, without a question, or where
+            k is at least the number of answers.
+        p: Of each test Welch's p, adjusted for the family (Holm); NaN without a test.
+        better: Places of the groups that are really better: later ones than the first, the first than all others.
+        question: What all the values answer; None where it is not known.
+    """
+
+    metric: Metric
+    name: str
+    dataset: str
+    split: str
+    values: tuple[tuple[float, ...], ...]
+    tests: tuple[Groups | None, ...]
+    p: tuple[float, ...] = ()
+    better: frozenset[int] = frozenset()
+    question: Question | None = None
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """Groups in columns, metrics in rows; every later group is tested against the first."""
+
+    groups: tuple[RunGroup, ...]
+    lines: tuple[GroupLine, ...]
+    family: Family = "table"
+
+
+def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = "table") -> GroupTable:
+    """Return the newest evaluations of the runs matching each pattern (`clip-*`), with Holm-adjusted tests.
+
+    Raises:
+        ChartError: A pattern names no run, or nothing has been evaluated.
+    """
+    if not patterns:
+        raise ChartError("Name a group of runs at least: --group 'clip-*' --group 'cloob-*'.")
+    groups, members = [], []
+    named = runs_of_groups(workspace, patterns)
+    same = same_splits(workspace, [row for _, found in named for row in found])
+    for pattern, found in named:
+        groups.append(RunGroup(pattern, tuple(row.name for row in found)))
+        members.append([_newest(workspace, row, same) for row in found])
+    keys = list(dict.fromkeys(key for group in members for run in group for key in run))
+    splits = list(dict.fromkeys(key[:2] for key in keys))
+    # Of a split the questions that are known come first.
+    keys.sort(key=lambda key: (splits.index(key[:2]), key[2] is None))
+    lines = [line for key in keys for name in COMPARED if (line := _line(members, key, name)) is not None]
+    if not lines:
+        raise ChartError(f"None of the runs of {', '.join(patterns)} has been evaluated yet. Train them further.")
+    families = [lines] if family == "table" else [[line] for line in lines]
+    judged = [line for together in families for line in _judged(together)]
+    return GroupTable(tuple(groups), tuple(judged), family)
+
+
+def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[str, list[RunRow]]]:
+    """Return each pattern (`clip-*`) and its matching runs.
+
+    Raises:
+        ChartError: A pattern names no run.
+    """
+    rows, groups = [row for row in workspace.runs.all() if row.deleted_at is None], []
+    for pattern in patterns:
+        found = [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
+        if not found:
+            names = ", ".join(row.name for row in rows) or "none"
+            raise ChartError(f"No run is called {pattern}. There are {names}. Quote the pattern: --group 'clip-*'.")
+        groups.append((pattern, found))
+    return groups
+
+
+def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:
+    """Return each question's numbers at the split's last step, under any name of the split."""
+    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.results.answers(row.id)]
+    last = {split: one.step for split, one in answers}  # by step: the last one stays
+    found: dict[Key, dict[str, float]] = {}
+    for split, one in answers:
+        if one.step == last[split]:
+            plain = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
+            found.setdefault((*split, one.question), {}).update(plain)
+    return found
+
+
+def _line(members: Sequence[Sequence[dict[Key, dict[str, float]]]], key: Key, name: str) -> GroupLine | None:
+    values = tuple(
+        tuple(
+            value for run in group if key in run and (value := run[key].get(name)) is not None and math.isfinite(value)
+        )
+        for group in members
+    )
+    if not any(values):
+        return None
+    tests = tuple(
+        compare_groups(np.array(values[0]), np.array(later))
+        if min(len(values[0]), len(later)) > 1 and key[2] is not None and not key[2].is_certain(name)
+        else None
+        for later in values[1:]
+    )
+    return GroupLine(metric(f"val/{name}"), name, *key[:2], values, tests, question=key[2])
+
+
+def _judged(family: Sequence[GroupLine]) -> list[GroupLine]:
+    raw = [test.welch if test else math.nan for line in family for test in line.tests]
+    adjusted = iter(holm(np.array(raw, np.float64)).tolist())
+    return [_with_p(line, tuple(next(adjusted) for _ in line.tests)) for line in family]
+
+
+def _with_p(line: GroupLine, p: tuple[float, ...]) -> GroupLine:
+    if line.metric.better == "none":
+        return replace(line, p=p)
+    sign = 1 if line.metric.better == "up" else -1
+    gains = [sign * test.difference if test and one < ALPHA else 0.0 for test, one in zip(line.tests, p, strict=True)]
+    better = {place for place, gain in enumerate(gains, 1) if gain > 0}
+    return replace(line, p=p, better=frozenset(better or ({0} if gains and max(gains) < 0 else ())))
+
+
+def cell(line: GroupLine, place: int) -> str:
+    """Format mean and deviation as `12.3 ± 0.4 %`; a dash without a value."""
+    values = line.values[place]
+    if not values:
+        return "–"
+    scale, digits = (100, 1) if line.metric.percent else (1, line.metric.digits)
+    unit = " %" if line.metric.percent else ""
+    mean = f"{scale * float(np.mean(values)):.{digits}f}"
+    spread = f" ± {scale * float(np.std(values, ddof=1)):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean}{spread}{unit}"
+
+
+def p_text(p: float) -> str:
+    """Format a p-value with two significant digits; a dash without a test."""
+    if np.isnan(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_heads(table: GroupTable) -> list[str]:
+    """Return the headings of the columns of `p_cells`."""
+    if len(table.groups) == 2:
+        return ["p (Welch, Holm)", "p (permutation)"]
+    return [f"p (Welch, Holm) {group.pattern}" for group in table.groups[1:]]
+
+
+def p_cells(line: GroupLine) -> list[str]:
+    """Return both tests for two groups; for more, Welch's test of each against the first."""
+    if len(line.tests) != 1:
+        return [p_text(p) for p in line.p]
+    return [p_text(line.p[0]), p_text(line.tests[0].permutation if line.tests[0] else math.nan)]
+
+
+def sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
+    """Yield title and lines of each question, in order; the title contains data, split and question."""
+    for key in dict.fromkeys((line.dataset, line.split, line.question) for line in table.lines):
+        members = [line for line in table.lines if (line.dataset, line.split, line.question) == key]
+        yield f"{key[0]} {key[1]}, {told(key[2], task=True)}", members
+
+
+def as_values(table: GroupTable) -> dict[str, Any]:
+    """Return the table for JSON: the groups, and one entry per metric and split with every run's value."""
+    return {
+        "groups": [asdict(group) for group in table.groups],
+        "rows": [
+            {
+                "dataset": line.dataset,
+                "split": line.split,
+                "question": asdict(line.question) if line.question else None,
+                "metric": line.name,
+                "values": [list(group) for group in line.values],
+                "tests": [vars(test) if test else None for test in line.tests],
+                "p_holm": list(line.p),
+                "better": sorted(line.better),
+            }
+            for line in table.lines
+        ],
+    }

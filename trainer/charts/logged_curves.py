@@ -1,0 +1,161 @@
+"""The curves that runs have logged, metric by metric: what the chart `curves` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.curves import smooth
+from trainer.charts import ChartError, objective_label
+from trainer.charts.copied_pictures import copies_notes
+from trainer.charts.settings import setting
+from trainer.charts.snapshots import PREFERRED_SPLITS
+from trainer.metrics import Metric, logged_name, metric, noted_n
+from trainer.store import RunRow, Workspace
+
+DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
+
+
+Axis = Literal["step", "time"]
+
+
+@dataclass(frozen=True)
+class CurveSettings:
+    """The metrics, and how to draw them."""
+
+    metrics: tuple[str, ...] = setting((), "Metrics", "Logged names; empty: the default ones.", control=False)
+    axis: Literal["step", "time"] = setting(
+        "step", "Axis", "The horizontal axis.", named={"step": "Step", "time": "Time"}
+    )
+    smoothing: float = setting(0.0, "Smoothing", "Weight of the moving average.", low=0.0, high=0.999)
+
+
+@dataclass(frozen=True)
+class RunCurve:
+    """One run's curve of one metric.
+
+    Attributes:
+        index: Place of the run among those asked for; decides its color.
+        x: Steps, or seconds since the start.
+        raw: As logged; NaN and infinities included.
+        smooth: Smoothed, over a tenth of the curve at most; equal to `raw` without smoothing.
+    """
+
+    index: int
+    run: int
+    name: str
+    objective: str
+    x: Float[np.ndarray, " n"]
+    raw: Float[np.ndarray, " n"]
+    smooth: Float[np.ndarray, " n"]
+
+
+@dataclass(frozen=True)
+class CurvePanel:
+    """The curves that share an axis.
+
+    Attributes:
+        metric: Logged name.
+        label: Title for people; names the objective where objectives may not share the axis, and split and n of
+            a recall.
+        unit: Of the values as drawn; `%` where `percent`.
+        percent: The values are shares, drawn times 100.
+        n: Pairs behind each point of a held-out metric, of a recall its distinct questions; None for others, or where
+            runs differ in it.
+    """
+
+    metric: str
+    label: str
+    unit: str
+    percent: bool
+    n: int | None
+    series: tuple[RunCurve, ...]
+    warnings: tuple[str, ...] = ()
+    """Of a held-out metric, how many held-out pictures the runs were trained on."""
+
+
+def curves(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    metrics: Sequence[str],
+    *,
+    axis: Axis = "step",
+    smoothing: float = 0.0,
+) -> tuple[CurvePanel, ...]:
+    """Return the curves of `runs` for each of `metrics` that any of them logged, in metric order.
+
+    Args:
+        workspace: Where the runs are.
+        runs: Ids or names; their order decides the colors.
+        metrics: Logged names.
+        axis: Training steps, or seconds since the start.
+        smoothing: Weight of the moving average, in [0, 1).
+
+    Raises:
+        ChartError: None of the metrics was logged by any run; names those that were.
+        StoreError: No such run.
+    """
+    if not 0 <= smoothing < 1:
+        raise ChartError(f"Smoothing {smoothing:g} is out of range: choose 0 (none) up to, but not including, 1.")
+    rows = [workspace.runs.get(run) for run in runs]
+    panels = [panel for name in dict.fromkeys(metrics) for panel in _panels(workspace, rows, name, axis, smoothing)]
+    if not panels:
+        logged = sorted({name for row in rows for name in workspace.results.scalar_names(row.id)})
+        there = f"choose among {', '.join(logged)}" if logged else "nothing is logged yet, wait for the first step"
+        raise ChartError(f"No run has logged {' or '.join(metrics)}; {there}.")
+    return tuple(panels)
+
+
+def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smoothing: float) -> list[CurvePanel]:
+    known = metric(name)
+    drawn = [
+        (row, series)
+        for index, row in enumerate(rows)
+        if (series := _series(workspace, row, index, name, axis, smoothing)) is not None
+    ]
+    if known.shared_axis:
+        return [_panel(workspace, known, known.label, drawn)] if drawn else []
+    # Losses of two objectives are different quantities: one axis for both would invite comparing them.
+    kinds = dict.fromkeys(row.objective for row, _ in drawn)
+    return [
+        _panel(
+            workspace, known, f"{known.label}, {objective_label(kind)}", [d for d in drawn if d[0].objective == kind]
+        )
+        for kind in kinds
+    ]
+
+
+def _panel(workspace: Workspace, known: Metric, label: str, drawn: list[tuple[RunRow, RunCurve]]) -> CurvePanel:
+    sizes = {_pairs_behind(workspace, row, known.name) for row, _ in drawn}
+    n = sizes.pop() if len(sizes) == 1 else None
+    label = logged_name(known.name, n) if known.is_recall else label
+    unit = "%" if known.percent else known.unit
+    held = known.name.startswith(("val/", "combinations/"))
+    warnings = copies_notes([row for row, _ in drawn]) if held else ()
+    return CurvePanel(known.name, label, unit, known.percent, n, tuple(series for _, series in drawn), warnings)
+
+
+def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> RunCurve | None:
+    steps, values, seconds = workspace.results.series(row.id, name)
+    if not len(values):
+        return None
+    x = np.asarray(seconds if axis == "time" else steps, dtype=np.float64)
+    # Over a dozen evaluations the average asked for would lag behind the curve: it spans a tenth of it at most.
+    weight = min(smoothing, max(0.0, 1 - 10 / len(values)))
+    return RunCurve(index, row.id, row.name, row.objective, x, values, smooth(values, weight))
+
+
+def _pairs_behind(workspace: Workspace, row: RunRow, name: str) -> int | None:
+    prefix = name.partition("/")[0]
+    if prefix not in ("val", "combinations"):
+        return None
+    splits = PREFERRED_SPLITS if prefix == "val" else (prefix,)
+    noted = [n for split in splits if (n := noted_n(name, split, row.facts)) is not None]
+    if noted:
+        return noted[0]
+    sizes = {snapshot.n for snapshot in workspace.results.snapshots(row.id) if snapshot.split in splits}
+    return sizes.pop() if len(sizes) == 1 else None

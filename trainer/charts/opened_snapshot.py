@@ -1,0 +1,71 @@
+"""A snapshot as a chart reads it: its run, what it is of, and its embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from jaxtyping import Float
+from numpy import ndarray
+
+from trainer.charts import BOTH, ChartError
+from trainer.charts.snapshot_label import shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request, Target
+from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store.snapshot_files import Snapshot, read_snapshot
+
+
+@dataclass(frozen=True)
+class OpenedSnapshot:
+    """A run, one of its snapshots, and what that holds."""
+
+    run: RunRow
+    row: SnapshotRow
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """Its embeddings and items, read on first use."""
+        return read_snapshot(self.row.folder)
+
+    @property
+    def label(self) -> dict[str, Any]:
+        """The fields of a `SnapshotLabel`."""
+        return shown(self.run, self.row)
+
+    def both(self, what: str) -> tuple[Float[ndarray, "n d"], Float[ndarray, "n d"]]:
+        """Return images and texts; `what` is the subject of the message if there is only one of them.
+
+        Raises:
+            ChartError: The run embeds only one modality.
+        """
+        if self.snapshot.image is None or self.snapshot.text is None:
+            raise ChartError(f"Run {self.run.name} embeds only one modality; {what} images and texts. {BOTH}")
+        return self.snapshot.image, self.snapshot.text
+
+
+def open_target(workspace: Workspace, target: Target, request: Request) -> OpenedSnapshot:
+    """Return the snapshot of a target on the data of the request.
+
+    Raises:
+        ChartError: The run has no such snapshot; names those there are.
+        StoreError: There is no such run.
+    """
+    run = workspace.runs.get(target.run)
+    row = choose_snapshot(workspace, run, step=target.step, dataset=request.dataset, split=request.split)
+    return OpenedSnapshot(run, row)
+
+
+def open_targets(workspace: Workspace, request: Request) -> list[OpenedSnapshot]:
+    """Return the snapshots of all targets, on the data of the first one where the request names none.
+
+    Raises:
+        ChartError: A run has no such snapshot.
+        StoreError: There is no such run.
+    """
+    found: list[OpenedSnapshot] = []
+    for target in request.targets:
+        found.append(open_target(workspace, target, request))
+        request = replace(request, dataset=found[0].row.dataset, split=found[0].row.split)
+    return found

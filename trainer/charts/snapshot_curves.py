@@ -1,0 +1,106 @@
+"""What changes over the snapshots of runs: recall, modality gap, uniformity and more, one plot per measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.snapshot_series import (
+    MEASURES,
+    Curve,
+    TimelineMeasure,
+    TimelineRun,
+    measure_name,
+    measured,
+    snapshots_of,
+    timeline_run,
+)
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+
+METHOD: Final = """\
+Recall, modality gap and tau as the run logged them; alignment and uniformity (Wang and Isola 2020), effective rank \
+(Roy and Vetterli 2007) and Ajne's statistic over n (Prentice 1978) are measured on the snapshots of the split, at \
+most on 4,000 pairs drawn once for all steps. Cosines and gaps are not comparable across objectives."""
+
+FEW: Final = 20
+"""Curves of at most this many points mark each of them."""
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run with its curves, and the step whose values are in the table."""
+
+    run: TimelineRun
+    step: float
+
+
+def _measure(workspace: Workspace, target: Target, request: Request, _: Any, progress: Progress) -> MeasuredRun:
+    row = workspace.runs.get(target.run)
+    snapshots = snapshots_of(workspace, row, dataset=request.dataset, split=request.split)
+    run = timeline_run(request.targets.index(target), row, snapshots)
+    run.curves.update(measured(workspace, run, progress=progress))
+    return MeasuredRun(run, run.steps[-1] if target.step is None else target.step)
+
+
+def draw(data: PerRun[MeasuredRun], _settings: Any) -> Panel:
+    """Draw one plot per measure, over a table of the values at the requested steps."""
+    runs = [one.run for one in data.found]
+    cursor = data.found[0].step if len({one.step for one in data.found}) == 1 else math.nan
+    plots = [measure_plot(measure, runs, cursor=cursor) for measure in MEASURES]
+    facts = [f"{one.run.name}: {one.run.dataset} {one.run.split}, n = {one.run.n:,}" for one in data.found]
+    rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
+    return Panel(title="Geometry over training", head=("; ".join(facts),), rows=((_table(data),), *rows))
+
+
+def _table(data: PerRun[MeasuredRun]) -> NumberTable:
+    runs = [one.run for one in data.found]
+    lines = []
+    for measure in MEASURES:
+        values = [value_at(one.run.curves.get(measure.key), one.step) for one in data.found]
+        label = measure_name(measure, runs) + (f" ({measure.unit})" if measure.unit else "")
+        lines.append(NumberRow(label, _origin(measure, runs), tuple(values), measure.digits))
+    names = tuple(f"{one.run.name}, step {one.step:,.0f}" for one in data.found)
+    return NumberTable("values", "Values", names, tuple(lines))
+
+
+def measure_plot(measure: TimelineMeasure, runs: Sequence[TimelineRun], *, cursor: float = math.nan) -> XYPlot:
+    """Return one measure of the runs over their steps; a missing value is a gap."""
+    known = [(run, run.curves[measure.key]) for run in runs if measure.key in run.curves]
+    curves = [
+        Series(run.name, run_tone(run.index), curve.x, curve.y, marked=len(curve.x) <= FEW) for run, curve in known
+    ]
+    title = measure_name(measure, runs)
+    label = f"{title} ({measure.unit})" if measure.unit else title
+    last = max((run.steps[-1] for run in runs), default=1)
+    x, y = Axis("step", 0, max(last, 1) * 1.02), axis_over(label, [curve.y for curve in curves], margin=0.12)
+    return XYPlot(measure.key, title, x, y, tuple(curves), cursor=cursor, note=_origin(measure, runs))
+
+
+def value_at(curve: Curve | None, step: float) -> float:
+    """Return the last known value at or before the step; NaN if there is none."""
+    known = np.isfinite(curve.y) & (curve.x <= step) if curve else np.zeros(0, bool)
+    return float(curve.y[known][-1]) if curve and known.any() else math.nan
+
+
+def _origin(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
+    """Return where the values come from."""
+    logged = {run.curves[measure.key].logged for run in runs if measure.key in run.curves}
+    words = {True: "as logged", False: "from the snapshots"}
+    return ", or ".join(words[one] for one in sorted(logged, reverse=True)) or "not known for these runs"
+
+
+CHART: Final = Chart(
+    name="snapshot-curves",
+    view="timeline",
+    label="Geometry over training",
+    question="How do recall, gap and uniformity change over the snapshots of training?",
+    method=METHOD,
+    compute=per_run(_measure),
+    draw=draw,
+)

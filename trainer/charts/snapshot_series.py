@@ -1,0 +1,225 @@
+"""What changes over the snapshots of one split of a run: its measures, logged or computed from the snapshots."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.geometry import ajne, alignment, modality_gap, uniformity
+from trainer.analysis.progress import Progress, silent
+from trainer.analysis.retrieval import question_ranks, recall_at
+from trainer.analysis.sampling import at_most
+from trainer.analysis.spectra import covariance_spectrum, effective_rank
+from trainer.charts.matching import matching_of
+from trainer.charts.snapshots import choose_snapshot
+from trainer.metrics import noted_n, recall_name
+from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store.snapshot_files import Items, read_snapshot
+
+MOST_PAIRS: Final = 4_000
+"""More pairs than this are sampled for the curves: recall, uniformity and Ajne compare everything with everything."""
+
+
+@dataclass(frozen=True)
+class TimelineMeasure:
+    """One curve of the timeline.
+
+    Attributes:
+        key: Tells it from the others.
+        label: For people.
+        unit: `%`, or empty.
+        digits: Decimals shown.
+        logged: Names under which runs may have logged it, the first that is there wins; `{}` is the split's prefix.
+    """
+
+    key: str
+    label: str
+    unit: str = ""
+    digits: int = 3
+    logged: tuple[str, ...] = ()
+
+
+MEASURES: Final = (
+    TimelineMeasure("recall", recall_name("image_to_text"), "%", 1, ("{}/image_to_text_R@1",)),
+    TimelineMeasure("gap", "Modality gap", logged=("{}/modality_gap",)),
+    TimelineMeasure("alignment", "Alignment", logged=("{}/alignment",)),
+    TimelineMeasure("uniformity", "Uniformity, images", logged=("{}/uniformity_image",)),
+    TimelineMeasure("rank", "Effective rank, images", digits=1, logged=("{}/effective_rank_image",)),
+    TimelineMeasure("ajne", "Ajne / n, images", digits=4),
+    TimelineMeasure("tau", "Tau", digits=4, logged=("train/inv_tau",)),
+)
+
+
+def measure_name(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
+    """Return the label of a measure of these runs; that of a recall names split and n."""
+    if measure.key != "recall":
+        return measure.label
+    return recall_name("image_to_text", split=[run.split for run in runs], n=[run.pictures for run in runs])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A measure of one run over its steps.
+
+    Attributes:
+        x: Steps, ascending.
+        y: Values; percent where the measure's unit is %.
+        logged: Whether the run logged it or fixed it from the start; else it is computed from the snapshots.
+    """
+
+    x: Float[np.ndarray, " s"]
+    y: Float[np.ndarray, " s"]
+    logged: bool
+
+
+@dataclass(frozen=True)
+class TimelineRun:
+    """One run's snapshots; in each, point i of the images and point i of the texts are pair i.
+
+    Attributes:
+        index: Place among the runs asked for; decides its color.
+        folders: Of the snapshots, in the order of their steps.
+        steps: Ascending.
+        points: Where the points stand at each step: images, then texts.
+        n: Pairs.
+        sampled: The snapshots hold a sample of their split.
+        measured: Pairs the computed curves are measured on; fewer than `n` when sampled.
+        pictures: Distinct pictures among the pairs, the questions of recall; 0 where they are not known.
+        curves: By the key of their measure; those that cannot be had are missing.
+    """
+
+    index: int
+    run: int
+    name: str
+    objective: str
+    dataset: str
+    split: str
+    folders: tuple[Path, ...]
+    steps: tuple[int, ...]
+    points: tuple[Float[np.ndarray, "m 2"], ...]
+    images: int
+    texts: int
+    items: Items
+    n: int
+    sampled: bool
+    measured: int
+    pictures: int = 0
+    curves: dict[str, Curve] = field(default_factory=dict)
+
+    def at(self, step: float) -> int:
+        """Return the place of the last snapshot at or before `step`; the first if there is none."""
+        return max(int(np.searchsorted(self.steps, step, side="right")) - 1, 0)
+
+
+def snapshots_of(
+    workspace: Workspace, row: RunRow, *, dataset: str | None = None, split: str | None = None
+) -> list[SnapshotRow]:
+    """Return the run's snapshots of one split by step, each step once.
+
+    Raises:
+        ChartError: There are none.
+    """
+    last = choose_snapshot(workspace, row, dataset=dataset, split=split)
+    same = [
+        s
+        for s in workspace.results.snapshots(row.id)
+        if (s.dataset, s.split, s.n) == (last.dataset, last.split, last.n)
+    ]
+    return sorted({snapshot.step: snapshot for snapshot in same}.values(), key=lambda snapshot: snapshot.step)
+
+
+def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, Curve]:
+    """Return the curves of one run: as logged if available, else computed from its snapshots."""
+    tell, found = progress or silent, {}
+    prefix = "val" if run.split != "combinations" else run.split
+    names = set(workspace.results.scalar_names(run.run))
+    for measure in MEASURES:
+        logged = next((n.format(prefix) for n in measure.logged if n.format(prefix) in names), None)
+        if logged is not None:
+            steps, values, _ = workspace.results.series(run.run, logged)
+            y = 1 / np.maximum(values, 1e-12) if measure.key == "tau" else np.asarray(values, np.float64)
+            found[measure.key] = Curve(np.asarray(steps, np.float64), y * (100 if measure.unit == "%" else 1), True)
+    if "tau" not in found and (tau := fixed_tau(workspace, run.run)) is not None:
+        x = np.array([min(run.steps[0], 0), run.steps[-1]], np.float64)
+        found["tau"] = Curve(x, np.full(2, tau), True)
+    missing = [m for m in MEASURES if m.key not in found and m.key != "tau"]
+    if not missing:
+        return found
+    rows: list[dict[str, float]] = []
+    for place, folder in enumerate(run.folders):
+        tell(place / len(run.folders), f"measuring step {run.steps[place]:,} of {run.name}")
+        rows.append(numbers_of(folder, folder.stat().st_mtime_ns))
+    x = np.asarray(run.steps, np.float64)
+    for measure in missing:
+        y = np.array([row[measure.key] for row in rows]) * (100 if measure.unit == "%" else 1)
+        if np.isfinite(y).any():
+            found[measure.key] = Curve(x, y, False)
+    return found
+
+
+def fixed_tau(workspace: Workspace, run: int) -> float | None:
+    """Return the temperature fixed in the run's configuration; None if it is learned or missing."""
+    objective = workspace.runs.config_of(run).objective
+    inv_tau = getattr(objective, "inv_tau", None)
+    # `inv_tau_max` is the clamp of a learned one.
+    learned = getattr(objective, "learn_inv_tau", hasattr(objective, "inv_tau_max"))
+    return None if inv_tau is None or learned else 1 / float(inv_tau)
+
+
+@functools.lru_cache(maxsize=4096)
+def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
+    """Return the measures of one snapshot by key, NaN if it lacks a modality; cached per process."""
+    snapshot = read_snapshot(folder)
+    rows = sample_of(snapshot.n)
+    image, text = (
+        None if part is None else np.asarray(part[rows], np.float32) for part in (snapshot.image, snapshot.text)
+    )
+    seen = image if image is not None else text
+    assert seen is not None, "a snapshot has images or texts"
+    nan = float("nan")
+    numbers = {"recall": nan, "gap": nan, "alignment": nan}
+    if image is not None and text is not None and len(image) == len(text):
+        numbers["recall"] = recall_at(question_ranks(image, text, matching_of(snapshot, rows).texts), 1)
+        numbers["gap"], numbers["alignment"] = modality_gap(image, text)[1], alignment(image, text)
+    return numbers | {
+        "uniformity": uniformity(seen),
+        "rank": effective_rank(covariance_spectrum(seen)),
+        "ajne": ajne(seen) / len(seen),
+    }
+
+
+def sample_of(n: int) -> Int[np.ndarray, " k"]:
+    """Return the pairs on which curves are measured: all, or a fixed sample of `MOST_PAIRS`."""
+    return at_most(n, MOST_PAIRS)
+
+
+def timeline_run(
+    index: int, row: RunRow, snapshots: Sequence[SnapshotRow], points: Sequence[np.ndarray] = ()
+) -> TimelineRun:
+    """Return the run over these snapshots; without points it has only curves."""
+    last = read_snapshot(snapshots[-1].folder)
+    return TimelineRun(
+        index=index,
+        run=row.id,
+        name=row.name,
+        objective=row.objective,
+        dataset=last.dataset,
+        split=last.split,
+        folders=tuple(snapshot.folder for snapshot in snapshots),
+        steps=tuple(snapshot.step for snapshot in snapshots),
+        points=tuple(np.asarray(xy, np.float32) for xy in points),
+        images=0 if last.image is None else len(last.image),
+        texts=0 if last.text is None else len(last.text),
+        items=last.items,
+        n=last.n,
+        sampled=last.sampled,
+        measured=min(last.n, MOST_PAIRS),
+        pictures=noted_n("val/image_to_text_R@1", last.split, row.facts)
+        or len(matching_of(last, sample_of(last.n)).images),
+    )
