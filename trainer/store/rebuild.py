@@ -6,6 +6,7 @@ folder keeps another one out.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import re
@@ -30,7 +31,14 @@ from trainer.store.journal import number_to_json, read_journal
 from trainer.store.process_lock import is_held
 from trainer.store.results_table import ResultsTable, metrics_from_json
 from trainer.store.rows import ACTIVE, StoreError
-from trainer.store.run_files import SKIPPED_OF_RUN, folder_name, folder_number, write_run_file
+from trainer.store.run_files import (
+    EXPERIMENT_SEAL,
+    SKIPPED_OF_RUN,
+    experiment_seal,
+    folder_name,
+    folder_number,
+    write_run_file,
+)
 from trainer.store.run_table import free_name, next_number
 from trainer.untrusted.files import check_ordinary, open_ordinary, parse_json, read_text, spelled
 
@@ -56,6 +64,7 @@ class RunFolderFacts:
         rows: Table -> rows that hang on it.
         told: What could not be read.
         definition: Of the experiment that it belongs to; empty where there is none.
+        seal: What says that this user's queue made it a run of that experiment.
     """
 
     folder: Path
@@ -64,6 +73,7 @@ class RunFolderFacts:
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     definition: object = ""
+    seal: object = ""
 
 
 def rebuild(database: Database, facts: ResultsTable, runs_folder: Path, say: Callable[[str], None]) -> int:
@@ -178,7 +188,8 @@ def read_run(folder: Path) -> RunFolderFacts | None:
         told.append(f"its number {cells.shown(number)} cannot be.")
         number = folder_number(folder)
     rows = {table.name: rows_of(document, table.name, values["created_at"], told) for table in TABLES}
-    return RunFolderFacts(folder, number, values, rows, told, document.get("experiment_definition", ""))
+    definition, seal = (document.get(name, "") for name in ("experiment_definition", EXPERIMENT_SEAL))
+    return RunFolderFacts(folder, number, values, rows, told, definition, seal)
 
 
 def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
@@ -252,6 +263,7 @@ def _put_back(
     database: Database, facts: ResultsTable, runs_folder: Path, one: RunFolderFacts, damaged: dict[int, object]
 ) -> None:
     """Insert the folder's row, replacing a damaged one."""
+    _leave_experiment(one)
     if one.told and "run.json" in (entry.name for entry in one.folder.iterdir()):
         _keep_before(one.folder)
     with database.write() as connection:
@@ -272,6 +284,21 @@ def _put_back(
     if not _is_trained(one.folder):
         earlier_names.rewrite_files(one.folder, data=one.values["data"])
     facts.add_entries(number, read_journal(one.folder / "metrics.jsonl"))
+
+
+def _leave_experiment(one: RunFolderFacts) -> None:
+    """Take a run out of the experiment that its folder names, unless this user's queue has made it for that one."""
+    named, arm = (str(one.values.get(name, "")) for name in ("experiment", "arm"))
+    if not named and not arm:
+        return
+    own = experiment_seal(one.folder.name, named, arm, one.definition)
+    if isinstance(one.seal, str) and one.seal.isascii() and hmac.compare_digest(one.seal, own):
+        return
+    one.values |= {"experiment": "", "arm": ""}
+    one.told.append(
+        f"it says that it is a run of experiment {cells.shown(named)}, which did not start it in this folder, so it "
+        "counts in none."
+    )
 
 
 def _insert(connection: Connection, runs_folder: Path, one: RunFolderFacts, number: int, folder: str) -> None:

@@ -13,13 +13,15 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
-from trainer.store import cells, schema
+from trainer.store import cells, ownership, schema
 from trainer.store.database import fetch
 from trainer.store.experiments import definition_of
 from trainer.store.files import write_text
 from trainer.untrusted import confined
 
 FORMAT: Final = 1
+EXPERIMENT_SEAL: Final = "experiment_seal"
+"""Key of `run.json` for what `experiment_seal` returns."""
 _PACKAGES: Final = ("contrastive-explorer", "torch", "torchvision", "open-clip-torch", "numpy", "pillow")
 _SKIPPED: Final = {"id", "run", "config", "folder", "asked", "pid", "start_ticks", "boot_id"}
 SKIPPED_OF_RUN: Final = _SKIPPED | {
@@ -75,11 +77,21 @@ def _document(connection: Connection, row: Mapping[Any, Any]) -> dict[str, Any]:
     document["config"] = row["config"]
     document["versions"] = versions()
     if row["experiment"]:
-        document["experiment_definition"] = definition_of(connection, row["experiment"])
+        definition = definition_of(connection, row["experiment"])
+        document["experiment_definition"] = definition
+        document[EXPERIMENT_SEAL] = experiment_seal(row["folder"], row["experiment"], row["arm"], definition)
     for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
         rows = [r._mapping for r in fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))]
         document[f"{table.name}s"] = [_plain(dict(r)) for r in rows if is_sound(table.name, r)]
     return document
+
+
+def experiment_seal(folder: str, experiment: str, arm: str, definition: object) -> str:
+    """Return a code that only this computer and user can compute: the run of this folder is one of the experiment.
+
+    Without it a folder that somebody made, or a copy of a run, would count in a verdict once the database is rebuilt.
+    """
+    return ownership.seal(json.dumps(["experiment", folder, experiment, arm, definition]))
 
 
 @functools.cache

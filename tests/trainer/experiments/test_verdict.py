@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shutil
 import statistics
 
 import pytest
@@ -187,3 +188,37 @@ def test_a_run_of_elsewhere_joins_no_experiment(workspace, stored, tmp_path):
     row = other.runs.get(other.import_run(folder))
     assert (row.experiment, row.arm) == ("", "")
     assert other.experiments.all() == []
+
+
+@pytest.mark.parametrize("forged", ["a copy of a run", "a seed that was not trained", "an experiment of its own"])
+def test_a_folder_that_claims_to_be_of_an_experiment_counts_in_none_after_a_rebuild(
+    workspace, stored, forged, tmp_path
+):
+    experiments.start(workspace, "duel")
+    end_all(workspace, stored, value)
+    before = judge(workspace, "duel")
+    workspace.close()
+    (source,) = workspace.runs_folder.glob("0002-*")
+    folder = workspace.runs_folder / "0099-forged"
+    shutil.copytree(source, folder)
+    claims = json.loads((folder / "run.json").read_text())
+    claims["id"] = 99
+    if forged == "a seed that was not trained":
+        own = config.replace(config.from_toml(claims["config"]), "seed", 4)
+        claims["config"] = config.to_toml(own)
+    if forged == "an experiment of its own":
+        claims |= {"experiment": "theirs", "experiment_definition": claims["experiment_definition"]}
+    (folder / "run.json").write_text(json.dumps(claims))
+    for file in workspace.folder.glob("explorer.db*"):
+        file.unlink()
+    told: list[str] = []
+    again = Workspace(workspace.folder)
+    assert again.rebuild(told.append) == 7
+    row = again.runs.get(99)
+    assert (row.experiment, row.arm) == ("", "")
+    assert [words for words in told if "0099-forged" in words and "counts in none" in words]
+    assert json.loads((folder / "run-before-rebuild.json").read_text())["experiment"] == claims["experiment"]
+    assert [one.name for one in again.experiments.all()] == ["duel"]
+    found = judge(again, "duel")
+    assert (found.primary, found.arms) == (before.primary, before.arms)
+    assert 99 not in {one.run.id for one in found.runs}
