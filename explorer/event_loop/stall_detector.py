@@ -19,6 +19,7 @@ from typing import IO, Final
 from PySide6.QtCore import QObject, Qt, QTimer, Slot
 
 from explorer.event_loop.idle_scheduler import turns
+from trainer.untrusted import confined
 
 LONGEST_MS: Final = 100.0
 """A click that is answered later feels slow."""
@@ -190,7 +191,7 @@ def _stack_of(thread: int, file: IO[bytes]) -> str:
     the picture that it paints on, and ends on a foreign thread, which crashes the window.
     """
     file.seek(0)
-    file.truncate()
+    confined.cut(file, 0)
     faulthandler.dump_traceback(file)  # type: ignore[arg-type]
     file.seek(0)
     for part in file.read().decode(errors="replace").split("\n\n"):

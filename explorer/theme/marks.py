@@ -14,6 +14,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QDir, QTemporaryDir
 
+from trainer.untrusted import confined
+
 PREFIX = "theme"
 """What the stylesheet writes before their names."""
 
@@ -84,8 +86,8 @@ def _replace(file: Path, drawing: bytes) -> None:
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         draft.write_bytes(drawing)
-        os.replace(draft, file)
+        confined.replace(file.parent, draft.name, file.name)
     except OSError:
         with contextlib.suppress(OSError):
-            draft.unlink()
+            confined.remove(file.parent, draft.name)
         raise

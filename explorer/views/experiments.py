@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
@@ -16,7 +16,10 @@ from explorer.views.chart_view import ChartView
 from explorer.views.view import EXPORTS
 from explorer.widgets.combo_boxes import Choice, Picker
 from trainer.config import ConfigError
-from trainer.store import Workspace
+from trainer.store import RunRow, Workspace
+
+if TYPE_CHECKING:
+    from trainer.store.experiments import ExperimentRow
 
 METHOD = """\
 An experiment compares arms that differ only in declared fields, over the same seeds. The primary outcome is fixed \
@@ -34,21 +37,44 @@ class ExperimentEntry:
     words: str = ""
 
 
-def listed(workspace: Workspace) -> tuple[ExperimentEntry, ...]:
-    """Return all experiments, newest first. Pure, for a thread."""
+def listed(
+    workspace: Workspace, judged: dict[str, tuple[object, ExperimentEntry]] | None = None
+) -> tuple[ExperimentEntry, ...]:
+    """Return all experiments, newest first. For a thread.
+
+    Args:
+        workspace: Where they are.
+        judged: What was found before, by name: an experiment whose runs have not changed since is not judged again.
+    """
+    judged = {} if judged is None else judged
+    evaluated, found = workspace.results.evaluation_states(), []
+    for row in reversed(workspace.experiments.all()):
+        runs = workspace.runs.of_experiment(row.name)
+        state = (row, [(*_counted(run), evaluated.get(run.id)) for run in runs])
+        known = judged.get(row.name)
+        if known is None or known[0] != state:
+            known = judged[row.name] = (state, _judged(workspace, row))
+        found.append(known[1])
+    return tuple(found)
+
+
+def _counted(run: RunRow) -> tuple[object, ...]:
+    """Return what a verdict reads of a run: a run that trains has another step every second, and counts at its end."""
+    ended = run.step if run.status == "finished" else None
+    return run.id, run.arm, run.status, run.reason, ended, run.deleted_at, run.device
+
+
+def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     from trainer.experiments.verdict import judge
     from trainer.scheduling.experiments import progress
 
-    found = []
-    for row in reversed(workspace.experiments.all()):
-        words = ""
-        try:
-            verdict = judge(workspace, row.name)
-            told, words = progress(row, verdict.experiment, verdict), verdict.words
-        except ConfigError as error:
-            told = str(error)
-        found.append(ExperimentEntry(row.name, row.state, told, words))
-    return tuple(found)
+    words = ""
+    try:
+        verdict = judge(workspace, row.name)
+        told, words = progress(row, verdict.experiment, verdict), verdict.words
+    except ConfigError as error:
+        told = str(error)
+    return ExperimentEntry(row.name, row.state, told, words)
 
 
 def import_definition(workspace: Workspace, file: str) -> str:
@@ -84,6 +110,7 @@ class ExperimentsView(ChartView):
     def build(self) -> Iterator[None]:
         yield from super().build()
         self._shown: tuple[ExperimentEntry, ...] | None = None
+        self._judged: dict[str, tuple[object, ExperimentEntry]] = {}
         self._changes: int | None = None
         self._wanted = ""
         self.first = QPushButton("CLIP + CLOOB, 3 seeds, on this data", objectName="experiments-first")
@@ -172,7 +199,13 @@ class ExperimentsView(ChartView):
 
     def _read_list(self) -> None:
         self.context.background.run(
-            self, listed, self.context.workspace, done=self._show_list, failed=self._list_failed, key="experiments"
+            self,
+            listed,
+            self.context.workspace,
+            self._judged,
+            done=self._show_list,
+            failed=self._list_failed,
+            key="experiments",
         )
 
     def _list_failed(self, failure: Exception) -> None:

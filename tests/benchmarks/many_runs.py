@@ -79,8 +79,8 @@ def measure(folder: Path, *, only_start: bool = False) -> dict[str, Any]:
 
 
 def _views(it: Opened) -> None:
-    for place in it.window.places:
-        it.do(f"view {place.name}", lambda name=place.name: it.window.go_to(name))
+    for view in [view for place in it.window.places for view in place.views]:
+        it.do(f"view {view.name}", lambda name=view.name: it.window.go_to(name))
     it.do("back to runs", lambda: it.window.go_to("runs"))
 
 

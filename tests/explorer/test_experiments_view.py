@@ -6,10 +6,11 @@ import dataclasses
 
 import pytest
 
-from explorer.views.experiments import ExperimentsView
+from explorer.views.experiments import ExperimentsView, listed
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from trainer import catalog
 from trainer.__main__ import main
+from trainer.experiments import verdict
 from trainer.experiments.definition import clip_and_cloob, to_toml
 from trainer.scheduling import experiments
 from trainer.store import Question, Workspace
@@ -75,6 +76,30 @@ def test_the_verdict_is_the_first_look(qtbot, context):
     assert view.command() == ["trainer", "export", "experiment-verdict", "--experiment", "duel"] or view.command()
     assert "Ended, decided" in view.progress.text()
     assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
+
+
+def test_only_experiments_that_changed_are_judged_again(context, monkeypatch):
+    workspace = context.workspace
+    judged(workspace)
+    calls: list[str] = []
+    real = verdict.judge
+    monkeypatch.setattr(verdict, "judge", lambda space, name: calls.append(name) or real(space, name))
+    known: dict = {}
+    first = listed(workspace, known)
+    assert first == listed(workspace)
+    assert calls == ["duel", "duel"]
+    row = workspace.runs.of_experiment("duel")[1]
+    assert row.arm == "CLOOB"
+    other = workspace.runs.create(dataclasses.replace(catalog.preset("clip-scenes"), name="other"))
+    workspace.runs.change(other, status="running", step=3)
+    assert listed(workspace, known) == first
+    assert len(calls) == 2
+    workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", {"val/image_to_text_R@1": 0.1}, ASKED)
+    again = listed(workspace, known)
+    assert len(calls) == 3
+    assert again == listed(workspace) != first
+    workspace.runs.change(row.id, status="failed", reason="No.")
+    assert listed(workspace, known) == listed(workspace) != again
 
 
 def test_a_definition_is_imported_and_exported_again(qtbot, context, tmp_path):

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from explorer.run_control import actions
@@ -58,14 +59,19 @@ COMMANDS = (
     *(("experiment", "new", "{made}", "--preset", "clip-scenes", "--preset", "cloob-scenes"),),
     *(("data", "quality", "1"), ("data", "review", "1", "--flag", "k"), ("data", "review", "1", "--clear", "k")),
     *(("data", "cleaned", "1"), ("data", "cleaned", "1", "--out", "{made}.csv")),
+    *(("runs", "note", "1", "x"), ("runs", "tag", "1", "--add", "x"), ("runs", "archive", "1")),
+    *(("runs", "rename", "1", "x"), ("runs", "delete", "1"), ("runs", "purge", "1"), ("queue", "hold")),
+    *(("open", "vectors", "--image", "{vectors}"),),
     *(("replay", "1", "--step", "1"), ("fit", "--preset", "clip-scenes"), ("resume", "1"), ("queue", "run")),
 )
 
 
 def test_commands_leave_a_workspace_of_somebody_else_as_it_was(foreign: Path, tmp_path: Path, capsys, faults) -> None:
+    np.save(tmp_path / "vectors.npy", np.eye(6, dtype=np.float32))
     before = _state(foreign)
     for command in COMMANDS:
-        words = [word.format(new=tmp_path / "new.toml", made=tmp_path / "made.toml") for word in command]
+        files = {"new": "new.toml", "made": "made.toml", "vectors": "vectors.npy"}
+        words = [word.format(**{key: tmp_path / name for key, name in files.items()}) for word in command]
         assert main([*words, "--workspace", str(foreign)]) == 2, command
         assert "look only" in capsys.readouterr().err, command
         assert _state(foreign) == before, command

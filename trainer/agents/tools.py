@@ -15,11 +15,16 @@ from mcp.types import ToolAnnotations
 from trainer.charts import registry
 from trainer.store.run_files import versions
 from trainer.untrusted import safe_subprocess
+from trainer.untrusted.files import is_text, spelled
 
 TIMEOUT_S: Final = 600
 """Seconds that a command may take."""
 MOST_WORDS: Final = 200_000
 """Characters of an answer; a longer one is refused with a hint."""
+MOST_LETTERS: Final = 10_000
+"""Characters of a value that a client names."""
+MOST_VALUES: Final = 1_000
+"""Runs that a client names at once."""
 _READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False)
 _CHANGES: Final = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 INSTRUCTIONS: Final = (
@@ -60,6 +65,8 @@ class _Commands:
         Raises:
             CommandFailed: It failed, or its answer is too long.
         """
+        if len(values) > MOST_VALUES:
+            raise CommandFailed(f"{len(values):,} values are too many: name at most {MOST_VALUES:,}.")
         given = [_value(one) for one in values]
         place = ["--json", "--workspace", str(self._workspace)]
         command = safe_subprocess.python("-m", "trainer", *words, *given, *place)
@@ -79,6 +86,9 @@ class _Commands:
 
 def _value(word: str | int) -> str:
     text = str(word)
+    if len(text) > MOST_LETTERS or "\0" in text or not is_text(text):
+        # No process takes such an argument.
+        raise CommandFailed(f"A value is a text of at most {MOST_LETTERS:,} characters, not {spelled(text[:40])!r}.")
     if text.startswith("-"):
         raise CommandFailed(f"{text!r} cannot be a value: it begins with a hyphen.")
     return text
@@ -120,6 +130,8 @@ def _add_training(server: MCPServer, command: _Commands) -> None:
     @server.tool(annotations=_CHANGES)
     def train(preset: str, name: str = "", changes: list[str] | None = None) -> dict[str, Any]:
         """Start a run in the background from a preset (`clip-scenes`); changes are FIELD=VALUE."""
+        if len(changes or ()) > MOST_VALUES:
+            raise CommandFailed(f"{len(changes or ()):,} changes are too many: name at most {MOST_VALUES:,}.")
         words = ["fit", "--detach", "--preset", _value(preset)]
         words += ["--name", _value(name)] if name else []
         return command(*words, *(word for change in changes or () for word in ("--set", _value(change))))

@@ -171,8 +171,8 @@ def _fill(
     head += "# What trains the runs again:\n"
     for row in rows:
         head += f"# trainer fit --config {shell.quote(f'runs/{row.folder.name}/config.toml', posix=True)}\n"
-    (folder / "commands.sh").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "README.txt").write_text(_README, encoding="utf-8")
+    confined.write(folder, "commands.sh", (head + "\n".join(lines) + "\n").encode())
+    confined.write(folder, "README.txt", _README.encode())
     values = {
         "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "version": importlib.metadata.version("contrastive-explorer"),
@@ -213,7 +213,7 @@ def _copy_run(workspace: Workspace, row: RunRow, into: Path) -> int:
         if (row.folder / name).is_file() and confined.is_inside(
             row.folder.parents[1], PurePath(*row.folder.parts[-2:], name)
         ):
-            shutil.copyfile(row.folder / name, folder / name)
+            confined.copy(row.folder / name, folder, name)
     return workspace.runs.config_of(row.id).seed
 
 
@@ -259,7 +259,7 @@ def _hash(file: Path) -> str:
 
 
 def _write_json(file: Path, values: Any) -> None:
-    file.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    confined.write(file.parent, file.name, f"{json.dumps(values, indent=1, ensure_ascii=False)}\n".encode())
 
 
 def _tell(share: float, note: str) -> None:

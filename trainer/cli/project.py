@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,8 +86,7 @@ def run(args: argparse.Namespace) -> int:
     file = found.file
     if args.out is not None:
         file = args.out if args.out.suffix == ".npy" else args.out.with_name(f"{args.out.name}.npy")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(found.file, file)
+        _copy(found.file, file.absolute())
     answer = {**asdict(found), "file": str(file), "step": snapshot.step}
     if args.place is not None:
         from trainer.projection import place_new, read_vectors
@@ -101,3 +99,15 @@ def run(args: argparse.Namespace) -> int:
     for x, y in answer.get("placed", []):
         print(f"{x:.4f}\t{y:.4f}")
     return 0
+
+
+def _copy(layout: Path, file: Path) -> None:
+    from trainer.errors import UserError
+    from trainer.store.files import write_atomically
+    from trainer.untrusted import confined
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, lambda draft: confined.copy(layout, draft.parent, draft.name))
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error

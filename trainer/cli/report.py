@@ -78,7 +78,7 @@ def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, 
         page = Path(values["report"]).read_text(encoding="utf-8")
     try:
         out.absolute().parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(out.absolute(), lambda draft: draft.write_text(page, encoding="utf-8"))
+        _write(out.absolute(), page)
     except OSError as error:
         raise ReportError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
     return values | {"report": str(out)}
@@ -101,7 +101,7 @@ def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path,
         tables = [folder / name for name in ("comparison.md", "comparison.csv")]
         compare.write_table(tables, COMPARISON, table, COMPARISON.settings())
         values = _metrics(workspace, rows, table)
-        (folder / "metrics.json").write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
+        _write(folder / "metrics.json", f"{json_text(values, indent=1)}\n")
         report = Report(
             title=title or " against ".join(row.name for row in rows),
             facts=[_facts(row) for row in rows],
@@ -111,10 +111,14 @@ def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path,
             left_out=left_out,
             made=f"Made on {values['made']} by Contrastive Explorer {values['version']}.",
         )
-        (folder / "index.html").write_text(page(report, folder), encoding="utf-8")
+        _write(folder / "index.html", page(report, folder))
     except OSError as error:
         raise ReportError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return {"report": str(folder / "index.html"), **values}
+
+
+def _write(file: Path, text: str) -> None:
+    write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:

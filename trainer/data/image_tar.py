@@ -12,6 +12,7 @@ from pathlib import Path
 from trainer.data.atomic_folder import written_once
 from trainer.data.pairs import DataError, Source
 from trainer.images import Member
+from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
 Problems = list[tuple[str, str]]
@@ -52,14 +53,17 @@ def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> t
     def write(unfinished: Path) -> None:
         words: list[tuple[str, str]] = []
         problems: Problems = []
-        with tarfile.open(unfinished / "images.tar", "w") as archive:
+        with (
+            io.BufferedWriter(confined.open_file(unfinished, "images.tar", "wb")) as file,  # type: ignore[type-var]
+            tarfile.open(fileobj=file, mode="w") as archive,
+        ):
             for row in rows():
                 if isinstance(row, Unusable):
                     problems.append((row.where, row.reason))
                 else:
                     words.append(_add(archive, row))
         facts = {"words": words, "problems": problems}
-        (unfinished / "pairs.json").write_text(json.dumps(facts), encoding="utf-8")
+        confined.write(unfinished, "pairs.json", json.dumps(facts).encode())
 
     written_once(folder, write, lambda: None)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import queue
@@ -320,7 +321,7 @@ def _decode_all(
     done = sum(part.count for part in finished)
     waiting = [part for first, part in parts.items() if first not in {part.first for part in finished}]
     doing = "Preparing images" if keep else "Scanning all images"
-    with journal.open("a", encoding="utf-8") as written:
+    with _appended(journal) as written:
         for part in _decoded(waiting):
             finished.append(part)
             written.write(json.dumps(asdict(part)) + "\n")
@@ -338,9 +339,14 @@ def _decode_all(
         "remarks": [(sources[row].relative, remarks[row]) for row in sorted(remarks)],
         "fingerprint": _content(finished, len(rows), size),
     }
-    (folder / _DIGESTS).write_bytes(b"".join(bytes.fromhex(part.digests) for part in _in_order(finished)))
-    (folder / "prepared.json").write_text(json.dumps(facts), encoding="utf-8")
-    journal.unlink(missing_ok=True)
+    confined.write(folder, _DIGESTS, b"".join(bytes.fromhex(part.digests) for part in _in_order(finished)))
+    confined.write(folder, "prepared.json", json.dumps(facts).encode())
+    confined.remove(folder, journal.name)
+
+
+def _appended(journal: Path) -> io.TextIOWrapper:
+    file = confined.open_file(journal.parent, journal.name, "ab")
+    return io.TextIOWrapper(io.BufferedWriter(file), encoding="utf-8")  # type: ignore[type-var]
 
 
 def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[DonePart], int]:
@@ -351,7 +357,7 @@ def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[Do
         images = map_npy(file, "u")
         if images.shape == (n, size, size, 3):
             return list(_finished(journal)), images.offset
-    journal.unlink(missing_ok=True)
+    confined.remove(journal.parent, journal.name)
     _check_room(file.parent, bytes_needed(n, size))
     _allocate(file, n, size)
     return [], map_npy(file, "u").offset
@@ -380,7 +386,7 @@ def _allocate(file: Path, n: int, size: int) -> None:
     images = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(n, size, size, 3))
     del images
     if hasattr(os, "posix_fallocate"):
-        with file.open("r+b") as opened:
+        with confined.open_file(file.parent, file.name, "rb+") as opened:
             os.posix_fallocate(opened.fileno(), 0, os.fstat(opened.fileno()).st_size)
 
 
@@ -393,7 +399,7 @@ def _keep(file: Path, rows: Sequence[int]) -> None:
         kept[part] = everything[rows[part]]
     kept.flush()
     del everything, kept
-    os.replace(shorter, file)
+    confined.replace(file.parent, shorter.name, file.name)
 
 
 def _content(parts: Sequence[DonePart], n: int, size: int) -> str:

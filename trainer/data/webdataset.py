@@ -10,6 +10,7 @@ import codecs
 import errno
 import gzip
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -30,6 +31,7 @@ from trainer.data.table_formats import encoding_for
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
 from trainer.images import SUFFIXES, Member
+from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
 MOST_SHARDS: Final = 100_000
@@ -390,7 +392,10 @@ def _decompressed(tar: Path, workspace_folder: Path) -> Path:
 
     def write(unfinished: Path) -> None:
         left = _LEAST_UNPACKED + _MOST_RATIO * stat.st_size
-        with gzip.open(tar) as packed, (unfinished / "shard.tar").open("wb") as plain:
+        with (
+            gzip.open(tar) as packed,
+            io.BufferedWriter(confined.open_file(unfinished, "shard.tar", "wb")) as plain,  # type: ignore[type-var]
+        ):
             while block := _block(packed):
                 left -= len(block)
                 if left < 0:

@@ -381,6 +381,8 @@ def _check_outcome(outcome: Outcome) -> None:
     for name in ("metric", "split", "dataset"):
         if len(getattr(outcome, name)) > 200 or (name != "dataset" and not getattr(outcome, name).strip()):
             raise ConfigError(f"outcome.{name}: write 1 to 200 letters.")
+        if not getattr(outcome, name).isprintable():
+            raise ConfigError(f"outcome.{name}: write visible letters only; {getattr(outcome, name)!a} has others.")
     if outcome.direction not in ("up", "down"):
         raise ConfigError(f"outcome.direction of {outcome.metric}: write up if more is better, down if less is.")
     if "loss" in outcome.metric:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,10 +67,10 @@ def export_model(
         step: Of the checkpoint; None: the newest.
 
     Raises:
-        ModelExportError: The folder exists, the run has not both towers, or a library is missing.
+        ModelExportError: The folder exists or cannot be written, the run has not both towers, or a library is missing.
         CheckpointError: There is no such checkpoint.
     """
-    if folder.exists():
+    if os.path.lexists(folder):  # a link, too, whether it leads anywhere or not
         raise ModelExportError(f"{folder} exists already. Name a new folder: --out FOLDER.")
     opened = open_run(workspace, run, step, on="cpu")
     row = workspace.runs.get(run)
@@ -84,7 +85,13 @@ def export_model(
         draft.mkdir()
         write(draft, told)
 
-    write_atomically(folder, fill)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder, fill)
+    except OSError as error:
+        raise ModelExportError(
+            f"{folder} cannot be written: {error.strerror or error}. Name another folder: --out FOLDER."
+        ) from error
     return ExportedModel(folder, tuple(sorted(file.name for file in folder.iterdir())), opened.step)
 
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.cloob_vit import CloobImageTower, CloobTextTower
+from trainer.untrusted import confined
 
 HF_SIZES: Final = "hf_config"
 """In a blueprint's sizes of the text: the `config.json` of its tower, if that is one of Hugging Face."""
@@ -120,5 +121,5 @@ def _folder_of(sizes: dict[str, Any] | None) -> Iterator[str | None]:
         yield None
         return
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "config.json").write_text(json.dumps(sizes), encoding="utf-8")
+        confined.write(Path(folder), "config.json", json.dumps(sizes).encode())
         yield folder

@@ -105,7 +105,7 @@ class Mirror:
                 whole += len(block)
             end = _last_line_end(file, whole)
             if end < whole:
-                file.truncate(end)
+                confined.cut(file, end)
             file.seek(0)
             while block := file.read(MOST_READ):
                 self._digest.update(block)
@@ -137,7 +137,7 @@ class Mirror:
                 _write(file, lines)
             except OSError:
                 with contextlib.suppress(OSError):
-                    file.truncate(self._length)
+                    confined.cut(file, self._length)
                 raise
         self._length += len(lines)
         self._digest.update(lines)
@@ -272,7 +272,7 @@ class Mirror:
         ):
             begun = target.seek(0, os.SEEK_END)
             if begun > size:
-                target.truncate(0)
+                confined.cut(target, 0)
                 begun = 0
             while begun < size:
                 part = self.source.read(f"{name}/{file}", begun)

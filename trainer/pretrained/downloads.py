@@ -100,9 +100,9 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
             "another --workspace."
         ) from error
     if sha256 and not _digest(part).startswith(sha256):
-        part.unlink()
+        confined.remove(part.parent, part.name)
         raise PretrainedError(f"{file.name} arrived damaged from {url}: its SHA-256 is another. Start it again.")
-    os.replace(part, file)
+    confined.replace(file.parent, part.name, file.name)
     return file
 
 
@@ -115,7 +115,7 @@ def _download(url: str, part: Path, name: str, progress: Progress) -> None:
             raise
         # Cancelled between its last byte and its name, it is whole; or it is another file now.
         if error.headers.get("Content-Range") != f"bytes */{begun}":
-            part.unlink()
+            confined.remove(part.parent, part.name)
             _go_on(url, part, name, 0, progress)
 
 

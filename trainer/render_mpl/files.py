@@ -93,9 +93,9 @@ def write_figure(
             _write(file, lambda draft: _save(drawn, draft, command=command, title=title))
 
 
-def write_csv(path: Path, table: NumberRows) -> None:
+def write_csv(draft: Path, table: NumberRows) -> None:
     """Write a UTF-8 CSV; texts that spreadsheets would run as formulas get an apostrophe, numbers do not."""
-    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+    with draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([cell(name) for name in table.header])
         writer.writerows([cell(value) for value in row] for row in table.rows)

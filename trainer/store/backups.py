@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import shutil
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -133,12 +132,8 @@ def put_back(database: Path, backup: Backup) -> Path | None:
             if part.exists():
                 confined.replace(database.parent, part.name, f"{FOLDER}/{aside.name}{ending}")
         sync_folder(aside.parent)
-    write_atomically(database, lambda draft: _copy(backup.path, draft), private=True)
+    write_atomically(database, lambda draft: confined.copy(backup.path, draft.parent, draft.name), private=True)
     return aside
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)
 
 
 def _check_whole(backup: Backup) -> None:

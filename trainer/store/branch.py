@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +70,7 @@ def _copy_files(workspace: Workspace, parent: RunRow, made: int, kept: list[Chec
     # The tokenizer, and what else a session needs of the first one; `run.json` is the branch's own.
     for file in parent.folder.glob("*.json"):
         if file.name != "run.json" and confined.is_inside(parent.folder, file.name):
-            write_atomically(folder / file.name, lambda draft, file=file: shutil.copy2(file, draft) and None)
+            write_atomically(folder / file.name, lambda draft, file=file: confined.copy(file, draft.parent, draft.name))
     for row in kept:
         _copy_folder(row.folder, folder / "checkpoints" / row.folder.name)
         workspace.results.add_checkpoint(made, row.step, folder / "checkpoints" / row.folder.name, best=row.best)
@@ -89,15 +88,19 @@ def _copy_snapshots(workspace: Workspace, parent: RunRow, made: int, step: int) 
 def _copy_folder(source: Path, target: Path) -> None:
     confined.make_in_run(target.parents[1], target.parent.name)
     confined.inside(source.parents[2], confined.relative(source.parents[2], source))
-    write_atomically(target, lambda draft: shutil.copytree(source, draft, symlinks=True, copy_function=_link) and None)
+    write_atomically(target, lambda draft: _link_files(source, draft))
 
 
-def _link(source: str, target: str) -> None:
-    """Create a hard link to a file that is never modified, or a copy if the disk does not support links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
+def _link_files(source: Path, draft: Path) -> None:
+    """Link the regular files of a folder, which are never modified, or copy them where the disk has no links."""
+    draft.mkdir(mode=0o700)
+    for entry in os.scandir(source):
+        if not entry.is_file(follow_symlinks=False):
+            continue
+        try:
+            os.link(entry.path, draft / entry.name, follow_symlinks=False)
+        except OSError:
+            confined.copy(Path(entry.path), draft, entry.name)
 
 
 def _introduce(workspace: Workspace, parent: RunRow, made: int, step: int, entries: list[Entry]) -> None:

@@ -66,7 +66,7 @@ class Journal:
                     raise OSError(errno.ENOSPC, "full")
             except OSError:
                 with contextlib.suppress(OSError):
-                    self._file.truncate(end)
+                    confined.cut(self._file, end)
                     self._file.close()
                 raise
 
@@ -156,4 +156,4 @@ def _cut_torn_line(path: Path) -> None:
         content = file.read()
         end = content.rfind(b"\n") + 1
         if end < len(content):
-            file.truncate(end)
+            confined.cut(file, end)

@@ -40,6 +40,7 @@ from trainer.store.run_files import (
     write_run_file,
 )
 from trainer.store.run_table import free_name, next_number
+from trainer.untrusted import confined
 from trainer.untrusted.files import check_ordinary, open_ordinary, parse_json, read_text, spelled
 
 _LONGEST: Final = 2**26
@@ -139,7 +140,7 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
             run = config.replace(config.from_toml(read.values["config"]), "name", name)
             read.values |= {"name": name, "config": config.to_toml(run)}
             target = runs_folder / folder_name(number, name)
-            os.rename(draft, target)
+            confined.replace(runs_folder, draft.name, target.name)
             write_text(target / "config.toml", read.values["config"])
             picture_paths.remember_source(target, source)
             _insert(connection, runs_folder, read, number, target.name)
@@ -413,7 +414,7 @@ def _copy_regular(source: Path, target: Path) -> None:
         place = target / Path(entry.path).relative_to(source)
         for folder in reversed(place.relative_to(target).parents[:-1]):
             (target / folder).mkdir(mode=0o700, exist_ok=True)
-        shutil.copy2(entry.path, place, follow_symlinks=False)
+        confined.copy(Path(entry.path), target, place.relative_to(target))
 
 
 def _name(path: Path) -> str:

@@ -148,6 +148,17 @@ class ResultsTable:
             found[key] = row if before is None else replace(before, metrics=before.metrics | row.metrics, question=None)
         return list(found.values())
 
+    def evaluation_states(self) -> dict[int, tuple[object, object]]:
+        """Return how many evaluations each run of an experiment has, and when the newest was stored.
+
+        Where both are as before, so are the evaluations: this is cheaper than reading them.
+        """
+        of, run = schema.evaluation.c, schema.run.c
+        wanted = select(run.id).where(run.experiment != "")
+        query = select(of.run, func.count(), func.max(of.created_at)).where(of.run.in_(wanted)).group_by(of.run)
+        with self._database.read() as connection:
+            return {row[0]: (row[1], row[2]) for row in fetch(connection, query)}
+
     def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False) -> None:
         """Store journal entries; `again` skips existing rows."""
         rows = [row for entry in entries for row in _scalar_rows(run, entry)]

@@ -164,22 +164,22 @@ def _write_parquet(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> Non
     pq.write_table(_table(items, rows), file)
 
 
-def _write_csv(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
+def _write_csv(items: Items, rows: Int[np.ndarray, " k"], draft: Path) -> None:
     import csv
 
     from trainer.untrusted.escaping import cell
 
     table = _table(items, rows)
     columns = [column.to_pylist() for column in table.columns]
-    with file.open("w", encoding="utf-8", newline="") as out:
+    with draft.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([cell(name) for name in table.column_names])
         writer.writerows([cell(value) for value in row] for row in zip(*columns, strict=True))
 
 
-def _write_paths(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
+def _write_paths(items: Items, rows: Int[np.ndarray, " k"], draft: Path) -> None:
     paths = [path for path in taken(items.path, rows) if "\n" not in path]  # one of two lines would be two others
-    file.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+    draft.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
 
 
 def _read(row: Mapping[Any, Any]) -> NamedSelection | None:

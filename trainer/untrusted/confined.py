@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import shutil
 import stat
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 _AT: Final = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 _FLAGS: Final = {
@@ -123,6 +124,18 @@ def write(root: Path, name: str | PurePath, content: bytes) -> None:
             left = left[file.write(left) :]
 
 
+def copy(source: Path, root: Path, name: str | PurePath) -> None:
+    """Copy a regular file that is no link, with its times, to `name` in `root`.
+
+    Raises:
+        OSError: The source is something else or cannot be read, or as `open_file`.
+    """
+    with open_file(source.parent, source.name) as file, io.BufferedWriter(open_file(root, name, "wb")) as target:  # type: ignore[type-var]
+        shutil.copyfileobj(file, target, 1 << 20)
+        state = os.fstat(file.fileno())
+    os.utime(inside(root, name), ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
 def replace(root: Path, source: str | PurePath, target: str | PurePath) -> None:
     """Move a file or folder within `root`, replacing another.
 
@@ -130,6 +143,15 @@ def replace(root: Path, source: str | PurePath, target: str | PurePath) -> None:
         OSError: As `inside`, or it cannot be moved.
     """
     os.replace(inside(root, source), inside(root, target))
+
+
+def cut(file: IO[bytes], size: int) -> None:
+    """Cut an open file to `size` bytes.
+
+    Raises:
+        OSError: It cannot be cut.
+    """
+    file.truncate(size)
 
 
 def remove(root: Path, name: str | PurePath) -> None:

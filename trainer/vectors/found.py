@@ -185,8 +185,34 @@ def _of_torch(path: Path) -> dict[str, np.ndarray]:
 
     loaded = tensor_file.load(path, mmap=True)
     named = loaded if isinstance(loaded, dict) else {path.stem: loaded}
-    tensors = {str(name): one for name, one in named.items() if hasattr(one, "is_floating_point")}
-    return {name: one.float().numpy() for name, one in tensors.items() if one.is_floating_point() and one.ndim == 2}
+    return {
+        str(name): _of_tensor(one)
+        for name, one in named.items()
+        if hasattr(one, "is_floating_point") and _is_stored(one)
+    }
+
+
+def _is_stored(tensor: Any) -> bool:
+    """Return whether a tensor is a matrix whose numbers are all in the file.
+
+    A description of a few bytes can claim terabytes: by strides of 0, as a sparse one, or on the device `meta`.
+    """
+    import torch
+
+    plain = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+    if not plain or tensor.ndim != 2 or not tensor.is_floating_point():
+        return False
+    return tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
+
+
+def _of_tensor(tensor: Any) -> np.ndarray:
+    """Return the numbers without copying them; those of bfloat16 as uint16."""
+    import torch
+
+    plain = tensor.detach()
+    if plain.dtype == torch.bfloat16:
+        return plain.view(torch.int16).numpy().view(np.uint16)
+    return (plain if plain.dtype in (torch.float16, torch.float32, torch.float64) else plain.float()).numpy()
 
 
 def _of_tables(files: Sequence[Path]) -> list[Matrix]:

@@ -146,8 +146,9 @@ def sample(rows: int, most: int) -> Int[np.ndarray, " k"]:
 
 
 def is_vector(rows: Float[np.ndarray, "k d"]) -> np.ndarray:
-    """Return which rows have a direction: finite numbers, not all zero."""
-    lengths = np.linalg.norm(rows.astype(np.float32), axis=1)
+    """Return which rows have a direction: finite numbers, not all zero, and a length that float32 holds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(rows.astype(np.float32), axis=1)
     return np.isfinite(lengths) & (lengths > 0)
 
 

@@ -172,7 +172,7 @@ def _draw_part(part: _Part) -> int:
     for index, scene in enumerate(part.scenes, part.first):
         picture = draw(scene, random(part.seed, part.split, index, "drawing"))
         picture.save(part.folder / _file_name(index), quality=_QUALITY)
-        (part.folder / f"{index:05}.txt").write_text(scene.caption + "\n", encoding="utf-8")
+        confined.write(part.folder, f"{index:05}.txt", f"{scene.caption}\n".encode())
     return len(part.scenes)
 
 
@@ -203,7 +203,7 @@ def _items(split: str, scenes: Sequence[Scene]) -> list[dict[str, str]]:
 
 
 def _write_about(scenes: config.Scenes, file: Path) -> None:
-    file.write_text(_about(scenes), encoding="utf-8")
+    confined.write(file.parent, file.name, _about(scenes).encode())
 
 
 def _about(scenes: config.Scenes) -> str:
