@@ -30,7 +30,7 @@ from explorer.widgets.state_area import Skeleton
 from explorer.window import Window
 
 seen = {}
-begin = Window._begin
+begin = Window.begin
 
 def first_paint(window):
     seen["at_paint"] = sorted(sys.modules)
@@ -38,7 +38,7 @@ def first_paint(window):
     window.ready.connect(lambda: QTimer.singleShot(1500, window.close))
     begin(window)
 
-Window._begin = first_paint
+Window.begin = first_paint
 seen["status"] = explorer_main.main(sys.argv[1:])
 seen["at_end"] = sorted(sys.modules)
 print(json.dumps(seen))

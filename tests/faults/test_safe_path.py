@@ -51,7 +51,7 @@ import explorer.__main__ as program
 from PySide6.QtCore import QTimer
 from explorer.window import Window
 
-begin = Window._begin
+begin = Window.begin
 
 def begun(window):
     def watch():
@@ -65,7 +65,7 @@ def begun(window):
     window.ready.connect(timer.start)
     begin(window)
 
-Window._begin = begun
+Window.begin = begun
 sys.exit(program.main(sys.argv[1:]))
 """
 

@@ -72,7 +72,7 @@ from explorer import __main__ as program
 from explorer.views import ViewEntry
 from explorer.window import Window
 
-load, begin, told = ViewEntry.load, Window._begin, {}
+load, begin, told = ViewEntry.load, Window.begin, {}
 
 def loaded(place):
     """The map breaks when a certain thing was remembered, as a bug of ours might."""
@@ -103,7 +103,7 @@ def begin_and_look(window):
     window.ready.connect(lambda: QTimer.singleShot(1500, lambda: look(window)))
     begin(window)
 
-ViewEntry.load, Window._begin = loaded, begin_and_look
+ViewEntry.load, Window.begin = loaded, begin_and_look
 status = program.main(sys.argv[1:])
 print(json.dumps(told))
 sys.exit(status)
