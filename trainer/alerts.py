@@ -28,6 +28,7 @@ WORDS: Final = {
     "disk": "Disk nearly full",
     "stalled": "Stalled",
     "refused": "Not stored",
+    "tracker": "Not logged elsewhere",
 }
 """Kind -> what a badge says, the gravest first."""
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QMimeData, QUrl
+
+from trainer.untrusted import files as untrusted_files
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
@@ -22,7 +25,7 @@ MOST: Final = 1_000
 
 @dataclass(frozen=True)
 class Dropped:
-    """Accepted image files, the reason for refusing others (empty if none were), and a model, data set or vectors.
+    """Accepted image files, why others were refused (empty: none were), and a model, data set, vectors or curves.
 
     Data are a folder, a table, or tars joined by `::`, as `trainer data show --data` takes them.
     """
@@ -32,6 +35,7 @@ class Dropped:
     model: Path | None = None
     data: str = ""
     vectors: tuple[Path, ...] = ()
+    curves: Path | None = None
 
 
 def dropped(mime: QMimeData) -> Dropped:
@@ -44,6 +48,8 @@ def dropped(mime: QMimeData) -> Dropped:
         path = Path(urls[0].toLocalFile())
         if is_model(path):
             return Dropped((), model=path.resolve())
+        if is_curves(path):
+            return Dropped((), curves=path.resolve())
         if is_data(path):
             return Dropped((), data=str(path.resolve()))
     if len(urls) > 1 and (tars := _tars(urls)):
@@ -86,6 +92,32 @@ def is_vectors(path: Path) -> bool:
         return (path / "img_emb").is_dir() or (path / "text_emb").is_dir()
     except OSError:
         return False
+
+
+def is_curves(path: Path) -> bool:
+    """Return whether a path looks like curves of another program; what lies deep in a folder is not looked for.
+
+    They are an event file of TensorBoard, a folder of such files or of folders of them, results of open_clip without
+    checkpoints, or an exported history of Weights & Biases.
+    """
+    try:
+        if path.is_file():
+            return ".tfevents." in path.name or _is_history(path)
+        if (path / "out.log").is_file() and (path / "params.txt").is_file():
+            return True
+        some = itertools.islice(itertools.chain(path.glob("*"), path.glob("*/*")), MOST)
+        return path.is_dir() and any(".tfevents." in one.name for one in some)
+    except OSError:
+        return False
+
+
+def _is_history(path: Path) -> bool:
+    """Return whether the first line of a table or of JSON lines names steps as Weights & Biases does."""
+    if path.suffix.casefold() not in (".csv", ".jsonl"):
+        return False
+    with untrusted_files.open_ordinary(path) as file:
+        first = file.readline(1 << 16).decode("utf-8", "replace")
+    return '"_step"' in first or "_step," in first or (first.startswith('"Step"') and " - " in first)
 
 
 def is_data(path: Path) -> bool:

@@ -186,6 +186,8 @@ class Window(QMainWindow):
             Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", self.toggle_inspector, "toggleInspector"),
             Command("Window", "Open vectors…", "", self.open_vectors, "openVectors"),
             Command("Window", "Places…", "", self.show_places, "showPlaces"),
+            Command("Window", "Import curves…", "", self.import_curves, "importCurves"),
+            Command("Window", "About…", "", self.show_about, "showAbout"),
             Command("Window", "Jobs", "Ctrl+J", self.job_panel.toggle, "showJobs"),
             Command("Window", "Import data…", "Ctrl+Shift+O", self.import_data, "importData"),
             Command("Share", "Copy the link to this view", "", self.saved_views.copy, "copyLink"),
@@ -248,6 +250,7 @@ class Window(QMainWindow):
         self.intake.arrived.connect(self.take_images)
         self.intake.model_arrived.connect(self.open_model)
         self.intake.vectors_arrived.connect(self.open_vectors)
+        self.intake.curves_arrived.connect(self.import_curves)
         self.intake.data_arrived.connect(self.import_data)
         self.intake.refused.connect(lambda words: self.banner.tell(words, tone="warn"))
         self.background.failed.connect(self._show_failure)
@@ -416,7 +419,7 @@ class Window(QMainWindow):
         if (asked := getattr(view, "comparison_asked", None)) is not None:
             asked.connect(lambda: self.import_data(compare=True))
         if (asked := getattr(view, "open_model_asked", None)) is not None:
-            asked.connect(self.open_model)
+            asked.connect(lambda model: self.open_model(model or None))
         if (asked := getattr(view, "replay_asked", None)) is not None:
             asked.connect(self._replay)
 
@@ -510,7 +513,7 @@ class Window(QMainWindow):
         self.go_to(CLASSIFY)
         view.take(list(paths))
 
-    def open_model(self, model: Path | None = None) -> None:
+    def open_model(self, model: Path | str | None = None) -> None:
         """Ask how to inspect a published model, and import it as a run."""
         if self.rooms is not None:
             from explorer.window import open_model_sheet
@@ -542,6 +545,21 @@ class Window(QMainWindow):
         sheet = PlacesSheet(self.background, self.folder, self)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         sheet.open()
+
+    def show_about(self) -> None:
+        """Tell version, license, and the libraries that are installed."""
+        from explorer.window.about_sheet import AboutSheet
+
+        AboutSheet(self.background, self).open()
+
+    def import_curves(self, path: Path | None = None) -> None:
+        """Ask which curves of another program to import as runs."""
+        if self.rooms is not None:
+            from explorer.window import import_curves_sheet
+
+            import_curves_sheet.ask(
+                self.folder, self.rooms.jobs, self.background, path=path or None, go_to=self.go_to, parent=self
+            )
 
     def import_data(self, path: str = "", *, compare: bool = False) -> None:
         """Open the import dialog for a folder, table or tar, once the views exist.

@@ -22,6 +22,7 @@ class Intake(QObject):
         arrived: Image files to look at, as a list of paths.
         model_arrived: A file or folder of a model to open.
         vectors_arrived: Files or a folder of vectors to open, as a list of paths.
+        curves_arrived: A file or folder of curves of another program to import.
         data_arrived: A folder, table or tars of pairs to import, as text.
         refused: What was not taken and why; a sentence.
     """
@@ -29,6 +30,7 @@ class Intake(QObject):
     arrived = Signal(list)
     model_arrived = Signal(object)
     vectors_arrived = Signal(list)
+    curves_arrived = Signal(object)
     data_arrived = Signal(str)
     refused = Signal(str)
 
@@ -46,19 +48,23 @@ class Intake(QObject):
             event.acceptProposedAction()
             found = dropped_files.dropped(event.mimeData())
             other = "Drop to open these vectors" if found.vectors else ""
+            other = other or ("Drop to import these curves" if found.curves else "")
             other = other or (
                 "Drop to open this model" if found.model else "Drop to import these pairs" if found.data else ""
             )
             self.overlay.open(other or words)
 
     def take(self, mime: QMimeData) -> None:
-        """Take the images, model, vectors or data of a drop or the clipboard, and report what is not taken."""
+        """Take the images, model, vectors, curves or data of a drop or the clipboard, and report what is not taken."""
         found = dropped_files.dropped(mime)
         if found.model is not None:
             self.model_arrived.emit(found.model)
             return
         if found.vectors:
             self.vectors_arrived.emit(list(found.vectors))
+            return
+        if found.curves is not None:
+            self.curves_arrived.emit(found.curves)
             return
         if found.data:
             self.data_arrived.emit(found.data)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import WEIGHTS, is_data
 from explorer.window.open_sheet import OpenSheet
+from trainer.distribution.published_models import PUBLISHED, PublishedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,8 @@ class OpenModelSheet(OpenSheet):
         self._build(like)
         self.model.setText(model)
         self._choose_data()
+        if (place := self.published.findData(model)) > 0:
+            self.published.setCurrentIndex(place)
         (self.name if model else self.model).setFocus()
 
     def command(self) -> list[str]:
@@ -65,7 +68,23 @@ class OpenModelSheet(OpenSheet):
     def check(self) -> None:
         missing = not self.model.text().strip() or (self.data.currentData() == _OTHER and not self.path.text().strip())
         self.start.setEnabled(not missing)
-        self.say(_WORDS)
+        chosen = self._chosen_published()
+        self.say(
+            _WORDS
+            if chosen is None
+            else f"{chosen.source}. License: {chosen.license}. {chosen.megabytes:,} MB are downloaded once from "
+            f"{chosen.address}; an interrupted download continues. HF_ENDPOINT names a mirror; the folder of a model "
+            "is read where it is. Pictures that you drop are then classified."
+        )
+
+    def _chosen_published(self) -> PublishedModel | None:
+        """Return the published model that is named."""
+        named = self.model.text().strip()
+        return next((one for one in PUBLISHED if one.specification == named), None)
+
+    def _choose_published(self) -> None:
+        if chosen := self.published.currentData():
+            self.model.setText(chosen)
 
     def _choose_data(self) -> None:
         for part in self._path_row:
@@ -73,6 +92,12 @@ class OpenModelSheet(OpenSheet):
         self.check()
 
     def _build(self, like: RunRow | None) -> None:
+        self.published = QComboBox(self, objectName="open-model-published")
+        self.published.addItem("Choose one, or name another below", "")
+        for one in PUBLISHED:
+            self.published.addItem(one.words, one.specification)
+            self.published.setItemData(self.published.count() - 1, one.source, Qt.ItemDataRole.ToolTipRole)
+        self.published.currentIndexChanged.connect(self._choose_published)
         self.model = QLineEdit(self, objectName="open-model-model")
         self.model.setPlaceholderText("open_clip:ViT-B-32/laion2b_s34b_b79k")
         self.data = QComboBox(self, objectName="open-model-data")
@@ -86,8 +111,14 @@ class OpenModelSheet(OpenSheet):
         self.name.setPlaceholderText("As the model")
         hint = QLabel("open_clip:NAME/TAG, hf-hub:OWNER/NAME, a folder or a file.", self, wordWrap=True)
         theme.set_role(hint, "small")
-        self.grid.addWidget(hint, 1, 1)
-        rows = {0: ("Model", self.model), 2: ("Data", self.data), 3: ("Images", self.path), 4: ("Name", self.name)}
+        self.grid.addWidget(hint, 2, 1)
+        rows = {
+            0: ("Published", self.published),
+            1: ("Model", self.model),
+            3: ("Data", self.data),
+            4: ("Images", self.path),
+            5: ("Name", self.name),
+        }
         for place, (words, editor) in rows.items():
             editor.setAccessibleName(words)
             label = self.add_field(place, words, editor)
@@ -117,7 +148,7 @@ def ask(
     jobs: Jobs,
     background: Background,
     *,
-    model: Path | None,
+    model: Path | str | None,
     chosen: int | None,
     go_to: Callable[[str], object],
     import_data: Callable[[str], object],

@@ -161,8 +161,17 @@ def start_opening(workspace: Path, words: list[str]) -> int:
     Raises:
         OpenError: It cannot be opened; the sentence is the trainer's.
     """
+    return int(json.loads(answer_of(workspace, [*words, "--detach"]).strip().splitlines()[-1])["id"])
+
+
+def answer_of(workspace: Path, words: list[str]) -> str:
+    """Return the JSON that a command of the trainer prints; runs off the GUI thread.
+
+    Raises:
+        OpenError: It ends with an error; the sentence is the trainer's.
+    """
     words = [safe_subprocess.typed_path(word) for word in words]
-    command = safe_subprocess.python("-m", "trainer", *words, "--detach", "--json", "--workspace", str(workspace))
+    command = safe_subprocess.python("-m", "trainer", *words, "--json", "--workspace", str(workspace))
     try:
         ended = safe_subprocess.run(
             command,
@@ -174,8 +183,9 @@ def start_opening(workspace: Path, words: list[str]) -> int:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise OpenError(f"The model was not read within {PATIENCE_S} s. Check its disk.") from error
+        raise OpenError(f"The files were not read within {PATIENCE_S} s. Check its disk.") from error
     if ended.returncode:
         said = ended.stderr.strip().splitlines()
-        raise OpenError((said[-1] if said else "The trainer ended without a message.").removeprefix("trainer open: "))
-    return int(json.loads(ended.stdout.strip().splitlines()[-1])["id"])
+        last = said[-1] if said else "The trainer ended without a message."
+        raise OpenError(last.removeprefix(f"trainer {words[0]}: "))
+    return ended.stdout

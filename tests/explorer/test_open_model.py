@@ -12,6 +12,7 @@ from explorer.import_sheet.dropped_files import dropped
 from explorer.window import open_sheet
 from explorer.window.open_model_sheet import OpenModelSheet
 from explorer.window.open_sheet import OpenError, start_opening
+from trainer.distribution.published_models import FIRST
 
 
 def _mime(*paths: Path) -> QMimeData:
@@ -71,6 +72,19 @@ def test_the_sheet_says_the_command_and_opens_with_enter(sheet, qtbot, monkeypat
     assert opened.args == [7]
     assert asked == [["open", str(hub), "--name", "mine"]]
     assert sheet.isHidden()
+
+
+def test_a_published_model_is_chosen_with_its_size_and_license(sheet, dressed, background, qtbot, tmp_path):
+    assert sheet.published.currentData() == ""
+    sheet.published.setCurrentIndex(4)
+    assert sheet.command() == ["open", "hf-hub:timm/ViT-B-16-SigLIP"]
+    assert "License: Apache-2.0. 813 MB are downloaded once" in _note(sheet).text()
+    sheet.model.setText("open_clip:RN50/openai")
+    assert "No training." in _note(sheet).text()
+    first = OpenModelSheet(tmp_path / "workspace", background, model=FIRST.specification)
+    qtbot.addWidget(first)
+    assert first.published.currentText() == "CLIP ViT-B/32, LAION-2B: 605 MB, MIT"
+    assert first.command() == ["open", FIRST.specification]
 
 
 def test_other_data_needs_a_path(sheet, qtbot):

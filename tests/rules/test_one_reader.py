@@ -57,6 +57,8 @@ WITHOUT = {
     "trainer/untrusted/files.py": DOOR,
     "trainer/untrusted/bounded/arrays.py": DOOR,
     "trainer/untrusted/bounded/coordinates.py": HELPER,
+    "trainer/untrusted/bounded/tracker_files.py": HELPER,
+    "trainer/render_html/live_map.py": OWN,
     "trainer/untrusted/bounded/parquet.py": f"{HELPER}; but for `whole`, which is for what this computer has sealed",
     "trainer/untrusted/bounded/vector_tables.py": HELPER,
     "trainer/untrusted/bounded/child.py": OWN,

@@ -8,6 +8,7 @@
     model = run.model()
     cosines = model.encode_image(["dog.jpg"]) @ model.encode_text(["a dog", "a cat"]).T
     ce.charts.hubness(run, k=10).save("hubness.pdf")
+    ce.live_map(run, color="label")  # in a notebook
 
 Importing this module is quick: torch, matplotlib and pandas are loaded when a call needs them.
 """
@@ -19,13 +20,24 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.api.fitting import fit
 from trainer.api.runs import RunHandle, RunModel, SnapshotArrays
+from trainer.api.widgets import live_map
 from trainer.api.workspaces import OpenWorkspace, workspace
 
 if TYPE_CHECKING:
     from trainer import losses
     from trainer.api import charts
 
-__all__ = ["OpenWorkspace", "RunHandle", "RunModel", "SnapshotArrays", "charts", "fit", "losses", "workspace"]
+__all__ = [
+    "OpenWorkspace",
+    "RunHandle",
+    "RunModel",
+    "SnapshotArrays",
+    "charts",
+    "fit",
+    "live_map",
+    "losses",
+    "workspace",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,13 @@
 """Every chart of the registry as a function: `charts.hubness(run_a, run_b, k=5)` returns its data and its figure.
 
 The name of a function is that of the chart with underscores: `charts.hopfield_retrieval`. `dir(charts)` lists them.
+
+>>> from trainer import api as ce
+>>> chart = ce.charts.hubness(ce.workspace("runs").run("squares"), k=5)
+>>> chart.name, "chart" in chart.rows()
+('hubness', True)
+>>> len(chart.figure().axes) > 0
+True
 """
 
 from __future__ import annotations

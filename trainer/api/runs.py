@@ -80,6 +80,11 @@ class RunModel:
         Raises:
             TypeError: A single string is given.
             ModelError: The run has no text tower.
+
+        >>> from trainer import api as ce
+        >>> model = ce.workspace("runs").run("squares").model()
+        >>> model.encode_text(["a red square", "a blue square"]).shape
+        (2, 16)
         """
         from trainer.inference.embed import embed_sentences
 
@@ -152,6 +157,11 @@ class RunHandle:
 
         Raises:
             MissingPandas: pandas is not installed.
+
+        >>> from trainer import api as ce
+        >>> curves = ce.workspace("runs").run("squares").curves()
+        >>> int(curves["step"].max()), bool(curves["val/image_to_text_R@1"].dropna().between(0, 1).all())
+        (8, True)
         """
         results = self.store.results
         series = {name: results.series(self.id, name) for name in results.scalar_names(self.id)}
@@ -187,6 +197,11 @@ class RunHandle:
         Raises:
             ChartError: There is no such snapshot; names those there are.
             MissingPandas: pandas is not installed.
+
+        >>> from trainer import api as ce
+        >>> found = ce.workspace("runs").run("squares").snapshot()
+        >>> found.image.shape, found.split, list(found.items.columns)[:3]
+        ((7, 16), 'heldout', ['id', 'path', 'caption'])
         """
         from trainer.charts.snapshots import choose_snapshot
         from trainer.store import read_snapshot

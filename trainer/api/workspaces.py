@@ -67,5 +67,13 @@ def workspace(folder: str | Path | OpenWorkspace) -> OpenWorkspace:
     """Return the workspace in a folder, which is created with the first run.
 
     One that another user or computer made is read-only, as in the window.
+
+    >>> from trainer import api as ce
+    >>> ws = ce.workspace("runs")
+    >>> ws.runs()[["name", "objective", "status"]]
+           name objective    status
+    0  squares      clip  finished
+    >>> ws.run("squares")
+    <run 1 'squares': clip, finished, step 8 of 8>
     """
     return folder if isinstance(folder, OpenWorkspace) else OpenWorkspace(Workspace(Path(folder)))

@@ -74,11 +74,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="restore the newest backup of the database, or that of a day",
     )
     parser.add_argument("--clean", action="store_true", help="remove layouts of runs that no longer exist")
+    parser.add_argument("--licenses", action="store_true", help="list the installed libraries, versions and licenses")
     parser.add_argument("--rebuild", action="store_true", help="add runs found only as folders to the database")
+
+
+def _licenses(args: argparse.Namespace) -> int:
+    """Print the installed libraries; the workspace is not looked at."""
+    from trainer.distribution.installed import installed_packages
+
+    found = installed_packages()
+    text = "\n".join(f"{one.name} {one.version}: {one.license}" for one in found)
+    print(json.dumps([dataclasses.asdict(one) for one in found]) if args.json else text)
+    return 0
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; return 1 if something is broken."""
+    if args.licenses:
+        return _licenses(args)
     from trainer.store import layout_files
 
     # In this order: who makes a workspace theirs may have to mend its database first, and restores in their own only.

@@ -51,6 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     there.add_argument(
         "--upload", action="store_true", help="with --on: send the data; what is there is not sent again"
     )
+    parser.add_argument(
+        "--log",
+        nargs="+",
+        default=[],
+        metavar="TRACKER",
+        help="log to tensorboard (files in the run's folder), wandb or mlflow too; each is an extra",
+    )
     parser.add_argument("--detach", action="store_true", help="train in the background and return immediately")
 
 
@@ -59,6 +66,10 @@ def run(args: argparse.Namespace) -> int:
     from trainer.config import ConfigError
 
     workspace: Workspace = args.workspace
+    if args.log:
+        from trainer.trackers.live import want
+
+        want(args.log)
     changes = args.set or args.name or args.folder or args.table or args.data or args.of
     if bool(args.run) == bool(args.preset or args.config or args.data):
         raise ConfigError(

@@ -16,6 +16,8 @@ HELP = "open a pretrained model, or vectors of another program, as a run, withou
 FEW: Final = 256
 """Pairs of each split of the Scenes that a model is opened with where no data are named."""
 INTERRUPTED: Final = 130
+LIST: Final = "list"
+"""In place of a model: published ones are listed."""
 VECTORS: Final = "vectors"
 """In place of a model: vectors of another program are opened."""
 
@@ -26,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model",
         metavar="MODEL",
         help="open_clip:ViT-B-32/laion2b_s34b_b79k, hf-hub:OWNER/NAME, local-dir:FOLDER, the folder of an open_clip "
-        "run, or a .safetensors or .pt file (open_clip, or CLOOB as published); vectors: see below",
+        "run, or a .safetensors or .pt file (open_clip, or CLOOB as published); list: published models with size and "
+        "license; vectors: see below",
     )
     data = parser.add_mutually_exclusive_group()
     data.add_argument("--data", metavar="PATH", help="folder, table or tar to embed; the layout is detected")
@@ -61,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Create the run, open it here or in the background, and report the result."""
     workspace = args.workspace
+    if args.model == LIST:
+        return _list(args)
     if args.model == VECTORS:
         return _open_vectors(args)
     _refuse_vector_options(args)
@@ -88,6 +93,21 @@ def run(args: argparse.Namespace) -> int:
             code = INTERRUPTED
     print(json.dumps(answer) if args.json else text)
     return code
+
+
+def _list(args: argparse.Namespace) -> int:
+    """Print the published models; the hub is not asked."""
+    import dataclasses
+
+    from trainer.distribution.published_models import PUBLISHED
+
+    rows = [
+        dataclasses.asdict(one) | {"model": one.specification, "megabytes": one.megabytes, "address": one.address}
+        for one in PUBLISHED
+    ]
+    lines = [f"trainer open {one.specification}\n    {one.words}; {one.source}" for one in PUBLISHED]
+    print(json.dumps(rows, indent=1) if args.json else "\n".join(lines))
+    return 0
 
 
 def _open_vectors(args: argparse.Namespace) -> int:

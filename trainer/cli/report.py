@@ -20,7 +20,7 @@ from trainer.store import write_atomically
 
 if TYPE_CHECKING:
     from trainer.charts.compared_runs import Comparison
-    from trainer.render_mpl.report import ReportFigure
+    from trainer.render_mpl.report import LiveSection, ReportFigure
     from trainer.store import RunRow, Workspace
 
 GROUP = "Share"
@@ -47,18 +47,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs and the output."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE|DIR", help="one .html, or a folder")
+    parser.add_argument("--live", action="store_true", help="with maps to zoom into, pictures, histograms and sliders")
+    parser.add_argument("--method", default="pca", choices=("pca", "umap"), help="of the live maps (pca)")
+    parser.add_argument("--color", default="", metavar="BY", help="of the live maps: modality, label, a column ...")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page or the folder and print its location."""
     from trainer.render_mpl.files import json_text
 
-    values = write_report(args.workspace, args.runs, args.out)
+    live = export_map.Placement(method=args.method, color=args.color) if args.live else None
+    values = write_report(args.workspace, args.runs, args.out, live=live)
     print(json_text(values) if args.json else values["report"])
     return 0
 
 
-def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, title: str = "") -> dict[str, Any]:
+def write_report(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    out: Path,
+    *,
+    title: str = "",
+    live: export_map.Placement | None = None,
+) -> dict[str, Any]:
     """Write the report and return the contents of `metrics.json` and the report's location.
 
     Args:
@@ -67,14 +78,16 @@ def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, 
         out: A name that ends in `.html` becomes one page that holds everything; any other a folder with
             that page as `index.html` and the figures and numbers beside it.
         title: Heading of the page; the names of the runs if empty.
+        live: How points of maps to zoom into are placed and colored (no color: by class where there is one); None: the
+            page has none.
 
     Raises:
         ReportError: The place cannot be written.
     """
     if out.suffix.lower() not in (".html", ".htm"):
-        return _write_folder(workspace, runs, out, title)
+        return _write_folder(workspace, runs, out, title, live)
     with tempfile.TemporaryDirectory() as scratch:
-        values = _write_folder(workspace, runs, Path(scratch), title)
+        values = _write_folder(workspace, runs, Path(scratch), title, live)
         page = Path(values["report"]).read_text(encoding="utf-8")
     try:
         out.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +97,9 @@ def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, 
     return values | {"report": str(out)}
 
 
-def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path, title: str) -> dict[str, Any]:
+def _write_folder(
+    workspace: Workspace, runs: Sequence[int | str], folder: Path, title: str, live: export_map.Placement | None
+) -> dict[str, Any]:
     from trainer.charts.compared_runs import comparison
     from trainer.charts.comparison import CHART as COMPARISON
     from trainer.render_mpl.files import json_text
@@ -109,6 +124,7 @@ def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path,
             table=table,
             figures=figures,
             left_out=left_out,
+            live=_live(workspace, rows, live) if live else None,
             made=f"Made on {values['made']} by Contrastive Explorer {values['version']}.",
         )
         _write(folder / "index.html", page(report, folder))
@@ -198,6 +214,20 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
             title = f"{titles[method]}, colored by {color.replace('_', ' ')}"
             figures.append(ReportFigure(stem, title, texts[method], line))
     return figures
+
+
+def _live(workspace: Workspace, rows: list[RunRow], placement: export_map.Placement) -> LiveSection:
+    """Return the part of the page with maps to zoom into."""
+    from trainer.charts.layout_method import PointPlacement
+    from trainer.cli.export import tell
+    from trainer.projection.live_maps import live_maps
+    from trainer.render_html import live_map
+    from trainer.render_mpl.report import LiveSection
+
+    color = placement.color or next(iter(_class_column(workspace, rows)), "modality")
+    how = {name: getattr(placement, name) for name in PointPlacement.__dataclass_fields__}
+    data = live_maps(workspace, [row.id for row in rows], placement=PointPlacement(**how), color=color, progress=tell)
+    return LiveSection(live_map.section(data), live_map.style(), live_map.policy())
 
 
 def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:

@@ -15,6 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", type=int, metavar="N", help="branch: a new run continues from this kept checkpoint")
     parser.add_argument("--as", dest="name", metavar="NAME", help="name of the branch")
     parser.add_argument("--ranks", type=int, metavar="N", help="continue with N processes that share every batch")
+    parser.add_argument(
+        "--log", nargs="+", default=[], metavar="TRACKER", help="log to tensorboard, wandb or mlflow too"
+    )
     parser.add_argument("--foreground", action="store_true", help="train in the foreground")
 
 
@@ -23,6 +26,10 @@ def run(args: argparse.Namespace) -> int:
     from trainer.scheduling import launch
 
     workspace = args.workspace
+    if args.log:
+        from trainer.trackers.live import want
+
+        want(args.log)
     workspace.check_there()
     workspace.reconcile()
     row = workspace.runs.get(args.run)

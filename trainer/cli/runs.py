@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trainer runs restore RUN          show a deleted one again\n"
         "trainer runs purge RUN            remove it and its files for good\n"
         "trainer runs import FOLDER        take over a run folder of another workspace, as a new run that has ended\n"
-        "trainer runs export RUN --format open_clip|safetensors|onnx --out FOLDER   its model for other libraries\n"
+        "trainer runs import PATH --from tensorboard|wandb|open_clip [NAME]   curves of another program, as runs\n"
+        "trainer runs export RUN --format open_clip|hf|safetensors|onnx --out FOLDER   its model for other libraries\n"
         "trainer runs pause RUN            pause after the current step, with the model in memory\n"
         "trainer runs resume RUN           continue after a pause, or from the newest checkpoint\n"
         "trainer runs save RUN             write a checkpoint now\n"
@@ -61,9 +62,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--columns", nargs="+", default=[], metavar="FIELD", help="list: further columns")
     parser.add_argument("--deleted", action="store_true", help="list the deleted runs instead")
     parser.add_argument(
-        "--format", choices=("open_clip", "safetensors", "onnx"), default="open_clip", help="of export (open_clip)"
+        "--from",
+        dest="tracker",
+        choices=("auto", "tensorboard", "wandb", "open_clip"),
+        help="of import: PATH holds event files of TensorBoard, an exported history of Weights & Biases (CSV, JSON "
+        "lines), or is a folder of results of open_clip",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("open_clip", "hf", "safetensors", "onnx"),
+        default="open_clip",
+        help="of export (open_clip)",
     )
     parser.add_argument("--out", metavar="FOLDER", help="of export: a new folder (default: the run's name)")
+    parser.add_argument("--push", metavar="OWNER/NAME", help="of export: upload the folder to the hub, privately")
+    parser.add_argument("--public", action="store_true", help="with --push: a new repository is public")
     parser.add_argument("--step", type=int, metavar="N", help="of export: which checkpoint (the newest)")
 
 
@@ -83,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         text, document = _list(workspace, args)
     elif args.action in _ORDER:
         text, document = _order(workspace, args)
+    elif args.action == "import" and args.tracker:
+        text, document = _import_curves(workspace, args)
     elif args.action == "import":
         row = workspace.runs.get(workspace.import_run(expanded(args.run)))
         text, document = f"Run {row.id} ({row.name}) is a copy of {args.run}: {row.status}.", _plain(row)
@@ -145,6 +160,16 @@ def _order(workspace: Workspace, args: argparse.Namespace) -> tuple[str, Any]:
     return f"{len(runs)} run{plural} {done}.", [_plain(row) for row in rows]
 
 
+def _import_curves(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+    """Import curves of another program: one run or several."""
+    from trainer.trackers.importing import import_curves
+
+    kind = None if args.tracker == "auto" else args.tracker
+    found = import_curves(workspace, expanded(args.run), kind, name=args.name or "")
+    text = "\n".join(f"Run {one.id} ({one.name}): {one.curves:,} curves, {one.numbers:,} numbers." for one in found)
+    return text, [dataclasses.asdict(one) for one in found]
+
+
 def _export(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Write the model of a run for another library."""
     from trainer.inference.export_model import export_model
@@ -153,7 +178,13 @@ def _export(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[s
     folder = expanded(args.out or f"{row.folder.name}-{args.format}").absolute()
     made = export_model(workspace, row.id, folder, args.format, step=args.step)
     text = f"The model of run {row.id} ({row.name}) at step {made.step} is in {folder}: {', '.join(made.files)}."
-    return text, {"id": row.id, "step": made.step, "folder": str(folder), "files": list(made.files)}
+    document = {"id": row.id, "step": made.step, "folder": str(folder), "files": list(made.files)}
+    if args.push:
+        from trainer.inference.hub_upload import push
+
+        document["pushed"] = push(folder, args.push, public=args.public)
+        text += f" Pushed to {args.push}: {document['pushed']}"
+    return text, document
 
 
 def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -237,6 +268,7 @@ def _table(
 def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer import config
     from trainer.metrics import metric
+    from trainer.trackers.importing import SETTINGS
     from trainer.training import provenance
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
@@ -248,7 +280,10 @@ def _description(workspace: Workspace, row: RunRow) -> str:
         lines.append(f"  archived  {time.strftime('%Y-%m-%d %H:%M', time.localtime(row.archived_at))}")
     if row.note:
         lines.append(f"  note      {row.note}")
-    lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name != provenance.SESSIONS]
+    hidden = (provenance.SESSIONS, SETTINGS)
+    lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name not in hidden]
+    told = row.facts.get(SETTINGS)
+    lines += [f"  imported  {name} = {value}" for name, value in (told if isinstance(told, dict) else {}).items()]
     lines += _sessions(row)
     lines.append(f"To repeat it: {joined(provenance.repeat_command(workspace, row))}")
     best = workspace.results.best_values(row.id)

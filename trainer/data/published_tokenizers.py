@@ -53,6 +53,13 @@ class ClipTokenizer:
         spoken = [int(token) for token in row if 0 < token < self._pairs.sot_token_id]
         return self._pairs.decode(spoken).strip()
 
+    def vocabulary(self) -> tuple[dict[str, int], list[tuple[str, str]]]:
+        """Return token -> id with the published names of start and end, and the merged pairs in their order."""
+        ranks = self._pairs.bpe_ranks
+        named = {self._pairs.sot_token_id: "<|startoftext|>", self.eot: "<|endoftext|>"}
+        found = {named.get(number, token): number for token, number in self._pairs.encoder.items()}
+        return found, sorted(ranks, key=ranks.__getitem__)
+
     def to_json(self) -> str:
         """Return everything that `read_tokenizer` needs."""
         return json.dumps({"tokenizer": "clip", "cleaning": self._cleaning})

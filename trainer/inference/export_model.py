@@ -1,4 +1,4 @@
-"""Write a run's model as files that other libraries open: open_clip, plain safetensors, ONNX."""
+"""Write a run's model as files that other libraries open: open_clip, transformers, safetensors, ONNX."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from torch import Tensor, nn
 from trainer import config, methods
 from trainer.checkpoints import checkpoint
 from trainer.config.extension import PluginTowers
-from trainer.data.published_tokenizers import AnyTokenizer, HubTokenizer
+from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import PADDING, START, Tokenizer
 from trainer.errors import UserError
 from trainer.inference.open_model import OpenModel, open_run
+from trainer.inference.transformers_layout import LEGACY_END, clip_config, clip_tensors
 from trainer.models.blueprint import Blueprint
 from trainer.models.pooled import OneQueryPool
 from trainer.models.published import HF_SIZES
 from trainer.pretrained import read_architecture
 from trainer.store import Workspace, write_atomically
 
-Format = Literal["open_clip", "safetensors", "onnx"]
-FORMATS: Final[tuple[Format, ...]] = ("open_clip", "safetensors", "onnx")
+Format = Literal["open_clip", "hf", "safetensors", "onnx"]
+FORMATS: Final[tuple[Format, ...]] = ("open_clip", "hf", "safetensors", "onnx")
 _SPECIAL: Final = ("<|contrastive-pad|>", "<|contrastive-start|>", "<|contrastive-end|>")
 """Names of padding, start and end in a `tokenizer.json`: no caption spells them."""
 _OPSET: Final = 18
@@ -62,12 +63,15 @@ def export_model(
         run: Its number.
         folder: Must not exist yet.
         form: `open_clip`: `open_clip.create_model_from_pretrained("local-dir:FOLDER")` opens it, and its tokenizer by
-            `get_tokenizer`. `safetensors`: weights and sizes by the names of this project. `onnx`: `image.onnx` and
-            `text.onnx` from normalized pixels and token rows to unit embeddings.
+            `get_tokenizer`. `hf`: `transformers.CLIPModel.from_pretrained(FOLDER)` opens vision transformers with a
+            causal text tower, `AutoProcessor` their tokenizer and preprocessing. `safetensors`: weights and sizes by
+            the names of this project. `onnx`: `image.onnx` and `text.onnx` from normalized pixels and token rows to
+            unit embeddings.
         step: Of the checkpoint; None: the newest.
 
     Raises:
         ModelExportError: The folder exists or cannot be written, the run has not both towers, or a library is missing.
+        NoSuchLayout: transformers has no such towers.
         CheckpointError: There is no such checkpoint.
     """
     if os.path.lexists(folder):  # a link, too, whether it leads anywhere or not
@@ -78,7 +82,12 @@ def export_model(
     sizes = read_architecture(chosen.model, row.folder)
     if isinstance(sizes, PluginTowers):
         raise ModelExportError("Towers of a plug-in are modules that no other library has. Export their snapshots.")
-    write = {"open_clip": _write_open_clip, "safetensors": _write_safetensors, "onnx": _write_onnx}[form]
+    write = {
+        "open_clip": _write_open_clip,
+        "hf": _write_transformers,
+        "safetensors": _write_safetensors,
+        "onnx": _write_onnx,
+    }[form]
     told = _Told(opened, chosen, sizes, _scale_of(row.folder, chosen, opened.step))
 
     def fill(draft: Path) -> None:
@@ -232,6 +241,45 @@ def _shifted(pairs: dict[str, Any], end: int) -> dict[str, Any]:
         },
     }
     return pairs
+
+
+def _write_transformers(draft: Path, told: _Told) -> None:
+    visual, text = _both(told, "transformers")
+    tokenizer, scale = told.opened.tokenizer, math.log(told.scale)
+    end = tokenizer.eot if isinstance(tokenizer, Tokenizer | ClipTokenizer) else LEGACY_END
+    sizes = clip_config(visual, text, vocabulary=tokenizer.size, end=end, scale=scale)
+    save_file(clip_tensors(visual, text, scale), draft / "model.safetensors", metadata={"format": "pt"})
+    (draft / "config.json").write_text(json.dumps(sizes, indent=1), encoding="utf-8")
+    pixels, size = _pixels(told.sizes), told.opened.image_size
+    processor = {
+        "image_processor_type": "CLIPImageProcessor",
+        "processor_class": "CLIPProcessor",
+        "do_resize": True,
+        "size": {"shortest_edge": size},
+        "resample": {"bicubic": 3, "bilinear": 2}.get(str(pixels["interpolation"]), 3),
+        "do_center_crop": True,
+        "crop_size": {"height": size, "width": size},
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": pixels["mean"],
+        "image_std": pixels["std"],
+        "do_convert_rgb": True,
+    }
+    (draft / "preprocessor_config.json").write_text(json.dumps(processor, indent=1), encoding="utf-8")
+    if not _write_tokenizer(draft, tokenizer) and isinstance(tokenizer, ClipTokenizer):
+        _write_clip_pairs(draft, tokenizer)
+
+
+def _write_clip_pairs(draft: Path, tokenizer: ClipTokenizer) -> None:
+    """Write CLIP's own byte pairs as `transformers.CLIPTokenizer` reads them."""
+    vocabulary, merges = tokenizer.vocabulary()
+    (draft / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in merges)]
+    (draft / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    end = "<|endoftext|>"
+    settings = {"tokenizer_class": "CLIPTokenizer", "bos_token": "<|startoftext|>", "eos_token": end, "pad_token": end}
+    (draft / "tokenizer_config.json").write_text(json.dumps(settings | {"unk_token": end}, indent=1), encoding="utf-8")
 
 
 def _write_safetensors(draft: Path, told: _Told) -> None:

@@ -32,6 +32,21 @@ class ReportFigure:
 
 
 @dataclass(frozen=True)
+class LiveSection:
+    """A part of the page that a script draws.
+
+    Attributes:
+        body: Its HTML, with the script.
+        style: More of the style sheet.
+        policy: What the page may run, as its Content-Security-Policy says it.
+    """
+
+    body: str
+    style: str
+    policy: str
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything the page shows.
 
@@ -40,6 +55,7 @@ class Report:
         differences: Field of the configuration, then its value in each run.
         made: When and by which versions, a sentence.
         left_out: Figures that could not be drawn, and why.
+        live: Maps to zoom into; None: the page runs nothing.
     """
 
     title: str
@@ -49,6 +65,7 @@ class Report:
     figures: Sequence[ReportFigure]
     made: str
     left_out: Sequence[tuple[str, str]] = ()
+    live: LiveSection | None = None
 
 
 MOST_CARRIED: Final = 4_000_000
@@ -102,6 +119,8 @@ def page(report: Report, folder: Path) -> str:
     parts = ['<a class="skip" href="#main">Skip to the numbers</a>', '<main id="main">']
     parts += [f"<h1>{_text(report.title)}</h1>", f'<p class="quiet">{_text(report.made)}</p>']
     parts += ["<h2>Runs</h2>", _facts(report.facts)]
+    if report.live:
+        parts.append(report.live.body)
     if report.differences:
         names = [run.name for run in report.table.runs]
         parts += ["<h2>What differs</h2>", _plain_table("What differs", ["Field", *names], report.differences)]
@@ -117,9 +136,10 @@ def page(report: Report, folder: Path) -> str:
         parts += ["<h2>Left out</h2>", _plain_table("Left out", ["Figure", "Why"], rows)]
     links = [_download(folder / name, name) for name in ("metrics.json", "comparison.csv", "comparison.md")]
     parts.append(f"</main><footer>All numbers: {', '.join(link for link in links if link)}.</footer>")
-    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    policy = f"{POLICY}; {report.live.policy}" if report.live else POLICY
+    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
     head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += f"<title>{_text(report.title)}</title><style>{STYLE}</style>"
+    head += f"<title>{_text(report.title)}</title><style>{STYLE}{report.live.style if report.live else ''}</style>"
     body = "\n".join(parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 

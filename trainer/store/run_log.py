@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -51,6 +51,7 @@ class RunLog:
         run: The row as it was claimed.
         folder: The run's folder.
         memory: What a sign of life says of the memory in use: `rss_mib` and `gpu_mib`, in MiB.
+        beside: Gets step and numbers of every `scalars` once they are logged here; must neither wait nor raise.
     """
 
     def __init__(self, workspace: Workspace, run: RunRow, lock: AliveLock) -> None:
@@ -73,6 +74,7 @@ class RunLog:
         self._ended = False
         self._end_by: float | None = None
         self.memory: Callable[[], dict[str, float]] = dict
+        self.beside: Callable[[int, Mapping[str, float]], None] = lambda step, values: None
         self.run = run
         self.folder = run.folder
 
@@ -157,6 +159,19 @@ class RunLog:
         crash_points.point("journal.appended")
         self._buffer.append(entry)
         self._rows += len(plain)
+        self._flush_when_due()
+        self.beside(step, plain)
+
+    def entries(self, entries: Sequence[Entry]) -> None:
+        """Log numbers that another program logged at its own times, all at once.
+
+        Raises:
+            DiskTrouble: The disk is full or gone; then nothing of the first entry that does not fit is logged.
+        """
+        for entry in entries:
+            self._journal.append(entry)
+            self._buffer.append(entry)
+            self._rows += len(entry.values)
         self._flush_when_due()
 
     def progress(self, *, step: int, total_steps: int, phase: str = "", eta_s: float | None = None) -> None:

@@ -27,6 +27,7 @@ from trainer.models import has_batch_norm, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
+from trainer.trackers.live import FOLDER, Beside, TrackedRun, wanted
 from trainer.training.control import ControlFlags
 from trainer.training.decoder_source import DecoderSource, open_decoded
 from trainer.training.disk_guard import DiskGuard, StoppedWaiting
@@ -36,6 +37,7 @@ from trainer.training.recorder import SAY_S, Recorder
 from trainer.training.session import FitError, TrainingSession
 from trainer.training.text_log import TextLog
 from trainer.training.untrained import may_be_measured_ahead, reads_no_pictures_yet
+from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.vectors import open_vectors
 
@@ -70,7 +72,8 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
         text_log = TextLog(log.folder / "log.txt")
         room = DiskGuard(log, control, text_log)
         try:
-            status, reason = _train(workspace, log, control, text_log, room, shared)
+            with _logged_beside(workspace, log, text_log):
+                status, reason = _train(workspace, log, control, text_log, room, shared)
             room.until_written(log.settle)
         except StoppedWaiting as stopped:
             status, reason = "stopped", str(stopped)
@@ -101,6 +104,22 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
     # The next day's training tries it again; a run that has ended well must not fail for it.
     with contextlib.suppress(StoreError):
         workspace.back_up_daily()
+
+
+def _logged_beside(workspace: Workspace, log: RunLog, text_log: TextLog) -> Beside:
+    """Log the run's numbers also to the trackers that the person named."""
+
+    def told(first: int) -> TrackedRun:
+        confined.make_folder(log.folder, FOLDER)
+        return TrackedRun(log.run.name, log.folder, config.flatten(workspace.runs.config_of(log.run.id)), first)
+
+    def warn(sentence: str) -> None:
+        text_log.say(sentence)
+        log.alert("tracker", sentence, int(log.said("step", log.run.step)))
+
+    beside = Beside(wanted(), told, warn)
+    log.beside = beside.log
+    return beside
 
 
 def _train(

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer import config
 from trainer.store.run_files import versions
 from trainer.untrusted import safe_subprocess
 
@@ -120,6 +121,9 @@ def repeat_command(workspace: Workspace, row: RunRow) -> list[str]:
     step, parent = row.facts.get("branched_at"), row.facts.get("branched_from")
     if isinstance(step, int) and isinstance(parent, int):
         return ["trainer", "resume", str(parent), "--step", str(step), "--as", f"{row.name} again", *here]
+    data = workspace.runs.config_of(row.id).data
+    if isinstance(data, config.NoData):
+        return ["trainer", "runs", "import", data.source, "--from", "auto", *here]
     words = ["trainer", "fit", "--config", str(row.folder / "config.toml")]
     device = str(row.facts.get("device", ""))
     if device and workspace.runs.config_of(row.id).device == "auto":

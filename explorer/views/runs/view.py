@@ -32,6 +32,7 @@ from trainer import catalog, config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
 from trainer.errors import UserError
+from trainer.distribution.published_models import FIRST
 from trainer.store import RunRow, Workspace
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ class RunsView(View):
     Signals:
         import_asked: Pairs are to be imported: where they lie, or nothing.
         comparison_asked: Pairs are to be imported for `compare_on`.
-        open_model_asked: A published model is to be opened.
+        open_model_asked: A published model is to be opened: which, or empty for one to choose.
         replay_asked: The run and the step that are to be replayed.
     """
 
     import_asked = Signal(str)
     comparison_asked = Signal()
-    open_model_asked = Signal()
+    open_model_asked = Signal(str)
     replay_asked = Signal(int, int)
 
     title = "Runs"
@@ -467,7 +468,7 @@ class RunsView(View):
         self.start_demo.triggered.connect(jobs.start_demo)
         self.first_steps["experiment"].triggered.connect(lambda: jobs.start_clip_and_cloob(None))
         self.first_steps["import"].triggered.connect(self.comparison_asked)
-        self.first_steps["published"].triggered.connect(self.open_model_asked)
+        self.first_steps["published"].triggered.connect(lambda: self.open_model_asked.emit(FIRST.specification))
         deeds["new"].triggered.connect(self.open_new_run)
         deeds["import"].triggered.connect(self._import)
         deeds["stop"].triggered.connect(lambda: self._stop())
@@ -519,5 +520,9 @@ def read_values(workspace: Workspace, fields: Sequence[str], runs: Sequence[RunR
 
 def _first_steps(parent: QWidget) -> dict[str, QAction]:
     """Return the actions of a workspace without runs."""
-    texts = {"experiment": "CLIP + CLOOB, 3 seeds", "import": "My data…", "published": "Published models…"}
+    texts = {
+        "experiment": "CLIP + CLOOB, 3 seeds",
+        "import": "My data…",
+        "published": f"Classify my pictures with a published CLIP ({FIRST.megabytes:,} MB)…",
+    }
     return {name: QAction(text, parent, objectName=f"first-{name}") for name, text in texts.items()}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import doctest
+import gzip
+import importlib
 import json
 import subprocess
 import sys
@@ -179,6 +183,27 @@ def test_importing_is_light():
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("module", ["charts", "runs", "workspaces"])
+def test_examples_in_docstrings_run(run: ce.RunHandle, module: str, monkeypatch):
+    monkeypatch.chdir(run.store.folder.parent)
+    found = doctest.testmod(importlib.import_module(f"trainer.api.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted > 2
+    assert found.failed == 0
+
+
+def test_the_map_is_a_widget_with_the_data_of_the_page(run: ce.RunHandle):
+    pytest.importorskip("anywidget", reason="the extra [notebook] is not installed")
+    widget = ce.live_map(run, color="modality")
+    data = json.loads(gzip.decompress(base64.b64decode(widget.packed)))
+    assert data["maps"][0]["pairs"] == len(run.snapshot().items)
+    assert all(data["pictures"])
+    assert widget.pair == -1
+    assert "export default" in widget._esm
+    with pytest.raises(ChartError, match="Name a run"):
+        ce.live_map()
 
 
 @pytest.mark.timeout(1_200)

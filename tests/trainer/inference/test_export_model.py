@@ -13,6 +13,9 @@ from safetensors.torch import load_file
 
 from trainer import config
 from trainer.__main__ import main
+from trainer.data.published_tokenizers import ClipTokenizer
+from trainer.inference import hub_upload
+from trainer.inference.export_model import _write_clip_pairs
 from trainer.inference.open_model import OpenModel, open_run
 from trainer.store import Workspace
 from trainer.training.fit import fit
@@ -79,6 +82,78 @@ def test_the_tokenizer_gives_the_same_rows_in_open_clip(trained, tmp_path: Path,
     opened = open_run(trained, trained.runs.get("resnet").id, on="cpu")
     plain = [TEXTS[0], "a green star", TEXTS[3]]
     assert torch.equal(theirs(plain), opened.tokenizer.encode(plain, opened.context_length))
+
+
+def test_transformers_opens_towers_scale_tokenizer_and_pixels(trained, tmp_path: Path, capsys):
+    transformers = pytest.importorskip("transformers", reason="the extra [hf] is not installed")
+    exported(trained, "vit", "hf", tmp_path / "out", capsys)
+    opened = open_run(trained, trained.runs.get("vit").id, on="cpu")
+    model = transformers.CLIPModel.from_pretrained(tmp_path / "out").eval()
+    pixels, tokens = inputs(opened)
+    with torch.inference_mode():
+        found = model(pixel_values=pixels, input_ids=tokens)
+        ours = opened.model.encode_image(pixels), opened.model.encode_text(tokens)
+    assert (found.image_embeds - ours[0]).abs().max().item() < 1e-5
+    assert (found.text_embeds - ours[1]).abs().max().item() < 1e-5
+    _, scale, _ = trained.results.series(trained.runs.get("vit").id, "train/inv_tau")
+    assert model.logit_scale.exp().item() == pytest.approx(scale[-1], rel=1e-2)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    plain = ["a green star", TEXTS[0]]
+    rows = tokenizer(plain, padding="max_length", max_length=opened.context_length, return_tensors="pt").input_ids
+    assert torch.equal(rows, opened.tokenizer.encode(plain, opened.context_length))
+    processor = transformers.AutoImageProcessor.from_pretrained(tmp_path / "out")
+    assert processor.crop_size["height"] == opened.image_size
+
+
+def test_towers_that_transformers_lacks_are_refused_in_words(trained, tmp_path: Path, capsys):
+    words = ["runs", "export", "resnet", "--format", "hf", "--out", str(tmp_path / "out")]
+    assert main([*words, "--workspace", str(trained.folder)]) == 2
+    assert "no image tower like ModifiedResNet" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_byte_pairs_of_clip_are_those_of_transformers(tmp_path: Path):
+    transformers = pytest.importorskip("transformers", reason="the extra [hf] is not installed")
+    own = ClipTokenizer()
+    _write_clip_pairs(tmp_path, own)
+    theirs = transformers.CLIPTokenizer.from_pretrained(tmp_path)
+    for text in ("A photo of a cat, isn't it?", "été 42 dogs", "x " * 40):
+        row = own.encode([text], 77)[0].tolist()
+        wanted = theirs(text, truncation=True, max_length=77).input_ids
+        assert row[: len(wanted)] == wanted
+
+
+class _Hub:
+    """Stands in for the client of the hub."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails, self.calls = fails, []
+
+    def create_repo(self, repo_id: str, *, private: bool, exist_ok: bool) -> None:
+        self.calls.append(("create", repo_id, private))
+
+    def upload_folder(self, *, repo_id: str, folder_path: str, commit_message: str) -> str:
+        if self.fails:
+            raise ConnectionError("401 Client Error.\nRequest ID: 1")
+        self.calls.append(("upload", repo_id, sorted(file.name for file in Path(folder_path).iterdir())))
+        return "https://hub.example/commit/1"
+
+
+def test_a_folder_is_pushed_by_the_client_of_the_hub(trained, tmp_path: Path, capsys, monkeypatch):
+    hub = _Hub()
+    monkeypatch.setattr(hub_upload, "_client", lambda: hub)
+    words = ["runs", "export", "vit", "--format", "hf", "--out", str(tmp_path / "out"), "--push", "me/tiny", "--json"]
+    assert main([*words, "--workspace", str(trained.folder)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["pushed"] == "https://hub.example/commit/1"
+    assert hub.calls == [("create", "me/tiny", True), ("upload", "me/tiny", answer["files"])]
+
+
+def test_what_the_hub_refuses_is_told_and_the_folder_stays(tmp_path: Path):
+    with pytest.raises(hub_upload.PushError, match=r"not pushed to me/tiny: 401 Client Error\. Log in once"):
+        hub_upload.push(tmp_path, "me/tiny", client=lambda: _Hub(fails=True))
+    with pytest.raises(hub_upload.PushError, match="name a repository"):
+        hub_upload.push(tmp_path, "tiny", client=_Hub)
 
 
 def test_safetensors_hold_the_weights_bit_for_bit(trained, tmp_path: Path, capsys):

@@ -1,0 +1,81 @@
+"""The dialog that tells version, license, and the libraries that are installed with theirs."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.event_loop.background import Background
+from trainer.distribution.installed import InstalledPackage, installed_packages, version
+
+WIDTH, HEIGHT = 640, 520
+_HEADINGS = ("Library", "Version", "License")
+_WORDS = (
+    "MIT license. Icons: Lucide (ISC). Font: Inter (OFL). This program asks no server for updates; a package manager "
+    "or `uv tool upgrade contrastive-explorer` brings them."
+)
+
+
+class AboutSheet(QDialog):
+    """Version, license and libraries. Esc closes it."""
+
+    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("about")
+        self.setWindowTitle("About Contrastive Explorer")
+        self.setModal(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(WIDTH, HEIGHT)
+        self._packages: list[InstalledPackage] = []
+        title = QLabel(f"Contrastive Explorer {version()}", self, objectName="about-title")
+        theme.set_role(title, "title")
+        words = QLabel(_WORDS, self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        theme.set_role(words, "secondary")
+        self.table = QTableWidget(0, len(_HEADINGS), self, objectName="about-libraries", accessibleName="Libraries")
+        self.table.setHorizontalHeaderLabels(_HEADINGS)
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.verticalHeader().hide()
+        self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.table.horizontalHeader().setStretchLastSection(True)
+        copy = QPushButton("Copy", self, objectName="about-copy", autoDefault=False)
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text()))
+        close = QPushButton("Close", self, objectName="about-close", default=True)
+        close.clicked.connect(self.reject)
+        row = QHBoxLayout()
+        row.setSpacing(theme.INSIDE)
+        row.addStretch(1)
+        row.addWidget(copy)
+        row.addWidget(close)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        layout.setSpacing(theme.BETWEEN)
+        for part in (title, words):
+            layout.addWidget(part)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(row)
+        background.run(self, installed_packages, done=self._show, key="about")
+
+    def text(self) -> str:
+        """Return the libraries as lines of name, version and license."""
+        return "\n".join(f"{one.name} {one.version}: {one.license}" for one in self._packages)
+
+    def _show(self, packages: list[InstalledPackage]) -> None:
+        self._packages = packages
+        self.table.setRowCount(len(packages))
+        for place, one in enumerate(packages):
+            for column, words in enumerate((one.name, one.version, one.license)):
+                self.table.setItem(place, column, QTableWidgetItem(words))

@@ -1,0 +1,64 @@
+"""Importing curves through the window: dropped, recognized, refused, and as a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+
+from explorer.import_sheet.dropped_files import dropped
+from explorer.window.import_curves_sheet import ImportCurvesSheet
+from trainer.store import Workspace
+
+HISTORY = '"_step","loss"\n0,2.5\n10,1.25\n'
+
+
+def _mime(path: Path) -> QMimeData:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path))])
+    return mime
+
+
+def test_curves_are_told_from_pairs(qapp, tmp_path: Path):
+    (tmp_path / "logs" / "a").mkdir(parents=True)
+    (tmp_path / "logs" / "a" / "events.out.tfevents.1.host").write_bytes(b"")
+    assert dropped(_mime(tmp_path / "logs")).curves == tmp_path / "logs"
+    assert dropped(_mime(tmp_path / "logs" / "a" / "events.out.tfevents.1.host")).curves is not None
+    history, panel, pairs = (tmp_path / f"{name}.csv" for name in ("history", "panel", "pairs"))
+    history.write_text(HISTORY, encoding="utf-8")
+    panel.write_text('"Step","warm-sun-1 - loss"\n0,1\n', encoding="utf-8")
+    pairs.write_text("image,caption\na.png,Step - by step\n", encoding="utf-8")
+    assert dropped(_mime(history)).curves == history
+    assert dropped(_mime(panel)).curves == panel
+    assert dropped(_mime(pairs)).curves is None
+    assert dropped(_mime(pairs)).data == str(pairs)
+
+
+@pytest.mark.slow
+def test_the_sheet_imports_runs_that_the_store_knows(dressed, background, qtbot, tmp_path: Path):
+    file = tmp_path / "history.csv"
+    file.write_text(HISTORY, encoding="utf-8")
+    sheet = ImportCurvesSheet(tmp_path / "ws", background, file)
+    qtbot.addWidget(sheet)
+    sheet.show()
+    qtbot.keyClicks(sheet.name, "Theirs")
+    assert sheet.command() == ["runs", "import", str(file), "Theirs", "--from", "auto"]
+    with qtbot.waitSignal(sheet.imported, timeout=60_000) as imported:
+        qtbot.keyClick(sheet.name, Qt.Key.Key_Return)
+    (run,) = imported.args[0]
+    row = Workspace(tmp_path / "ws").runs.get(run)
+    assert (row.name, row.status, row.step) == ("Theirs", "finished", 10)
+
+
+@pytest.mark.slow
+def test_the_sheet_stays_and_says_what_is_wrong(dressed, background, qtbot, tmp_path: Path):
+    (tmp_path / "notes.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    sheet = ImportCurvesSheet(tmp_path / "ws", background, tmp_path / "notes.csv")
+    qtbot.addWidget(sheet)
+    sheet.show()
+    sheet.start.click()
+    qtbot.waitUntil(lambda: "holds no event files" in sheet.note.text(), timeout=60_000)
+    assert sheet.start.isEnabled()
+    sheet.path.clear()
+    assert not sheet.start.isEnabled()

@@ -1,0 +1,186 @@
+"""Curves of TensorBoard, Weights & Biases and open_clip: written by their libraries or in their words, imported."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.__main__ import main
+from trainer.errors import UserError
+from trainer.store import Workspace
+from trainer.trackers import curves as kept
+from trainer.trackers.curves import Curves
+from trainer.trackers.importing import import_curves, kind_of
+
+pytestmark = [pytest.mark.slow]
+
+
+@pytest.fixture
+def imported(tmp_path: Path, capsys: Any) -> Callable[..., tuple[Workspace, list[int]]]:
+    """Return a function that imports by the command and returns the workspace and the new runs."""
+
+    def call(path: Path, kind: str, *words: str) -> tuple[Workspace, list[int]]:
+        code = main(
+            ["runs", "import", str(path), *words, "--from", kind, "--json", "--workspace", str(tmp_path / "ws")]
+        )
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        return Workspace(tmp_path / "ws"), [one["id"] for one in json.loads(said.out)]
+
+    return call
+
+
+def points(workspace: Workspace, run: int, name: str) -> dict[int, float]:
+    steps, values, _ = workspace.results.series(run, name)
+    return {int(step): float(value) for step, value in zip(steps, values)}
+
+
+def test_scalars_of_tensorboard_arrive_as_they_were_written(tmp_path: Path, imported):
+    from torch.utils.tensorboard import SummaryWriter
+
+    expected = {"clip": {i: 4 / (i + 1) for i in range(50)}, "cloob/second": {i: 2.0 - i for i in range(50)}}
+    for run, values in expected.items():
+        with SummaryWriter(tmp_path / "logs" / run) as writer:
+            for step, value in values.items():
+                writer.add_scalar("val/loss", value, step, walltime=1_700_000_000 + 10 * step)
+            writer.add_scalar("new", 0.5, 7, new_style=True)
+            writer.add_text("words", "no number", 3)
+            writer.add_scalar("val/loss", math.nan, 50)
+    workspace, runs = imported(tmp_path / "logs", "tensorboard")
+    assert [workspace.runs.get(run).name for run in runs] == ["clip", "cloob-second"]
+    for run, values in zip(runs, expected.values()):
+        found = points(workspace, run, "val/loss")
+        assert math.isnan(found.pop(50))
+        assert found == pytest.approx(values, rel=1e-6)
+        assert points(workspace, run, "new") == {7: 0.5}
+    row = workspace.runs.get(runs[0])
+    assert (row.status, row.step, row.metric) == ("finished", 50, "val/loss")
+    assert workspace.results.series(runs[0], "val/loss")[2][3] == pytest.approx(30, abs=0.01)
+
+
+def test_a_torn_event_file_gives_what_was_whole(tmp_path: Path, imported):
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(tmp_path / "logs") as writer:
+        for step in range(20):
+            writer.add_scalar("loss", step, step)
+    (file,) = (tmp_path / "logs").iterdir()
+    file.write_bytes(file.read_bytes()[:-9])
+    workspace, (run,) = imported(file, "auto")
+    assert points(workspace, run, "loss") == {step: step for step in range(19)}
+
+
+def test_a_panel_of_wandb_becomes_its_runs(tmp_path: Path, imported):
+    file = tmp_path / "wandb_export.csv"
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        writer = csv.writer(opened, quoting=csv.QUOTE_ALL)
+        writer.writerow(["Step", "sun-1 - _step", "sun-1 - loss", "sun-1 - loss__MIN", "moon-2 - loss"])
+        writer.writerows([[0, 0, 2.5, 2.4, "NaN"], [5, 5, "", "", 1.5], [10, 10, 1e-3, 0, "Infinity"]])
+    workspace, runs = imported(file, "wandb")
+    assert [workspace.runs.get(run).name for run in runs] == ["moon-2", "sun-1"]
+    assert points(workspace, runs[1], "loss") == {0: 2.5, 10: 1e-3}
+    found = points(workspace, runs[0], "loss")
+    assert math.isnan(found[0])
+    assert (found[5], found[10]) == (1.5, math.inf)
+    assert workspace.results.scalar_names(runs[1]) == ["loss"]
+
+
+def test_a_history_of_wandb_keeps_nested_numbers(tmp_path: Path, imported):
+    rows = [
+        {"_step": 3, "_timestamp": 1.7e9, "loss": 1.5, "val": {"recall": 0.25}, "h": {"_type": "histogram", "n": 1}},
+        {"_step": 6, "_timestamp": 1.7e9 + 60, "loss": "NaN", "flag": True, "list": [1]},
+    ]
+    file = tmp_path / "history.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    workspace, (run,) = imported(file, "auto", "Theirs")
+    row = workspace.runs.get(run)
+    assert (row.name, row.trained_s) == ("Theirs", 60)
+    assert sorted(workspace.results.scalar_names(run)) == ["loss", "val.recall"]
+    assert points(workspace, run, "val.recall") == {3: 0.25}
+
+
+def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path, imported):
+    """Lines in the words of open_clip's own trainer: 1,050 pairs, 2 processes of 50, so 10 steps an epoch."""
+    from open_clip_train.logger import setup_logging
+
+    folder = tmp_path / "2026-model_RN50"
+    (folder / "checkpoints").mkdir(parents=True)
+    root, before = logging.getLogger(), list(logging.getLogger().handlers)
+    level = root.level
+    setup_logging(str(folder / "out.log"), logging.INFO)
+    for epoch in (0, 1):
+        for step in (0, 5, 9):
+            logging.info(
+                f"Train Epoch: {epoch} [{(step + 1) * 100:>4}/1050 ({(step + 1) * 10:.0f}%)] Data (t): 0.120 "
+                f"Batch (t): 0.500, 200.000/s, 100.000/s/gpu LR: {1e-4 * step:5f} Logit Scale: 14.{step}00 "
+                f"Contrastive_loss: {4.5 - epoch:#.5g} (4.6000) Loss: {4.5 - epoch:#.5g} (4.6000)"
+            )
+    for handler in set(root.handlers) - set(before):
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(level)
+    results = [
+        {"image_to_text_R@1": 0.1 * epoch, "clip_val_loss": 5.0 - epoch, "epoch": epoch, "num_samples": 500}
+        for epoch in (1, 2)
+    ]
+    (folder / "checkpoints" / "results.jsonl").write_text("\n".join(map(json.dumps, results)), encoding="utf-8")
+    (folder / "params.txt").write_text("batch_size: 50\nworld_size: 2\naccum_freq: 1\nranks: 3\n", encoding="utf-8")
+    assert kind_of(folder) == "open_clip"
+    workspace, (run,) = imported(folder, "open_clip")
+    assert points(workspace, run, "train/loss") == {0: 4.5, 5: 4.5, 9: 4.5, 10: 3.5, 15: 3.5, 19: 3.5}
+    assert points(workspace, run, "train/inv_tau")[15] == pytest.approx(14.5)
+    assert points(workspace, run, "train/pairs_per_s")[0] == 200
+    assert points(workspace, run, "val/image_to_text_R@1") == pytest.approx({10: 0.1, 20: 0.2})
+    row = workspace.runs.get(run)
+    assert (row.metric, row.best) == ("val/image_to_text_R@1", pytest.approx(0.2))
+    assert row.facts["heldout_pairs"] == {"val": 500}
+    assert workspace.runs.ranks_of(run) == 1  # a line of theirs is no instruction
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("events.out.tfevents.1.x", b"\xff" * 4000, "no numbers"),
+        ("h.jsonl", b'{"_step": 1, "loss": 2}\n[' + b"[" * 100_000, "has no JSON in line 2"),
+        ("h.jsonl", b'{"_step": 1, "a": "' + b"x" * (5 << 20), "a line of more than"),
+        ("h.csv", b'"_step",' + b"a," * 30_000 + b"\n", "columns"),
+        ("h.csv", b"a,b\n1,2\n", "no column of steps"),
+    ],
+)
+def test_what_is_no_history_is_refused_in_words(tmp_path: Path, name: str, content: bytes, words: str):
+    (tmp_path / name).write_bytes(content)
+    kind = "tensorboard" if "tfevents" in name else "wandb"
+    with pytest.raises(UserError, match=words):
+        import_curves(Workspace(tmp_path / "ws"), tmp_path / name, kind)
+    assert Workspace(tmp_path / "ws").runs.all() == []
+
+
+def test_a_long_curve_keeps_its_ends_and_a_part(tmp_path: Path, imported, monkeypatch):
+    monkeypatch.setattr(kept, "MOST_POINTS", 50)
+    file = tmp_path / "h.csv"
+    file.write_text("_step,loss\n" + "".join(f"{i},{i}\n" for i in range(1_000)), encoding="utf-8")
+    workspace, (run,) = imported(file, "wandb")
+    found = points(workspace, run, "loss")
+    assert 25 <= len(found) <= 101
+    assert {0, 999} <= found.keys()
+    assert all(step == value for step, value in found.items())
+    assert "thinned" in workspace.runs.get(run).facts
+
+
+def test_the_total_of_all_curves_is_bounded(monkeypatch):
+    monkeypatch.setattr(kept, "MOST_NUMBERS", 1_000)
+    monkeypatch.setattr(kept, "MOST_NAMES", 20)
+    found = Curves()
+    for step in range(500):
+        for name in range(30):
+            found.put("", str(name), step, 0.0, 1.0)
+    assert len(found.runs[""]) == 20
+    assert found.passed_over == 500 * 10
+    assert sum(len(entry.values) for entry in found.entries("")) <= 1_020

@@ -1,0 +1,67 @@
+"""Versions and licenses of this program and of the libraries that it needs, as their packages tell them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from dataclasses import dataclass
+from typing import Final
+
+NAME: Final = "contrastive-explorer"
+_UNKNOWN: Final = "not told by its package"
+_MOST_WORDS: Final = 80
+
+
+@dataclass(frozen=True)
+class InstalledPackage:
+    """A library that is installed here.
+
+    Attributes:
+        name: Of its package.
+        version: Installed.
+        license: As its package says it, an SPDX expression where it can; a sentence where it does not.
+    """
+
+    name: str
+    version: str
+    license: str
+
+
+def version() -> str:
+    """Return the version of this program."""
+    return importlib.metadata.version(NAME)
+
+
+def installed_packages() -> list[InstalledPackage]:
+    """Return what this program needs, directly or through others, and is installed; this program first."""
+    found: dict[str, InstalledPackage] = {}
+    waiting = [NAME]
+    while waiting:
+        name = _normal(waiting.pop(0))
+        if name in found:
+            continue
+        try:
+            package = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # an extra, or of another system
+        found[name] = InstalledPackage(package.metadata["Name"], package.version, _license(package))
+        # Extras of others are left out; of this program they are told where they are installed.
+        needs = [one for one in package.requires or () if name == NAME or "extra ==" not in one]
+        waiting += [re.split(r"[\s\[<>=!~;(]", one, maxsplit=1)[0] for one in needs]
+    first, *others = found.values()
+    return [first, *sorted(others, key=lambda one: one.name.casefold())]
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _license(package: importlib.metadata.Distribution) -> str:
+    """Return the license: the expression, else classifiers, else the first line of the text."""
+    told = ", ".join(package.metadata.get_all("License-Expression") or ())
+    if not told:
+        classes = [one for one in package.metadata.get_all("Classifier") or () if one.startswith("License ::")]
+        told = ", ".join(one.rpartition(" :: ")[2] for one in classes if " :: " in one.removeprefix("License :: "))
+    if not told:
+        told = next(iter(" ".join(package.metadata.get_all("License") or ()).strip().splitlines()), "")
+    return " ".join(told.split())[:_MOST_WORDS] or _UNKNOWN

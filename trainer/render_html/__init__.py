@@ -1,0 +1,1 @@
+"""Maps that a browser draws: in a page that needs no server, and in notebooks."""

@@ -1,0 +1,233 @@
+"""Zoomable maps as data for a browser, and as a section of a page that needs no server."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from trainer.charts import objective_label
+from trainer.charts.map import MapChart
+from trainer.charts.pair_colors import MODALITY, words
+from trainer.errors import UserError
+from trainer.render_mpl.point_colors import colors_of_classes, colors_of_pairs, scales_of
+from trainer.render_mpl.style import IMAGE_COLOR, TEXT_COLOR, run_color
+
+MOST_POINTS: Final = 200_000
+"""Points of all maps of a page; of more pairs some are drawn at random."""
+MOST_PICTURES: Final = 1_500
+"""Pairs of a page that show their picture."""
+_SIDE: Final = 96
+_MOST_CAPTION: Final = 160
+_MARGIN: Final = 0.03
+_MOST_LEGEND: Final = 24
+Thumbnails = Callable[[Sequence[str], int], Sequence[UInt8[np.ndarray, "s s 3"] | None]]
+"""Decodes pictures to squares of so many pixels; None for one that cannot be shown."""
+
+
+class LiveMapError(UserError):
+    """Maps that cannot be drawn on one page; the message says why."""
+
+
+@dataclass(frozen=True)
+class LiveMapInput:
+    """One map.
+
+    Attributes:
+        chart: Places and colors.
+        cosines: Of each pair's image with its own text; None where one of them is missing.
+    """
+
+    chart: MapChart
+    cosines: Float[np.ndarray, " n"] | None
+
+
+def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, Any]:
+    """Return plain values from which `live_map.js` draws the maps side by side.
+
+    Places are kept to 1/65,535 of a map's side, cosines to 1/32,767.
+
+    Args:
+        maps: Of the same pairs.
+        thumbnails: Decodes pictures.
+
+    Raises:
+        LiveMapError: The maps show different pairs.
+    """
+    first = maps[0].chart
+    if any(one.chart.n != first.n or one.chart.captions != first.captions for one in maps):
+        raise LiveMapError("One page shows maps of the same pairs. Choose runs with the same held-out data.")
+    rows = _drawn(maps)
+    cosines = [one.cosines[rows] for one in maps if one.cosines is not None]
+    together = np.concatenate(cosines) if cosines else np.array([0.0, 1.0])
+    pictures = _pictures([first.paths[row] for row in rows], thumbnails)
+    sampled = f" {len(rows):,} of {first.n:,} pairs, drawn at random." if len(rows) < first.n else ""
+    shown = sum(1 for one in pictures if one)
+    some = f" Pictures of {shown:,} pairs, drawn at random." if 0 < shown < len(rows) else ""
+    return {
+        "maps": [_map(one, place, rows, norm) for (place, one), norm in zip(enumerate(maps), _norms(maps))],
+        "captions": [first.captions[row][:_MOST_CAPTION] for row in rows],
+        "classes": [_class(first, row) for row in rows],
+        "pictures": pictures,
+        "ends": [float(np.floor(together.min() * 1000) / 1000), float(np.ceil(together.max() * 1000) / 1000)],
+        "size": 6 if len(rows) < 3_000 else 3 if len(rows) < 30_000 else 1,
+        "legend": _legend(first),
+        "note": f"Color: {words(first.color)}. Images are discs, texts diamonds.{sampled}{some}",
+    }
+
+
+def section(data: dict[str, Any]) -> str:
+    """Return the part of a page that draws the maps; `style` and `policy` belong to the page's head."""
+    packed = base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), 6, mtime=0)).decode()
+    return (
+        '<h2>Maps</h2><p class="quiet">Wheel or + and - zoom, drag or arrow keys move, a double click or 0 shows all; '
+        'point at a pair to see it in every map.</p><div id="live-maps"></div><noscript><p>The maps need '
+        f'scripts.</p></noscript><script type="text/plain" id="live-data">{packed}</script><script>{_script()}</script>'
+    )
+
+
+def style() -> str:
+    """Return the style sheet of the maps."""
+    return _beside("live_map.css")
+
+
+def policy() -> str:
+    """Return what the page may run: this script alone, by its hash."""
+    digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
+    return f"script-src 'sha256-{digest}'"
+
+
+@cache
+def _beside(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    start = 'unpacked(document.getElementById("live-data").textContent).then((data) => {\n'
+    start += '  window.liveMaps = new LiveMaps(document.getElementById("live-maps"), data);\n});\n'
+    return _beside("live_map.js") + start
+
+
+def widget_module() -> str:
+    """Return the module that anywidget runs: `render` draws the maps and tells which pair is pointed at."""
+    return (
+        _beside("live_map.js")
+        + """
+export default {
+  async render({ model, el }) {
+    const data = await unpacked(model.get("packed"));
+    new LiveMaps(el, data, (pair) => { model.set("pair", pair); model.save_changes(); });
+  },
+};
+"""
+    )
+
+
+def packed(data: dict[str, Any]) -> str:
+    """Return the data as the widget takes it."""
+    return base64.b64encode(gzip.compress(json.dumps(data).encode(), 6, mtime=0)).decode()
+
+
+def _drawn(maps: Sequence[LiveMapInput]) -> Int[np.ndarray, " k"]:
+    """Return the pairs that are drawn, ascending: all, or as many at random as fit, the same every time."""
+    each = sum((one.chart.images is not None) + (one.chart.texts is not None) for one in maps)
+    most, n = MOST_POINTS // each, maps[0].chart.n
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).permutation(n)[:most])
+
+
+def _norms(maps: Sequence[LiveMapInput]) -> list[Any]:
+    charts: list[Any] = [one.chart for one in maps]
+    return scales_of(charts)
+
+
+def _map(one: LiveMapInput, place: int, rows: Int[np.ndarray, " k"], norm: Any) -> dict[str, Any]:
+    chart = one.chart
+    sides = [points[rows] for points in (chart.images, chart.texts) if points is not None]
+    points = _fitted(np.concatenate(sides))
+    images = len(rows) if chart.images is not None else 0
+    plain = [IMAGE_COLOR] * (chart.images is not None) + [TEXT_COLOR] * (chart.texts is not None)
+    colors = np.concatenate([_colors(chart, norm, color, rows) for color in plain])
+    step = f"step {chart.step:,}" if chart.step is not None else ""
+    facts = (objective_label(chart.objective), step, f"{chart.dataset} {chart.split}", f"n = {chart.n:,} pairs")
+    method = {"pca": "PCA of images and texts together", "umap": "UMAP; distances between clusters mean nothing"}
+    return {
+        "name": chart.name,
+        "title": chart.name,
+        "question": ", ".join(fact for fact in facts if fact.strip()) + f". {method.get(chart.method, chart.method)}",
+        "pairs": len(rows),
+        "count": f"{len(rows):,}",
+        "images": images,
+        "color": run_color(place),
+        "x": _text(points[:, 0]),
+        "y": _text(65_535 - points[:, 1]),
+        "colors": _text(colors),
+        "cosines": "" if one.cosines is None else _text(np.round(one.cosines[rows] * 32_767).astype("<i2")),
+    }
+
+
+def _fitted(points: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, "m 2"]:
+    """Return the points as integers up to 65,535 within a square, their proportions kept."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    side = float((high - low).max()) or 1.0
+    unit = (points - (low + high) / 2) / side * (1 - 2 * _MARGIN) + 0.5
+    return np.round(unit * 65_535).astype("<u2")
+
+
+def _colors(chart: Any, norm: Any, plain: str, rows: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
+    """Return a color of four bytes for each pair: red, green, blue, opaque."""
+    from matplotlib.colors import to_rgba_array
+
+    found = colors_of_pairs(chart, norm, plain)
+    values = to_rgba_array([plain] * chart.n if isinstance(found, str) else found)[rows]
+    parts = np.round(values * 255).astype(np.uint32)
+    return (255 << 24 | parts[:, 2] << 16 | parts[:, 1] << 8 | parts[:, 0]).astype("<u4")
+
+
+def _legend(chart: Any) -> list[tuple[str, str]]:
+    if chart.color == MODALITY:
+        return [("images", IMAGE_COLOR), ("texts", TEXT_COLOR)]
+    if not chart.classes:
+        return []
+    colors = [str(color) for color in colors_of_classes(chart)]
+    some = list(zip(chart.classes, colors))[:_MOST_LEGEND]
+    more = len(chart.classes) - len(some)
+    return some if not more else [*some, (f"and {more} more", "transparent")]
+
+
+def _class(chart: MapChart, row: int) -> str:
+    if chart.numbers is not None:
+        return f"{words(chart.color)} {chart.numbers[row]:.4g}"
+    return chart.classes[chart.class_of[row]] if chart.classes and chart.class_of[row] >= 0 else ""
+
+
+def _pictures(paths: Sequence[str], thumbnails: Thumbnails) -> list[str]:
+    """Return JPEG files as base64 in the order of the pairs; empty where there is no picture."""
+    from PIL import Image
+
+    n = len(paths)
+    chosen = np.arange(n) if n <= MOST_PICTURES else np.sort(np.random.default_rng(1).permutation(n)[:MOST_PICTURES])
+    chosen = np.array([place for place in chosen if paths[place]], np.int64)
+    found = [""] * n
+    for place, pixels in zip(chosen, thumbnails([paths[place] for place in chosen], _SIDE), strict=True):
+        if pixels is not None:
+            content = io.BytesIO()
+            Image.fromarray(pixels).save(content, "JPEG", quality=72)
+            found[place] = base64.b64encode(content.getvalue()).decode()
+    return found
+
+
+def _text(numbers: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()

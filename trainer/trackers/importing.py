@@ -1,0 +1,297 @@
+"""Import curves that TensorBoard, Weights & Biases or open_clip wrote, as runs that have ended.
+
+What the files say is read by a helper process with limits of memory and time; of long curves a part is kept.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from trainer import config
+from trainer.config.run_name import repaired_name
+from trainer.errors import UserError
+from trainer.metrics import HEADLINE, metric
+from trainer.store import RunLog, Workspace
+from trainer.trackers.curves import Curves
+from trainer.untrusted.bounded import read
+from trainer.untrusted.bounded.tracker_files import STEPS_PER_EPOCH
+from trainer.untrusted.files import encodable, read_text
+
+Kind = Literal["tensorboard", "wandb", "open_clip"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+SETTINGS: Final = "imported_settings"
+"""Fact of a run that was imported: settings of the other program, names and words."""
+EVENTS: Final = "events.out.tfevents."
+"""How the names of TensorBoard's files begin."""
+LABELS: Final[dict[Kind, str]] = {
+    "tensorboard": "TensorBoard",
+    "wandb": "Weights & Biases",
+    "open_clip": "open_clip",
+}
+_MOST_FILES: Final = 2_000
+_MOST_DEPTH: Final = 8
+_MOST_SETTINGS: Final = 200
+_MOST_WORDS: Final = 200
+_MEMORY: Final = 400 * 2**20
+_SECONDS: Final = 5.0
+_AT_ONCE: Final = 2_000
+_LOSSES: Final = ("val/loss", "train/loss", "loss")
+
+
+class TrackerError(UserError):
+    """Curves that cannot be imported or logged; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class ImportedRun:
+    """One run that was imported.
+
+    Attributes:
+        id: Its number here.
+        name: Its name here.
+        curves: How many it has.
+        numbers: How many were kept.
+    """
+
+    id: int
+    name: str
+    curves: int
+    numbers: int
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A file, how it is read, and the run that its curves are of."""
+
+    path: Path
+    reader: str
+    run: str = ""
+    options: dict[str, int] = field(default_factory=dict)
+
+
+def kind_of(path: Path) -> Kind | None:
+    """Return which program wrote a file or folder, by names and first lines; None where that is unknown."""
+    try:
+        if path.is_dir():
+            if (path / "out.log").is_file() and (path / "params.txt").is_file():
+                return "open_clip"
+            if next(_event_files(path), None) is not None:
+                return "tensorboard"
+            return "wandb" if _histories(path) else None
+        if path.name.startswith(EVENTS) or ".tfevents." in path.name:
+            return "tensorboard"
+        return "wandb" if _is_history(path) else None
+    except OSError:
+        return None
+
+
+def import_curves(
+    workspace: Workspace,
+    path: Path,
+    kind: Kind | None = None,
+    *,
+    name: str = "",
+    progress: Callable[[str], None] = lambda words: None,
+) -> list[ImportedRun]:
+    """Import what a file or folder holds: one run for each folder of events, column group or history.
+
+    Args:
+        workspace: Where the runs are created.
+        path: File or folder.
+        kind: Which program wrote it; None: found out.
+        name: Of the run, or the begin of the names of several; empty: their own.
+        progress: Gets a sentence for each file.
+
+    Raises:
+        TrackerError: There are no curves, or a library is missing.
+        Unreadable: A file is damaged, or takes more memory or time than is allowed.
+    """
+    workspace.check_mine()
+    if not path.exists():
+        raise TrackerError(f"{path} is not there. Name the file or folder again.")
+    chosen = kind or kind_of(path)
+    if chosen is None:
+        raise TrackerError(
+            f"{path} holds no event files of TensorBoard, no exported history of Weights & Biases (CSV or JSON lines "
+            "with a column of steps) and no out.log of open_clip. Name another, or say which by --from."
+        )
+    sources, settings = _sources(path, chosen)
+    curves = _read(sources, progress)
+    if not any(curves.runs.values()):
+        raise TrackerError(
+            f"{path} holds no numbers that {LABELS[chosen]} logged at steps. Name another file or folder."
+        )
+    return [
+        _store(workspace, _Told(chosen, path, one, settings), _name(path, name, one, len(curves.runs)), curves)
+        for one in sorted(curves.runs)
+    ]
+
+
+@dataclass(frozen=True)
+class _Told:
+    kind: Kind
+    path: Path
+    run: str
+    settings: dict[str, str]
+
+
+def _name(path: Path, name: str, run: str, runs: int) -> str:
+    own = run or path.stem if path.is_file() else run or path.name
+    chosen = own if not name else name if runs == 1 else f"{name} {own}"
+    return repaired_name(chosen)
+
+
+def _sources(path: Path, kind: Kind) -> tuple[list[_Source], dict[str, str]]:
+    """Return the files to read, and the settings of the run."""
+    if kind == "tensorboard":
+        if importlib.util.find_spec("tensorboard") is None:
+            raise TrackerError(
+                "Event files need tensorboard, which is not installed. Install it: "
+                "pip install 'contrastive-explorer[tensorboard]'"
+            )
+        files = list(itertools.islice(_event_files(path), _MOST_FILES))
+        if path.is_dir():
+            return [_Source(file, "event_file", _inside(file.parent, path)) for file in files], {}
+        return [_Source(path, "event_file")], {}
+    if kind == "wandb":
+        files = [path] if path.is_file() else _histories(path)
+        binary = path.suffix == ".wandb" or (not files and any(path.glob("*.wandb")))
+        if binary or not files:
+            raise TrackerError(
+                f"{path} holds no exported history. Export it: the button of a panel (CSV), or "
+                "wandb.Api().run(PATH).history(pandas=True).to_csv(FILE)."
+            )
+        return [_Source(file, "wandb_csv" if file.suffix.lower() == ".csv" else "wandb_lines") for file in files], {}
+    return _open_clip(path)
+
+
+def _open_clip(path: Path) -> tuple[list[_Source], dict[str, str]]:
+    folder = path if path.is_dir() else path.parent
+    log, results = folder / "out.log", folder / "checkpoints" / "results.jsonl"
+    settings = _params(folder / "params.txt")
+    found = []
+    if log.is_file():
+        batch = _whole(settings, "batch_size") * _whole(settings, "world_size") * _whole(settings, "accum_freq")
+        found.append(_Source(log, "open_clip_log", options={"batch": batch}))
+    if not results.is_file():
+        results = folder / "results.jsonl"
+    if results.is_file():
+        found.append(_Source(results, "open_clip_results"))
+    if not found:
+        raise TrackerError(f"{folder} has no out.log and no results.jsonl of open_clip. Name its folder of results.")
+    return found, settings
+
+
+def _whole(settings: dict[str, str], name: str) -> int:
+    words = settings.get(name, "1")
+    return max(1, int(words[:9])) if words.isdigit() else 1
+
+
+def _params(file: Path) -> dict[str, str]:
+    """Return the lines `name: value` of open_clip's `params.txt`; none where it cannot be read."""
+    try:
+        lines = read_text(file, 1 << 20).splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    pairs = (line.partition(": ") for line in lines[:_MOST_SETTINGS])
+    return {name[:_MOST_WORDS]: encodable(value)[:_MOST_WORDS] for name, colon, value in pairs if colon}
+
+
+def _event_files(folder: Path) -> Iterator[Path]:
+    """Yield the event files in a folder and those inside it; links to folders are not followed."""
+    top = len(folder.parts)
+    for place, names, files in os.walk(folder):
+        names[:] = sorted(names) if len(Path(place).parts) - top < _MOST_DEPTH else []
+        yield from (Path(place, name) for name in sorted(files) if ".tfevents." in name)
+
+
+def _inside(folder: Path, top: Path) -> str:
+    return "" if folder == top else folder.relative_to(top).as_posix()
+
+
+def _histories(folder: Path) -> list[Path]:
+    """Return the exported histories directly in a folder, or in its folder `files`."""
+    places = [folder, folder / "files"]
+    return [
+        file
+        for place in places
+        if place.is_dir()
+        for file in sorted(place.iterdir())[:_MOST_FILES]
+        if _is_history(file)
+    ]
+
+
+def _is_history(file: Path) -> bool:
+    """Return whether a file is a table or JSON lines whose first line names steps of Weights & Biases."""
+    suffix = file.suffix.lower()
+    if suffix not in (".csv", ".jsonl", ".ndjson") or not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        first = opened.readline(1 << 16).decode("utf-8", "replace")
+    if suffix == ".csv":
+        return '"_step"' in first or "_step," in first or ('"Step"' in first and " - " in first)
+    return '"_step"' in first and first.lstrip().startswith("{")
+
+
+def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> Curves:
+    curves = Curves()
+    per_epoch: int | None = None
+    for source in sources:
+        progress(f"Reading {source.path.name}")
+        reader = f"trainer.untrusted.bounded.tracker_files:{source.reader}"
+        own = Curves() if source.reader == "open_clip_results" else curves
+        for part in read(reader, [source.path], source.options, memory=_MEMORY, cpu_s=_SECONDS):
+            for batch in part.rows:
+                own.add(batch, source.run)
+        counted = own.runs.get("", {}).pop(STEPS_PER_EPOCH, None)
+        if counted is not None and counted.last is not None:
+            per_epoch = int(counted.last[2])
+        if own is not curves:
+            for name, curve in own.runs.get("", {}).items():
+                for epoch, (at, value) in curve.points.items():
+                    curves.put("", name, epoch * (per_epoch or 1), at, value)
+    curves.runs = {run: found for run, found in curves.runs.items() if found}
+    return curves
+
+
+def _store(workspace: Workspace, told: _Told, name: str, curves: Curves) -> ImportedRun:
+    # Outside of the unions of what can be trained.
+    elsewhere: dict[str, Any] = {"model": config.NoModel(), "objective": config.PairsElsewhere()}
+    elsewhere["data"] = config.NoData(called=LABELS[told.kind], source=str(told.path.absolute()))
+    made = config.Run(name=name, optimizer=config.Optimizer(epochs=0), **elsewhere)
+    number = workspace.runs.create(made)
+    entries = list(curves.entries(told.run))
+    with RunLog.claim(workspace, number) as log:
+        log.progress(step=entries[-1].step, total_steps=entries[-1].step)
+        for some in range(0, len(entries), _AT_ONCE):
+            log.entries(entries[some : some + _AT_ONCE])
+        counts = [entry.values["num_samples"] for entry in entries if "num_samples" in entry.values]
+        facts: dict[str, object] = {"imported": f"{LABELS[told.kind]}: {encodable(str(told.path.absolute()))}"}
+        if told.settings:
+            facts[SETTINGS] = told.settings
+        if counts:
+            facts["heldout_pairs"] = {"val": int(counts[-1])}
+        if curves.is_thinned:
+            facts["thinned"] = "of long curves every second, fourth, ... point was kept"
+        log.facts(**facts)
+        log.status("finished")
+    _judge(workspace, number, {name for entry in entries for name in entry.values})
+    workspace.runs.change(number, trained_s=entries[-1].elapsed_s)
+    row = workspace.runs.get(number)
+    return ImportedRun(number, row.name, len(curves.runs[told.run]), sum(len(entry.values) for entry in entries))
+
+
+def _judge(workspace: Workspace, run: int, names: set[str]) -> None:
+    """Let the table of runs judge the run by its recall, or by a loss where it has none."""
+    chosen = next((name for name in (HEADLINE, *_LOSSES) if name in names), None)
+    if chosen is None:
+        return
+    _, values, _ = workspace.results.series(run, chosen)
+    best = min(values) if metric(chosen).better == "down" or chosen in _LOSSES else max(values)
+    workspace.runs.change(run, metric=chosen, last=float(values[-1]), best=float(best))
