@@ -31,8 +31,8 @@ from explorer.widgets.log_tail import LogTail
 from trainer import catalog, config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
-from trainer.errors import UserError
 from trainer.distribution.published_models import FIRST
+from trainer.errors import UserError
 from trainer.store import RunRow, Workspace
 
 if TYPE_CHECKING:

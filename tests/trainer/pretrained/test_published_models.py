@@ -10,8 +10,8 @@ import torch
 from open_clip.pretrained import get_pretrained_cfg, list_pretrained
 
 from trainer.__main__ import main
-from trainer.pretrained.specification import model_of
 from trainer.distribution.published_models import PUBLISHED, PublishedModel
+from trainer.pretrained.specification import model_of
 
 
 @pytest.mark.slow
