@@ -268,10 +268,10 @@ def _write_transformers(draft: Path, told: _Told) -> None:
     }
     (draft / "preprocessor_config.json").write_text(json.dumps(processor, indent=1), encoding="utf-8")
     if not _write_tokenizer(draft, tokenizer) and isinstance(tokenizer, ClipTokenizer):
-        _write_clip_pairs(draft, tokenizer)
+        write_clip_pairs(draft, tokenizer)
 
 
-def _write_clip_pairs(draft: Path, tokenizer: ClipTokenizer) -> None:
+def write_clip_pairs(draft: Path, tokenizer: ClipTokenizer) -> None:
     """Write CLIP's own byte pairs as `transformers.CLIPTokenizer` reads them."""
     vocabulary, merges = tokenizer.vocabulary()
     (draft / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")

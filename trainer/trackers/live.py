@@ -1,4 +1,6 @@
-"""Log a run to experiment trackers while it trains, beside our own store and never in its way.
+"""Log a run to experiment trackers while it trains.
+
+Our own store never waits for them.
 
 A thread of its own opens the trackers and logs to them; the training only puts numbers into a queue. A tracker that
 fails, or is too slow for its queue, is left out with one warning, and the training continues.
@@ -39,7 +41,7 @@ class Tracker(Protocol):
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """What a tracker is told of a run.
+    """A run as a tracker sees it.
 
     Attributes:
         name: Of the run.

@@ -15,7 +15,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.data.published_tokenizers import ClipTokenizer
 from trainer.inference import hub_upload
-from trainer.inference.export_model import _write_clip_pairs
+from trainer.inference.export_model import write_clip_pairs
 from trainer.inference.open_model import OpenModel, open_run
 from trainer.store import Workspace
 from trainer.training.fit import fit
@@ -115,7 +115,7 @@ def test_towers_that_transformers_lacks_are_refused_in_words(trained, tmp_path: 
 def test_byte_pairs_of_clip_are_those_of_transformers(tmp_path: Path):
     transformers = pytest.importorskip("transformers", reason="the extra [hf] is not installed")
     own = ClipTokenizer()
-    _write_clip_pairs(tmp_path, own)
+    write_clip_pairs(tmp_path, own)
     theirs = transformers.CLIPTokenizer.from_pretrained(tmp_path)
     for text in ("A photo of a cat, isn't it?", "été 42 dogs", "x " * 40):
         row = own.encode([text], 77)[0].tolist()
