@@ -44,7 +44,7 @@ def push(folder: Path, repository: str, *, public: bool = False, client: Callabl
     if refusal := refusal_of_downloads():
         raise PushError(refusal)
     try:
-        api = (client or _client)()
+        api = (client or hub_client)()
         api.create_repo(repository, private=not public, exist_ok=True)
         told = api.upload_folder(
             repo_id=repository, folder_path=str(folder), commit_message="Export of Contrastive Explorer"
@@ -58,7 +58,8 @@ def push(folder: Path, repository: str, *, public: bool = False, client: Callabl
     return str(getattr(told, "commit_url", told))
 
 
-def _client() -> HubClient:
+def hub_client() -> HubClient:
+    """Return the client of `huggingface_hub`."""
     from huggingface_hub import HfApi
 
     client: HubClient = HfApi()

@@ -24,8 +24,8 @@ LOG: Final = "CONTRASTIVE_EXPLORER_LOG"
 """Environment variable: names of trackers, between commas. Only the person names them, never a workspace."""
 FOLDER: Final = "tensorboard"
 """Where in a run's folder the event files lie."""
-_MOST_WAITING: Final = 10_000
-_PATIENCE_S: Final = 10.0
+MOST_WAITING: Final = 10_000
+PATIENCE_S: Final = 10.0
 """How long the end of a run waits for its trackers."""
 
 
@@ -192,7 +192,7 @@ class Beside:
 
     def close(self) -> None:
         """Let the trackers write the rest, within 10 s altogether."""
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + PATIENCE_S
         for waiting in self._queues.values():
             try:
                 waiting.put_nowait(None)
@@ -201,7 +201,7 @@ class Beside:
         for name, thread in self._threads.items():
             thread.join(max(0.0, end - time.monotonic()))
             if thread.is_alive() and name not in self._out:
-                self._failed.put((name, f"it did not end within {_PATIENCE_S:.0f} s"))
+                self._failed.put((name, f"it did not end within {PATIENCE_S:.0f} s"))
         self._tell()
 
     def __enter__(self) -> Beside:
@@ -212,7 +212,7 @@ class Beside:
 
     def _start(self, run: TrackedRun) -> None:
         for name in self.names:
-            self._queues[name] = queue.Queue(_MOST_WAITING)
+            self._queues[name] = queue.Queue(MOST_WAITING)
             thread = threading.Thread(target=self._work, args=(name, run), name=f"log-{name}", daemon=True)
             self._threads[name] = thread
             thread.start()

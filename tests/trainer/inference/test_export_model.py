@@ -141,7 +141,7 @@ class _Hub:
 
 def test_a_folder_is_pushed_by_the_client_of_the_hub(trained, tmp_path: Path, capsys, monkeypatch):
     hub = _Hub()
-    monkeypatch.setattr(hub_upload, "_client", lambda: hub)
+    monkeypatch.setattr(hub_upload, "hub_client", lambda: hub)
     words = ["runs", "export", "vit", "--format", "hf", "--out", str(tmp_path / "out"), "--push", "me/tiny", "--json"]
     assert main([*words, "--workspace", str(trained.folder)]) == 0
     answer = json.loads(capsys.readouterr().out)

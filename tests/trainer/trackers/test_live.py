@@ -68,8 +68,8 @@ def test_a_tracker_that_fails_is_told_once_and_the_others_go_on(monkeypatch):
 
 
 def test_a_tracker_that_hangs_holds_nothing_up(monkeypatch):
-    monkeypatch.setattr(live, "_PATIENCE_S", 0.05)
-    monkeypatch.setattr(live, "_MOST_WAITING", 5)
+    monkeypatch.setattr(live, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(live, "MOST_WAITING", 5)
     free = threading.Event()
 
     class Hangs(_Kept):
