@@ -25,6 +25,7 @@ from explorer.views.runs.new_run import NewRun, on_data
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from trainer import catalog, config
+from trainer.distribution.published_models import FIRST
 from trainer.messages import Failure, ReadData
 
 PLACES = tuple(place for place in VIEWS if place.name in ("runs", "classify"))
@@ -323,7 +324,7 @@ def test_a_published_model_is_opened_from_the_empty_runs_view(
     state = window.pages.views["runs"].findChild(StatePage)
     qtbot.waitUntil(state.third.isVisible, timeout=90_000)
     qtbot.mouseClick(state.third, Qt.MouseButton.LeftButton)
-    assert asked == [None]
+    assert asked == [FIRST.specification]
 
 
 def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtbot: QtBot, folder: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_long_chart_is_counted() -> None:
     assert counts.code_lines(source) > counts.MOST_CODE
 
 
-MOST_PRIVATE = 86
+MOST_PRIVATE = 83
 """Uses of private attributes in tests; it can only become less: give a class a public hook instead."""
 
 

@@ -166,11 +166,11 @@ def compare_generative(
     if len(pictures) < request.batch:
         raise GenerativeError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
     measured = asked[at_most(len(asked), request.most)]
-    denoiser = _trained_denoiser(pictures, request, _within(progress, 0.1, 0.45))
-    cnn = _trained_cnn(pictures, request, parameters_of(denoiser), _within(progress, 0.45, 0.8))
+    denoiser = trained_denoiser(pictures, request, _within(progress, 0.1, 0.45))
+    cnn = trained_cnn(pictures, request, parameters_of(denoiser), _within(progress, 0.45, 0.8))
     progress(0.8, "Bits of the PixelCNN")
-    cnn_bits = _cnn_bits(cnn, measured)
-    diffusion_bits = _diffusion_bits(denoiser, measured, request, _within(progress, 0.82, 0.92))
+    cnn_bits = bits_of_cnn(cnn, measured)
+    diffusion_bits = bits_of_diffusion(denoiser, measured, request, _within(progress, 0.82, 0.92))
     cnn_read = _best(_cnn_features(cnn, pictures, asked, rows), rows)
     diffusion_read = _best(_diffusion_features(denoiser, pictures, asked, rows, request), rows)
     found = [
@@ -253,7 +253,8 @@ def _labeled(train: Pairs, held: Pairs, request: GenerativeRequest) -> _Labeled:
 # -- training -----------------------------------------------------------------------------------------------
 
 
-def _trained_denoiser(pictures: Pictures, request: GenerativeRequest, progress: Progress) -> Denoiser:
+def trained_denoiser(pictures: Pictures, request: GenerativeRequest, progress: Progress) -> Denoiser:
+    """Return a diffusion model of pictures alone, with the moving average of its weights."""
     torch.manual_seed(request.seed)
     model = Denoiser(1, request.width)
     chance = torch.Generator().manual_seed(request.seed)
@@ -270,7 +271,8 @@ def _trained_denoiser(pictures: Pictures, request: GenerativeRequest, progress: 
     return _fitted(model, loss, pictures, request, progress, "diffusion model")
 
 
-def _trained_cnn(pictures: Pictures, request: GenerativeRequest, wanted: int, progress: Progress) -> PixelCnn:
+def trained_cnn(pictures: Pictures, request: GenerativeRequest, wanted: int, progress: Progress) -> PixelCnn:
+    """Return a PixelCNN of about `wanted` parameters, with the moving average of its weights."""
     width = width_of_cnn(wanted)
     torch.manual_seed(request.seed)
     model = PixelCnn(width)
@@ -321,15 +323,17 @@ def _batches(n: int, request: GenerativeRequest) -> Iterator[Int[np.ndarray, " b
 
 
 @torch.inference_mode()
-def _cnn_bits(cnn: PixelCnn, pictures: Pictures) -> Float[np.ndarray, " n"]:
+def bits_of_cnn(cnn: PixelCnn, pictures: Pictures) -> Float[np.ndarray, " n"]:
+    """Return each picture's exact bits a number."""
     parts = [torch.from_numpy(part).long() for part in _parts(pictures)]
     return torch.cat([autoregressive(cnn(part), part) for part in parts]).double().numpy()
 
 
 @torch.inference_mode()
-def _diffusion_bits(
+def bits_of_diffusion(
     denoiser: Denoiser, pictures: Pictures, request: GenerativeRequest, progress: Progress
 ) -> Float[np.ndarray, " n"]:
+    """Return a bound from above on each picture's bits a number, estimated with `request.draws` noise levels."""
     alpha_bar = noise_schedule.cosine_alpha_bar(noise_schedule.STEPS)
     chance, found = torch.Generator().manual_seed(request.seed), []
 

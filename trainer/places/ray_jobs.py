@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import http.client
 import json
-import shlex
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -26,6 +25,7 @@ from trainer.store import ACTIVE, ownership
 from trainer.store import ENDED as STOPPED
 from trainer.store.files import write_text
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted import shell
 
 _WAIT_S: Final = 30.0
 _SEND_S: Final = 300.0
@@ -166,7 +166,7 @@ class RayLink:
         self._jobs.put_package(_package(), wheel().content)
         question = packed({"what": "fit", "config": str(Path(binding.workspace) / "wanted.toml"), "job": job})
         words = [self._place.python, "-P", "-m", "trainer", "outpost", "--once", question]
-        line = f'PYTHONPATH="$PWD" exec {shlex.join([*words, "--workspace", binding.workspace])}'
+        line = f'PYTHONPATH="$PWD" exec {shell.script_line([*words, "--workspace", binding.workspace])}'
         needs = {
             f"entrypoint_num_{name}": float(self._place.options[name])
             for name in ("cpus", "gpus")

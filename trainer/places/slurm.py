@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from typing import Final
 
 from trainer.places.address import PlaceError
 from trainer.store import Workspace
 from trainer.untrusted import files as untrusted_files
-from trainer.untrusted import safe_subprocess
+from trainer.untrusted import safe_subprocess, shell
 
 _OPTIONS: Final = {"partition": "--partition", "time": "--time", "account": "--account", "cpus": "--cpus-per-task"}
 _WAIT_S: Final = 60.0
@@ -32,7 +31,7 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
         raise PlaceError(f"The run {row.name!r} is {row.status} there already.")
     line = safe_subprocess.python("-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder))
     # `exec`: the signal is for the trainer, not for the shell before it.
-    script = f"#!/bin/sh\nexec {shlex.join(line)}\n"
+    script = f"#!/bin/sh\nexec {shell.script_line(line)}\n"
     told = [f"{_OPTIONS[name]}={value}" for name, value in options.items() if name in _OPTIONS]
     if options.get("gpus"):
         told.append(f"--gres=gpu:{options['gpus']}")

@@ -6,7 +6,6 @@ import contextlib
 import importlib.metadata
 import os
 import re
-import shlex
 import subprocess
 import tempfile
 import threading
@@ -20,7 +19,7 @@ from trainer.places.channel import Channel
 from trainer.places.source import record
 from trainer.places.wheel import Wheel, needed_packages, wheel
 from trainer.untrusted import files as untrusted_files
-from trainer.untrusted import safe_subprocess
+from trainer.untrusted import safe_subprocess, shell
 
 CODE: Final = ".cache/contrastive-explorer/code"
 """In the home folder there: a folder for each version that was sent."""
@@ -226,7 +225,7 @@ def upload(place: RemotePlace, source: Path, target: str, progress: Callable[[fl
     _run(place, ["mkdir", "-p", "-m", "700", target])
     words = [rsync, "-a", "--partial", "--no-links", "--info=progress2", "--no-inc-recursive"]
     if place.host:
-        words += ["-e", shlex.join(_ssh(place)[:-1]), str(source), f"{_rsync_login(place)}:{target}/"]
+        words += ["-e", shell.script_line(_ssh(place)[:-1]), str(source), f"{_rsync_login(place)}:{target}/"]
     else:
         words += [str(source), f"{target}/"]
     process = safe_subprocess.start(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
@@ -272,7 +271,7 @@ def _run(
 
 def _hint(stderr: bytes, place: RemotePlace) -> str:
     if b"Host key verification failed" in stderr:
-        return f" Connect once by hand, and compare its key: {shlex.join(_ssh(place, batch=False))}"
+        return f" Connect once by hand, and compare its key: {shell.join(_ssh(place, batch=False))}"
     if b"Permission denied" in stderr:
         return " Bring your key there: ssh-copy-id."
     return ""
@@ -280,7 +279,7 @@ def _hint(stderr: bytes, place: RemotePlace) -> str:
 
 def command_line(place: RemotePlace, words: list[str]) -> list[str]:
     """Return the command here that runs `words` there, quoted for its shell."""
-    return [*_ssh(place), shlex.join(words)] if place.host else words
+    return [*_ssh(place), shell.script_line(words)] if place.host else words
 
 
 def _ssh(place: RemotePlace, *, batch: bool = True) -> list[str]:

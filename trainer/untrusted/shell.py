@@ -38,6 +38,14 @@ def join(words: Iterable[str], *, posix: bool = _POSIX) -> str:
     return f"& {line}" if not posix and line.startswith(("'", "(")) else line
 
 
+def script_line(words: Iterable[str]) -> str:
+    """Join the words to one line that `sh` on another computer runs: no terminal sees it, so no character is spelled.
+
+    `$'...'`, which spells control characters, means nothing to a plain `sh`; within its quotes they are harmless.
+    """
+    return shlex.join(words)
+
+
 def split(line: str, *, posix: bool = _POSIX) -> list[str]:
     """Split a line that the user typed into words, without a shell.
 

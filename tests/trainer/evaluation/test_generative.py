@@ -46,11 +46,11 @@ def test_bits_fall_from_8_towards_what_the_pictures_hold():
     """Of a single gray nothing is to be said once it is known; untrained models say 8 bits, or more as a bound."""
     gray = np.full((16, 3, 8, 8), 77, np.uint8)
     few, many = (dataclasses.replace(SMALL, updates=updates, size=8, draws=16) for updates in (1, 400))
-    before, after = (generative._cnn_bits(generative._trained_cnn(gray, r, 20_000, silent), gray) for r in (few, many))
+    before, after = (generative.bits_of_cnn(generative.trained_cnn(gray, r, 20_000, silent), gray) for r in (few, many))
     assert before.mean() == pytest.approx(8, abs=0.1)
     assert after.mean() < 0.5
     before, after = (
-        generative._diffusion_bits(generative._trained_denoiser(gray, r, silent), gray, r, silent) for r in (few, many)
+        generative.bits_of_diffusion(generative.trained_denoiser(gray, r, silent), gray, r, silent) for r in (few, many)
     )
     assert after.mean() < before.mean() - 0.5
 
