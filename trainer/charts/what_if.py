@@ -93,7 +93,7 @@ def _plots(one: RunWhatIf, record: WhatIfRecord, place: int) -> tuple[XYPlot, XY
             Series("as it was", run_tone(place), x, real, marked=True),
             Series(record.change, run_tone(place), x, changed, marked=True, dashed=True),
         )
-        y = axis_over("R@1 (%)", [real, changed])
+        y = axis_over("recall (%)", [real, changed])
         return XYPlot(f"{key}-{place}", f"{one.name}: {label}", axis_over("step", [x]), y, curves)
 
     forth = recall_name("image_to_text", split=record.split, n=record.n)
@@ -114,9 +114,9 @@ def _table(data: PerRun[RunWhatIf]) -> NumberTable:
         row("First changed update", "Led to this step.", lambda r: r.step, 0),
         row("Updates", "Made both ways.", lambda r: r.updates, 0),
         row("Pairs left out", "Of the training split.", lambda r: len(r.left_out), 0),
-        row("Difference, image to text R@1 (points)", "In the end.", lambda r: 100 * (r.would[-1] - r.was[-1]), 2),
+        row("Difference, image to text (points)", "In the end.", lambda r: 100 * (r.would[-1] - r.was[-1]), 2),
         row(
-            "Difference, text to image R@1 (points)", "In the end.",
+            "Difference, text to image (points)", "In the end.",
             lambda r: 100 * (r.would_back[-1] - r.was_back[-1]), 2,
         ),
         row("Only right with the change", "Held-out images, in the end.", lambda r: r.gained, 0),

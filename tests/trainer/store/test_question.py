@@ -106,7 +106,7 @@ def test_groups_test_nothing_across_questions(tmp_path: Path):
 def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path):
     path = tmp_path / "space" / "explorer.db"
     older = tmp_path / "older"
-    shutil.copytree(MIGRATIONS, older, ignore=shutil.ignore_patterns("__pycache__", "v000[3-9]*"))
+    shutil.copytree(MIGRATIONS, older, ignore=shutil.ignore_patterns("__pycache__", "v000[3-9]*", "v00[1-9]*"))
     prepare(path, migrations=older, newest="0002")
     with closing(sqlite3.connect(path)) as connection, connection:
         for run, value in ((1, 0.3), (2, 0.9)):

@@ -125,7 +125,7 @@ def test_processes_that_open_a_new_workspace_at_once_agree(tmp_path):
 def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
     path = tmp_path / "space" / "explorer.db"
     first = tmp_path / "first"
-    shutil.copytree(MIGRATIONS, first, ignore=shutil.ignore_patterns("__pycache__", "v000[2-9]*"))
+    shutil.copytree(MIGRATIONS, first, ignore=shutil.ignore_patterns("__pycache__", "v000[2-9]*", "v00[1-9]*"))
     prepare(path, migrations=first, newest="0001")
     with closing(sqlite3.connect(path)) as connection, connection:
         values = "'old', '0001-old', 'name = \"old\"', 'finished', 1.0"
@@ -148,9 +148,7 @@ def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
 
 def test_tables_that_were_never_used_go_and_a_workspace_that_has_them_is_still_looked_at(tmp_path):
     path, before = tmp_path / "space" / "explorer.db", tmp_path / "before"
-    shutil.copytree(
-        MIGRATIONS, before, ignore=shutil.ignore_patterns("__pycache__", "v0006*", "v0007*", "v0008*", "v0009*")
-    )
+    shutil.copytree(MIGRATIONS, before, ignore=shutil.ignore_patterns("__pycache__", "v000[6-9]*", "v00[1-9]*"))
     prepare(path, migrations=before, newest="0005")
 
     def tables(file: Path) -> set[str]:
