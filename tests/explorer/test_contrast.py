@@ -46,12 +46,20 @@ RUNS = marks.RUN_TONES
 TONES = (*RUNS, "quiet", "bad")
 
 
+@pytest.fixture(scope="module")
+def light_first(qapp: QApplication) -> Iterator[QApplication]:
+    """Dress the application in the light theme, and again after the last test of this module."""
+    theme.theme().apply(qapp, "light")
+    yield qapp
+    theme.theme().apply(qapp, "light")
+
+
 @pytest.fixture(params=["light", "dark"])
-def mode(dressed: QApplication, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Dress the application in a theme, as at a start, and in the light one afterwards."""
-    theme.theme().apply(dressed, request.param)
-    yield request.param
-    theme.theme().apply(dressed, "light")
+def mode(light_first: QApplication, request: pytest.FixtureRequest) -> str:
+    """Dress the application in a theme unless it is: applying one takes longer than these tests."""
+    if theme.theme().mode != request.param:
+        theme.theme().apply(light_first, request.param)
+    return request.param
 
 
 @pytest.fixture(autouse=True)
