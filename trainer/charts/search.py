@@ -17,7 +17,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.search import best_of, products
 from trainer.charts import ChartError
 from trainer.charts.marks import ImageRow, NumberTable, Panel, RowImage, run_tone
-from trainer.charts.matching import matching_of
+from trainer.charts.matching import caption_numbers, image_numbers, matching_of
 from trainer.charts.measures import Measure, measure_table
 from trainer.charts.outside_query import OutsideQuery, outside_vector
 from trainer.charts.settings import setting
@@ -32,12 +32,14 @@ METHOD: Final = """\
 The items of each run's snapshot with the largest cosine to the query, which the run's own model embeds; exact. CSLS \
 reduces hubness: from the cosine, half of an item's mean cosine to its 10 nearest of the other modality is taken away.
 
-Cosines are not comparable across runs: compare the order of the hits."""
+Equal pictures and equal captions are one hit. Cosines are not comparable across runs: compare the order of the \
+hits."""
 Target = Literal["image", "text"]
 CSLS_K: Final = 10
 MOST_CSLS: Final = 20_000
 _KEPT: Final = 8
 _OFFSETS: OrderedDict[tuple[Path, Target], np.ndarray] = OrderedDict()
+_DISTINCT: OrderedDict[tuple[Path, Target], int] = OrderedDict()
 _LOCK: Final = Lock()
 
 
@@ -56,11 +58,11 @@ class Hits(SnapshotLabel):
 
     Attributes:
         target: What was searched: `image` or `text`.
-        rows: Pairs found, best first.
+        rows: Pairs found, best first; equal pictures or captions are there once.
         cosines: Of the question and each hit.
         scores: What they are ordered by: the cosine, or with CSLS the cosine minus half the hit's own scale.
         items: What the pairs are.
-        n: Items searched.
+        n: Distinct items searched.
         csls: Whether hubs were taken down.
         sampled: Whether the snapshot holds only a part of its split.
     """
@@ -88,9 +90,10 @@ def search(
     csls: bool = False,
     progress: Progress | None = None,
 ) -> Hits:
-    """Return the `k` items of the run's snapshot nearest to a unit embedding; exact.
+    """Return the `k` distinct items of the run's snapshot nearest to a unit embedding; exact.
 
-    The first search by CSLS needs every item's own scale (`offsets`): a minute at 100,000, of which `progress` is told.
+    Of equal pictures or captions the best pair is the hit. The first search by CSLS needs every item's own scale
+    (`offsets`): a minute at 100,000, of which `progress` is told.
 
     Raises:
         ChartError: There is no such snapshot, it lacks the modality, or the question is of another width.
@@ -105,11 +108,10 @@ def search(
             f"The query has {len(query)} dimensions and the snapshot of {row.name} {snapshot.d}: they are of "
             "different models. Choose the step that the snapshot is of."
         )
+    scores = products(vectors, query)
     if csls:
-        scores = products(vectors, query) - offsets(snapshot, target, progress) / 2
-        rows, best = best_of(scores, k)
-    else:
-        rows, best = best_of(products(vectors, query), k)
+        scores = scores - offsets(snapshot, target, progress) / 2
+    rows, best = _best_distinct(scores, snapshot.items, target, k)
     cosines = np.asarray(vectors[rows], np.float32) @ np.asarray(query, np.float32)
     return Hits(
         **shown(row, snapshot),
@@ -118,10 +120,27 @@ def search(
         cosines=cosines,
         scores=best,
         items=snapshot.items,
-        n=snapshot.n,
+        n=_distinct(snapshot, target),
         csls=csls,
         sampled=snapshot.sampled,
     )
+
+
+def _best_distinct(
+    scores: Float[np.ndarray, " n"], items: Items, target: Target, k: int
+) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Return `best_of`, but of equal pictures (by their pixels) or captions the best pair alone."""
+    among = items.caption if target == "text" else items.content if len(items.content) else items.path
+    asked = 2 * k
+    while True:
+        rows, best = best_of(scores, asked)
+        first: dict[object, int] = {}
+        for place, row in enumerate(rows.tolist()):
+            first.setdefault(among[row] or row, place)  # what is empty equals nothing
+        if len(first) >= k or len(rows) < asked:
+            kept = list(first.values())[:k]
+            return rows[kept], best[kept]
+        asked *= 4
 
 
 def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None) -> Float[np.ndarray, " n"]:
@@ -150,6 +169,22 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
         while len(_OFFSETS) > _KEPT:
             _OFFSETS.popitem(last=False)
     return scale
+
+
+def _distinct(snapshot: Snapshot, target: Target) -> int:
+    """Return how many different pictures, or captions, a snapshot has; kept for the latest."""
+    key = (snapshot.folder, target)
+    with _LOCK:
+        if key in _DISTINCT:
+            _DISTINCT.move_to_end(key)
+            return _DISTINCT[key]
+    items = snapshot.items
+    count = len(np.unique(caption_numbers(items.caption) if target == "text" else image_numbers(items, snapshot.image)))
+    with _LOCK:
+        _DISTINCT[key] = count
+        while len(_DISTINCT) > _KEPT:
+            _DISTINCT.popitem(last=False)
+    return count
 
 
 def _vectors(snapshot: Snapshot, target: Target, name: str) -> np.ndarray:
