@@ -192,6 +192,7 @@ class Window(QMainWindow):
             Command("Window", "Import data…", "Ctrl+Shift+O", self.import_data, "importData"),
             Command("Share", "Copy the link to this view", "", self.saved_views.copy, "copyLink"),
             Command("Share", "Save this view…", "", self.saved_views.ask, "saveView"),
+            Command("Share", "Saved views…", "", self.saved_views.manage, "savedViews"),
             Command("Share", "Export evidence bundle…", "Ctrl+Shift+E", self._export_bundle, "exportBundle"),
         ]
         for suffix, words in _EXPORTS.items():

@@ -1,4 +1,4 @@
-"""Saved views of a workspace, and links to them: saved, opened and copied."""
+"""Saved views of a workspace, and links to them: saved, opened, renamed, deleted and copied."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from PySide6.QtWidgets import QInputDialog, QWidget
 
 from explorer.state.view_link import link_to, read_link
 from explorer.widgets.banner import Banner
+from explorer.window.saved_views_sheet import SavedViewsSheet
 from trainer.errors import UserError
+from trainer.store import StoreError
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background
@@ -27,7 +29,7 @@ LONGEST_NAME: Final = 80
 
 
 class SavedViews(QObject):
-    """Saves, opens and copies views of a workspace.
+    """Saves, opens, renames, deletes and copies views of a workspace.
 
     Args:
         window: Over which dialogs open.
@@ -102,6 +104,29 @@ class SavedViews(QObject):
             failed=lambda error: self._banner.tell(f"The view was not saved: {error}", tone="warn"),
         )
 
+    def manage(self) -> SavedViewsSheet:
+        """Show the dialog of all saved views."""
+        sheet = SavedViewsSheet(list(self.links), self._window)
+        sheet.opened.connect(lambda name: self.open(self.links[name]))
+        sheet.renamed.connect(lambda name, wanted: self._change(sheet, rename, name, wanted))
+        sheet.deleted.connect(lambda name: self._change(sheet, remove, name))
+        sheet.open()
+        return sheet
+
+    def _change(self, sheet: SavedViewsSheet, change: Callable[..., dict[str, str]], *names: str) -> None:
+        assert self._workspace is not None
+        assert self._background is not None
+
+        def show(links: dict[str, str]) -> None:
+            self._show(links)
+            sheet.show_names(list(links))
+
+        def refused(error: Exception) -> None:
+            self._banner.tell(f"The saved views stay as they are: {error}", tone="warn")
+            sheet.show_names(list(self.links))
+
+        self._background.run(sheet, change, self._workspace, *names, done=show, failed=refused)
+
     def _saved(self, name: str, links: dict[str, str]) -> None:
         self._show(links)
         self._banner.tell(f"The view {name} is saved; the command palette opens it.", tone="good")
@@ -137,5 +162,30 @@ def write(workspace: Workspace, name: str, link: str) -> dict[str, str]:
     """
     links = read(workspace) | {name: link}
     links = dict(list(links.items())[-MOST:])
+    workspace.set_setting(KEY, links)
+    return links
+
+
+def rename(workspace: Workspace, name: str, wanted: str) -> dict[str, str]:
+    """Give a saved view another name in its place, and return all that are saved. For a thread.
+
+    Raises:
+        StoreError: The name is empty or taken, or the workspace is look only.
+    """
+    wanted, links = " ".join(wanted.split())[:LONGEST_NAME], read(workspace)
+    if not wanted or (wanted != name and wanted in links):
+        raise StoreError(f"There is a view called {wanted}. Choose another name." if wanted else "A name is needed.")
+    links = {wanted if old == name else old: link for old, link in links.items()}
+    workspace.set_setting(KEY, links)
+    return links
+
+
+def remove(workspace: Workspace, name: str) -> dict[str, str]:
+    """Delete a saved view, and return those that are left. For a thread.
+
+    Raises:
+        StoreError: The workspace is look only.
+    """
+    links = {old: link for old, link in read(workspace).items() if old != name}
     workspace.set_setting(KEY, links)
     return links

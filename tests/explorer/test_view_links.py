@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer.state.selection import Looking, Rows, Selection
 from explorer.state.view_link import LinkError, link_to, read_link
@@ -70,3 +71,33 @@ def test_a_setting_that_somebody_else_wrote_is_read_with_care(tmp_path):
     workspace.set_setting("saved_views", [1])
     assert read(workspace) == {}
     assert list(write(workspace, "c", "link")) == ["c"]
+
+
+def test_saved_views_are_opened_renamed_and_deleted_in_their_dialog(qtbot, make_context):
+    context = make_context()
+    window = QWidget()
+    qtbot.addWidget(window)
+    banner = Banner(window)
+    selection: Selection = context.selection
+    saved = SavedViews(window, selection, banner, dict)
+    saved.begin(context.workspace, context.background)
+    for name, step in (("first", 5), ("second", 10)):
+        selection.propose(run_a=1, step=step, view="map")
+        saved.save(name)
+        qtbot.waitUntil(lambda name=name: name in saved.links)
+    sheet = saved.manage()
+    assert [sheet.names.item(row).text() for row in range(2)] == ["first", "second"]
+    sheet.names.setCurrentRow(1)
+    sheet.names.item(1).setText("last  one")
+    qtbot.waitUntil(lambda: list(saved.links) == ["first", "last one"])
+    assert sheet.names.currentItem().text() == "last one"
+    sheet.names.item(1).setText("first")
+    qtbot.waitUntil(lambda: sheet.names.item(1).text() == "last one")
+    assert any("There is a view called first" in label.text() for label in banner.findChildren(QLabel))
+    sheet.names.setCurrentRow(0)
+    qtbot.keyClick(sheet.names, Qt.Key.Key_Delete)
+    qtbot.waitUntil(lambda: sheet.names.count() == 1)
+    assert list(read(Workspace(context.workspace.folder))) == ["last one"]
+    selection.propose(step=None, view="runs")
+    qtbot.mouseClick(sheet.open_button, Qt.MouseButton.LeftButton)
+    assert (selection.step, selection.view) == (10, "map")

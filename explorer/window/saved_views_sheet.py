@@ -1,0 +1,104 @@
+"""The dialog that opens, renames and deletes saved views."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+
+WIDTH, HEIGHT = 460, 400
+
+
+class SavedViewsSheet(QDialog):
+    """The names of the saved views. Enter opens one, F2 or a double click renames it, Delete deletes it.
+
+    Attributes:
+        opened: A name whose view is to be shown.
+        renamed: Its name and the new one.
+        deleted: Its name.
+    """
+
+    opened = Signal(str)
+    renamed = Signal(str, str)
+    deleted = Signal(str)
+
+    def __init__(self, names: list[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("saved-views")
+        self.setWindowTitle("Saved views")
+        self.setModal(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(WIDTH, HEIGHT)
+        words = QLabel(
+            "Place, runs, step, selection and filter of each are kept in this workspace.", self, wordWrap=True
+        )
+        theme.set_role(words, "secondary")
+        self.names = QListWidget(self, objectName="saved-views-names", accessibleName="Saved views")
+        self.names.itemChanged.connect(self._edited)
+        self.names.currentRowChanged.connect(lambda _: self._enable())
+        self.open_button = QPushButton("Open", self, objectName="saved-views-open", default=True)
+        self.open_button.clicked.connect(self._open)
+        self.rename_button = QPushButton("Rename", self, objectName="saved-views-rename", autoDefault=False)
+        self.rename_button.clicked.connect(lambda: self.names.editItem(self.names.currentItem()))
+        self.delete_button = QPushButton("Delete", self, objectName="saved-views-delete", autoDefault=False)
+        self.delete_button.clicked.connect(self._delete)
+        QShortcut(QKeySequence(Qt.Key.Key_Delete), self.names, self._delete, context=Qt.ShortcutContext.WidgetShortcut)
+        close = QPushButton("Close", self, objectName="saved-views-close", autoDefault=False)
+        close.clicked.connect(self.reject)
+        row = QHBoxLayout()
+        row.setSpacing(theme.INSIDE)
+        row.addWidget(self.rename_button)
+        row.addWidget(self.delete_button)
+        row.addStretch(1)
+        row.addWidget(close)
+        row.addWidget(self.open_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        layout.setSpacing(theme.BETWEEN)
+        layout.addWidget(words)
+        layout.addWidget(self.names, 1)
+        layout.addLayout(row)
+        self.show_names(names)
+
+    def show_names(self, names: list[str]) -> None:
+        """List these names, and keep the place in the list."""
+        place = max(0, self.names.currentRow())
+        self.names.blockSignals(True)
+        self.names.clear()
+        for name in names:
+            item = QListWidgetItem(name)
+            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
+            item.setData(Qt.ItemDataRole.UserRole, name)
+            self.names.addItem(item)
+        self.names.setCurrentRow(min(place, len(names) - 1))
+        self.names.blockSignals(False)
+        self._enable()
+
+    def _enable(self) -> None:
+        for button in (self.open_button, self.rename_button, self.delete_button):
+            button.setEnabled(self.names.currentItem() is not None)
+
+    def _edited(self, item: QListWidgetItem) -> None:
+        name, wanted = item.data(Qt.ItemDataRole.UserRole), item.text()
+        if wanted != name:
+            self.renamed.emit(name, wanted)
+
+    def _open(self) -> None:
+        if (item := self.names.currentItem()) is not None:
+            self.opened.emit(item.data(Qt.ItemDataRole.UserRole))
+            self.accept()
+
+    def _delete(self) -> None:
+        if (item := self.names.currentItem()) is not None:
+            self.deleted.emit(item.data(Qt.ItemDataRole.UserRole))
