@@ -52,6 +52,7 @@ class Bar(QWidget):
         self.setFixedHeight(HEIGHT)
         self._selection = selection
         self._runs: tuple[Choice, ...] = ()
+        self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
         self._knows_runs = self._knows_facts = False
         self.run_a = Picker(name="runA", words="Run A", width=80)
@@ -72,12 +73,11 @@ class Bar(QWidget):
         self._show()
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
-        """Offer these runs."""
-        words = [
-            Choice(run.id, run.name, f"#{run.id}, {run.objective.upper()}, {run.data}, {run.status}") for run in runs
-        ]
+        """Offer these runs; archived ones only while they are chosen."""
         # Made once for both pickers and for all that is chosen until the next list: there may be thousands.
-        self._runs = (Choice(None, "No run"), *words) if words else ()
+        offered = [_choice(run) for run in runs if run.archived_at is None]
+        self._archived = {run.id: _choice(run) for run in runs if run.archived_at is not None}
+        self._runs = (Choice(None, "No run"), *offered) if runs else ()
         self._knows_runs = True
         self._show()
 
@@ -102,8 +102,9 @@ class Bar(QWidget):
             signal.connect(self._show)
 
     def _show(self) -> None:
-        self.run_a.show_choices(self._runs, self._selection.run_a)
-        self.run_b.show_choices(self._runs, self._selection.run_b)
+        for picker, run in ((self.run_a, self._selection.run_a), (self.run_b, self._selection.run_b)):
+            archived = self._archived.get(run) if run is not None else None
+            picker.show_choices(self._runs if archived is None else (*self._runs, archived), run)
         steps = [Choice(step, f"{step:,}") for step in reversed(self._facts.steps)]
         last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
         a, b = self._selection.step_of(0), self._selection.step_of(1)
@@ -151,3 +152,8 @@ def _choice(run: RunRow) -> Choice:
 def dataset_words(key: SplitKey) -> str:
     """Format a data key: `Scenes, unseen renderings`."""
     return f"{key.dataset[:1].upper()}{key.dataset[1:]}, {_SPLITS.get(key.split, key.split)}"
+
+
+def _choice(run: RunRow) -> Choice:
+    state = run.status if run.archived_at is None else f"{run.status}, archived"
+    return Choice(run.id, run.name, f"#{run.id}, {run.objective.upper()}, {run.data}, {state}")

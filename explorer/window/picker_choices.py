@@ -47,7 +47,7 @@ def facts_of(workspace: Workspace, runs: Sequence[int]) -> PickerChoices:
 def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> tuple[int | None, int | None]:
     """Return A and B with empty places filled: first CLIP run in A, first CLOOB run in B, else the first free one.
 
-    Runs that are no more leave their place empty before it is filled.
+    Runs that are no more leave their place empty before it is filled; archived ones fill none.
     """
     known = {run.id for run in runs}
     a = run_a if run_a in known else None
@@ -64,7 +64,7 @@ def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -
 
 def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None, spare: str = "") -> int | None:
     """Return the first free run with this objective, else the first with any but `spare`; None if all are taken."""
-    free = [run for run in runs if run.id != taken]
+    free = [run for run in runs if run.id != taken and run.archived_at is None]
     wanted = [run.id for run in free if run.objective.casefold() == objective]
     others = [run.id for run in free if run.objective.casefold() != spare]
     return next(iter([*wanted, *others]), None)

@@ -509,6 +509,30 @@ def test_the_rail_says_what_the_view_says(place: ViewEntry) -> None:
         assert len(method) > 80
 
 
+def test_archived_runs_are_offered_only_while_they_are_chosen(open_window, qtbot, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    kept, away = (workspace.runs.create(config.Run(name=name)) for name in ("kept", "away"))
+    with RunLog.claim(workspace, away) as log:
+        log.status("finished")
+    workspace.runs.archive([away])
+    window = open_window()
+    bar = window.bar
+
+    def offered(picker) -> list[str]:
+        return [picker.itemText(place) for place in range(picker.count())]
+
+    qtbot.waitUntil(lambda: offered(bar.run_b) == ["No run", "kept"])
+    assert (window.selection.run_a, window.selection.run_b) == (kept, None)
+    window.selection.run_b = away
+    assert offered(bar.run_b) == ["No run", "kept", "away"]
+    assert bar.run_b.currentText() == "away"
+    assert offered(bar.run_a) == ["No run", "kept"]
+    workspace.runs.unarchive([away])
+    qtbot.waitUntil(
+        lambda: offered(bar.run_a) == ["No run", "kept", "away"] or offered(bar.run_a)[1:] == ["away", "kept"]
+    )
+
+
 def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, qtbot, tmp_path: Path) -> None:
     from trainer import config
     from trainer.store import RunLog, Workspace
