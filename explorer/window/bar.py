@@ -145,10 +145,6 @@ class Bar(QWidget):
             picker.setMaximumWidth(widest)
 
 
-def _choice(run: RunRow) -> Choice:
-    return Choice(run.id, run.name, f"#{run.id}, {run.objective.upper()}, {run.data}, {run.status}")
-
-
 def dataset_words(key: SplitKey) -> str:
     """Format a data key: `Scenes, unseen renderings`."""
     return f"{key.dataset[:1].upper()}{key.dataset[1:]}, {_SPLITS.get(key.split, key.split)}"
