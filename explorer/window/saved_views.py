@@ -14,7 +14,6 @@ from explorer.state.view_link import link_to, read_link
 from explorer.widgets.banner import Banner
 from explorer.window.saved_views_sheet import SavedViewsSheet
 from trainer.errors import UserError
-from trainer.store import StoreError
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background
@@ -172,6 +171,8 @@ def rename(workspace: Workspace, name: str, wanted: str) -> dict[str, str]:
     Raises:
         StoreError: The name is empty or taken, or the workspace is look only.
     """
+    from trainer.store import StoreError
+
     wanted, links = " ".join(wanted.split())[:LONGEST_NAME], read(workspace)
     if not wanted or (wanted != name and wanted in links):
         raise StoreError(f"There is a view called {wanted}. Choose another name." if wanted else "A name is needed.")

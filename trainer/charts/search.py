@@ -14,10 +14,11 @@ from jaxtyping import Float, Int
 from trainer.analysis.hubness import mean_of_nearest
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
-from trainer.analysis.search import best_of, products
+from trainer.analysis.search import products
 from trainer.charts import ChartError
+from trainer.charts.distinct_hits import Target, best_distinct, distinct_count
 from trainer.charts.marks import ImageRow, NumberTable, Panel, RowImage, run_tone
-from trainer.charts.matching import caption_numbers, image_numbers, matching_of
+from trainer.charts.matching import matching_of
 from trainer.charts.measures import Measure, measure_table
 from trainer.charts.outside_query import OutsideQuery, outside_vector
 from trainer.charts.settings import setting
@@ -34,12 +35,10 @@ reduces hubness: from the cosine, half of an item's mean cosine to its 10 neares
 
 Equal pictures and equal captions are one hit. Cosines are not comparable across runs: compare the order of the \
 hits."""
-Target = Literal["image", "text"]
 CSLS_K: Final = 10
 MOST_CSLS: Final = 20_000
 _KEPT: Final = 8
 _OFFSETS: OrderedDict[tuple[Path, Target], np.ndarray] = OrderedDict()
-_DISTINCT: OrderedDict[tuple[Path, Target], int] = OrderedDict()
 _LOCK: Final = Lock()
 
 
@@ -111,7 +110,7 @@ def search(
     scores = products(vectors, query)
     if csls:
         scores = scores - offsets(snapshot, target, progress) / 2
-    rows, best = _best_distinct(scores, snapshot.items, target, k)
+    rows, best = best_distinct(scores, snapshot.items, target, k)
     cosines = np.asarray(vectors[rows], np.float32) @ np.asarray(query, np.float32)
     return Hits(
         **shown(row, snapshot),
@@ -120,27 +119,10 @@ def search(
         cosines=cosines,
         scores=best,
         items=snapshot.items,
-        n=_distinct(snapshot, target),
+        n=distinct_count(snapshot, target),
         csls=csls,
         sampled=snapshot.sampled,
     )
-
-
-def _best_distinct(
-    scores: Float[np.ndarray, " n"], items: Items, target: Target, k: int
-) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return `best_of`, but of equal pictures (by their pixels) or captions the best pair alone."""
-    among = items.caption if target == "text" else items.content if len(items.content) else items.path
-    asked = 2 * k
-    while True:
-        rows, best = best_of(scores, asked)
-        first: dict[object, int] = {}
-        for place, row in enumerate(rows.tolist()):
-            first.setdefault(among[row] or row, place)  # what is empty equals nothing
-        if len(first) >= k or len(rows) < asked:
-            kept = list(first.values())[:k]
-            return rows[kept], best[kept]
-        asked *= 4
 
 
 def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None) -> Float[np.ndarray, " n"]:
@@ -169,22 +151,6 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
         while len(_OFFSETS) > _KEPT:
             _OFFSETS.popitem(last=False)
     return scale
-
-
-def _distinct(snapshot: Snapshot, target: Target) -> int:
-    """Return how many different pictures, or captions, a snapshot has; kept for the latest."""
-    key = (snapshot.folder, target)
-    with _LOCK:
-        if key in _DISTINCT:
-            _DISTINCT.move_to_end(key)
-            return _DISTINCT[key]
-    items = snapshot.items
-    count = len(np.unique(caption_numbers(items.caption) if target == "text" else image_numbers(items, snapshot.image)))
-    with _LOCK:
-        _DISTINCT[key] = count
-        while len(_DISTINCT) > _KEPT:
-            _DISTINCT.popitem(last=False)
-    return count
 
 
 def _vectors(snapshot: Snapshot, target: Target, name: str) -> np.ndarray:
