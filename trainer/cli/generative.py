@@ -8,7 +8,7 @@ import dataclasses
 from trainer.cli.export import add_step_argument, tell
 
 GROUP = "Look"
-HELP = "train a PixelCNN and a diffusion model on a run's pictures: bits per dimension, and what probes read off them"
+HELP = "train a PixelCNN and a diffusion model on a run's pictures, on the CPU: bits per dimension, linear probes"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", type=int, default=32, metavar="N", help="pictures of an update (32)")
     parser.add_argument("--size", type=int, default=32, metavar="PIXELS", help="side of their pictures (32)")
     parser.add_argument(
-        "--width", type=int, default=32, metavar="N", help="channels of the diffusion model (32); PixelCNN to match"
+        "--width", type=int, default=16, metavar="N", help="channels of the diffusion model (16); PixelCNN to match"
     )
     parser.add_argument("--draws", type=int, default=32, metavar="N", help="noise levels of the bound, a picture (32)")
     parser.add_argument("--most", type=int, default=256, metavar="N", help="held-out pictures for bits (256)")

@@ -21,6 +21,7 @@ from trainer.data.augment import normalized
 from trainer.data.lazy_images import StreamedImages
 from trainer.errors import UserError
 from trainer.inference.batches import embed_features, embed_images
+from trainer.inference.decode import within
 from trainer.inference.model_cache import KeptModel, OpenModels
 from trainer.losses import autoregressive, denoising, noise_schedule, variational_bound
 from trainer.methods.decoder import pictures_of
@@ -60,7 +61,7 @@ class GenerativeRequest:
     updates: int = 2_000
     batch: int = 32
     size: int = 32
-    width: int = 32
+    width: int = 16
     draws: int = 32
     most: int = 256
     most_training: int = 10_000
@@ -156,7 +157,7 @@ def compare_generative(
         first.data,
         image_size=opened[0].opened.image_size,
         workspace_folder=models.workspace.folder,
-        progress=_within(progress, 0.0, 0.05),
+        progress=within(progress, 0.0, 0.05),
         loading=first.loading,
         preprocessing=opened[0].opened.preprocessing,
     )
@@ -166,11 +167,11 @@ def compare_generative(
     if len(pictures) < request.batch:
         raise GenerativeError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
     measured = asked[at_most(len(asked), request.most)]
-    denoiser = trained_denoiser(pictures, request, _within(progress, 0.1, 0.45))
-    cnn = trained_cnn(pictures, request, parameters_of(denoiser), _within(progress, 0.45, 0.8))
+    denoiser = trained_denoiser(pictures, request, within(progress, 0.1, 0.45))
+    cnn = trained_cnn(pictures, request, parameters_of(denoiser), within(progress, 0.45, 0.8))
     progress(0.8, "Bits of the PixelCNN")
     cnn_bits = bits_of_cnn(cnn, measured)
-    diffusion_bits = bits_of_diffusion(denoiser, measured, request, _within(progress, 0.82, 0.92))
+    diffusion_bits = bits_of_diffusion(denoiser, measured, request, within(progress, 0.82, 0.92))
     cnn_read = _best(_cnn_features(cnn, pictures, asked, rows), rows)
     diffusion_read = _best(_diffusion_features(denoiser, pictures, asked, rows, request), rows)
     found = [
@@ -450,7 +451,3 @@ def _parts(pictures: Pictures) -> Iterator[Pictures]:
 
 def _unit(values: UInt8[Tensor, "n 3 s s"]) -> Float[Tensor, "n 3 s s"]:
     return values.float() * (2 / (LEVELS - 1)) - 1
-
-
-def _within(progress: Progress, low: float, high: float) -> Progress:
-    return lambda share, note: progress(low + (high - low) * share, note)

@@ -170,6 +170,7 @@ class _Table:
         return out
 
     def _groups(self) -> Tensor:
+        """Return the groups; without them any tensor, which the kernels do not read."""
         return self.scale if self.groups is None else self.groups
 
     def _constants(self) -> dict[str, Any]:
