@@ -39,7 +39,7 @@ ELSEWHERE = {
     "fit": "trained both runs",
     "experiment": "trains until decided: tests/trainer/experiments/test_commands.py",
     "generative": "trains two models: tests/trainer/evaluation/test_generative.py",
-    "outpost": "is spoken to by another computer: tests/trainer/places",
+    "remote": "is called by another computer: tests/trainer/places",
     "places": "needs another computer: tests/trainer/places",
     "replay": "makes updates again: tests/trainer/training/test_replay.py",
 }

@@ -18,6 +18,7 @@ from trainer.config.data import (
     absolute,
     data_name,
     dataset_name,
+    missing_path,
 )
 from trainer.config.elsewhere import (
     ELSEWHERE,
@@ -62,6 +63,7 @@ __all__ = [
     "Vectors",
     "Watching",
     "absolute",
+    "missing_path",
     "check",
     "check_fields",
     "check_ranks",

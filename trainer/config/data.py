@@ -268,6 +268,18 @@ def absolute(data: AnyData) -> AnyData:
     return replace(data, **{name: _absolute(path) for name, path in paths.items() if path.strip()})
 
 
+def missing_path(data: Any) -> tuple[str, str]:
+    """Return the first field of the data whose path does not exist, and that path; empty texts if all exist.
+
+    Patterns (`*`, `{000..150}`) are not followed.
+    """
+    for name in _PATHS:
+        for part in getattr(data, name, "").split("::"):
+            if part.strip() and not set(part) & set("*?[{") and not untrusted_files.expanded(part).exists():
+                return f"data.{name}", part
+    return "", ""
+
+
 def _absolute(path: str) -> str:
     parts = [str(untrusted_files.expanded(part).absolute()) for part in path.split("::")]
     return "::".join(parts)

@@ -169,7 +169,7 @@ def to_toml(experiment: Experiment) -> str:
 
 
 def read(path: Path) -> Experiment:
-    """Read and check the definition in a file.
+    """Read and check the definition in a file; relative paths of data start at the current folder, as in `fit`.
 
     Raises:
         ConfigError: The file cannot be read, or does not define an experiment.
@@ -180,7 +180,10 @@ def read(path: Path) -> Experiment:
         raise ConfigError(f"{path} could not be read: it is not UTF-8 text ({error}). Choose a TOML file.") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. Choose a TOML file.") from error
-    return from_toml(text, source=path.name)
+    experiment = from_toml(text, source=path.name)
+    # Trainers start in a folder of their own.
+    arms = (replace(arm, run=replace(arm.run, data=config.absolute(arm.run.data))) for arm in experiment.arms)
+    return replace(experiment, arms=tuple(arms))
 
 
 def from_toml(text: str, *, source: str = "experiment") -> Experiment:
@@ -303,6 +306,21 @@ def check_measured(experiment: Experiment) -> None:
                 f"No run would be measured on the split {outcome.split!r}: the data of {arm.name} hold out "
                 f"{' and '.join(splits)}. Choose one of these as outcome.split; data.heldout_path names other pairs "
                 "to hold out."
+            )
+
+
+def check_data(experiment: Experiment) -> None:
+    """Check that the data of every arm exist on this computer.
+
+    Raises:
+        ConfigError: Names the arm, the field and the path.
+    """
+    for arm in experiment.arms:
+        field, path = config.missing_path(arm.run.data)
+        if field:
+            raise ConfigError(
+                f"The data of {arm.name} were not found: {field} is {path}, which does not exist. Correct the path in "
+                "the definition, or export it (trainer experiment export), correct it there and import it again."
             )
 
 

@@ -172,8 +172,8 @@ class ChannelSource:
         return _chunk(*self._channel.ask("read", run=self._run, name=name, offset=offset))
 
     def ask(self, what: str) -> None:
-        """Tell the trainer a wish; once this returns, it is in the row there."""
-        self._channel.ask("ask", run=self._run, wish=what)
+        """Send the trainer a request; once this returns, it is in the row there."""
+        self._channel.ask("ask", run=self._run, request=what)
 
 
 def _chunk(head: Mapping[str, Any], content: bytes) -> Chunk:

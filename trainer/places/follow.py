@@ -59,7 +59,7 @@ def train_there(workspace: Workspace, run: int, *, start: bool = True, say: Say 
     lock = AliveLock.take(folder / "alive.lock")
     if lock is None:
         raise launch.LaunchError(f"Run {run} is followed by another process already.")
-    # What stops a trainer that has not begun must not end this process instead, which has the wish to deliver.
+    # What stops a trainer that has not begun must not end this process instead, which has the request to deliver.
     workspace.runs.change(run, launched_pid=None, launched_ticks=None)
     try:
         follower = Follower(workspace, run, say)
@@ -75,7 +75,7 @@ def train_there(workspace: Workspace, run: int, *, start: bool = True, say: Say 
 
 
 class Follower:
-    """Keeps the mirror of one run up to date and takes wishes there."""
+    """Keeps the mirror of one run up to date and takes requests there."""
 
     def __init__(self, workspace: Workspace, run: int, say: Say, *, every_s: float | None = None) -> None:
         self._workspace, self._run, self._say, self._every_s = workspace, run, say, every_s
@@ -87,7 +87,7 @@ class Follower:
         self._place = known.place_of(found.place)
         self._link: Link | None = None
         self._mirror: Mirror | None = None
-        self._wish: str | None = None
+        self._request: str | None = None
         self._seen_at = 0.0
 
     def begin(self, *, start: bool) -> None:
@@ -129,29 +129,29 @@ class Follower:
     def _step(self) -> bool:
         if self._mirror is None:
             self._mirror = Mirror(self._workspace, self._run, self._linked().source(self._binding))
-        self._tell_wish(self._mirror)
+        self._send_request(self._mirror)
         ended = self._mirror.step(self._phase)
-        self._take_wish(self._mirror)
+        self._take_request(self._mirror)
         self._see()
         return ended
 
-    # -- wishes --------------------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------------------
 
-    def _tell_wish(self, mirror: Mirror) -> None:
+    def _send_request(self, mirror: Mirror) -> None:
         """Tell the trainer there what was asked here since the last look."""
         asked = self._workspace.runs.asked(self._run)
-        # After a new start nothing is known: a wish of that time is told, and none is no wish.
-        if asked == self._wish or (self._wish is None and not asked):
+        # After a restart nothing is known: a pending request is sent, and an empty one withdraws nothing.
+        if asked == self._request or (self._request is None and not asked):
             return
         mirror.source.ask(asked)
-        self._wish = asked
+        self._request = asked
 
-    def _take_wish(self, mirror: Mirror) -> None:
-        """Let the row here have the wish that is in the row there, unless a person has made another one meanwhile."""
-        before = self._wish or ""
+    def _take_request(self, mirror: Mirror) -> None:
+        """Copy the request of the remote row into the local one, unless the user has made another one meanwhile."""
+        before = self._request or ""
         if mirror.asked != before:
             self._workspace.runs.answered(self._run, before, then=mirror.asked)
-        self._wish = mirror.asked
+        self._request = mirror.asked
 
     # -- contact -------------------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class Follower:
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, _LOOK_S))
             with contextlib.suppress(StoreError):
-                if self._mirror is not None and self._workspace.runs.asked(self._run) != (self._wish or ""):
+                if self._mirror is not None and self._workspace.runs.asked(self._run) != (self._request or ""):
                     return
 
 

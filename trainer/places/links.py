@@ -65,7 +65,7 @@ class SshLink:
         head, _ = self._asked(folder).ask("create", config=config.to_toml(wanted), token=token)
         number = head.get("run")
         if type(number) is not int or number < 1:
-            raise PlaceError(f"{self._place.name} did not tell the number of the run.")
+            raise PlaceError(f"{self._place.name} did not return the number of the run.")
         return dataclasses.replace(binding, workspace=folder, run=number)
 
     def start(self, binding: Binding) -> Binding:

@@ -36,7 +36,7 @@ class Mirror:
     """The mirror of one run.
 
     Attributes:
-        asked: The wish that the trainer there has and did not fulfill yet.
+        asked: The request that the trainer there has and did not fulfill yet.
         status: Of the run there, as last told; empty before it was.
         told: What was left out of the last state, as sentences.
     """

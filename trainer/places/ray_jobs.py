@@ -18,7 +18,7 @@ from trainer.places.address import OutOfReach, PlaceError, RemotePlace
 from trainer.places.channel import packed
 from trainer.places.known import Binding
 from trainer.places.links import Say
-from trainer.places.post import PostSource
+from trainer.places.shared_folder import SharedFolderSource
 from trainer.places.source import Chunk, RunSource, record
 from trainer.places.wheel import wheel
 from trainer.store import ACTIVE, ownership
@@ -165,7 +165,7 @@ class RayLink:
         job = f"contrastive-explorer-{Path(binding.workspace).name}-{number}"
         self._jobs.put_package(_package(), wheel().content)
         question = packed({"what": "fit", "config": str(Path(binding.workspace) / "wanted.toml"), "job": job})
-        words = [self._place.python, "-P", "-m", "trainer", "outpost", "--once", question]
+        words = [self._place.python, "-P", "-m", "trainer", "remote", "--once", question]
         line = f'PYTHONPATH="$PWD" exec {shell.script_line([*words, "--workspace", binding.workspace])}'
         needs = {
             f"entrypoint_num_{name}": float(self._place.options[name])
@@ -240,7 +240,7 @@ class RaySource:
         return source.read(name, offset)
 
     def ask(self, what: str) -> None:
-        """Tell the trainer a wish; a job that has not begun is taken back, one that has ended hears none."""
+        """Send the trainer a request; a job that has not begun is withdrawn, one that has ended ignores it."""
         status, _ = self._jobs.status(self._job)
         source = self._found()
         if status in ENDED or not status:
@@ -252,15 +252,15 @@ class RaySource:
         else:
             raise OutOfReach("The job has not begun.")
 
-    def _found(self) -> PostSource | None:
+    def _found(self) -> SharedFolderSource | None:
         if not self._runs.parent.is_dir():
             raise OutOfReach(f"There is no folder {self._runs.parent}: is the shared disk mounted?")
         folders = sorted(path for path in self._runs.glob("0001-*") if path.is_dir()) if self._runs.is_dir() else []
-        return PostSource(folders[0]) if folders and (folders[0] / "run.json").is_file() else None
+        return SharedFolderSource(folders[0]) if folders and (folders[0] / "run.json").is_file() else None
 
 
 def doctor(place: RemotePlace) -> list[dict[str, Any]]:
-    """Return what can be told of a cluster: that it answers, and that the folder is there.
+    """Return what is known of a cluster: that it answers, and that the folder is there.
 
     Raises:
         OutOfReach: It does not answer.

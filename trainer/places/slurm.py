@@ -45,7 +45,7 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
         raise
     job = found.strip().split(";")[0]
     if not re.fullmatch(r"\d{1,18}", job):
-        raise PlaceError(f"sbatch did not tell the number of a job but {untrusted_files.spelled(found[:100])!r}.")
+        raise PlaceError(f"sbatch did not print a job number but {untrusted_files.spelled(found[:100])!r}.")
     return job
 
 

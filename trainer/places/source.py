@@ -51,7 +51,7 @@ class RunSource(Protocol):
         """Return a part of a file of the run's folder."""
 
     def ask(self, what: str) -> None:
-        """Tell the trainer a wish, as `RunTable.ask`; once this returns, it is in the row there."""
+        """Send the trainer a request, as `RunTable.ask`; once this returns, it is in the row there."""
 
 
 class FolderSource:
@@ -120,7 +120,7 @@ class FolderSource:
             raise PlaceError(f"{name} cannot be read there: {error.strerror or error}.") from error
 
     def ask(self, what: str) -> None:
-        """Refuse: a folder takes no wishes.
+        """Refuse: a folder takes no requests.
 
         Raises:
             PlaceError: Always.
@@ -153,7 +153,7 @@ def record(content: bytes) -> dict[str, Any]:
         if not isinstance(found, dict):
             raise ValueError("it is not an object")
     except ValueError as error:
-        raise PlaceError(f"What the other computer told of the run cannot be read: {error}.") from error
+        raise PlaceError(f"Could not read what the other computer sent about the run: {error}.") from error
     return found
 
 

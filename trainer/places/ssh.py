@@ -107,7 +107,7 @@ def check(place: RemotePlace) -> Facts:
         )
     home = str(found.get("home", ""))
     if not re.fullmatch(r"/[^\x00-\x1f\x7f]{0,500}", home):
-        raise PlaceError(f"{place.name} tells no home folder.")
+        raise PlaceError(f"{place.name} did not report a home folder.")
     free = found.get("free")
     return Facts(
         untrusted_files.spelled(version),
@@ -181,7 +181,7 @@ def open_channel(place: RemotePlace, facts: Facts, workspace: str) -> Channel:
     Raises:
         OutOfReach: It does not answer.
     """
-    words = trainer(place, facts, "outpost", "--workspace", inside(facts, workspace))
+    words = trainer(place, facts, "remote", "--workspace", inside(facts, workspace))
     errors = tempfile.TemporaryFile()  # noqa: SIM115
     try:
         process = safe_subprocess.start(

@@ -20,13 +20,14 @@ def start(workspace: Workspace, name: str) -> list[int]:
 
     Raises:
         StoreError: There is no such experiment, or the workspace is not this user's own.
-        ConfigError: Its definition cannot be read, or no run would be measured on its outcome.
+        ConfigError: Its definition cannot be read, its data do not exist, or no run would be measured on its outcome.
     """
-    from trainer.experiments.definition import check_measured, from_toml
+    from trainer.experiments.definition import check_data, check_measured, from_toml
 
     row = workspace.experiments.get(name)
     experiment = from_toml(row.definition, source=row.name)
     check_measured(experiment)
+    check_data(experiment)
     again = [
         run.id
         for run in workspace.runs.of_experiment(row.name)

@@ -16,6 +16,8 @@ ACTIVE: Final = ("queued", "starting", "running", "paused", "stopping")
 
 ENDED: Final = ("stopped", "finished", "failed", "interrupted")
 STATUSES: Final = (*ACTIVE, *ENDED)
+REQUESTS: Final = ("", "stop", "stop-epoch", "pause", "save", "evaluate")
+"""What a user may ask of a trainer at its next step; empty withdraws the last request."""
 REVIEW_STATES: Final = ("flagged", "ignored", "reviewed")
 """What a person may decide about a pair: leave it out of cleaned lists, stop listing it, or keep it as looked at."""
 

@@ -109,6 +109,23 @@ def test_a_split_that_no_run_is_measured_on_is_refused_before_anything_trains(wo
     check_measured(from_toml(elsewhere))
 
 
+def test_a_relative_folder_starts_where_the_command_does_and_a_missing_one_starts_nothing(
+    workspace, tmp_path, monkeypatch
+):
+    file = tmp_path / "emoji.toml"
+    folder = '[data]\nkind = "webdataset"\npath = "train"\n\n[outcome]'
+    file.write_text(SHORT.replace("[outcome]", folder, 1).replace('split = "renderings"', 'split = "heldout"', 1))
+    monkeypatch.chdir(tmp_path)
+    experiment = read(file)
+    assert {arm.run.data.path for arm in experiment.arms} == {str(tmp_path / "train")}
+    workspace.experiments.add("beta", to_toml(experiment))
+    with pytest.raises(ConfigError, match=r"data\.path is .*train, which does not exist"):
+        experiments.start(workspace, "beta")
+    assert workspace.runs.all() == []
+    (tmp_path / "train").mkdir()
+    assert experiments.start(workspace, "beta")
+
+
 def test_arms_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         from_toml(SHORT).margin = 1.0  # type: ignore[misc]

@@ -89,18 +89,18 @@ class There:
 
 
 class WorkspaceSource(FolderSource):
-    """Reads as an outpost answers: the row of this moment, and the folder."""
+    """Reads as `trainer remote` answers: the row of this moment, and the folder."""
 
     def __init__(self, there: There) -> None:
         super().__init__(there.folder)
         self._there = there
-        self.wishes: list[str] = []
+        self.requests: list[str] = []
 
     def state(self) -> dict[str, Any]:
         return self._there.workspace.document(self._there.run)
 
     def ask(self, what: str) -> None:
-        self.wishes.append(what)
+        self.requests.append(what)
         self._there.workspace.runs.ask(self._there.run, what)
 
 

@@ -197,7 +197,7 @@ def test_a_cut_is_out_of_reach_and_loses_nothing(box: Box, here: Workspace) -> N
     assert here.runs.get(2).status == "running"
     keep_following(here, here.runs.all(), {})
     wait(lambda: here.is_alive(2), "it is not followed")
-    # A wish goes there, and is confirmed by what the row then says.
+    # A request goes there, and is confirmed by what the row then says.
     launch.stop(here, 2)
     wait(lambda: here.runs.get(2).status == "stopped", f"it did not stop: {here.runs.get(2)}")
     wait(lambda: not here.is_alive(2), "the follower stayed")

@@ -1,4 +1,4 @@
-"""The end that answers at the other computer: makes runs in its workspace, starts them, and reads of their folders."""
+"""Answers requests on the other computer: creates runs in its workspace, starts them, and reads from their folders."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from trainer.places import slurm
 from trainer.places.address import PlaceError
 from trainer.places.source import Chunk, FolderSource
 from trainer.scheduling import launch
-from trainer.store import ACTIVE, ENDED, Workspace
+from trainer.store import ACTIVE, ENDED, REQUESTS, Workspace
 
-WISHES: Final = ("", "stop", "stop-epoch", "pause", "save", "evaluate")
 _RUN_OF: Final = "sent "
 _JOB_OF: Final = "job of "
 _SQUEUE_S: Final = 10.0
 
 
-class Outpost:
+class RemoteEnd:
     """Answers questions on one workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -46,7 +45,7 @@ class Outpost:
         if what == "state":
             return {}, self._state(run)
         if what == "ask":
-            self._ask(run, str(question["wish"]))
+            self._ask(run, str(question["request"]))
             return {}, b""
         source = FolderSource(self._workspace.runs.get(run).folder)
         if what == "journal":
@@ -99,27 +98,27 @@ class Outpost:
         return json.dumps(document).encode()
 
     def _is_there(self, job: str) -> bool:
-        """Return whether SLURM has the job; it is not bothered with that every second."""
+        """Return whether SLURM has the job, asking it at most every 10 s."""
         known, at = self._jobs.get(job, (True, -_SQUEUE_S))
         if time.monotonic() - at >= _SQUEUE_S:
             known = slurm.is_there(job)
             self._jobs[job] = known, time.monotonic()
         return known
 
-    def _ask(self, run: int, wish: str) -> None:
-        if wish not in WISHES:
-            raise PlaceError(f"{wish[:20]!r} cannot be asked of a trainer.")
+    def _ask(self, run: int, request: str) -> None:
+        if request not in REQUESTS:
+            raise PlaceError(f"{request[:20]!r} is not a request that a trainer takes.")
         row = self._workspace.runs.get(run)
         if row.status in ENDED:
             return
         job = self._workspace.setting(f"{_JOB_OF}{run}", "")
-        if wish == "stop" and not job:
+        if request == "stop" and not job:
             launch.stop(self._workspace, run)
-        elif wish == "stop" and row.status in ("queued", "starting"):
+        elif request == "stop" and row.status in ("queued", "starting"):
             slurm.cancel(str(job))
             slurm.give_up(self._workspace, run, str(job), stopped=True)
         else:
-            self._workspace.runs.ask(run, wish)
+            self._workspace.runs.ask(run, request)
 
 
 def _told(chunk: Chunk) -> tuple[dict[str, Any], bytes]:
