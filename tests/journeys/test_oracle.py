@@ -853,7 +853,10 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
             ("calibration", "prompts", "search"), "needs a model that embeds: tests/trainer/charts, the walk"
         ),
         **dict.fromkeys(
-            ("config-difference", "field-importance", "map-of-models", "parallel-coordinates", "small-multiples"),
+            (
+                *("config-difference", "field-grid", "field-importance"),
+                *("map-of-models", "parallel-coordinates", "small-multiples"),
+            ),
             "are of any number of runs: tests/trainer/charts/test_many_runs.py",
         ),
         "pair": "shows one pair: tests/trainer/charts/test_one_pair.py, the walk",

@@ -32,6 +32,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "config-difference",
         "parallel-coordinates",
         "field-importance",
+        "field-grid",
         "effective-robustness",
     ),
     "timeline": ("snapshot-curves",),

@@ -14,7 +14,7 @@ from trainer.config.objectives import Clip, Objective
 
 @dataclass(frozen=True, kw_only=True)
 class Optimizer:
-    """AdamW with linear warm-up and cosine decay; 1-D parameters and scales are not decayed."""
+    """AdamW or LARS with linear warm-up and cosine decay; 1-D parameters and scales are not decayed."""
 
     batch_size: int = option(128, "Batch size", "Pairs per step.", low=2, high=65_536)
     epochs: int = option(
@@ -24,7 +24,13 @@ class Optimizer:
         low=0,
         high=10_000,
     )
-    learning_rate: float = option(1e-3, "Learning rate", "Peak, reached after the warm-up.", low=1e-8, high=1.0)
+    algorithm: Literal["adamw", "lars"] = option(
+        "adamw",
+        "Algorithm",
+        "adamw, or lars as SimCLR and BYOL used for large batches; LARS wants a far larger learning rate, near 1.",
+        advanced=True,
+    )
+    learning_rate: float = option(1e-3, "Learning rate", "Peak, reached after the warm-up.", low=1e-8, high=10.0)
     weight_decay: float = option(
         0.1, "Weight decay", "Decoupled; weights only, not biases or norms.", low=0.0, high=10.0
     )
@@ -48,6 +54,10 @@ class Optimizer:
     beta2: float = option(0.98, "Adam beta 2", "Decay of the second moment.", low=0.0, high=0.99999, advanced=True)
     epsilon: float = option(
         1e-6, "Adam epsilon", "Added to the root of the second moment.", low=1e-12, high=1e-2, advanced=True
+    )
+    momentum: float = option(0.9, "LARS momentum", "Decay of the step.", low=0.0, high=0.9999, advanced=True)
+    trust: float = option(
+        1e-3, "LARS trust", "Length of a step in lengths of the weights.", low=1e-6, high=1.0, advanced=True
     )
     clip_norm: float = option(1.0, "Gradient clipping", "Max gradient norm; 0 disables clipping.", low=0.0, high=1e6)
     micro_batch: int = option(

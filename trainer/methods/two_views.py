@@ -47,9 +47,7 @@ class ProjectedViews(TwoViews):
 
     def __init__(self, choice: Any, material: Material | None) -> None:
         super().__init__(choice, material)
-        self.projector = nn.Sequential(
-            nn.Linear(self._width, choice.hidden_dim), nn.ReLU(), nn.Linear(choice.hidden_dim, choice.projection_dim)
-        )
+        self.projector = _projector(choice, self._width)
 
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
         """Return unit projections of both views."""
@@ -177,6 +175,18 @@ def move(slow: nn.Module, fast: nn.Module, keep: float) -> None:
     """Update `slow` as a moving average with weight `keep`; its batch statistics are not averaged."""
     for own, other in zip(slow.parameters(), fast.parameters(), strict=True):
         own.lerp_(other.detach(), 1 - keep)
+
+
+def _projector(choice: Any, width: int) -> nn.Module:
+    """Return a projector without batch norm; SimCLR may do without its hidden layer, or without any."""
+    kind = getattr(choice, "projector", "mlp")
+    if kind == "none":
+        return nn.Identity()
+    if kind == "linear":
+        return nn.Linear(width, choice.projection_dim)
+    return nn.Sequential(
+        nn.Linear(width, choice.hidden_dim), nn.ReLU(), nn.Linear(choice.hidden_dim, choice.projection_dim)
+    )
 
 
 def _perceptron(width: int, hidden: int, out: int) -> nn.Sequential:

@@ -1,4 +1,4 @@
-"""AdamW, its parameter groups, and the learning rate of every step."""
+"""AdamW or LARS, the parameter groups, and the learning rate of every step."""
 
 from __future__ import annotations
 
@@ -57,15 +57,21 @@ def _depth(name: str) -> tuple[int, int, int]:
     return (2, 0, 0) if above else (0, 0, 0)
 
 
-def adamw(module: nn.Module, choice: config.Optimizer) -> torch.optim.AdamW:
-    """Return AdamW over the trainable parameters of `module`, with one fused kernel per device.
+def build(module: nn.Module, choice: config.Optimizer) -> torch.optim.Optimizer:
+    """Return the optimizer over the trainable parameters of `module`: AdamW with one fused kernel per device, or LARS.
 
-    Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019, https://arxiv.org/abs/1711.05101
+    LARS scales the step of each matrix and kernel to its length; what does not decay takes plain momentum steps.
+    Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019, https://arxiv.org/abs/1711.05101;
+    You et al., Large Batch Training of Convolutional Networks, 2017, https://arxiv.org/abs/1708.03888
     """
     found = parameter_groups(module, choice.weight_decay, layer_decay=choice.layer_decay)
     groups = [group for group in found if group["params"]]
     if not groups:  # everything is frozen; the optimizer has nothing to do, and torch knows no empty one
         groups = [{"params": [nn.Parameter(torch.zeros(()))], "weight_decay": 0.0}]
+    if choice.algorithm == "lars":
+        from timm.optim import Lars
+
+        return Lars(groups, lr=choice.learning_rate, momentum=choice.momentum, trust_coeff=choice.trust)
     betas = (choice.beta1, choice.beta2)
     return torch.optim.AdamW(groups, lr=choice.learning_rate, betas=betas, eps=choice.epsilon, fused=True)
 

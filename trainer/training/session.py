@@ -63,7 +63,7 @@ class TrainingSession:
     Attributes:
         towers: The model.
         method: How a batch becomes a loss.
-        optimizer: AdamW over both.
+        optimizer: AdamW or LARS over both.
         step: Updates made.
         total_steps: Updates in the whole run.
         micro_batch: Pairs embedded at a time; 0: all at once.
@@ -115,7 +115,7 @@ class TrainingSession:
         self._shared = shared
         if shared is not None:
             _share_batch_norms(self.towers, self.method, shared)
-        self.optimizer = optimizer.adamw(nn.ModuleDict(self.modules), run.optimizer)
+        self.optimizer = optimizer.build(nn.ModuleDict(self.modules), run.optimizer)
         self.device = where
         self.step = 0
         epochs = run.optimizer.epochs

@@ -17,6 +17,7 @@ from trainer.analysis.model_distances import apartness, plane_of, procrustes_dis
 from trainer.charts import ChartError
 from trainer.charts.config_difference import ConfigDifferenceSettings
 from trainer.charts.config_difference import compute as differences
+from trainer.charts.field_grid import grid
 from trainer.charts.field_importance import importance
 from trainer.charts.parallel_coordinates import best_quarter, scaled
 from trainer.charts.run_fields import run_fields
@@ -110,6 +111,32 @@ def test_what_explains_the_outcome_comes_first(sweep: Workspace):
     assert importance(few, silent).fields == ()
     noise = dataclasses.replace(about, values=np.random.default_rng(5).normal(size=24))
     assert importance(noise, silent).r2 < 0.3
+
+
+def test_a_grid_has_the_mean_range_and_number_of_each_cell(sweep: Workspace):
+    about = run_fields(sweep, targets(sweep), "")
+    found = grid(about, "batch_size", "scale_hopfield")
+    assert found.names == ("optimizer.batch_size", "objective.scale_hopfield")
+    configs = [sweep.runs.config_of(run) for run, _ in about.runs]
+    for r, batch in enumerate(found.row_values):
+        for c, beta in enumerate(found.column_values):
+            cell = [
+                about.values[at]
+                for at, one in enumerate(configs)
+                if f"{one.optimizer.batch_size}" == batch and f"{one.objective.scale_hopfield:g}" == beta
+            ]
+            assert found.count[r, c] == len(cell)
+            if cell:
+                assert found.mean[r, c] == pytest.approx(sum(cell) / len(cell))
+                assert (found.low[r, c], found.high[r, c]) == (min(cell), max(cell))
+            else:
+                assert np.isnan(found.mean[r, c])
+    assert found.count.sum() == 24
+    assert grid(about).names == tuple(about.fields), "the fields that differ, if none is chosen"
+    with pytest.raises(ChartError, match="do not differ in 'epochs'"):
+        grid(about, "epochs")
+    with pytest.raises(ChartError, match="two fields"):
+        grid(dataclasses.replace(about, fields={"seed": about.fields["optimizer.batch_size"]}))
 
 
 def test_the_best_quarter_and_scaling_by_factors(sweep: Workspace):

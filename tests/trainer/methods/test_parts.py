@@ -55,6 +55,19 @@ def test_simclr_takes_the_loss_that_was_chosen(name, expected):
     assert method.inv_tau == (None if name == "margin_triplet" else 4.0)
 
 
+@pytest.mark.parametrize(("kind", "weights"), [("none", 0), ("linear", 2), ("mlp", 4)])
+def test_simclr_projects_as_deep_as_was_chosen(kind, weights):
+    made = material(choice := config.SimClr(projector=kind, projection_dim=7))
+    method = build(choice, made)
+    assert len([*method.projector.parameters()]) == weights
+    images = torch.randn(3, 3, made.run.model.image_size, made.run.model.image_size)
+    first, _other = method.embed(made.towers, Batch(images, None, other_view=images.flip(0)))
+    assert first.shape == (3, made.sizes.embed_dim if kind == "none" else 7)
+    assert first.detach().norm(dim=1) == pytest.approx(torch.ones(3), abs=1e-5)
+    if kind == "none":
+        assert torch.equal(first, nn.functional.normalize(made.towers.features(images).float(), dim=1))
+
+
 def test_byols_momentum_rises_to_one():
     made = material(choice := config.Byol(momentum=0.9))
     method = build(choice, made)

@@ -20,7 +20,8 @@ from trainer.inference.predictions import predict
 from trainer.models import build
 from trainer.store import Workspace, read_snapshot
 from trainer.training.fit import fit
-from trainer.training.optimizer import adamw, learning_rate, parameter_groups, set_learning_rate
+from trainer.training.optimizer import build as build_optimizer
+from trainer.training.optimizer import learning_rate, parameter_groups, set_learning_rate
 from trainer.training.session import TrainingSession
 
 pytestmark = pytest.mark.slow
@@ -153,7 +154,7 @@ def test_the_rate_falls_from_layer_to_layer():
     stages = [share[f"towers.visual.layer{stage}.0.conv1.weight"] for stage in (1, 2, 3, 4)]
     assert stages == [1 / 16, 1 / 8, 1 / 4, 1 / 2]
     assert share["towers.visual.conv1.weight"] == share["towers.visual.bn1.bias"] == 1 / 32
-    optimizer = adamw(module, config.Optimizer(layer_decay=0.5))
+    optimizer = build_optimizer(module, config.Optimizer(layer_decay=0.5))
     set_learning_rate(optimizer, 1.0)
     assert {group["lr"] for group in optimizer.param_groups} == {2.0**-k for k in range(6)}
 

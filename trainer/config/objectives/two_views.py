@@ -55,6 +55,12 @@ class SimClr(TwoViews):
     margin: float = option(
         0.5, "Margin", "Of the margin triplet: by how much the other view leads.", low=0.0, high=2.0, advanced=True
     )
+    projector: Literal["mlp", "linear", "none"] = option(
+        "mlp",
+        "Projector",
+        "Of the paper's figure 8: a hidden layer, one linear layer, or none, which compares the embeddings themselves.",
+        advanced=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

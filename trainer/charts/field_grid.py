@@ -1,0 +1,165 @@
+"""How two fields of the configurations work together: the mean outcome of runs for each pair of values, as a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.progress import Progress
+from trainer.charts import ChartError
+from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
+from trainer.charts.run_fields import RunFields, run_fields
+from trainer.charts.settings import setting
+from trainer.charts.spec import Chart, Request
+from trainer.store import Workspace
+
+METHOD: Final = """\
+Each cell is the mean outcome of the runs with these two values, over seeds and all other fields; n is their number. \
+It is the form in which SimCLR shows its augmentations (Chen et al. 2020, figure 5).
+
+Cells are comparable only where the runs of each differ in nothing else but the seed: an experiment sees to that. A \
+cell of one run says nothing about its neighbors, because seeds differ too. Empty cells have no run."""
+MOST_VALUES: Final = 24
+
+
+@dataclass(frozen=True)
+class FieldGridSettings:
+    """Which fields."""
+
+    rows: str = setting("", "Rows", "A field in which the runs differ; empty: the first one.")
+    columns: str = setting("", "Columns", "Another such field; empty: the next one.")
+    outcome: str = setting("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
+
+
+@dataclass(frozen=True)
+class FieldGrid:
+    """The outcome by the values of two fields.
+
+    Attributes:
+        about: The runs.
+        names: The field of the rows, and that of the columns.
+        row_values, column_values: Their values in order, as text.
+        mean: Of the outcome; NaN where no run has these values.
+        count: Runs with an outcome in each cell.
+        low, high: Smallest and largest outcome of a cell; NaN where it is empty.
+    """
+
+    about: RunFields
+    names: tuple[str, str]
+    row_values: tuple[str, ...]
+    column_values: tuple[str, ...]
+    mean: Float[np.ndarray, "r c"]
+    count: Int[np.ndarray, "r c"]
+    low: Float[np.ndarray, "r c"]
+    high: Float[np.ndarray, "r c"]
+
+
+def compute(workspace: Workspace, request: Request, settings: FieldGridSettings, _progress: Progress) -> FieldGrid:
+    """Sort the runs into cells.
+
+    Raises:
+        ChartError: The runs do not differ in two fields, not in the chosen ones, or in too many values of one.
+    """
+    return grid(run_fields(workspace, request.targets, settings.outcome), settings.rows, settings.columns)
+
+
+def grid(about: RunFields, rows: str = "", columns: str = "") -> FieldGrid:
+    """Return the outcome by two fields; the seed is chosen by itself only if nothing else differs."""
+    known = [*(name for name in about.fields if name != "seed"), *(name for name in about.fields if name == "seed")]
+    chosen = [_chosen(rows, known, columns), ""]
+    chosen[1] = _chosen(columns, known, chosen[0])
+    levels = [_levels(about, name) for name in chosen]
+    shape = (len(levels[0][1]), len(levels[1][1]))
+    members: list[list[list[float]]] = [[[] for _ in range(shape[1])] for _ in range(shape[0])]
+    for row, column, value in zip(levels[0][0], levels[1][0], about.values, strict=True):
+        if row >= 0 and column >= 0 and np.isfinite(value):
+            members[row][column].append(float(value))
+
+    def each(measure: Any) -> np.ndarray:
+        return np.array([[measure(cell) if cell else np.nan for cell in line] for line in members]).reshape(shape)
+
+    count = np.array([[len(cell) for cell in line] for line in members], np.int64).reshape(shape)
+    return FieldGrid(
+        about, (chosen[0], chosen[1]), levels[0][1], levels[1][1], each(np.mean), count, each(min), each(max)
+    )
+
+
+def _chosen(name: str, known: list[str], taken: str) -> str:
+    if name:
+        fits = [one for one in known if one == name] or [one for one in known if one.rpartition(".")[2] == name]
+        if len(fits) != 1:
+            raise ChartError(f"The runs do not differ in {name!r}. They differ in {', '.join(known) or 'nothing'}.")
+        return fits[0]
+    left = [one for one in known if taken not in (one, one.rpartition(".")[2])]
+    if not left:
+        raise ChartError("A grid needs runs that differ in two fields, such as an experiment over both.")
+    return left[0]
+
+
+def _levels(about: RunFields, name: str) -> tuple[list[int], tuple[str, ...]]:
+    """Return the place of each run among the values of a field, -1 where it has none, and the values as text."""
+    column = about.fields[name]
+    values = np.unique(column[np.isfinite(column)])
+    if len(values) > MOST_VALUES:
+        raise ChartError(f"{name} has {len(values)} values; a grid shows at most {MOST_VALUES}. Choose another field.")
+    words = about.words[name]
+    texts = tuple(words[int(value)] if words else f"{value:g}" for value in values)
+    return [int(np.searchsorted(values, value)) if np.isfinite(value) else -1 for value in column], texts
+
+
+def draw(data: FieldGrid, _settings: FieldGridSettings) -> Panel:
+    """Draw the grid, and a table with the number and range of each cell."""
+    about, scale = data.about, 100.0 if data.about.percent else 1.0
+    unit, title = "%" if about.percent else "", f"{about.label} by {data.names[0]} and {data.names[1]}"
+    shown = scale * data.mean
+    there = shown[np.isfinite(shown)]
+    low, high = (float(there.min()), float(there.max())) if len(there) else (0.0, 1.0)
+    ticks = [
+        tuple((float(at), text) for at, text in enumerate(texts)) for texts in (data.column_values, data.row_values)
+    ]
+    heat = HeatMap(
+        "grid", title, shown, data.names[1], data.names[0], ticks[0], ticks[1], low, high if high > low else low + 1,
+        f"mean {about.label}{', %' if unit else ''}", rows=data.row_values, columns=data.column_values, named=True,
+    )  # fmt: skip
+    lines = tuple(
+        NumberRow(row, "", tuple(_cell(data, r, c, scale) for c in range(len(data.column_values))))
+        for r, row in enumerate(data.row_values)
+    )
+    table = NumberTable("cells", f"Mean (range; n){', %' if unit else ''}", data.column_values, lines, badges=False)
+    n = int(data.count.sum())
+    note = f"{about.label} ({about.outcome}), the last value of each of {n} runs; mean of each cell."
+    return Panel(title=title, rows=((heat,), (table,)), notes=(note,))
+
+
+def _cell(data: FieldGrid, row: int, column: int, scale: float) -> str:
+    n = int(data.count[row, column])
+    if n == 0:
+        return "–"
+    mean, low, high = (scale * float(one[row, column]) for one in (data.mean, data.low, data.high))
+    return f"{mean:.3g} (n 1)" if n == 1 else f"{mean:.3g} ({low:.3g}–{high:.3g}; n {n})"
+
+
+def values(data: FieldGrid, _settings: FieldGridSettings) -> list[dict[str, Any]]:
+    """Return one dictionary per cell with runs."""
+    return [
+        {data.names[0]: row, data.names[1]: column, "mean": float(data.mean[r, c]), "low": float(data.low[r, c]),
+         "high": float(data.high[r, c]), "n": int(data.count[r, c])}
+        for r, row in enumerate(data.row_values) for c, column in enumerate(data.column_values) if data.count[r, c]
+    ]  # fmt: skip
+
+
+CHART: Final = Chart(
+    name="field-grid",
+    view="run_comparison",
+    label="Grid",
+    question="How do two settings work together?",
+    method=METHOD,
+    settings=FieldGridSettings,
+    needs="whole_runs",
+    compute=compute,
+    draw=draw,
+    values=values,
+)
