@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 DEMO: Final = (("clip-scenes", "CLIP demo"), ("cloob-scenes", "CLOOB demo"))
 """Preset and name of the demo runs, in the order they train: together they would each take twice as long."""
 
+DECODER: Final = "decoder-scenes"
+"""Preset of the decoder that is trained for a run."""
+
 
 def demo_runs() -> list[tuple[str, config.Run]]:
     """Return preset name and configuration of both demo runs, in training order."""
@@ -63,6 +66,27 @@ def create_demo(workspace: Workspace) -> int:
     """
     created = [workspace.runs.create(run, status="queued", preset=preset) for preset, run in demo_runs()]
     return created[0]
+
+
+def decoder_like(workspace: Workspace, run: int, like: int | None = None) -> config.Run:
+    """Return the configuration of a decoder of `run`.
+
+    Args:
+        workspace: Where.
+        run: Whose embeddings are decoded.
+        like: A decoder with which it is to be compared: size, seed and steps are its own; None: the preset.
+    """
+    of = workspace.runs.config_of(run)
+    decoder = catalog.preset(DECODER) if like is None else workspace.runs.config_of(like)
+    assert isinstance(decoder.objective, config.EmbeddingDecoder)
+    objective = dataclasses.replace(decoder.objective, of=str(run), of_step=-1)
+    return dataclasses.replace(decoder, data=of.data, model=of.model, objective=objective, name=f"decoder of {of.name}")
+
+
+def queue_decoders(workspace: Workspace, runs: Sequence[int], like: int | None) -> int:
+    """Queue a decoder of each run and return the first id; they are alike, so that they compare."""
+    made = [decoder_like(workspace, run, like) for run in runs]
+    return enqueue(workspace, made, DECODER, None, 0, None)
 
 
 def create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None) -> int:

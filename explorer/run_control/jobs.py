@@ -353,6 +353,16 @@ class Jobs(QObject):
         taken = {row.name for row in self._runs}
         self._write(partial(actions.copy_of, self._workspace, run, taken), done)
 
+    def start_decoders(self, runs: Sequence[int], like: int | None = None) -> None:
+        """Queue decoders of `runs`, alike in size, seed and steps: those of the decoder `like`, or of the preset."""
+        self._write(
+            partial(actions.queue_decoders, self._workspace, tuple(runs), like), partial(self._announce_start, None)
+        )
+
+    def decoder_form(self, run: int, *, done: Callable[[config.Run], object]) -> None:
+        """Pass `done` the configuration of a decoder of `run` by the preset."""
+        self._write(partial(actions.decoder_like, self._workspace, run), done)
+
     def configuration(self, run: int, *, done: Callable[[config.Run], None]) -> None:
         """Pass `done` the configuration of `run`."""
         self._write(lambda: self._workspace.runs.config_of(run), done)

@@ -15,8 +15,9 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from explorer.run_control import actions
 from explorer.views.decode import DecodeView
-from explorer.views.decode.choices import decoder_of
+from explorer.views.decode.choices import decoder_of, in_the_making, why_not
 from explorer.views.view import Context
 from trainer.messages import Decode, Failure, Question
 
@@ -66,6 +67,8 @@ class FakeClient(QObject):
                 "step": 9,
                 "told": 0.25,
                 "told_of": 48,
+                "measured": [{"name": "ground", "samples": 0.9, "originals": 1.0, "limit": 0.95}],
+                "measured_of": 256,
             }
             files = {"pictures": str(self.folder / f"p{place}.npy"), "spread": str(self.folder / f"s{place}.npy")}
             runs.append(told | files | {"nearest": near, "nearest_of": 64})
@@ -76,7 +79,10 @@ class FakeClient(QObject):
 
 def row(number: int, *, objective: str = "clip", of: int | None = None, step: int = 9) -> Any:
     facts = {} if of is None else {"decodes": {"run": of, "name": f"run {of}", "step": 240}}
-    return SimpleNamespace(id=number, name=f"r{number}", objective=objective, facts=facts, step=step)
+    status, active = ("finished", False) if step else ("stopped" if of is None else "running", False)
+    return SimpleNamespace(
+        id=number, name=f"r{number}", objective=objective, facts=facts, step=step, status=status, active=active
+    )
 
 
 def test_the_newest_decoder_that_made_a_step_answers_and_a_decoder_for_itself():
@@ -128,14 +134,76 @@ def shade(view: DecodeView, place: int, column: int) -> int:
     return view.rows[place].boxes[column].image.pixelColor(0, 0).red()
 
 
-def test_without_a_decoder_it_says_how_to_train_one(view: DecodeView) -> None:
+def test_without_a_decoder_it_trains_one_of_each_run_in_one_click(
+    view: DecodeView, context: Context, two_runs: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert view.is_empty
     assert view.drop_words == ""
+    assert not view.area.page.button.isEnabled()
+    assert "train it first" in view.area.page.text.text()
+    monkeypatch.setattr(context.jobs, "run", row)
+    view.refresh()
     asked: list[int] = []
     view.decoder_asked.connect(asked.append)
-    assert view.area.page.button.text() == "Train a decoder…"
-    view.area.page.button.click()
+    view.area.page.other.click()
     assert asked == [view.context.selection.runs[0]]
+    assert view.area.page.button.text() == "Train both decoders"
+    started: list[list[int]] = []
+    monkeypatch.setattr(context.jobs, "start_decoders", lambda runs, like=None: started.append(list(runs)))
+    view.area.page.button.click()
+    assert started == [list(two_runs)]
+
+
+def test_decoders_that_are_queued_together_are_alike_and_say_what_they_decode(
+    context: Context, two_runs: tuple[int, int]
+) -> None:
+    runs = context.workspace.runs
+    for run in two_runs:
+        context.workspace.results.add_checkpoint(run, 20, runs.get(run).folder / "checkpoints" / "step_000020")
+    first = actions.queue_decoders(context.workspace, two_runs, None)
+    made = [runs.get(first), runs.get(first + 1)]
+    assert [row.facts["decodes"]["run"] for row in made] == list(two_runs)
+    assert [row.status for row in made] == ["queued", "queued"]
+    a, b = (runs.config_of(row.id) for row in made)
+    assert (a.optimizer, a.seed, a.objective.size) == (b.optimizer, b.seed, b.objective.size)
+    like = actions.decoder_like(context.workspace, two_runs[1], first)
+    assert (like.optimizer, like.objective.of) == (a.optimizer, str(two_runs[1]))
+
+
+def test_what_cannot_be_decoded_disables_the_button_and_says_why(
+    view: DecodeView, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row(run, objective="simclr") for run in context.selection.runs]
+    monkeypatch.setattr(type(context.jobs), "runs", property(lambda jobs: tuple(rows)))
+    monkeypatch.setattr(context.jobs, "run", lambda run: next((one for one in rows if one.id == run), None))
+    view.refresh()
+    assert not view.area.page.button.isEnabled()
+    assert "has no towers of images and texts" in view.area.page.text.text()
+
+
+def test_b_without_a_decoder_is_told_and_offered_one_like_as(
+    view: DecodeView, context: Context, decoders: list[int], two_runs: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = [one for one in context.jobs.runs if one.id != decoders[1]]
+    monkeypatch.setattr(type(context.jobs), "runs", property(lambda jobs: tuple(known)))
+    monkeypatch.setattr(context.jobs, "run", row)
+    started: list[Any] = []
+    monkeypatch.setattr(context.jobs, "start_decoders", lambda runs, like=None: started.append((list(runs), like)))
+    view.refresh()
+    assert view.answer_area.kind == "partial"
+    assert f"r{two_runs[1]} has no decoder: one like r11 would compare" in view.answer_area.note.words.text()
+    view.answer_area.note.button.click()
+    assert started == [([two_runs[1]], decoders[0])]
+
+
+def test_reasons_why_no_decoder_can_be_trained() -> None:
+    assert why_not(row(1), False) == ""
+    assert "looking only" in why_not(row(1), True)
+    assert "no longer there" in why_not(None, False)
+    assert "no towers" in why_not(row(1, objective="elsewhere"), False)
+    assert "train it first" in why_not(row(1, step=0), False)
+    assert in_the_making([row(1), row(2, objective="decoder", of=1, step=0)], 1).id == 2
+    assert in_the_making([row(1), row(2, objective="decoder", of=1)], 1) is None
 
 
 def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(
@@ -152,6 +220,9 @@ def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(
     spread = view.rows[0].boxes[9].image
     assert (spread.pixelColor(0, 0).red(), spread.pixelColor(1, 1).red()) == (128, 255)
     assert f"25 % (decoder {decoders[0]}, n = 48)" in view.limits.text()
+    assert f"Of 256 samples of decoder {decoders[0]} a judge reads right: ground 90 % (originals 100 %, true" in (
+        view.limits.text()
+    )
     assert view.command() == ["decode", *map(str, decoders), "--image", str(picture)]
     assert not view.show_button.isEnabled()
 
@@ -188,7 +259,14 @@ def test_moves_are_asked_for_and_written_as_a_command(
     words = " ".join(view.command())
     assert "--guidance 2" in words
     assert f"--other {second} --share 0.25" in words
-    assert "--before a red ring --after a blue ring --strength 1.5 --drop 2" in words
+    assert "--before a red ring --after a blue ring --strength=1.5 --drop 2" in words
+    view.controls.show_settings(dataclasses.replace(wanted, move="along", distance=-0.75))
+    view.controls.changed.emit()
+    qtbot.waitUntil(lambda: context.client.asked[-1].distance == -0.75 and not view.asking.busy)
+    assert "--along 2 --distance=-0.75" in " ".join(view.command())
+    view.controls.show_settings(dataclasses.replace(wanted, move="along", distance=0.0))
+    view.controls.changed.emit()
+    qtbot.waitUntil(lambda: context.client.asked[-1].direction == 0 and not view.asking.busy)
 
 
 def test_cancel_keeps_the_first_look_and_a_failure_is_told(
@@ -205,5 +283,5 @@ def test_cancel_keeps_the_first_look_and_a_failure_is_told(
         "bad_question", "r11 and r12 do not compare: seed is 0 and 1.", "Train both alike."
     )
     QTest.mouseClick(view.show_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: view.picture_area.kind == "failed")
+    qtbot.waitUntil(lambda: view.answer_area.kind == "failed")
     assert view.command() is None

@@ -311,7 +311,7 @@ def test_cancel_stops_and_a_failure_is_told(qtbot: QtBot, inspect: InspectView, 
     assert not inspect.working.isVisible()
     context.client.failing = Failure("unreadable", "The file is gone.", "Choose another.")
     QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
-    area = inspect.map_area
+    area = inspect.answer_area
     qtbot.waitUntil(lambda: area.kind == "failed")
     assert area.page.text.text() == "The file is gone. Choose another."
     context.client.failing, context.client.answering = None, True
@@ -323,7 +323,7 @@ def test_cancel_stops_and_a_failure_is_told(qtbot: QtBot, inspect: InspectView, 
 def test_a_bug_is_told_without_its_exception(qtbot: QtBot, inspect: InspectView, context: Context) -> None:
     context.client.failing = Failure("bug", "IndexError: list index out of range", "Ask again.")
     QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
-    area = inspect.map_area
+    area = inspect.answer_area
     qtbot.waitUntil(lambda: area.kind == "failed")
     assert "IndexError" not in area.page.title.text() + area.page.text.text() + inspect.status.text()
     QTest.mouseClick(area.page.other, Qt.MouseButton.LeftButton)

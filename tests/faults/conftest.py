@@ -171,7 +171,7 @@ def outcome(workspace: Workspace, run: int) -> Outcome:
         steps == tuple(c.step for c in workspace.results.checkpoints(run)),
         steps,
         tuple(c.step for c in workspace.results.checkpoints(run) if c.best),
-        snapshots == tuple(sorted(path.name for path in (row.folder / "snapshots").iterdir())),
+        snapshots == tuple(sorted(path.name for path in (row.folder / "snapshots").glob("*"))),
         snapshots,
         tuple((e.step, e.split, tuple(sorted(e.metrics.items()))) for e in workspace.results.evaluations(run)),
         row.step,

@@ -42,6 +42,12 @@ def principal_directions(rows: Rows, count: int) -> Rows:
     return directions * np.sign(directions[np.arange(len(directions)), largest])[:, None]
 
 
+def direction_share(rows: Rows, place: int) -> float:
+    """Return the share of the rows' variance along their `place`-th principal direction, counted from 1; 0 past all."""
+    spread = np.square(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False))
+    return float(spread[place - 1] / spread.sum()) if place <= len(spread) and spread.sum() else 0.0
+
+
 def without_direction(row: Row, mean: Row, direction: Row) -> Row:
     """Return the unit row whose part along a unit direction is that of the mean."""
     return unit(row - np.dot(row - mean, direction) * direction)

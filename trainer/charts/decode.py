@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -12,6 +13,13 @@ from trainer.charts.settings import setting
 
 WHITE: Final = 0.3
 """The deviation over the noises that is shown white, of a pixel's range."""
+STEPS: Final = 25
+"""DDIM steps of a sample."""
+NOISES: Final = 6
+"""Samples of an embedding."""
+MEASURED: Final = "decoded"
+"""The fact of a run that says what comes back from its samples."""
+_MOST_ATTRIBUTES: Final = 16
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,11 @@ class DecodeSettings:
     strength: float = setting(
         0.0, "Text difference", "How often the second text minus the first is added.", low=0.0, high=2.0
     )
-    direction: int = setting(0, "Drop direction", "Principal direction of the images; 0: none.", low=0, high=16)
+    direction: int = setting(0, "Principal direction", "Of the training images; 0: none.", low=0, high=16)
+    move: Literal["drop", "along"] = setting(
+        "drop", "What is done with it", "Set to that of the mean image, or moved along.", named={"along": "Move along"}
+    )
+    distance: float = setting(0.0, "Moved by", "Along the direction, in lengths of an embedding.", low=-1.5, high=1.5)
     close_gap: bool = setting(False, "Close the gap first", "Move the mean text onto the mean image, without a prior.")
 
 
@@ -40,6 +52,23 @@ class NearPicture:
     path: str
     caption: str
     cosine: float
+
+
+@dataclass(frozen=True)
+class MeasuredAttribute:
+    """Shares of held-out pictures that an independent judge reads right.
+
+    Attributes:
+        name: Of the attribute.
+        samples: Off the decoder's samples.
+        originals: Off the pictures themselves.
+        limit: Off samples of an equal decoder that is told the true attributes; None where it was not measured.
+    """
+
+    name: str
+    samples: float
+    originals: float
+    limit: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +89,8 @@ class DecodedRun:
         nearest_of: Among how many they were sought.
         told: Share of the held-out pixels' variance that the mean picture tells; NaN where it was not measured.
         told_of: Among how many held-out pictures.
+        measured: What `trainer decode --measure` found at this step.
+        measured_of: On how many held-out pictures.
     """
 
     index: int
@@ -75,6 +106,8 @@ class DecodedRun:
     nearest_of: int
     told: float = float("nan")
     told_of: int = 0
+    measured: tuple[MeasuredAttribute, ...] = ()
+    measured_of: int = 0
 
     @property
     def not_kept(self) -> float:
@@ -107,9 +140,71 @@ class DecodedChart:
         ]
         size = self.runs[0].mean.shape[0]
         known = f" Of the held-out pixels' variance the mean picture tells {' and '.join(told)}." if told else ""
+        read = " ".join(_read(run) for run in self.runs if run.measured)
+        read = read or "How much comes back was not measured: trainer decode DECODER --measure --limits."
         return (
             f"A small decoder of {size} pixels draws these. What it leaves out may be in the embedding all the same: "
             "only differences between decoders of equal size, seed and steps speak of the embeddings."
-            f"{known} What changes with the noise was not read from the embedding; what stays may also be what all "
-            "training pictures share."
+            f"{known} {read} What changes with the noise was not read from the embedding; what stays may also be what "
+            "all training pictures share."
         )
+
+
+def request_words(request: Any) -> list[str]:
+    """Return the arguments of `trainer decode` after the decoders that ask the same, without defaults.
+
+    Args:
+        request: A `trainer.messages.Decode` or a `trainer.inference.decode.DecodeRequest`.
+    """
+    words = ["--image", request.image] if request.image else ["--text", request.text, "--prior", request.prior]
+    words += ["--steps", str(request.steps)] if request.steps != STEPS else []
+    words += ["--guidance", f"{request.guidance:g}"] if request.guidance != 1 else []
+    words += ["--noises", str(len(request.noises))] if len(request.noises) != NOISES else []
+    if request.other and request.share:
+        words += ["--other", request.other, "--share", f"{request.share:g}"]
+    if request.before and request.after and request.strength:
+        words += ["--before", request.before, "--after", request.after, f"--strength={request.strength:g}"]
+    if request.direction and request.distance is not None:
+        words += ["--along", str(request.direction), f"--distance={request.distance:g}"]
+    elif request.direction:
+        words += ["--drop", str(request.direction)]
+    return words + (["--close-gap"] if request.close_gap else [])
+
+
+def measured_of(facts: Mapping[str, Any], step: int) -> tuple[tuple[MeasuredAttribute, ...], int]:
+    """Return what a run remembers of its measures at this step, and of how many pictures; nothing of what is unsound.
+
+    Args:
+        facts: Of the run.
+        step: Of the decoder that is shown.
+    """
+    told: Any = facts.get(MEASURED)
+    try:
+        if told["step"] != step:
+            return (), 0
+        found = [
+            MeasuredAttribute(str(name)[:40], *(_share_in(one, part) for part in ("samples", "originals", "limit")))
+            for name, one in list(told["attributes"].items())[:_MOST_ATTRIBUTES]
+        ]
+        return tuple(one for one in found if one.samples is not None and one.originals is not None), int(told["n"])
+    except (TypeError, KeyError, AttributeError, ValueError, OverflowError):
+        return (), 0
+
+
+def _share_in(told: Mapping[str, Any], part: str) -> Any:
+    value = told.get(part)
+    return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else None
+
+
+def _read(run: DecodedRun) -> str:
+    """Say what a judge reads off samples, and what an equal decoder of the true attributes gives back."""
+    parts = []
+    for one in run.measured:
+        limit = "" if one.limit is None else f", true attributes {_percent(one.limit)}"
+        words = f"{one.name.replace('_', ' ')} {_percent(one.samples)} (originals {_percent(one.originals)}{limit})"
+        parts.append(words)
+    return f"Of {run.measured_of:,} samples of {run.name} a judge reads right: {', '.join(parts)}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--measure", action="store_true", help="held-out pictures: what comes back by encoders, a judge, and in bits"
     )
+    parser.add_argument(
+        "--limits",
+        action="store_true",
+        help="with --measure: train an equal decoder of the true attributes, whose losses are the decoder's own",
+    )
     parser.add_argument("--most", type=int, default=256, metavar="N", help="with --measure: held-out pictures (256)")
     parser.add_argument(
         "--prior",
@@ -52,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--after", metavar="TEXT", help="see --before")
     parser.add_argument("--strength", type=float, default=1.0, metavar="X", help="how often it is added (1)")
     parser.add_argument("--drop", type=int, default=0, metavar="K", help="drop the K-th principal direction of images")
+    parser.add_argument("--along", type=int, default=0, metavar="K", help="move along the K-th principal direction")
+    parser.add_argument("--distance", type=float, default=0.5, metavar="X", help="with --along: how far (0.5)")
     parser.add_argument("--close-gap", action="store_true", help="move the mean text onto the mean image first")
     add_step_argument(parser, "checkpoints")
     parser.add_argument(
@@ -67,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the measures of what is kept; write files if requested."""
+    from trainer.charts.decode import request_words
     from trainer.render_mpl import decode as figure
     from trainer.render_mpl.files import check_suffixes, json_text, write_figure
 
@@ -76,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     request = request_of(args)
     chart = collect(args.workspace, args.runs, args.step, request)
     if args.out:
-        words = ["trainer", "decode", *command_words(args.runs, request), *step_words(args.step)]
+        words = ["trainer", "decode", *map(str, args.runs), *request_words(request), *step_words(args.step)]
         words += ["--out", *(file.name for file in args.out)]
         write_figure(
             args.out,
@@ -94,17 +102,30 @@ def _measure(args: argparse.Namespace) -> int:
     from trainer.cli.export import tell
     from trainer.evaluation import decode_measures
     from trainer.render_mpl.files import check_suffixes, json_text
+    from trainer.training.decoder_limits import attribute_decoder
 
     check_suffixes(args.out)
     if not 2 <= args.most <= 100_000:
         raise DecodeError(f"--most {args.most}: choose 2 to 100,000 held-out pictures.")
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
     request = decode_measures.MeasureRequest(most=args.most, steps=args.steps)
-    found = decode_measures.measure_decoders(args.workspace, targets, request, tell)
+    alike = attribute_decoder if args.limits else None
+    found = decode_measures.measure_decoders(args.workspace, targets, request, tell, alike)
+    _remember(args.workspace, decode_measures.facts_of(found))
     if args.out:
         _write_recovery(args, decode_measures.recovery(found))
     print(json_text(decode_measures.document(found), indent=1) if args.json else decode_measures.as_text(found))
     return 0
+
+
+def _remember(workspace: Workspace, facts: Mapping[int, dict[str, Any]]) -> None:
+    """Store what was measured with each decoder, where the workspace may be written to; Decode says it then."""
+    from trainer.charts.decode import MEASURED
+
+    if workspace.look_only:
+        return
+    for run, told in facts.items():
+        workspace.runs.add_facts(run, {MEASURED: told})
 
 
 def _write_recovery(args: argparse.Namespace, panel: Panel) -> None:
@@ -132,6 +153,8 @@ def request_of(args: argparse.Namespace) -> DecodeRequest:
 
     if bool(args.before) != bool(args.after):
         raise DecodeError("A difference of texts needs both: --before 'a red star' --after 'a blue star'.")
+    if args.drop and args.along:
+        raise DecodeError("A principal direction is dropped or moved along: give --drop or --along.")
     if args.share and args.other is None:
         raise DecodeError("--share says how far to go to a second picture: name it with --other FILE.")
     return DecodeRequest(
@@ -145,32 +168,11 @@ def request_of(args: argparse.Namespace) -> DecodeRequest:
         before=args.before or "",
         after=args.after or "",
         strength=args.strength if args.before else 0.0,
-        direction=args.drop,
+        direction=args.drop or args.along,
+        distance=args.distance if args.along else None,
         close_gap=args.close_gap,
         noises=tuple(range(args.noises)),
     )
-
-
-def command_words(runs: Sequence[int | str], request: DecodeRequest) -> list[str]:
-    """Return the arguments after `trainer decode` that ask the same."""
-    words = [*map(str, runs), *(["--image", request.image] if request.image else ["--text", request.text])]
-    words += [
-        "--steps",
-        str(request.steps),
-        "--guidance",
-        f"{request.guidance:g}",
-        "--noises",
-        str(len(request.noises)),
-    ]
-    if request.text:
-        words += ["--prior", request.prior]
-    if request.other and request.share:
-        words += ["--other", request.other, "--share", f"{request.share:g}"]
-    if request.before and request.after and request.strength:
-        words += ["--before", request.before, "--after", request.after, "--strength", f"{request.strength:g}"]
-    if request.direction:
-        words += ["--drop", str(request.direction)]
-    return words + (["--close-gap"] if request.close_gap else [])
 
 
 def collect(

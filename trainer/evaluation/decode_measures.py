@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from trainer.inference.decode import (
     OpenDecoder,
     OpenDecoders,
     Reference,
+    as_pixels,
     check_comparable,
     foreseen,
     sample,
@@ -48,6 +49,10 @@ _BITS_OF: Final = 64
 _MOST_VALUES: Final = 64
 _AT_ONCE: Final = 64
 _PROBE_PENALTY: Final = 1e-3
+
+
+TrainAlike = Callable[[OpenDecoder, Pairs, Mapping[str, Sequence[str]], Progress], DecoderPictures]
+"""Trains a decoder of true attributes like a decoder of embeddings."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class DecoderMeasures:
         name: Of the decoder.
         of_name: Of the decoded run.
         of_step: Its step.
+        step: Updates that the decoder has made.
         n: Held-out pictures, one sample each.
         cosines: Encoder -> mean cosine of a sample's embedding with its original's.
         ranks: Encoder -> median rank of the original among the n originals, 1 being the nearest.
@@ -104,6 +110,7 @@ class DecoderMeasures:
     name: str
     of_name: str
     of_step: int
+    step: int
     n: int
     cosines: dict[str, float]
     ranks: dict[str, float]
@@ -130,20 +137,39 @@ class RecoveryDifference:
 
 
 @dataclass(frozen=True)
+class NumberDifference:
+    """B against A on the same pictures: the mean difference of a number with its 95 % interval (bootstrap)."""
+
+    what: str
+    difference: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
 class Measures:
     """All of it.
 
     Attributes:
         split: The held-out split.
         judge: Attribute -> the judge's own accuracy on the originals.
-        decoders: One or two.
+        decoders: One or more.
         compared: B minus A of recovered attributes; empty for one decoder.
+        paired: B minus A of cosines by the encoder of either, and of bits; empty for one decoder.
+        resized: Encoder -> mean cosine of an original at the size of the decoder with the original: what a
+            perfect sample would reach.
+        limits: Attribute -> share read right off samples of an equal decoder that is told the true attributes; empty
+            where it was not asked for.
     """
 
     split: str
     judge: dict[str, Share]
     decoders: tuple[DecoderMeasures, ...]
     compared: tuple[RecoveryDifference, ...]
+    paired: tuple[NumberDifference, ...] = ()
+    resized: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, Share] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,13 +181,31 @@ class _Drawn:
     second: Float[np.ndarray, "n 3 s s"]
 
 
+@dataclass(frozen=True)
+class _ByPicture:
+    """What is compared picture by picture: right answers of the judge, cosines by each encoder, bits."""
+
+    right: dict[str, Bool[np.ndarray, " k"]]
+    cosines: dict[str, Float[np.ndarray, " n"]]
+    bits: Float[np.ndarray, " m"]
+
+
 def measure_decoders(
     workspace: Workspace,
     runs: Sequence[tuple[int | str, int | None]],
     request: MeasureRequest,
     progress: Progress,
+    alike: TrainAlike | None = None,
 ) -> Measures:
     """Return the measures of one decoder or of two that compare.
+
+    Args:
+        workspace: Where.
+        runs: Decoders, each with its checkpoint or None for the newest.
+        request: How much is measured.
+        progress: May raise to stop.
+        alike: Trains the decoder of true attributes (`trainer.training.decoder_limits`), which takes as long as a
+            decoder took; None: the limits are not measured.
 
     Raises:
         AnswerError: One is not a decoder, or two do not compare.
@@ -192,13 +236,28 @@ def measure_decoders(
         tell = within(progress, 0.3 + 0.7 * place / len(opened), 0.3 + 0.7 * (place + 1) / len(opened))
         reference = decoders.reference(decoder, within(tell, 0.0, 0.1))
         drawn = _drawn(decoder, held, request.steps, within(tell, 0.1, 0.8))
-        right = _right(judge, drawn.first, truth)
-        answers.append(right)
         tell(0.9, "bits kept")
-        found.append(_measured(decoder, opened, reference, held, originals, drawn, judge, right, labels))
-    own = {name: _share(right) for name, right in _right(judge, originals, truth).items()}
-    compared = _compared(answers) if len(answers) > 1 else ()
-    return Measures(split, own, tuple(found), compared)
+        bits = _bits(decoder, originals, drawn)
+        cosines, ranks = _re_embedded(opened, held, torch.from_numpy(drawn.first))
+        right = _right(judge, drawn.first, truth)
+        answers.append(_ByPicture(right, cosines, bits.sum(axis=(1, 2))))
+        found.append(_measured(decoder, reference, held, originals, drawn, judge, answers[-1], ranks, bits, labels))
+    limits = {} if alike is None else _limits(first, splits, held, labels, truth, judge, request.steps, alike, progress)
+    return Measures(
+        split,
+        _shares(_right(judge, originals, truth)),
+        tuple(found),
+        _compared(answers) if len(answers) > 1 else (),
+        _paired(answers) if len(answers) > 1 else (),
+        {name: float(rows.mean()) for name, rows in _re_embedded(opened, held, originals)[0].items()},
+        limits,
+    )
+
+
+def true_rows(pairs: Pairs, labels: Mapping[str, Sequence[str]]) -> Float[np.ndarray, "n d"]:
+    """Return the attributes of each pair as a unit row: one column a value, 1 before scaling where the pair has it."""
+    columns = [np.array(pairs.metadata[name])[:, None] == np.array(values) for name, values in labels.items()]
+    return moves.unit(np.hstack(columns).astype(np.float32))
 
 
 def train_judge(splits: DataSplits, size: int, epochs: int, progress: Progress) -> tuple[Judge, dict[str, list[str]]]:
@@ -271,6 +330,9 @@ def as_text(measures: Measures) -> str:
     ]
     for name, own in measures.judge.items():
         lines.append(f"{name}: the judge reads {_percent(own)} of the originals right")
+        if name in measures.limits:
+            told = _percent(measures.limits[name])
+            lines.append(f"    an equal decoder of the true attributes {told}: the rest is lost by the decoder")
         for one in measures.decoders:
             lines.append(f"    decodable from {one.of_name} at step {one.of_step:,} {_percent(one.recovered[name])}, "
                          f"linearly readable {_percent(one.probed[name])}")  # fmt: skip
@@ -281,7 +343,8 @@ def as_text(measures: Measures) -> str:
         lines.append(f"{one.name} of {one.of_name} at step {one.of_step:,}:")
         for encoder, cosine in one.cosines.items():
             lines.append(
-                f"    re-embedded by {encoder}: cosine {cosine:.3f}, median rank {one.ranks[encoder]:.0f} of {n:,}"
+                f"    re-embedded by the encoder of {encoder}: cosine {cosine:.3f} (originals at the decoder's size "
+                f"{measures.resized[encoder]:.3f}), median rank {one.ranks[encoder]:.0f} of {n:,}"
             )
         bits, count = one.bits
         lines.append(
@@ -293,6 +356,10 @@ def as_text(measures: Measures) -> str:
         told = ", ".join(f"{prior} {cosine:.3f}" for prior, cosine in one.priors.items())
         wins = " Ridge regression wins: prefer it to the trained priors." if one.best_prior == "ridge" else ""
         lines.append(f"    from caption to picture, cosine: {told}.{wins}")
+    for gap in measures.paired:
+        digits = 0 if gap.what.startswith("bits") else 3
+        ends = f"{gap.low:+.{digits}f} to {gap.high:+.{digits}f}, n = {gap.n:,}"
+        lines.append(f"B - A {gap.what}: {gap.difference:+.{digits}f} ({ends})")
     return "\n".join(lines)
 
 
@@ -306,28 +373,36 @@ def recovery(measures: Measures) -> Panel:
     return recovery_panel(rows, judge, split=measures.split, n=measures.decoders[0].n)
 
 
+def facts_of(measures: Measures) -> dict[int, dict[str, Any]]:
+    """Return decoder -> what its run remembers of the measures, as `trainer.charts.decode.measured_of` reads it."""
+    found = {}
+    for one in measures.decoders:
+        attributes = {
+            name: {"samples": share.share, "originals": measures.judge[name].share}
+            | ({"limit": measures.limits[name].share} if name in measures.limits else {})
+            for name, share in one.recovered.items()
+        }
+        found[one.run] = {"step": one.step, "split": measures.split, "n": one.n, "attributes": attributes}
+    return found
+
+
 def _ends(share: Share) -> Interval:
     return share.share, share.low, share.high
 
 
 def _measured(
     decoder: OpenDecoder,
-    opened: Sequence[OpenDecoder],
     reference: Reference,
     held: Pairs,
     originals: torch.Tensor,
     drawn: _Drawn,
     judge: Judge,
-    right: dict[str, Bool[np.ndarray, " k"]],
+    seen: _ByPicture,
+    ranks: dict[str, float],
+    bits: Float[np.ndarray, "m s s"],
     labels: dict[str, list[str]],
 ) -> DecoderMeasures:
     samples = torch.from_numpy(drawn.first)
-    cosines, ranks = {}, {}
-    for other in opened:
-        name = "its own encoder" if other is decoder else f"the encoder of {other.of_name} at step {other.of_step:,}"
-        cosines[name], ranks[name] = _re_embedded(other, held, samples)
-    few = slice(0, min(_BITS_OF, len(held)))
-    bits = bits_of(decoder.method, originals[few].to(decoder.opened.device), drawn.rows[few])
     with torch.inference_mode():
         features = [judge.features(rows).numpy() for rows in (samples, originals)]
     texts = decoder.opened.embed_texts(held.captions)
@@ -339,10 +414,11 @@ def _measured(
         name=decoder.row.name,
         of_name=decoder.of_name,
         of_step=decoder.of_step,
+        step=decoder.opened.step,
         n=len(held),
-        cosines=cosines,
+        cosines={name: float(rows.mean()) for name, rows in seen.cosines.items()},
         ranks=ranks,
-        recovered={name: _share(answers) for name, answers in right.items()},
+        recovered=_shares(seen.right),
         probed=_probed(reference, drawn.rows, held, labels),
         kid=kernel_distance(*features),
         diversity=float(np.sqrt(np.square(drawn.first - drawn.second).mean()) / 2),
@@ -365,35 +441,47 @@ def _drawn(decoder: OpenDecoder, held: Pairs, steps: int, progress: Progress) ->
     rows = np.concatenate(
         [decoder.opened.embed_images(np.array(held.images[at : at + _AT_ONCE])) for at in range(0, len(held), _AT_ONCE)]
     )
-    drawn: list[list[np.ndarray]] = [[], []]
-    parts = [(which, at) for which in range(2) for at in range(0, len(rows), _AT_ONCE)]
-    for place, (which, at) in enumerate(parts):
+    first, second = (
+        _samples(decoder.method, rows, which, steps, within(progress, which / 2, (which + 1) / 2)) for which in (0, 1)
+    )
+    return _Drawn(rows, first, second)
+
+
+def _samples(
+    method: DecoderPictures, rows: Float[np.ndarray, "n d"], which: int, steps: int, progress: Progress
+) -> Float[np.ndarray, "n 3 s s"]:
+    drawn = []
+    for at in range(0, len(rows), _AT_ONCE):
         part = rows[at : at + _AT_ONCE]
         seeds = [1_000_003 * (which + 1) + at + k for k in range(len(part))]
-        drawn[which].append(
-            sample(
-                decoder.method, part, noises=seeds, steps=steps, guidance=1.0,
-                progress=within(progress, place / len(parts), (place + 1) / len(parts)),
-            )
-        )  # fmt: skip
-    return _Drawn(rows, np.concatenate(drawn[0]), np.concatenate(drawn[1]))
+        tell = within(progress, at / len(rows), (at + len(part)) / len(rows))
+        drawn.append(sample(method, part, noises=seeds, steps=steps, guidance=1.0, progress=tell))
+    return np.concatenate(drawn)
 
 
-def _re_embedded(by: OpenDecoder, held: Pairs, samples: torch.Tensor) -> tuple[float, float]:
-    """Return mean cosine of samples with their originals by an encoder, and the median rank of the right original."""
-    size = by.opened.image_size
-    pixels = (
-        F.interpolate(samples, size=(size, size), mode="bilinear", antialias=True)
-        if samples.shape[-1] != size
-        else samples
-    )
-    bytes_ = np.rint((pixels.clamp(-1, 1).permute(0, 2, 3, 1).numpy() + 1) * 127.5).astype(np.uint8)
-    found = by.opened.embed_images(bytes_)
-    original = by.opened.embed_images(np.array(held.images[: len(held)]))
-    cosines = found @ original.T
-    matched = np.diag(cosines)
-    ranks = 1 + (cosines > matched[:, None]).sum(axis=1)
-    return float(matched.mean()), float(np.median(ranks))
+def _bits(decoder: OpenDecoder, originals: torch.Tensor, drawn: _Drawn) -> Float[np.ndarray, "m s s"]:
+    few = slice(0, min(_BITS_OF, len(originals)))
+    return bits_of(decoder.method, originals[few].to(decoder.opened.device), drawn.rows[few])
+
+
+def _encoder(decoder: OpenDecoder) -> str:
+    return f"{decoder.of_name} at step {decoder.of_step:,}"
+
+
+def _re_embedded(
+    encoders: Sequence[OpenDecoder], held: Pairs, samples: torch.Tensor
+) -> tuple[dict[str, Float[np.ndarray, " n"]], dict[str, float]]:
+    """Return encoder -> cosine of each sample with its original, and the median rank of the right original."""
+    cosines, ranks = {}, {}
+    for by in encoders:
+        size = by.opened.image_size
+        pixels = F.interpolate(samples, size=(size, size), mode="bilinear", antialias=True)
+        found = by.opened.embed_images(as_pixels(pixels.numpy()))
+        all_ = found @ by.opened.embed_images(np.array(held.images[: len(held)])).T
+        matched = np.diag(all_)
+        cosines[_encoder(by)] = matched
+        ranks[_encoder(by)] = float(np.median(1 + (all_ > matched[:, None]).sum(axis=1)))
+    return cosines, ranks
 
 
 @torch.inference_mode()
@@ -427,13 +515,43 @@ def _copies(reference: Reference, samples: torch.Tensor, originals: torch.Tensor
     return _share(near[0] < np.quantile(near[1], 0.05))
 
 
-def _compared(answers: Sequence[dict[str, Bool[np.ndarray, " k"]]]) -> tuple[RecoveryDifference, ...]:
-    a, b = answers[:2]
+def _compared(answers: Sequence[_ByPicture]) -> tuple[RecoveryDifference, ...]:
+    a, b = (answer.right for answer in answers[:2])
     found = []
     for name in a:
         paired = paired_difference(a[name], b[name])
         found.append(RecoveryDifference(name, paired.difference, paired.low, paired.high, mcnemar(a[name], b[name])))
     return tuple(found)
+
+
+def _paired(answers: Sequence[_ByPicture]) -> tuple[NumberDifference, ...]:
+    a, b = answers[:2]
+    numbers = {f"cosine by the encoder of {name}": (a.cosines[name], b.cosines[name]) for name in a.cosines}
+    numbers["bits kept a picture"] = (a.bits, b.bits)
+    return tuple(NumberDifference(what, **vars(paired_difference(*both))) for what, both in numbers.items())
+
+
+def _limits(
+    decoder: OpenDecoder,
+    splits: DataSplits,
+    held: Pairs,
+    labels: dict[str, list[str]],
+    truth: dict[str, Int[np.ndarray, " n"]],
+    judge: Judge,
+    steps: int,
+    trained: TrainAlike,
+    progress: Progress,
+) -> dict[str, Share]:
+    """Return what the judge reads right off samples of an equal decoder of the true attributes."""
+    if not labels:
+        return {}
+    told = trained(decoder, splits.train, labels, progress)
+    samples = _samples(told, true_rows(held, labels), 0, steps, progress)
+    return _shares(_right(judge, samples, truth))
+
+
+def _shares(right: dict[str, Bool[np.ndarray, " k"]]) -> dict[str, Share]:
+    return {name: _share(answers) for name, answers in right.items()}
 
 
 def _share(right: Bool[np.ndarray, " n"]) -> Share:

@@ -19,7 +19,7 @@ from trainer import config, data
 from trainer.analysis import embedding_moves as moves
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
-from trainer.charts.decode import DecodedChart, DecodedRun, NearPicture
+from trainer.charts.decode import NOISES, STEPS, DecodedChart, DecodedRun, NearPicture, measured_of
 from trainer.checkpoints import checkpoint
 from trainer.data import Pairs
 from trainer.data.augment import normalized
@@ -30,7 +30,6 @@ from trainer.losses import noise_schedule
 from trainer.methods.decoder import DecoderPictures, parts_without_material, pictures_of, scaled
 from trainer.store import RunRow, StoreError, Workspace
 
-NOISES: Final = 6
 REFERENCE: Final = 2_048
 """Training pairs, drawn once and for all, that mean, gap, directions, ridge and nearest pictures are taken from."""
 NEAREST: Final = 3
@@ -182,7 +181,7 @@ class DecodeRequest:
     image: str = ""
     text: str = ""
     prior: str = "mlp"
-    steps: int = 25
+    steps: int = STEPS
     guidance: float = 1.0
     other: str = ""
     share: float = 0.0
@@ -276,6 +275,7 @@ def chart_of(
     request: DecodeRequest, original: UInt8[np.ndarray, "s s 3"] | None, decoded: Sequence[DecodedEmbedding]
 ) -> DecodedChart:
     """Return the answer for the window and for figures."""
+    measured = [measured_of(one.decoder.row.facts, one.decoder.opened.step) for one in decoded]
     runs = [
         DecodedRun(
             index=index,
@@ -294,11 +294,21 @@ def chart_of(
             nearest_of=len(one.reference.pairs),
             told=_told(one.decoder),
             told_of=min(MEASURED, next(iter(one.decoder.row.facts.get("heldout_pairs", {}).values()), 0)),
+            measured=measured[index][0],
+            measured_of=measured[index][1],
         )
         for index, one in enumerate(decoded)
     ]
     title = request.text or Path(request.image).name
-    return DecodedChart(title, original, how(request), request.noises, tuple(runs))
+    held = _held(request.direction, decoded) if request.direction else ""
+    return DecodedChart(title, original, f"{how(request)}{held}", request.noises, tuple(runs))
+
+
+def _held(direction: int, decoded: Sequence[DecodedEmbedding]) -> str:
+    """Say how much of the training images' variance a principal direction holds in each run."""
+    shares = {one.decoder.of_name: moves.direction_share(one.reference.image, direction) for one in decoded}
+    told = " and ".join(f"{100 * share:.1f} % ({name})" for name, share in shares.items())
+    return f" It holds {told} of the training images' variance."
 
 
 def _told(decoder: OpenDecoder) -> float:

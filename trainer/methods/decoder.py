@@ -38,18 +38,21 @@ class DecoderPictures(Method):
     updates: Tensor
     alpha_bar: Tensor
 
-    def __init__(self, choice: config.EmbeddingDecoder, material: Material | None, *, embed_dim: int = 0) -> None:
+    def __init__(
+        self, choice: config.EmbeddingDecoder, material: Material | None, *, embed_dim: int = 0, seed: int = 0
+    ) -> None:
         """Create it.
 
         Args:
             choice: The sizes.
             material: What it is trained on; None for one whose weights are loaded.
             embed_dim: Of the embeddings, where there is no material.
+            seed: Of what is drawn in training, where there is no material.
         """
         super().__init__()
         embed_dim = embed_dim or needed(material).sizes.embed_dim
         self._choice = choice
-        self._seed = material.run.seed if material else 0
+        self._seed = material.run.seed if material else seed
         self.size = choice.size
         self.mean_picture = MeanPicture(embed_dim, choice.size, choice.width)
         self.denoiser = Denoiser(embed_dim, choice.width)
@@ -111,9 +114,9 @@ class DecoderPictures(Method):
         return F.mse_loss(self.prior(scaled(text)).float(), wanted) + F.mse_loss(foreseen.float(), wanted)
 
 
-def parts_without_material(choice: config.EmbeddingDecoder, embed_dim: int) -> DecoderPictures:
-    """Return a decoder for `embed_dim` columns, to load weights into."""
-    return DecoderPictures(choice, None, embed_dim=embed_dim)
+def parts_without_material(choice: config.EmbeddingDecoder, embed_dim: int, *, seed: int = 0) -> DecoderPictures:
+    """Return a decoder for `embed_dim` columns, to load weights into or to train on other rows than embeddings."""
+    return DecoderPictures(choice, None, embed_dim=embed_dim, seed=seed)
 
 
 def scaled(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:

@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 PICTURE_IN: Final = 1.02
 LEFT_IN: Final = 0.2
+ABOVE_IN: Final = 0.36
+"""For two lines of words above a row."""
 
 
 @in_style
 def draw(chart: DecodedChart) -> Figure:
     """Draw a row for each decoder: original, mean picture, nearest training picture, samples, deviation."""
     columns = 4 + len(chart.noises)
-    figure = new_figure(LEFT_IN + PICTURE_IN * columns, 0.95 + (PICTURE_IN + 0.42) * len(chart.runs))
-    grid = figure.add_gridspec(len(chart.runs), columns, wspace=0.06, hspace=0.3)
+    figure = new_figure(LEFT_IN + PICTURE_IN * columns, 1.1 + (PICTURE_IN + ABOVE_IN) * len(chart.runs))
+    figure.set_layout_engine("constrained", w_pad=0.02, h_pad=ABOVE_IN / 2, wspace=0.02, hspace=0)
+    grid = figure.add_gridspec(len(chart.runs), columns)
     for line, run in enumerate(chart.runs):
         places = [figure.add_subplot(grid[line, column]) for column in range(columns)]
         _draw_row(places, chart, run, line)
@@ -58,28 +61,28 @@ def _draw_row(places: list[Axes], chart: DecodedChart, run: DecodedRun, line: in
         _show(axes, pixels, words)
     last = places[-1]
     last.imshow(run.spread, cmap="gray", vmin=0, vmax=WHITE, interpolation="nearest")
-    last.set_title(f"not kept, {run.not_kept:.1f} %", fontsize=6, color=QUIET, pad=2)
     last.set_axis_off()
+    _tell(last, f"not kept, {run.not_kept:.1f} %", 3)
     badge = f"{'AB'[line]}  " if len(chart.runs) < 3 else ""
     words = f"{badge}{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
-    heading = places[0].annotate(
-        words,
-        (0, 1),
-        (0, 12),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        color=run_color(run.index),
-        fontsize=7,
-    )
-    # In the layout it would widen the first column.
-    heading.set_in_layout(False)
+    _tell(places[0], words, 13, size=7, color=run_color(run.index))
 
 
 def _show(axes: Axes, pixels: np.ndarray | None, words: str) -> None:
     if pixels is not None:
         axes.imshow(pixels, interpolation="nearest")
-    axes.set_title(words, fontsize=6, color=QUIET, pad=2)
+    else:
+        axes.set_aspect("equal")
     axes.set_axis_off()
+    _tell(axes, words, 3)
+
+
+def _tell(axes: Axes, words: str, above_pt: float, *, size: float = 6.5, color: str = QUIET) -> None:
+    """Write above a picture, over the next ones where it is long: in the layout it would widen the column."""
+    text = axes.annotate(
+        words, (0, 1), (0, above_pt), xycoords="axes fraction", textcoords="offset points", fontsize=size, color=color
+    )
+    text.set_in_layout(False)
 
 
 def _picture(path: str) -> np.ndarray | None:

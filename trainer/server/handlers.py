@@ -136,6 +136,8 @@ class RequestHandlers:
                 "step": run.step,
                 "told": run.told if run.told == run.told else None,
                 "told_of": run.told_of,
+                "measured": [dataclasses.asdict(one) for one in run.measured],
+                "measured_of": run.measured_of,
                 "nearest_of": run.nearest_of,
                 "nearest": [dataclasses.asdict(one) for one in run.nearest],
                 "pictures": self._keep(run.run, np.concatenate([run.mean[None], run.samples])),

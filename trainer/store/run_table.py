@@ -105,6 +105,7 @@ class RunTable:
                     metric=headline(run),
                     experiment=experiment,
                     arm=arm,
+                    facts=json.dumps(self._decodes(run)),
                 )
             )
             folder = self.folder / folder_name(number, run.name)
@@ -113,6 +114,13 @@ class RunTable:
             write_text(folder / "config.toml", config.to_toml(run))
             write_run_file(connection, self.folder, number)
         return number
+
+    def _decodes(self, run: config.Run) -> dict[str, Any]:
+        """Return the fact that says which run a decoder decodes; its trainer says the step where that is the newest."""
+        if not isinstance(run.objective, config.EmbeddingDecoder):
+            return {}
+        of = self.get(run.objective.of)
+        return {"decodes": {"run": of.id, "name": of.name, "objective": of.objective, "step": run.objective.of_step}}
 
     def bound(self, run: config.Run) -> config.Run:
         """Return a decoder's configuration with the data and towers of the run it decodes; any other as it is.

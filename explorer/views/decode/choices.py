@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from trainer import config
 from trainer.store import RunRow
+from trainer.store.rows import ENDED
+
+_NOT_HERE: Final = config.ELSEWHERE["objective"]
+_NO_TEXTS: Final = frozenset(
+    one.kind for one in (*config.SECTIONS["objective"], *_NOT_HERE) if one in _NOT_HERE or one.towers != "both"
+)
+"""Kinds of the objectives whose runs cannot be decoded: they have one tower, or it is not here."""
 
 
 def decoder_of(runs: Sequence[RunRow], run: int) -> RunRow | None:
@@ -15,6 +24,24 @@ def decoder_of(runs: Sequence[RunRow], run: int) -> RunRow | None:
         return own
     found = [row for row in runs if row.objective == "decoder" and _decodes(row, own) and row.step > 0]
     return max(found, key=lambda row: row.id, default=None)
+
+
+def in_the_making(runs: Sequence[RunRow], run: int) -> RunRow | None:
+    """Return the newest decoder of the run that is to make its first step; None without one."""
+    own = next((row for row in runs if row.id == run), None)
+    going = [row for row in runs if row.objective == "decoder" and row.step == 0 and row.status not in ENDED]
+    return max((row for row in going if _decodes(row, own)), key=lambda row: row.id, default=None)
+
+
+def why_not(row: RunRow | None, look_only: bool) -> str:
+    """Return why no decoder of a run can be trained, and what to do; empty where one can be."""
+    if look_only:
+        return "This workspace is opened for looking only: adopt it, then train one."
+    if row is None:
+        return "The run is no longer there: choose another one."
+    if row.objective in _NO_TEXTS:
+        return f"{row.name} has no towers of images and texts here to decode: choose a run of CLIP or CLOOB."
+    return "" if row.step or row.active else f"{row.name} has no checkpoint to decode yet: train it first."
 
 
 def _decodes(row: RunRow, own: RunRow | None) -> bool:

@@ -24,7 +24,12 @@ A sentence's embedding differs from a picture's: a prior, trained on the same pa
 Beside it stand three baselines: the text as it is, the text with the modality gap closed, and ridge regression.
 
 Moves: slerp to a second picture; the difference of two texts added; a principal direction of the training images \
-dropped.
+set to its mean (drop) or moved along. Directions are those whose number Geometry counts: the line above the pictures \
+says how much of the variance each run has along it.
+
+Limits: trainer decode DECODER --measure --limits trains an equal decoder of the true attributes (color, shape, \
+ground, relation). What a judge cannot read off its samples either is lost by the decoder, not by an embedding. \
+What was measured stands below the pictures.
 
 Caveats: the decoder is small. What it does not draw may be in the embedding all the same, and what it draws may be \
 what all training pictures share: at 32 or 64 pixels shapes are blurred by the decoder, too. Guidance above 1 makes \

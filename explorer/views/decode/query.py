@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from explorer.model_client.single_request import KeptAnswers
-from trainer.charts.decode import DecodedChart, DecodedRun, NearPicture
+from trainer.charts.decode import DecodedChart, DecodedRun, MeasuredAttribute, NearPicture
 from trainer.messages import Decode
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -53,6 +53,8 @@ def chart_of(answer: dict[str, Any]) -> DecodedChart:
                 nearest_of=told["nearest_of"],
                 told=float("nan") if told["told"] is None else told["told"],
                 told_of=told["told_of"],
+                measured=tuple(MeasuredAttribute(**one) for one in told["measured"]),
+                measured_of=told["measured_of"],
             )
         )
     original = load_npy(answer["original"]) if answer["original"] else None

@@ -9,31 +9,30 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QPixmap
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
 from explorer.render_qt.controls import Controls
-from explorer.views.decode.choices import decoder_of
+from explorer.views.decode.choices import decoder_of, in_the_making, why_not
 from explorer.views.decode.method import METHOD
 from explorer.views.decode.query import DecodeQuery
-from explorer.views.view import View, reason_of
+from explorer.views.picture_question import PictureQuestionView
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
+from explorer.widgets.image_strip import StripItem
 from explorer.widgets.pixel_picture import PixelPicture
-from explorer.widgets.progress_row import Ticket, Working
-from explorer.widgets.state_area import StateArea
-from trainer.charts.decode import WHITE, DecodedChart, DecodedRun, DecodeSettings
-from trainer.messages import Decode, Failure
+from trainer.charts.decode import NOISES, STEPS, WHITE, DecodedChart, DecodedRun, DecodeSettings, request_words
+from trainer.messages import Decode
 from trainer.store import RunRow
 
-NOISES: Final = 6
-STEPS: Final = 25
+TRAINING: Final = (
+    "A decoder learns to draw pictures from the embeddings of a run, which stays as it is. It trains like any other "
+    "run. Decoders that are made together are alike, and compare."
+)
 LATER_MS: Final = 350
 COLUMNS: Final = ("Original", "Mean picture", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Not kept")
 
 
-class DecodeView(View):
+class DecodeView(PictureQuestionView):
     """Decoded pictures of run A and run B."""
 
     title = "Decode"
@@ -41,28 +40,20 @@ class DecodeView(View):
     icon = "eye"
     when_chosen = "A decoder of each shows what its embeddings keep."
     method = METHOD
+    prefix = "decode"
+    deed = "Decode the picture or the sentence"
+    failure = "Could not decode"
 
     decoder_asked = Signal(int)
     """The New run form for a decoder of this run is wanted."""
 
     def build(self) -> Iterator[None]:
-        context = self.context
-        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
-        self.asking = DecodeQuery(context.client, self)
+        self.make_parts(DecodeQuery(self.context.client, self), "Decode")
         self._image = ""
-        self._failed: Decode | None = None
-        self.strip = ImageStrip(self.pictures.get)
-        self.strip.setObjectName("decode-images")
         yield
         self.sentence = _line("decode-sentence", "A sentence to decode; empty: the chosen picture")
         self.before = _line("decode-before", "From this text …")
         self.after = _line("decode-after", "… to this one")
-        self.show_button = QPushButton("Decode", objectName="decode-show")
-        theme.set_role(self.show_button, "primary")
-        self.working = Working("decode-working", self, asks=True)
-        self._ticket = Ticket()
-        self.status = ElidedLabel()
-        theme.set_role(self.status, "small")
         self.limits = QLabel(objectName="decode-limits", wordWrap=True)
         theme.set_role(self.limits, "small")
         yield
@@ -70,24 +61,19 @@ class DecodeView(View):
         yield
         self.rows = [DecodedRow(f"decode-{'ab'[place]}", place) for place in range(2)]
         self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self.ask)
-        self._train = QAction("Train a decoder…", self, objectName="decode-train")
-        self._train.triggered.connect(lambda: self.decoder_asked.emit(self.context.selection.runs[0]))
+        self._train = QAction("Train a decoder", self, objectName="decode-train")
+        self._train.triggered.connect(lambda: self.context.jobs.start_decoders(self._without()))
+        self._form = QAction("Options…", self, objectName="decode-train-form")
+        self._form.triggered.connect(lambda: self.decoder_asked.emit(self._without()[0]))
         yield
         self._lay_out()
         self._connect()
 
     def command(self) -> list[str] | None:
-        question = self._question()
+        question = self.question_now()
         if question is None or self.chart is None:
             return None
-        words = ["decode", *map(str, question.runs)]
-        words += ["--image", question.image] if question.image else ["--text", question.text, "--prior", question.prior]
-        words += ["--guidance", f"{question.guidance:g}"] if question.guidance != 1 else []
-        words += ["--other", question.other, "--share", f"{question.share:g}"] if question.other else []
-        if question.before:
-            words += ["--before", question.before, "--after", question.after, "--strength", f"{question.strength:g}"]
-        words += ["--drop", str(question.direction)] if question.direction else []
-        return words + (["--close-gap"] if question.close_gap else [])
+        return ["decode", *map(str, question.runs), *request_words(question)]
 
     @property
     def drop_words(self) -> str:
@@ -105,23 +91,12 @@ class DecodeView(View):
         self.refresh()
         self.ask()
 
-    def actions_for_palette(self) -> list[QAction]:
-        show = QAction("Decode the picture or the sentence", self, objectName="decode-action-show")
-        show.triggered.connect(self.ask)
-        return [show]
-
     @property
     def decoders(self) -> list[tuple[int, RunRow]]:
         """The decoders of A and B that there are, each with its place."""
         runs = self.context.jobs.runs
         found = [(side.place, decoder_of(runs, side.run)) for side in self.context.selection.sides]
         return [(place, row) for place, row in found if row is not None]
-
-    @property
-    def chart(self) -> DecodedChart | None:
-        """The result for the current controls, or its preview; None if there is none."""
-        question = self._question()
-        return self.asking.known(question) if question else None
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -137,24 +112,15 @@ class DecodeView(View):
         self.strip.setVisible(bool(paths))
         if self._image not in paths:
             self._image = paths[0] if paths else ""
-        self._show()
+        self.show_now()
 
     def ask(self) -> None:
-        """Request the result for the current controls, unless it is known."""
         self._later.stop()
-        question = self._question()
-        if question is None:
-            self._show()
-            return
-        under_way = self.asking.busy and self.asking.question == question
-        if not self.asking.is_kept(question) and not under_way:
-            self._failed, self._ticket = None, self.working.start()
-            self.asking.ask(question)
-        self._show()
+        super().ask()
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    def _question(self) -> Decode | None:
+    def question_now(self) -> Decode | None:
         text = " ".join(self.sentence.text().split())
         if not self.decoders or not (text or self._image):
             return None
@@ -163,6 +129,8 @@ class DecodeView(View):
         second = next((path for path in paths if path != self._image), "") if wanted.share and not text else ""
         before, after = (" ".join(line.text().split()) for line in (self.before, self.after))
         differs = bool(before and after and wanted.strength)
+        along = wanted.move == "along"
+        moved = wanted.direction and (wanted.distance or not along)
         return Decode(
             runs=tuple(row.id for _, row in self.decoders),
             image="" if text else self._image,
@@ -175,38 +143,24 @@ class DecodeView(View):
             before=before if differs else "",
             after=after if differs else "",
             strength=wanted.strength if differs else 0.0,
-            direction=wanted.direction,
+            direction=wanted.direction if moved else 0,
+            distance=wanted.distance if moved and along else None,
             close_gap=wanted.close_gap and bool(text),
             noises=tuple(range(NOISES)),
         )
 
-    def _on_failed(self, failure: Failure) -> None:
-        self._failed = self.asking.question
-        self.working.end()
-        self.status.setText("")
-        self.picture_area.failed("Could not decode", reason_of(failure), retry=self.ask)
-
     # -- showing -----------------------------------------------------------------------------------------------
 
-    def _show(self) -> None:
-        question, chart, busy = self._question(), self.chart, self.asking.busy
-        whole = question is not None and self.asking.is_kept(question)
-        self.show_button.setEnabled(question is not None and not whole and not busy)
-        if busy:
-            self._ticket.share, self._ticket.note = self.asking.progress, self.asking.note
-            if chart is None:
-                self.picture_area.loading()
-        elif self._failed is None or self._failed != question:
-            self.working.end()
+    def show_now(self) -> None:
+        chart = self.chart
         if chart is not None:
-            self.picture_area.ready()
-            self.status.setText(chart.how if whole else f"First look: {chart.how}")
-        elif question is None:
-            self.picture_area.ready()
+            self.status.setText(chart.how if self.is_whole else f"First look: {chart.how}")
+        elif self.question_now() is None:
             self.status.setText("Drop a picture on this window, or write a sentence.")
-        elif not busy and self._failed != question:
-            self.picture_area.ready()
+        elif not self.asking.busy:
             self.status.setText("Press Enter or Decode; it takes some seconds.")
+        self.show_progress()
+        self._tell_missing()
         self.limits.setText("" if chart is None else chart.limits)
         self._show_rows(chart)
 
@@ -221,18 +175,41 @@ class DecodeView(View):
             near = run.nearest[0].path if run is not None and run.nearest else ""
             row.show_run(decoders[at][1], run, None if chart is None else chart.original, self.pictures.get(near))
 
+    def _without(self) -> list[int]:
+        """Return the chosen runs that have no decoder, and none in the making."""
+        runs = self.context.jobs.runs
+        chosen = self.context.selection.runs
+        return [run for run in chosen if decoder_of(runs, run) is None and in_the_making(runs, run) is None]
+
     def _show_no_decoder(self) -> None:
-        run = self.context.selection.runs[0]
-        row = self.context.jobs.run(run)
-        name = row.name if row is not None else f"run {run}"
-        self._train.setEnabled(not self.context.workspace.look_only)
+        jobs, chosen = self.context.jobs, self.context.selection.runs
+        making = next(filter(None, (in_the_making(jobs.runs, run) for run in chosen)), None)
+        if making is not None:
+            words = f"{making.name} is {making.status}. Pictures appear here after its first checkpoint."
+            self.show_empty(self.icon, "A decoder is on its way", words)
+            return
+        reasons = [why_not(jobs.run(run), bool(self.context.workspace.look_only)) for run in chosen]
+        names = " and ".join(row.name if (row := jobs.run(run)) is not None else f"run {run}" for run in chosen)
+        why = next(filter(None, reasons), "")
+        self._train.setEnabled(not why)
+        self._train.setText("Train a decoder" if len(chosen) == 1 else "Train both decoders")
         self.show_empty(
             self.icon,
-            f"No decoder of {name} yet",
-            "A decoder learns to draw pictures from the embeddings of a run, which stays as it is. It trains like any "
-            "other run; the form says how long.",
+            f"No decoder of {names} yet",
+            why or TRAINING,
             self._train,
+            None if why else self._form,
         )
+
+    def _tell_missing(self) -> None:
+        """Say which run has no decoder next to the other's, and offer one that compares."""
+        jobs = self.context.jobs
+        if self.answer_area.kind != "ready" or not (missing := self._without()):
+            return
+        row, (_, like) = jobs.run(missing[0]), self.decoders[0]
+        why = why_not(row, bool(self.context.workspace.look_only))
+        words = why or f"{row.name if row else missing[0]} has no decoder: one like {like.name} would compare."
+        self.answer_area.partial(words, None if why else ("Train it", lambda: jobs.start_decoders(missing, like.id)))
 
     # -- putting it together -----------------------------------------------------------------------------------
 
@@ -241,19 +218,12 @@ class DecodeView(View):
         for signal in (selection.runs_changed, selection.step_changed, selection.queries_changed):
             signal.connect(self.refresh_if_seen)
         self.context.jobs.runs_changed.connect(lambda _runs: self.refresh_if_seen())
-        self.context.jobs.run_ended.connect(lambda row: self.asking.forget(row.id))
         self.strip.current_changed.connect(self._choose)
-        self.strip.remove_asked.connect(self._remove)
-        self.pictures.arrived.connect(self.strip.picture_arrived)
         self.pictures.arrived.connect(lambda _path: self.refresh_if_seen())
         for line in (self.sentence, self.before, self.after):
             line.returnPressed.connect(self.ask)
-            line.textEdited.connect(lambda _text: self._show())
+            line.textEdited.connect(lambda _text: self.show_now())
         self.controls.changed.connect(self._on_controls)
-        self.show_button.clicked.connect(self.ask)
-        self.working.cancelled.connect(self.asking.cancel)
-        self.asking.changed.connect(self._show)
-        self.asking.failed.connect(self._on_failed)
 
     def _choose(self, path: str) -> None:
         if path and path != self._image:
@@ -261,14 +231,9 @@ class DecodeView(View):
             self.sentence.clear()
             self.ask()
 
-    def _remove(self, paths: Iterable[str]) -> None:
-        gone = set(paths)
-        queries = map(str, self.context.selection.queries)
-        self.context.selection.queries = [path for path in queries if path not in gone]
-
     def _on_controls(self) -> None:
-        self._show()
-        if self._question() is not None:
+        self.show_now()
+        if self.question_now() is not None:
             self._later.start()
 
     def _lay_out(self) -> None:
@@ -286,13 +251,12 @@ class DecodeView(View):
             column.addWidget(row)
         column.addWidget(self.limits)
         column.addStretch(1)
-        self.picture_area = StateArea(panels)
         whole = QVBoxLayout()
         whole.setSpacing(theme.INSIDE)
         whole.addLayout(bar)
         whole.addWidget(self.controls)
         whole.addWidget(self.status)
-        whole.addWidget(self.picture_area, 1)
+        whole.addWidget(self.lay_in(panels), 1)
         whole.addWidget(self.strip)
         self.body.addLayout(whole, 1)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
@@ -22,21 +21,19 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.inspect.query import SaliencyQuery
 from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
-from explorer.views.view import View, reason_of, step_words
+from explorer.views.picture_question import PictureQuestionView
+from explorer.views.view import step_words
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
-from explorer.widgets.progress_row import Ticket, Working
-from explorer.widgets.state_area import StateArea
+from explorer.widgets.image_strip import StripItem
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
-from trainer.messages import Failure, Saliency
+from trainer.messages import Saliency
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import read_snapshot
 
@@ -72,7 +69,7 @@ class Image:
     caption: str = ""
 
 
-class InspectView(View):
+class InspectView(PictureQuestionView):
     """Saliency of a caption for run A, run B, and their difference."""
 
     title = "Inspect"
@@ -80,18 +77,17 @@ class InspectView(View):
     icon = "scan-search"
     when_chosen = "Then compute the saliency of a caption."
     method = METHOD
+    prefix = "inspect"
+    deed = "Compute the saliency of the caption"
+    failure = "Could not compute the saliency"
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
-        self.asking = SaliencyQuery(context.client, self._named, self)
+        self.make_parts(SaliencyQuery(context.client, self._named, self), "Compute")
         self._images: tuple[Image, ...] = ()
         self._pairs: tuple[Image, ...] = ()
         self._current = ""
         self._asked: object = None
-        self._failed: Saliency | None = None
-        self.strip = ImageStrip(self.pictures.get)
-        self.strip.setObjectName("inspect-images")
         yield
         self.captions = QComboBox(objectName="inspect-caption", accessibleName="Caption to explain")
         self.captions.setEditable(True)
@@ -101,12 +97,6 @@ class InspectView(View):
         self.grid = QSpinBox(objectName="inspect-grid", accessibleName="Grid size")
         self.grid.setRange(4, 32)
         self.grid.setValue(int(context.settings.value("inspect/grid", 12)))
-        self.show_button = QPushButton("Compute", objectName="inspect-show")
-        theme.set_role(self.show_button, "primary")
-        self.working = Working("inspect-working", self, asks=True)
-        self._ticket = Ticket()
-        self.status = ElidedLabel()
-        theme.set_role(self.status, "small")
         yield
         self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
         self._heads: list[tuple[QLabel, ElidedLabel]] = []
@@ -147,17 +137,6 @@ class InspectView(View):
         self._choose(new[0])
         self.captions.setFocus()
 
-    def actions_for_palette(self) -> list[QAction]:
-        show = QAction("Compute the saliency of the caption", self, objectName="inspect-action-show")
-        show.triggered.connect(self.ask)
-        return [show]
-
-    @property
-    def chart(self) -> SaliencyChart | None:
-        """The result for the current controls; None if there is none."""
-        question = self.question_now()
-        return self.asking.known(question) if question else None
-
     def refresh(self) -> None:
         selection = self.context.selection
         if not selection.runs:
@@ -172,18 +151,9 @@ class InspectView(View):
         self._show_images()
 
     def ask(self) -> None:
-        """Request the result for the current controls, unless it is known."""
-        question = self.question_now()
-        if question is None:
-            self.status.setText("Write a caption first.")
-            return
-        self._keep_caption(question.caption)
-        # A combo box passes Enter on to its line edit a second time.
-        under_way = self.asking.busy and self.asking.question == question
-        if self.asking.known(question) is None and not under_way:
-            self._failed, self._ticket = None, self.working.start()
-            self.asking.ask(question)
-        self._show()
+        if (question := self.question_now()) is not None:
+            self._keep_caption(question.caption)
+        super().ask()
 
     # -- images and captions -----------------------------------------------------------------------------------
 
@@ -214,14 +184,14 @@ class InspectView(View):
         if self._current not in images:
             self.strip.choose(self._images[0].path)
             self._choose(self._images[0].path)
-        self._show()
+        self.show_now()
 
     def _choose(self, path: str) -> None:
         if not path or path == self._current:
             return
         self._current = path
         self._fill_captions()
-        self._show()
+        self.show_now()
 
     def _fill_captions(self) -> None:
         own = self._own_caption
@@ -260,28 +230,17 @@ class InspectView(View):
 
     # -- showing -----------------------------------------------------------------------------------------------
 
-    def _on_failed(self, failure: Failure) -> None:
-        self._failed = self.asking.question
-        self.working.end()
-        self.status.setText("")
-        self.map_area.failed("Could not compute the saliency", reason_of(failure), retry=self.ask)
-
-    def _show(self) -> None:
-        chart, busy = self.chart, self.asking.busy
-        self.show_button.setEnabled(chart is None and not busy and self.question_now() is not None)
-        if busy:
-            self._ticket.share, self._ticket.note = self.asking.progress, self.asking.note
+    def show_now(self) -> None:
+        chart = self.chart
+        if self.asking.busy:
             self.status.setText("")
-            self.map_area.loading()
         elif chart is not None:
             self.status.setText(_summary(chart))
         elif self.question_now() is None:
             self.status.setText("Enter a caption: a word or a sentence to locate in the image.")
         else:
             self.status.setText("Press Enter or Compute (a few seconds).")
-        if not busy and (self._failed is None or self._failed != self.question_now()):
-            self.working.end()
-            self.map_area.ready()
+        self.show_progress()
         self._show_maps(chart)
 
     def _show_maps(self, chart: SaliencyChart | None) -> None:
@@ -339,34 +298,22 @@ class InspectView(View):
         signals = (selection.runs_changed, selection.step_changed, selection.dataset_changed)
         for signal in (*signals, selection.pairs_changed, selection.queries_changed):
             signal.connect(self.refresh_if_seen)
-        self.context.jobs.run_ended.connect(lambda row: self.asking.forget(row.id))
         self.strip.current_changed.connect(self._choose)
-        self.strip.remove_asked.connect(self._remove)
-        self.pictures.arrived.connect(self.strip.picture_arrived)
-        self.pictures.arrived.connect(lambda path: self._show() if path == self._current else None)
-        self.captions.editTextChanged.connect(lambda _text: self._show())
+        self.pictures.arrived.connect(lambda path: self.show_now() if path == self._current else None)
+        self.captions.editTextChanged.connect(lambda _text: self.show_now())
         self.captions.lineEdit().returnPressed.connect(self.ask)
-        self.captions.activated.connect(lambda _place: self._show())
+        self.captions.activated.connect(lambda _place: self.show_now())
         self.methods.idClicked.connect(self._on_method)
         self.grid.valueChanged.connect(self._on_grid)
-        self.show_button.clicked.connect(self.ask)
-        self.working.cancelled.connect(self.asking.cancel)
-        self.asking.changed.connect(self._show)
-        self.asking.failed.connect(self._on_failed)
-        theme.theme().follow(self._show)
-
-    def _remove(self, paths: Sequence[str]) -> None:
-        gone = set(paths)
-        queries = [path for path in map(str, self.context.selection.queries) if path not in gone]
-        self.context.selection.queries = queries
+        theme.theme().follow(self.show_now)
 
     def _on_method(self, place: int) -> None:
         self.context.settings.set("inspect/method", METHODS[place][0])
-        self._show()
+        self.show_now()
 
     def _on_grid(self, cells: int) -> None:
         self.context.settings.set("inspect/grid", cells)
-        self._show()
+        self.show_now()
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()
@@ -402,12 +349,11 @@ class InspectView(View):
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         panels.setLayout(grid)
-        self.map_area = StateArea(panels)
         column = QVBoxLayout()
         column.setSpacing(theme.INSIDE)
         column.addLayout(bar)
         column.addLayout(tell)
-        column.addWidget(self.map_area, 1)
+        column.addWidget(self.lay_in(panels), 1)
         column.addWidget(self.strip)
         self.body.addLayout(column, 1)
 

@@ -15,6 +15,7 @@ from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
 from explorer.models.quantities import duration
 from explorer.models.runs import headline_names, matching
+from explorer.run_control.actions import DECODER
 from explorer.run_control.jobs import working
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.config_pane import ConfigPane
@@ -42,8 +43,6 @@ DRAWN_AT_MOST: Final = 24
 """Selected runs whose curves are drawn: more lines in a plot cannot be told apart."""
 
 
-DECODER: Final = "decoder-scenes"
-"""Preset of the decoder that is trained for a run."""
 COMPARED: Final = ("clip-folder", "cloob-folder")
 """Presets of the two runs that are compared on imported data."""
 
@@ -266,17 +265,7 @@ class RunsView(View):
 
     def train_decoder(self, run: int) -> None:
         """Open the New run form for a decoder of this run."""
-        row = self.context.jobs.run(run)
-        name = row.name if row is not None else str(run)
-
-        def show(copy: config.Run) -> None:
-            decoder = catalog.preset(DECODER)
-            assert isinstance(decoder.objective, config.EmbeddingDecoder)
-            objective = replace(decoder.objective, of=str(run))
-            named = replace(decoder, data=copy.data, model=copy.model, objective=objective, name=f"decoder of {name}")
-            self._open_sheet(named, DECODER)
-
-        self.context.jobs.duplicate(run, done=show)
+        self.context.jobs.decoder_form(run, done=lambda form: self._open_sheet(form, DECODER))
 
     def _stop(self, after: str = "step") -> None:
         self.context.jobs.stop([run.id for run in self.table.chosen() if run.active], after=after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import io
 import json
 from pathlib import Path
 
@@ -12,15 +13,27 @@ import pytest
 import torch
 from PIL import Image
 
-from trainer import config
+from trainer import config, data
 from trainer.__main__ import main
 from trainer.analysis import embedding_moves as moves
+from trainer.charts.decode import MeasuredAttribute, measured_of
 from trainer.charts.marks import XYPlot
-from trainer.evaluation.decode_measures import MeasureRequest, as_text, bits_of, document, measure_decoders, recovery
+from trainer.data.augment import random_crops
+from trainer.data.order import batches
+from trainer.evaluation.decode_measures import (
+    MeasureRequest,
+    as_text,
+    bits_of,
+    document,
+    measure_decoders,
+    recovery,
+    true_rows,
+)
 from trainer.inference.decode import (
     PRIORS,
     DecodeRequest,
     OpenDecoders,
+    chart_of,
     check_comparable,
     decode,
     embedding_of,
@@ -30,9 +43,14 @@ from trainer.inference.decode import (
 )
 from trainer.inference.model_cache import AnswerError
 from trainer.messages import Decode
+from trainer.methods.batch import Batch
+from trainer.methods.decoder import parts_without_material, pictures_of
+from trainer.render_mpl import decode as figure
 from trainer.server.handlers import RequestHandlers
 from trainer.store import Workspace
+from trainer.training.decoder_limits import attribute_decoder
 from trainer.training.fit import fit
+from trainer.training.optimizer import adamw, learning_rate
 from trainer.untrusted.bounded.arrays import load_npy
 
 pytestmark = pytest.mark.slow
@@ -125,6 +143,9 @@ def test_moves_are_made_on_the_embedding(decoders, picture):
         decoder, dataclasses.replace(plain, before="a red ring", after="a blue ring", strength=0.5), reference
     )
     assert moved == pytest.approx(moves.unit(row + 0.5 * (after - before)), abs=1e-6)
+    along, _ = embedding_of(decoder, dataclasses.replace(plain, direction=2, distance=-0.5), reference)
+    second = moves.principal_directions(reference.image, 2)[1]
+    assert along == pytest.approx(moves.unit(row - 0.5 * second), abs=1e-6)
     dropped, _ = embedding_of(decoder, dataclasses.replace(plain, direction=2), reference)
     direction = moves.principal_directions(reference.image, 2)[1]
     expected = row - ((row - reference.image.mean(axis=0)) @ direction) * direction
@@ -221,7 +242,7 @@ def test_measures_say_n_and_are_shares_and_ranks_of_it(measures):
     for one in measures.decoders:
         assert one.n == 12
         assert all(1 <= rank <= 12 for rank in one.ranks.values())
-        assert len(one.cosines) == 2
+        assert list(one.cosines) == list(one.ranks) == ["clip at step 2", "cloob at step 2"] == list(measures.resized)
         for share in (*one.recovered.values(), *one.probed.values(), one.copies, *measures.judge.values()):
             assert share.n == 12
             assert 0 <= share.low <= share.share <= share.high <= 1
@@ -239,6 +260,108 @@ def test_b_against_a_is_tested_on_the_same_pictures(measures):
         assert pair.difference == pytest.approx(gap)
         assert (pair.test.only_b - pair.test.only_a) / 12 == pytest.approx(gap)
         assert pair.low <= gap <= pair.high
+
+
+def test_cosines_and_bits_are_compared_on_the_same_pictures(measures):
+    a, b = measures.decoders
+    for name, gap in zip(a.cosines, measures.paired):
+        assert name in gap.what
+        assert gap.n == 12
+        assert gap.difference == pytest.approx(b.cosines[name] - a.cosines[name], abs=1e-6)
+        assert gap.low <= gap.difference <= gap.high
+    assert measures.paired[-1].difference == pytest.approx(b.bits[0] - a.bits[0], rel=1e-5)
+    assert "B - A cosine by the encoder of clip at step 2" in as_text(measures)
+
+
+def test_a_decoder_of_true_attributes_is_trained_as_the_decoder_was(workspace, decoders):
+    """The same updates by hand: AdamW, rate, order and crops of the run, rows of true attributes."""
+    decoder = decoders.get(3)
+    run = decoder.run
+    splits = data.load(run.data, image_size=32, workspace_folder=workspace.folder, progress=silent)
+    labels = {"ground": sorted(set(splits.train.metadata["ground"])), "subject_color": ["red"]}
+    rows = true_rows(splits.train, labels)
+    for row, ground, color in zip(rows, splits.train.metadata["ground"], splits.train.metadata["subject_color"]):
+        told = np.array([ground == value for value in labels["ground"]] + [color == "red"], float)
+        assert row == pytest.approx(told / np.sqrt(told.sum()))
+    notes: list[str] = []
+    made = attribute_decoder(decoder, splits.train, labels, lambda share, note: notes.append(note))
+    assert len(notes) == decoder.opened.step == 2
+    torch.manual_seed(run.seed)
+    method = parts_without_material(run.objective, rows.shape[1], seed=run.seed).train()
+    updates = adamw(method, run.optimizer)
+    for step, at in enumerate(map(np.sort, batches(64, 32, run.seed, 0))):
+        for group in updates.param_groups:
+            group["lr"] = learning_rate(step, total_steps=2, choice=run.optimizer)
+        told = torch.from_numpy(rows[at])
+        seen = random_crops(torch.from_numpy(splits.train.images[at]), at, run.seed, 0, run.optimizer.crop_scale)
+        loss = method.compare((told, told, pictures_of(seen, 16).flatten(1)), Batch(None, None, step=step))
+        updates.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(method.parameters(), run.optimizer.clip_norm or 1e9)
+        updates.step()
+        method.follow(None, 0.0)
+    for name, value in method.state_dict().items():
+        assert torch.allclose(value.float(), made.state_dict()[name].float(), atol=1e-6), name
+
+
+def test_what_was_measured_is_remembered_and_told_with_the_pictures(workspace, picture, capsys):
+    words = [
+        "decode",
+        "3",
+        "--measure",
+        "--limits",
+        "--most",
+        "4",
+        "--steps",
+        "2",
+        "--workspace",
+        str(workspace.folder),
+    ]
+    assert main(words) == 0
+    assert "an equal decoder of the true attributes" in capsys.readouterr().out
+    told = workspace.runs.get(3).facts["decoded"]
+    assert (told["step"], told["n"]) == (2, 4)
+    answer = RequestHandlers(workspace).answer(Decode(runs=(3,), image=str(picture), steps=2), silent)
+    measured = {one["name"]: one for one in answer["runs"][0]["measured"]}
+    assert measured["ground"] == {"name": "ground"} | told["attributes"]["ground"]
+    _, found = decode(OpenDecoders(workspace), [(3, None)], DecodeRequest(image=str(picture), steps=2), silent)
+    limits = chart_of(DecodeRequest(image=str(picture)), None, found).limits
+    assert "Of 4 samples of d10 a judge reads right:" in limits
+    assert "true attributes" in limits
+
+
+@pytest.mark.parametrize(
+    "told",
+    [None, 3, {}, {"step": 2}, {"step": 2, "n": 4, "attributes": 3}, {"step": 2, "n": 4, "attributes": {"a": 1}},
+     {"step": 2, "n": "x", "attributes": {}}, {"step": 2, "n": 4, "attributes": {"a": {"samples": 2, "originals": 1}}}],
+)  # fmt: skip
+def test_unsound_facts_of_measures_are_left_out(told):
+    assert measured_of({"decoded": told}, 2)[0] == ()
+
+
+def test_the_share_of_variance_of_a_direction_is_told(decoders, picture):
+    request = DecodeRequest(image=str(picture), steps=2, direction=2)
+    rows = decoders.reference(decoders.get(3), silent).image.astype(float)
+    variances = np.sort(np.linalg.eigvalsh(np.cov(rows.T)))[::-1]
+    share = 100 * variances[1] / variances.sum()
+    _, found = decode(decoders, [(3, None)], request, silent)
+    assert f"It holds {share:.1f} % (clip) of the training images' variance." in chart_of(request, None, found).how
+
+
+def test_measures_of_another_step_are_not_told():
+    facts = {"decoded": {"step": 2, "n": 4, "attributes": {"a": {"samples": 0.5, "originals": 1}}}}
+    assert measured_of(facts, 2) == ((MeasuredAttribute("a", 0.5, 1.0, None),), 4)
+    assert measured_of(facts, 3) == ((), 0)
+
+
+def test_titles_of_columns_are_whole_in_the_figure(decoders, picture):
+    request = DecodeRequest(image=str(picture), steps=2)
+    drawn = figure.draw(chart_of(request, *decode(decoders, [(3, None), (4, None)], request, silent)))
+    drawn.savefig(io.BytesIO(), format="png")
+    words = [text.get_text() for axes in drawn.axes for text in axes.texts]
+    assert sum(text == "mean picture" for text in words) == 2
+    assert sum(text.startswith("not kept, ") and text.endswith(" %") for text in words) == 2
+    assert not any("…" in text for text in words)
 
 
 def test_measures_are_printed_with_the_judge_and_what_wins(measures):
