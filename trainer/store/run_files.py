@@ -58,8 +58,18 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     folder = runs_folder / row["folder"]
     if not confined.is_inside(runs_folder.parent, PurePath(runs_folder.name, row["folder"])) or not folder.is_dir():
         return
-    document = _document(connection, row)
-    write_text(folder / "run.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "run.json", _in_lines(_document(connection, row)))
+
+
+def _in_lines(document: Mapping[str, Any]) -> str:
+    """Return the document as JSON, a line for each value and each row: with `indent`, Python would encode it, not C."""
+    encode = functools.partial(json.dumps, ensure_ascii=False)
+
+    def encoded(value: Any) -> str:
+        rows = isinstance(value, list) and value
+        return "[\n  " + ",\n  ".join(map(encode, value)) + "\n ]" if rows else encode(value)
+
+    return "{\n" + ",\n".join(f" {encode(key)}: {encoded(value)}" for key, value in document.items()) + "\n}\n"
 
 
 def run_document(connection: Connection, run: int) -> dict[str, Any]:

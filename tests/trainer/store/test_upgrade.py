@@ -59,9 +59,20 @@ def _columns(path: Path) -> set[str]:
         return {row[1] for row in connection.execute("PRAGMA table_info(run)")}
 
 
-def test_migrations_make_exactly_the_tables_of_the_schema(tmp_path):
-    path = tmp_path / "new.db"
-    prepare(path)
+def _words(path: Path) -> dict[str, list[str]]:
+    """Return table or index -> the words of its SQL in alphabetic order: that of constraints says nothing."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(SCHEMA_VERSION,)]
+    return {name: sorted(re.split(r"[\s,()]+", words)) for name, words in rows}
+
+
+def test_migrations_make_exactly_the_tables_of_the_schema_and_so_does_a_new_database(tmp_path):
+    path, steps = tmp_path / "new.db", tmp_path / "steps"
+    shutil.copytree(MIGRATIONS, steps, ignore=shutil.ignore_patterns("__pycache__"))
+    prepare(path, migrations=steps)
+    prepare(tmp_path / "at once.db")
+    assert _words(path) == _words(tmp_path / "at once.db")
     with create_engine(f"sqlite:///{path}").connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
