@@ -118,6 +118,8 @@ def recall_name(
     return known.on(split, n)
 
 
+MOST_SIZES: Final = 3
+"""Different n that are written out after the name of a metric of several runs."""
 SPLIT_WORDS: Final = {"val": "held-out", "combinations": "unseen combinations"}
 """How the names of logged numbers of a split begin -> the split for people."""
 
@@ -135,11 +137,25 @@ def logged_name(name: str, n: int | None = None) -> str:
     return plain.on(SPLIT_WORDS.get(name.partition("/")[0], ""), n)
 
 
-def headline_name(metric_name: str, facts: Mapping[str, Any]) -> str:
-    """Return the label of a run's main metric; its split and n are those that the trainer noted among `facts`."""
-    held = facts.get("heldout_pairs")
-    split = next((one for one in held if one != "combinations"), "") if isinstance(held, dict) else ""
-    return metric(metric_name).on(split or SPLIT_WORDS["val"], noted_n(metric_name, split, facts))
+def headline_name(metric_name: str, *facts: Mapping[str, Any]) -> str:
+    """Return the label of a logged metric of one run or several, of a recall with split and n.
+
+    Args:
+        metric_name: As logged.
+        facts: What the trainer noted about each run; of more than `MOST_SIZES` different n none is named.
+    """
+    unseen = metric_name.startswith("combinations/")
+    splits: dict[str, None] = {}
+    sizes: dict[int | None, None] = {}
+    for one in facts:
+        held = one.get("heldout_pairs")
+        first = next((name for name in held if name != "combinations"), "") if isinstance(held, dict) else ""
+        split = "combinations" if unseen else first
+        splits[SPLIT_WORDS["combinations"] if unseen else first or SPLIT_WORDS["val"]] = None
+        sizes[noted_n(metric_name, split, one)] = None
+    # The label of the catalog names unseen combinations already.
+    known = metric(metric_name.replace("combinations/", "val/", 1) if "_R@" in metric_name else metric_name)
+    return known.on(splits, sizes if len(sizes) <= MOST_SIZES else None)
 
 
 def noted_n(name: str, split: str, facts: Mapping[str, Any]) -> int | None:

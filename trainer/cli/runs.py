@@ -16,6 +16,7 @@ from trainer.untrusted.files import expanded
 
 if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
+    from trainer.store.run_values import ValueColumn
 
 GROUP = "Train"
 HELP = "list, filter, tag, note, archive, rename, delete, restore, purge, import or export runs; pause, save, evaluate"
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trainer runs rename RUN NAME      give it another name\n"
         "trainer runs list --filter TEXT   those that fit: 'objective:cloob beta>8 tag:paper -is:failed'\n"
         "trainer runs list --columns F F   with fields of configurations, or numbers: beta image_to_text_R@5\n"
+        "trainer runs list --group-by F    in groups of equal experiment, arm, tag, objective.beta\n"
         "trainer runs tag RUN --add paper --remove old   --filter TEXT in place of RUN: of all that fit\n"
         "trainer runs note RUN TEXT        write its note (Markdown); without TEXT print it\n"
         "trainer runs archive RUN          put it away; unarchive takes it back; --filter TEXT as above\n"
@@ -60,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add", nargs="+", default=[], metavar="TAG", help="tag: these, each a word")
     parser.add_argument("--remove", nargs="+", default=[], metavar="TAG", help="tag: without these")
     parser.add_argument("--columns", nargs="+", default=[], metavar="FIELD", help="list: further columns")
+    parser.add_argument(
+        "--group-by", nargs=1, default=[], metavar="FIELD", help="list: experiment, tag, objective.beta"
+    )
     parser.add_argument("--deleted", action="store_true", help="list the deleted runs instead")
     parser.add_argument(
         "--from",
@@ -115,16 +120,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
     from trainer.store.run_filter import parse
-    from trainer.store.run_values import fitting, plain, read_values, unknown_fields
+    from trainer.store.run_values import fitting, grouped, read_columns, read_values, unknown_fields
 
     wanted = parse(args.filter or "")
     rows = fitting(workspace, wanted, workspace.runs.deleted() if args.deleted else None)
-    values = read_values(workspace, args.columns, rows)
+    columns = read_columns(workspace, args.columns, rows)
+    groups = {run.id: one.title for by in read_columns(workspace, args.group_by, rows) for one in grouped(rows, by)
+              for run in one.runs}  # fmt: skip
+    rows = [row for title in dict.fromkeys(groups.values()) for row in rows if groups[row.id] == title] or rows
     silent = _silent(workspace, rows)
-    document = [_plain(row, silent) | {"columns": values.get(row.id, {})} for row in rows]
-    cells = {row.id: [plain(v) if (v := values[row.id].get(name)) is not None else "–" for name in args.columns]
-             for row in rows} if args.columns else {}  # fmt: skip
-    text = _table(rows, silent, args.columns, cells)
+    document = [
+        _plain(row, silent)
+        | {"columns": {one.name: value for one in columns if (value := one.value(row)) is not None}}
+        | ({"group": groups[row.id]} if groups else {})
+        for row in rows
+    ]
+    text = _table(rows, silent, columns, groups)
     if not rows and args.filter and workspace.runs.all():
         strange = unknown_fields(read_values(workspace, wanted.fields, workspace.runs.all()), wanted.fields)
         text = "No run fits this filter." + (f" No run has a field or number {', '.join(strange)}." if strange else "")
@@ -230,39 +241,34 @@ def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:
 def _table(
     rows: list[RunRow],
     silent: dict[int, str],
-    columns: Sequence[str] = (),
-    cells: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    columns: Sequence[ValueColumn] = (),
+    groups: Mapping[int, str] = MappingProxyType({}),
 ) -> str:
     from trainer.metrics import headline_name, metric
 
     if not rows:
         return "No runs here yet. Start the two demo runs: trainer demo."
-    head = ("ID", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED", *columns)
-    lines = [head]
+    head = ("ID", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED")
+    lines = [(*head, *(one.title for one in columns))]
     for row in rows:
         number = metric(row.metric)
         step = f"{row.step}/{row.total_steps}" if row.total_steps else "–"
         best, last = number.text(row.best), number.text(row.last)
         status = "not responding" if row.id in silent else row.phase if row.out_of_reach else row.status
-        lines.append(
-            (
-                str(row.id),
-                row.name,
-                row.objective,
-                row.data,
-                status,
-                step,
-                last,
-                best,
-                _span(row.duration_s),
-                *cells.get(row.id, ()),
-            )
-        )
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+        known = (str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s))
+        lines.append((*known, *(one.text(row) or "–" for one in columns)))
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    written = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    ]
+    for place in range(len(rows), 0, -1):
+        title = groups.get(rows[place - 1].id)
+        if title and (place == 1 or groups[rows[place - 2].id] != title):
+            many = sum(one == title for one in groups.values())
+            written.insert(place, f"{title} ({many} run{'s' * (many != 1)})")
     names = sorted({headline_name(row.metric, row.facts) for row in rows})
     told = "".join(f"\nRun {run} does not respond. {words}" for run, words in silent.items())
-    return f"{text}\nLast and best are of: {'; '.join(names)}.{told}"
+    return "\n".join(written) + f"\nLast and best are of: {'; '.join(names)}.{told}"
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:

@@ -1,10 +1,11 @@
-"""Fields of configurations and numbers of many runs at once: for filters, custom columns and charts over runs."""
+"""Fields of configurations and numbers of many runs at once: for filters, columns, groups and charts over runs."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +13,10 @@ from sqlalchemy import text
 
 from trainer import config
 from trainer.config.names import meant
+from trainer.metrics import MOST_SIZES, headline_name, metric
 from trainer.store import cells
-from trainer.store.run_filter import RunFilter, names_fields, parse
+from trainer.store.question import question_from_key
+from trainer.store.run_filter import FACTS, RunFilter, names_fields, parse
 from trainer.untrusted.files import MOST_TOML
 
 if TYPE_CHECKING:
@@ -35,6 +38,45 @@ _LOOKED_AT: Final = 12
 
 Values = dict[int, dict[str, Any]]
 """Run -> name -> value; a run that has none lacks the name."""
+_TITLES: Final = {"id": "ID", "tag": "Tags"}
+"""Titles of facts that are not their names."""
+
+
+@dataclass(frozen=True)
+class ValueColumn:
+    """A column of a table of runs: a fact of the row, a field of configurations, or a number.
+
+    Attributes:
+        name: As it is asked for, and as a filter names it: `beta`, `experiment`, `image_to_text_R@1`.
+        title: For people; of a recall with direction, split and n.
+        metric: Name of the metric of a number, else empty.
+        values: Run -> value; a run that has none is missing.
+    """
+
+    name: str
+    title: str
+    metric: str = ""
+    values: Mapping[int, Any] = field(default_factory=dict)
+
+    def value(self, run: RunRow) -> Any:
+        """Return the value of a run, or None; tags as words."""
+        if self.name == "tag":
+            return " ".join(sorted(run.tag_list)) or None
+        return FACTS[self.name](run) if self.name in FACTS else self.values.get(run.id)
+
+    def text(self, run: RunRow) -> str:
+        """Return the value of a run as text; empty where it has none."""
+        value = self.value(run)
+        if value is None:
+            return ""
+        return metric(self.metric).text(value) if self.metric else plain(value)
+
+    def sort_value(self, run: RunRow) -> float | str | None:
+        """Return what a run is sorted by: a number, or folded text; None where it has none."""
+        value = self.value(run)
+        if isinstance(value, int | float):
+            return value if math.isfinite(value) else None
+        return plain(value).casefold() or None if value is not None else None
 
 
 def configurations(workspace: Workspace, runs: Iterable[int] | None = None) -> Values:
@@ -68,22 +110,37 @@ def numbers(workspace: Workspace, name: str) -> dict[int, float]:
     return {run: float(value) for run, value in rows if isinstance(value, int | float) and math.isfinite(value)}
 
 
-def evaluated(workspace: Workspace, name: str) -> dict[int, float]:
-    """Return the newest evaluated number of each run, by its name without split."""
+def evaluated(workspace: Workspace, name: str) -> dict[int, tuple[float, str, int | None]]:
+    """Return the newest evaluated number of each run by its name without split, with its split and n."""
     with workspace.runs.reading() as connection:
         rows = connection.execute(
-            text("SELECT run, metrics FROM evaluation WHERE length(metrics) <= :most ORDER BY step, id"),
+            text(
+                "SELECT run, split, question, metrics FROM evaluation "
+                "WHERE length(metrics) <= :most AND length(question) <= :most ORDER BY step, id"
+            ),
             {"most": MOST_TOML},
         ).fetchall()
-    found: dict[int, float] = {}
-    for run, written in rows:
+    found: dict[int, tuple[float, str, int | None]] = {}
+    for run, split, key, written in rows:
         if not isinstance(written, str) or name not in written:
             continue
         metrics = cells.document(written) or {}
-        for key, value in metrics.items():
-            if key.rpartition("/")[2] == name and isinstance(value, int | float) and math.isfinite(value):
-                found[run] = float(value)
+        for known, value in metrics.items():
+            if known.rpartition("/")[2] == name and isinstance(value, int | float) and math.isfinite(value):
+                question = question_from_key(str(key))
+                found[run] = float(value), str(split), question.asked(name) if question else None
     return found
+
+
+def evaluated_names(workspace: Workspace) -> list[str]:
+    """Return the names without split of the numbers that the newest evaluations hold."""
+    with workspace.runs.reading() as connection:
+        rows = connection.execute(
+            text("SELECT metrics FROM evaluation WHERE length(metrics) <= :most ORDER BY id DESC LIMIT 200"),
+            {"most": MOST_TOML},
+        ).fetchall()
+    found = {name.rpartition("/")[2] for (written,) in rows for name in cells.document(str(written)) or {}}
+    return sorted(found)
 
 
 def logged_names(workspace: Workspace, runs: Sequence[RunRow]) -> list[str]:
@@ -101,26 +158,105 @@ def logged_names(workspace: Workspace, runs: Sequence[RunRow]) -> list[str]:
     return sorted(found)
 
 
-def read_values(workspace: Workspace, names: Sequence[str], runs: Sequence[RunRow]) -> Values:
-    """Return values of configuration fields and numbers, whichever each name means, for these runs.
+def read_columns(workspace: Workspace, names: Sequence[str], runs: Sequence[RunRow]) -> tuple[ValueColumn, ...]:
+    """Return columns of facts of rows, configuration fields and numbers, whichever each name means, for these runs.
 
-    A name that is a field of some runs is that field; else it is a logged number, whole or without its split
-    (`image_to_text_R@1` is that of `val`); else an evaluated one.
+    A name that is a fact (`experiment`) is that; else one that is a field of some runs is that field; else it is a
+    logged number, whole or without its split (`image_to_text_R@1` is that of `val`); else an evaluated one.
     """
+    return _read(workspace, names, runs, facts=True)
+
+
+def read_values(workspace: Workspace, names: Sequence[str], runs: Sequence[RunRow]) -> Values:
+    """Return values of configuration fields and numbers, as `read_columns` finds them, of names that are no facts."""
     if not names:
         return {}
-    configs = configurations(workspace, [run.id for run in runs])
-    logged: list[str] | None = None
     found: Values = {run.id: {} for run in runs}
-    for name in names:
-        fields = _of_configs(configs, name)
-        if not fields:
-            logged = logged_names(workspace, runs) if logged is None else logged
-            fields = _of_numbers(workspace, logged, name)
-        for run, value in fields.items():
-            if run in found:
-                found[run][name] = value
+    for column in _read(workspace, names, runs, facts=False):
+        for run, value in column.values.items():
+            found[run][column.name] = value
     return found
+
+
+def _read(
+    workspace: Workspace, names: Sequence[str], runs: Sequence[RunRow], *, facts: bool
+) -> tuple[ValueColumn, ...]:
+    there = {run.id: run for run in runs}
+    configs = configurations(workspace, there) if any(not facts or name not in FACTS for name in names) else {}
+    logged: list[str] | None = None
+    found = []
+    for name in names:
+        if facts and name in FACTS:
+            found.append(ValueColumn(name, _TITLES.get(name, name.capitalize())))
+        elif fields := _of_configs(configs, name):
+            found.append(ValueColumn(name, name, values=fields))
+        else:
+            logged = logged_names(workspace, runs) if logged is None else logged
+            found.append(_of_numbers(workspace, logged, name, there))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """What may become a column.
+
+    Attributes:
+        name: As `read_columns` takes it.
+        title: For people.
+        kind: `Run`, `Configuration` or `Metric`.
+    """
+
+    name: str
+    title: str
+    kind: str
+
+
+def column_choices(workspace: Workspace, runs: Sequence[RunRow]) -> tuple[ColumnChoice, ...]:
+    """Return everything that can be a column of these runs."""
+    fields = {name: None for one in configurations(workspace, [run.id for run in runs]).values() for name in one}
+    logged = logged_names(workspace, runs)
+    known = {name.rpartition("/")[2] for name in logged}
+    facts = [run.facts for run in runs if run.metric]
+    return (
+        *(ColumnChoice(name, _TITLES.get(name, name.capitalize()), "Run") for name in FACTS if name != "is"),
+        *(ColumnChoice(name, name, "Configuration") for name in fields if name not in FACTS),
+        *(ColumnChoice(name, headline_name(name, *facts), "Metric") for name in logged),
+        *(
+            ColumnChoice(name, f"{metric(name).on('')}, as evaluated", "Metric")
+            for name in evaluated_names(workspace)
+            if name not in known
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs that have the same value.
+
+    Attributes:
+        title: `objective.beta: 8`, or `No experiment`.
+        runs: In the order they were given.
+    """
+
+    title: str
+    runs: tuple[RunRow, ...]
+
+
+def grouped(runs: Sequence[RunRow], by: ValueColumn) -> tuple[RunGroup, ...]:
+    """Return the runs in groups of equal values, in ascending order, those without one last.
+
+    Runs with the same tags are one group.
+    """
+    members: dict[str, list[RunRow]] = {}
+    for run in runs:
+        members.setdefault(by.text(run), []).append(run)
+
+    def order(text: str) -> tuple[bool, bool, float | str]:
+        value = by.sort_value(members[text][0])
+        return not text, isinstance(value, str), 0.0 if value is None else value
+
+    titles = {text: f"{by.title}: {text}" if text else f"No {by.title[:1].lower()}{by.title[1:]}" for text in members}
+    return tuple(RunGroup(titles[text], tuple(members[text])) for text in sorted(members, key=order))
 
 
 def _of_configs(configs: Values, name: str) -> dict[int, Any]:
@@ -139,11 +275,15 @@ def _of_configs(configs: Values, name: str) -> dict[int, Any]:
     return found
 
 
-def _of_numbers(workspace: Workspace, logged: Sequence[str], name: str) -> dict[int, float]:
+def _of_numbers(workspace: Workspace, logged: Sequence[str], name: str, runs: Mapping[int, RunRow]) -> ValueColumn:
     whole = name if name in logged else f"val/{name}" if f"val/{name}" in logged else names_fields(logged, name)
     if whole is not None:
-        return numbers(workspace, whole)
-    return evaluated(workspace, name)
+        found = {run: value for run, value in numbers(workspace, whole).items() if run in runs}
+        return ValueColumn(name, headline_name(whole, *(runs[run].facts for run in found)), whole, found)
+    told = {run: one for run, one in evaluated(workspace, name).items() if run in runs}
+    sizes = {n for _, _, n in told.values()}
+    title = metric(name).on({split for _, split, _ in told.values()}, sizes if len(sizes) <= MOST_SIZES else None)
+    return ValueColumn(name, title if told else name, name if told else "", {run: one[0] for run, one in told.items()})
 
 
 def fitting(workspace: Workspace, wanted: RunFilter | str, runs: Sequence[RunRow] | None = None) -> list[RunRow]:

@@ -11,7 +11,15 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.store import RunLog, StoreError, Workspace
 from trainer.store.run_filter import FilterError, parse
-from trainer.store.run_values import fitting, logged_names, read_values, unknown_fields
+from trainer.store.run_values import (
+    column_choices,
+    fitting,
+    grouped,
+    logged_names,
+    read_columns,
+    read_values,
+    unknown_fields,
+)
 
 
 @pytest.fixture
@@ -140,3 +148,63 @@ def test_a_damaged_configuration_fits_no_field(three):
         connection.exec_driver_sql("UPDATE run SET config = 'x = [' WHERE id = 2")
     assert "cloob small" not in names(three, "beta=8")
     assert dataclasses.asdict(parse("a b"))["text"] == "a b"
+
+
+def test_the_list_has_columns_of_ones_own_and_groups(three, capsys):
+    def ask(*words: str) -> str:
+        assert main(["runs", "list", *words, "--workspace", str(three.folder)]) == 0
+        return capsys.readouterr().out
+
+    said = ask("--columns", "tag", "val/image_to_text_R@1", "--group-by", "objective").splitlines()
+    assert "Image to text R@1" in said[0]
+    assert [line for line in said if line.startswith("Objective: ")] == [
+        "Objective: clip (1 run)",
+        "Objective: cloob (2 runs)",
+    ]
+    assert "clip one" in said[2]
+    found = json.loads(ask("--group-by", "beta", "--json"))
+    assert [one["group"] for one in found] == ["beta: 8", "beta: 14", "No beta"]
+    assert [one["columns"] for one in found] == [{}, {}, {}]
+
+
+def test_groups_are_in_order_of_numbers_and_what_lacks_one_is_last(three):
+    rows = three.runs.all()
+    (by,) = read_columns(three, ["step"], rows)
+    numbered = [dataclasses.replace(rows[0], step=step) for step in (100, 9, 20, 9)]
+    assert [(one.title, len(one.runs)) for one in grouped(numbered, by)] == [
+        ("Step: 9", 2),
+        ("Step: 20", 1),
+        ("Step: 100", 1),
+    ]
+    (tags,) = read_columns(three, ["tag"], rows)
+    tagged = [dataclasses.replace(rows[0], tags=text) for text in ("", "b a", "a b", "a")]
+    assert [(one.title, len(one.runs)) for one in grouped(tagged, tags)] == [
+        ("Tags: a", 1),
+        ("Tags: a b", 2),
+        ("No tags", 1),
+    ]
+
+
+def test_columns_of_numbers_name_direction_split_and_n(three):
+    noted = {"heldout_pairs": {"val_scenes": 512}}
+    rows = [dataclasses.replace(run, facts=noted) for run in three.runs.all()]
+    with three.runs.database.write() as connection:
+        for run, value in ((1, 0.25), (2, float("inf"))):
+            connection.exec_driver_sql(
+                "INSERT INTO scalar (run, name, step, value, time, elapsed_s) VALUES (?, ?, 1, ?, 1, 1)",
+                (run, "val/text_to_image_R@5", value),
+            )
+    (column,) = read_columns(three, ["text_to_image_R@5"], rows)
+    assert column.title == "Text to image R@5, val_scenes, n = 512"
+    assert [column.text(run) for run in rows] == ["25.0 %", "", ""]
+    assert [column.sort_value(run) for run in rows] == [0.25, None, None]
+    three.results.add_evaluation(3, 4, "mine", "shifted", {"zero_shot_acc1": 0.5})
+    (column,) = read_columns(three, ["zero_shot_acc1"], rows)
+    assert column.values == {3: 0.5}
+    offered = {one.name: one for one in column_choices(three, rows)}
+    assert offered["val/text_to_image_R@5"].title == "Text to image R@5, val_scenes, n = 512"
+    assert {offered["experiment"].kind, offered["objective.inv_tau"].kind, offered["zero_shot_acc1"].kind} == {
+        "Run",
+        "Configuration",
+        "Metric",
+    }
