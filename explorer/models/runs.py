@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
@@ -31,7 +31,7 @@ from trainer.store import RunRow
 from trainer.store.run_filter import RunFilter, parse
 
 if TYPE_CHECKING:
-    from trainer.store.run_values import Values
+    from trainer.store.run_values import ValueColumn, Values
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -116,10 +116,30 @@ HINTS: Final[dict[RunColumn, str]] = {
 
 NUMERIC: Final = frozenset({RunColumn.ETA, RunColumn.BEST, RunColumn.LAST, RunColumn.DURATION, RunColumn.STARTED})
 
+_MIDDLE: Final = Qt.AlignmentFlag.AlignVCenter
+_SPOKEN: Final = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole)
+"""Roles in which the first cell of a group says its title."""
 _NEVER: Final = 1e15
 """A start later than any."""
 
 _OBJECTIVES: Final[dict[str, str]] = {kind.kind: kind.label for kind in config.SECTIONS["objective"]}
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A row above the runs of a group.
+
+    Attributes:
+        id: Negative, so that it is no run's; the same as long as the group is there.
+        title: As `trainer.store.run_values.grouped` has it.
+        runs: Its members.
+        status: Of no run.
+    """
+
+    id: int
+    title: str
+    runs: tuple[RunRow, ...] = field(hash=False)
+    status: str = ""
 
 
 def look_of(status: str) -> StatusLook:
@@ -132,21 +152,27 @@ class RunsModel(QAbstractTableModel):
 
     Signals:
         rename_asked: The run's id and the name typed in its row; the model changes when the store has.
+        grouped: Runs may be in other groups.
     """
 
     rename_asked = Signal(int, str)
+    grouped = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runs: tuple[RunRow, ...] = ()
-        self._rows: list[RunRow] = []
-        self._sorted_by = (RunColumn.STARTED, Qt.SortOrder.AscendingOrder)
+        self._rows: list[RunRow | GroupRow] = []
+        self._columns: tuple[ValueColumn, ...] = ()
+        self._group_by: ValueColumn | None = None
+        self._groups: dict[int, GroupRow] = {}
+        self._group_ids: dict[str, int] = {}
+        self._sorted_by: tuple[int, Qt.SortOrder] = (RunColumn.STARTED, Qt.SortOrder.AscendingOrder)
         self._holds = False
         self._swatches: dict[int, tuple[str, ...]] = {}
         self._turns: dict[int, int] = {}
         self._silent: dict[int, str] = {}
         self._quiet = False
-        self._untold: tuple[RunColumn, RunColumn] | None = None
+        self._untold: tuple[int, int] | None = None
         self._expected: Mapping[int, Expected] = {}
         self._clock = QTimer(self, interval=1000, timeout=self._tick)
 
@@ -156,9 +182,60 @@ class RunsModel(QAbstractTableModel):
         return self._runs
 
     @property
-    def rows(self) -> Sequence[RunRow]:
-        """The runs in row order."""
+    def rows(self) -> Sequence[RunRow | GroupRow]:
+        """The runs in row order, and the groups above them."""
         return self._rows
+
+    @property
+    def columns(self) -> tuple[ValueColumn, ...]:
+        """The columns after those of `RunColumn`."""
+        return self._columns
+
+    def show_columns(self, columns: Sequence[ValueColumn]) -> None:
+        """Show these columns after those of `RunColumn`; where only values differ, no column is made again."""
+        before, after = self._columns, tuple(columns)
+        first = len(RunColumn)
+        if [one.name for one in before] == [one.name for one in after]:
+            self._columns = after
+            self._tell_values(before, after)
+            return
+        if before:
+            self.beginRemoveColumns(QModelIndex(), first, first + len(before) - 1)
+            self._columns = ()
+            self.endRemoveColumns()
+        if after:
+            self.beginInsertColumns(QModelIndex(), first, first + len(after) - 1)
+            self._columns = after
+            self.endInsertColumns()
+
+    def _tell_values(self, before: Sequence[ValueColumn], after: Sequence[ValueColumn]) -> None:
+        """Tell of the columns whose titles or values differ, and sort by new values."""
+        first = len(RunColumn)
+        changed = [first + place for place, one in enumerate(after) if one != before[place]]
+        if not changed:
+            return
+        self._changed(changed[0], changed[-1])
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, changed[0], changed[-1])
+        if self._sorted_by[0] in changed and not self._holds:
+            self._sort_rows()
+
+    def show_groups(self, by: ValueColumn | None) -> None:
+        """Show the runs in groups of equal values, or in none."""
+        if by == self._group_by:
+            return
+        self._group_by = by
+        self.show(self._runs, expected=self._expected)
+        self._sort_rows()
+        self.grouped.emit()
+
+    @property
+    def group_by(self) -> ValueColumn | None:
+        """What the runs are grouped by."""
+        return self._group_by
+
+    def group_of(self, run: int) -> GroupRow | None:
+        """Return the group of a run; None where there are no groups."""
+        return self._groups.get(run)
 
     def show(self, runs: Sequence[RunRow], *, expected: Mapping[int, Expected] | None = None) -> None:
         """Show exactly `runs`, notifying Qt only of what changed.
@@ -171,7 +248,9 @@ class RunsModel(QAbstractTableModel):
         news = turns != self._turns or dict(expected or {}) != dict(self._expected)
         self._turns, self._expected = turns, expected or {}
         self._runs = tuple(runs)
-        kept = {run.id: run for run in runs}
+        self._regroup()
+        wanted = self._in_order(runs) if self._groups else runs
+        kept: dict[int, RunRow | GroupRow] = {row.id: row for row in wanted}
         # Stretches, from behind: each is told once, and a list of thousands is laid out once.
         for first, last in reversed(stretches([row for row, run in enumerate(self._rows) if run.id not in kept])):
             self.beginRemoveRows(QModelIndex(), first, last)
@@ -180,9 +259,9 @@ class RunsModel(QAbstractTableModel):
         with self.quiet():
             changed = [self._replace(row, kept[run.id]) for row, run in enumerate(self._rows)]
         known = {run.id for run in self._rows}
-        new = [run for run in runs if run.id not in known]
+        new = [row for row in wanted if row.id not in known]
         if new:
-            rows = [*self._rows, *new] if known else self._in_order(new)
+            rows = [*self._rows, *new] if known else self._in_order(runs)
             self.beginInsertRows(QModelIndex(), len(known), len(rows) - 1)
             self._rows = rows
             self.endInsertRows()
@@ -191,6 +270,18 @@ class RunsModel(QAbstractTableModel):
         if known and (news or new or any(changed)) and not self._holds:
             self._sort_rows()
         self._start_or_stop_clock()
+
+    def _regroup(self) -> None:
+        """Assign each run to its group; a group keeps its id."""
+        self._groups = {}
+        if self._group_by is None:
+            return
+        from trainer.store.run_values import grouped
+
+        for group in grouped(self._runs, self._group_by):
+            number = self._group_ids.setdefault(group.title, -1 - len(self._group_ids))
+            row = GroupRow(number, group.title, group.runs)
+            self._groups |= {run.id: row for run in group.runs}
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -241,9 +332,11 @@ class RunsModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(RunColumn)
+        return 0 if parent.isValid() else len(RunColumn) + len(self._columns)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
+        if index.isValid() and isinstance(self._rows[index.row()], GroupRow):
+            return Qt.ItemFlag.ItemIsEnabled
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         if index.isValid() and self._rows[index.row()].status == "queued":
             flags |= Qt.ItemFlag.ItemIsDragEnabled
@@ -252,6 +345,8 @@ class RunsModel(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation is not Qt.Orientation.Horizontal:
             return None
+        if section >= len(RunColumn):
+            return self._own_header(self._columns[section - len(RunColumn)], role)
         column = RunColumn(section)
         if role == Qt.ItemDataRole.DisplayRole:
             return HEADERS[column]
@@ -264,7 +359,12 @@ class RunsModel(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid() or index.row() >= len(self._rows):
             return None
-        run, column = self._rows[index.row()], RunColumn(index.column())
+        run, section = self._rows[index.row()], index.column()
+        if isinstance(run, GroupRow):
+            return run.title if section == RunColumn.NAME and role in _SPOKEN else None
+        if section >= len(RunColumn):
+            return self._own_data(run, self._columns[section - len(RunColumn)], role)
+        column = RunColumn(section)
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(run, column)
         if role == RUN_ROLE:
@@ -277,13 +377,13 @@ class RunsModel(QAbstractTableModel):
         if role != Qt.ItemDataRole.EditRole or index.column() != RunColumn.NAME:
             return False
         run, name = self._rows[index.row()], str(value).strip()
-        if not name or name == run.name:
+        if isinstance(run, GroupRow) or not name or name == run.name:
             return False
         self.rename_asked.emit(run.id, name)
         return True
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        self._sorted_by = (RunColumn(column), order)
+        self._sorted_by = (column, order)
         self._sort_rows()
 
     def _sort_rows(self) -> None:
@@ -299,7 +399,17 @@ class RunsModel(QAbstractTableModel):
         self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
 
-    def _in_order(self, runs: Sequence[RunRow]) -> list[RunRow]:
+    def _in_order(self, runs: Sequence[RunRow]) -> list[RunRow | GroupRow]:
+        """Return the rows in order: each group and its runs, or all runs."""
+        rows = self._runs_in_order(runs)
+        if not self._groups:
+            return [*rows]
+        members: dict[GroupRow, list[RunRow | GroupRow]] = {group: [group] for group in self._groups.values()}
+        for run in rows:
+            members[self._groups[run.id]].append(run)
+        return [row for its in members.values() for row in its]
+
+    def _runs_in_order(self, runs: Sequence[RunRow]) -> list[RunRow]:
         """Return the runs in stable order, oldest first for ties. Missing values come last in both directions."""
         column, order = self._sorted_by
         values = {run.id: self._sort_value(run, column) for run in runs}
@@ -324,8 +434,11 @@ class RunsModel(QAbstractTableModel):
             return quantities.duration(span.end_s) if span else ""
         return display_text(run, column)
 
-    def _sort_value(self, run: RunRow, column: RunColumn) -> Any:
-        turn = self._turns.get(run.id)
+    def _sort_value(self, run: RunRow, column: int) -> Any:
+        if column >= len(RunColumn):
+            own = self._columns[column - len(RunColumn) :]
+            return own[0].sort_value(run) if own else None
+        column, turn = RunColumn(column), self._turns.get(run.id)
         if turn is not None and column is RunColumn.STATUS:
             return look_of(run.status).rank + turn / 1_000_000
         if turn is not None and column is RunColumn.STARTED:
@@ -382,12 +495,30 @@ class RunsModel(QAbstractTableModel):
             return f"{HEADERS[column]}: {named or self._text(run, column) or 'none'}"
         return None
 
-    def _replace(self, row: int, run: RunRow) -> bool:
+    def _own_header(self, column: ValueColumn, role: int) -> Any:
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return column.title
+        return int(Qt.AlignmentFlag.AlignVCenter) if role == Qt.ItemDataRole.TextAlignmentRole else None
+
+    def _own_data(self, run: RunRow, column: ValueColumn, role: int) -> Any:
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.text(run)
+        if role == RUN_ROLE:
+            return run
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            number = isinstance(column.value(run), int | float)
+            return int((Qt.AlignmentFlag.AlignRight if number else Qt.AlignmentFlag.AlignLeft) | _MIDDLE)
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            named = headline_name(column.metric, run.facts) if column.metric else column.title
+            return f"{named}: {column.text(run) or 'none'}"
+        return None
+
+    def _replace(self, row: int, run: RunRow | GroupRow) -> bool:
         """Show `run` in its row; return whether any of it has changed."""
         if self._rows[row] is run or self._rows[row] == run:
             return False
         self._rows[row] = run
-        self.dataChanged.emit(self.index(row, 0), self.index(row, len(RunColumn) - 1))
+        self.dataChanged.emit(self.index(row, 0), self.index(row, self.columnCount() - 1))
         return True
 
     def _start_or_stop_clock(self) -> None:
@@ -401,7 +532,7 @@ class RunsModel(QAbstractTableModel):
         if self._sorted_by[0] is RunColumn.DURATION:
             self._sort_rows()
 
-    def _changed(self, first: RunColumn, last: RunColumn) -> None:
+    def _changed(self, first: int, last: int) -> None:
         if self._quiet:
             known = self._untold or (first, last)
             self._untold = (min(known[0], first), max(known[1], last))
@@ -417,7 +548,11 @@ class RunsFilter(QSortFilterProxyModel):
         self._wanted = RunFilter()
         self._values: Values = {}
         self._source = source
+        self.collapsed: frozenset[str] = frozenset()
+        self._counts: dict[int, int] = {}
         self.setSourceModel(source)
+        # A run that leaves a collapsed group without a change of its own is shown again.
+        source.grouped.connect(lambda: self._filter_by())
 
     def look_for(self, text: str) -> None:
         """Show only the rows that fit the filter `text`.
@@ -425,10 +560,24 @@ class RunsFilter(QSortFilterProxyModel):
         Raises:
             FilterError: It is none yet; the rows stay.
         """
-        wanted = parse(text)
+        self._filter_by(wanted=parse(text))
+
+    def collapse(self, titles: Iterable[str]) -> None:
+        """Hide the runs of the groups with these titles, and show all others."""
+        self._filter_by(collapsed=frozenset(titles))
+
+    def _filter_by(
+        self,
+        *,
+        wanted: RunFilter | None = None,
+        values: Values | None = None,
+        collapsed: frozenset[str] | None = None,
+    ) -> None:
         with self._source.quiet():
             self.beginFilterChange()
-            self._wanted = wanted
+            self._wanted = self._wanted if wanted is None else wanted
+            self._values = self._values if values is None else values
+            self.collapsed = self.collapsed if collapsed is None else collapsed
             self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
 
     @property
@@ -438,12 +587,8 @@ class RunsFilter(QSortFilterProxyModel):
 
     def show_values(self, values: Values) -> None:
         """Take the values of `fields`; a run without one does not fit."""
-        if values == self._values:
-            return
-        with self._source.quiet():
-            self.beginFilterChange()
-            self._values = values
-            self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
+        if values != self._values:
+            self._filter_by(values=values)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Let the source sort its rows, because sorting thousands needs tens of thousands of `lessThan` calls."""
@@ -452,11 +597,30 @@ class RunsFilter(QSortFilterProxyModel):
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
         return self._accepts(self._source.rows[source_row])
 
+    def rows(self) -> list[RunRow | GroupRow]:
+        """Return the runs and groups in display order."""
+        return [row for row in self._source.rows if self._accepts(row)]
+
     def runs(self) -> list[RunRow]:
         """Return the runs in display order."""
-        return [run for run in self._source.rows if self._accepts(run)]
+        return [row for row in self.rows() if isinstance(row, RunRow)]
 
-    def _accepts(self, run: RunRow) -> bool:
+    def fitting(self) -> int:
+        """Return how many runs fit the filter, in collapsed groups too."""
+        return sum(self._fits(run) for run in self._source.runs)
+
+    def count_of(self, group: GroupRow) -> int:
+        """Return how many runs of a group fit the filter."""
+        return self._counts.get(group.id, 0)
+
+    def _accepts(self, row: RunRow | GroupRow) -> bool:
+        if isinstance(row, GroupRow):
+            self._counts[row.id] = sum(map(self._fits, row.runs))
+            return self._counts[row.id] > 0
+        group = self._source.group_of(row.id)
+        return (group is None or group.title not in self.collapsed) and self._fits(row)
+
+    def _fits(self, run: RunRow) -> bool:
         return self._wanted.fits(run, self._values.get(run.id))
 
 
@@ -535,7 +699,7 @@ assert set(SORT_KEYS) == set(RunColumn), "a column without an order"
 
 def _alignment(column: RunColumn) -> int:
     side = Qt.AlignmentFlag.AlignRight if column in NUMERIC else Qt.AlignmentFlag.AlignLeft
-    return int(side | Qt.AlignmentFlag.AlignVCenter)
+    return int(side | _MIDDLE)
 
 
 def _hint(run: RunRow, column: RunColumn) -> str | None:

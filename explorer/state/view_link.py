@@ -1,4 +1,4 @@
-"""Links to what the window shows: place, runs, step, data, selected pairs and filter, as `contrastive-explorer://…`.
+"""Links to what the window shows: place, runs, step, data, selected pairs, filter and table, as `contrastive-explorer://…`.
 
 A link is data of whoever wrote it: it chooses what is looked at in the open workspace, and starts, opens and changes
 nothing.
@@ -7,7 +7,9 @@ nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -33,14 +35,24 @@ class ViewLink:
     Attributes:
         values: Fields of `Looking`.
         filter: Text of the filter of runs.
+        columns: Names of further columns of the table of runs; None leaves those that are there.
+        group: What the table is grouped by; None leaves it.
     """
 
     values: dict[str, Any]
     filter: str = ""
+    columns: tuple[str, ...] | None = None
+    group: str | None = None
 
 
-def link_to(now: Looking, text: str = "") -> str:
-    """Return the link to a selection and the filter of runs; more than `MOST_PAIRS` pairs are left out."""
+def link_to(now: Looking, text: str = "", table: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the link to a selection; more than `MOST_PAIRS` pairs are left out.
+
+    Args:
+        now: The selection.
+        text: The filter of runs.
+        table: The columns of the table of runs between blanks, and its group, as `columns` and `group`.
+    """
     fields: dict[str, str] = {"view": now.view}
     for name, value in (("a", now.run_a), ("b", now.run_b), ("step", now.step), ("step_b", now.step_b)):
         if value is not None:
@@ -51,6 +63,7 @@ def link_to(now: Looking, text: str = "") -> str:
         fields["pairs"] = ",".join(map(str, now.pairs))
     if text:
         fields["filter"] = text
+    fields |= table
     return f"{SCHEME}://open?{urlencode(fields)}"
 
 
@@ -81,7 +94,8 @@ def read_link(text: str) -> ViewLink:
     if len(numbers) > MOST_PAIRS:
         raise LinkError(f"The link selects more than {MOST_PAIRS:,} pairs. Copy it again.")
     values["pairs"] = Rows(_number("pairs", part) for part in numbers)
-    return ViewLink(values, fields.get("filter", ""))
+    columns = tuple(fields["columns"].split()) if "columns" in fields else None
+    return ViewLink(values, fields.get("filter", ""), columns, fields.get("group"))
 
 
 def _number(name: str, text: str) -> int:

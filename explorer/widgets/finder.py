@@ -20,11 +20,12 @@ _LEAST_PX: Final = 260
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry: its key, its text, and a hint for the tool tip."""
+    """One entry: its key, its text, a hint for the tool tip, and its kind among others."""
 
     key: Any
     words: str
     hint: str = ""
+    kind: str = ""
 
 
 class Choices(QAbstractListModel):

@@ -54,8 +54,9 @@ class SavedViews(QObject):
 
     def link(self) -> str:
         """Return the link to what is shown."""
-        field = getattr(self._views().get(self._selection.view or "runs"), "filter", None)
-        return link_to(self._selection.now, field.text() if field is not None else "")
+        view = self._views().get(self._selection.view or "runs")
+        field, table = getattr(view, "filter", None), getattr(view, "link_fields", dict)
+        return link_to(self._selection.now, field.text() if field is not None else "", table())
 
     def copy(self) -> None:
         """Copy the link to what is shown."""
@@ -76,6 +77,8 @@ class SavedViews(QObject):
         view = self._views().get(self._selection.view or "runs")
         if (show := getattr(view, "show_filter", None)) is not None:
             show(found.filter)
+        if (arrange := getattr(view, "show_link_fields", None)) is not None:
+            arrange(found.columns, found.group)
         return True
 
     def ask(self) -> None:
@@ -83,7 +86,7 @@ class SavedViews(QObject):
         dialog = QInputDialog(self._window)
         dialog.setObjectName("save-view-dialog")
         dialog.setWindowTitle("Save this view")
-        dialog.setLabelText("Name of the view: place, runs, step, selection and filter are kept.")
+        dialog.setLabelText("Name of the view: place, runs, step, selection, filter, columns and groups are kept.")
         dialog.textValueSelected.connect(self.save)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()

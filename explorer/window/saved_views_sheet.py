@@ -41,7 +41,9 @@ class SavedViewsSheet(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(WIDTH, HEIGHT)
         words = QLabel(
-            "Place, runs, step, selection and filter of each are kept in this workspace.", self, wordWrap=True
+            "Place, runs, step, selection, filter, columns and groups of each are kept in this workspace.",
+            self,
+            wordWrap=True,
         )
         theme.set_role(words, "secondary")
         self.names = QListWidget(self, objectName="saved-views-names", accessibleName="Saved views")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from PySide6.QtCore import QByteArray, QEvent, QItemSelection, QItemSelectionModel, QMimeData, Qt, Signal
+from PySide6.QtCore import QByteArray, QEvent, QItemSelection, QItemSelectionModel, QMimeData, QRect, Qt, Signal
 from PySide6.QtGui import (
     QDrag,
     QDragEnterEvent,
     QDragLeaveEvent,
     QDragMoveEvent,
     QDropEvent,
+    QKeyEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
@@ -20,7 +22,16 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from explorer import theme
-from explorer.models.runs import SHARE_ROLE, SWATCHES_ROLE, TONE_ROLE, RunColumn, RunsFilter, RunsModel, stretches
+from explorer.models.runs import (
+    SHARE_ROLE,
+    SWATCHES_ROLE,
+    TONE_ROLE,
+    GroupRow,
+    RunColumn,
+    RunsFilter,
+    RunsModel,
+    stretches,
+)
 from explorer.widgets.cells import ProgressCell, SwatchCell
 from explorer.widgets.sort_header import SortHeader
 from trainer.scheduling.queue import in_order
@@ -41,10 +52,11 @@ WIDTHS = {
 assert set(WIDTHS) == set(RunColumn), "a column without a width"
 
 GROWING = (RunColumn.NAME, RunColumn.PROGRESS)
+ICON_PX = 16
 LEAST_PX = 140
 """Of a column that grows with the table."""
 
-STATE_VERSION = b"3:"
+STATE_VERSION = b"3"
 QUEUED = "application/x-contrastive-explorer-queued"
 """Format of dragged runs: their ids as JSON."""
 
@@ -58,10 +70,12 @@ class RunsTable(QTableView):
 
     Signals:
         chosen_changed: Other runs are selected.
+        collapsed_changed: Other groups are collapsed.
         moved: Queued runs were dragged to a place of the queue; 0 is the next.
     """
 
     chosen_changed = Signal()
+    collapsed_changed = Signal()
     moved = Signal(object, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -97,20 +111,87 @@ class RunsTable(QTableView):
         ranges = self.selectionModel().selection()
         parts = [ranges.at(place) for place in range(ranges.count())]
         rows = sorted({row for part in parts for row in range(part.top(), part.bottom() + 1)})
-        shown = self.shown.runs()
-        return [shown[row] for row in rows]
+        shown = self.shown.rows()
+        return [run for row in rows if isinstance(run := shown[row], RunRow)]
 
     def choose(self, runs: list[int]) -> None:
         """Select exactly these runs, if visible, and scroll to the first."""
         wanted, selection = set(runs), QItemSelection()
-        rows = [row for row, run in enumerate(self.shown.runs()) if run.id in wanted]
+        rows = [row for row, run in enumerate(self.shown.rows()) if run.id in wanted]
         for first, last in stretches(rows):
-            selection.select(self.shown.index(first, 0), self.shown.index(last, len(RunColumn) - 1))
+            selection.select(self.shown.index(first, 0), self.shown.index(last, self.shown.columnCount() - 1))
         flags = QItemSelectionModel.SelectionFlag
         if rows:
             self.selectionModel().setCurrentIndex(self.shown.index(rows[0], RunColumn.NAME), flags.NoUpdate)
             self.scrollTo(self.shown.index(rows[0], RunColumn.NAME))
         self.selectionModel().select(selection, flags.ClearAndSelect)
+
+    # -- groups ------------------------------------------------------------------------------------------------
+
+    def group_at(self, row: int) -> GroupRow | None:
+        """Return the group whose row this is, or None."""
+        if self.runs.group_by is None or not 0 <= row < self.shown.rowCount():
+            return None
+        found = self.runs.rows[self.shown.mapToSource(self.shown.index(row, 0)).row()]
+        return found if isinstance(found, GroupRow) else None
+
+    def collapse(self, titles: Iterable[str]) -> None:
+        """Hide the runs of the groups with these titles, and show those of all others."""
+        self.shown.collapse(titles)
+        self.collapsed_changed.emit()
+
+    def collapse_all(self) -> None:
+        """Hide the runs of all groups."""
+        self.collapse(row.title for row in self.runs.rows if isinstance(row, GroupRow))
+
+    def _toggle(self, group: GroupRow) -> None:
+        self.collapse(self.shown.collapsed ^ {group.title})
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        index = self.indexAt(event.position().toPoint())
+        group = self.group_at(index.row())
+        if group is None or event.button() is not Qt.MouseButton.LeftButton:
+            super().mousePressEvent(event)
+            return
+        self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
+        self._toggle(group)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and Right, Enter and Space collapse and expand a group; Left goes from a run to its group."""
+        row, key = self.currentIndex().row(), Qt.Key(event.key())
+        group = self.group_at(row)
+        closed = group is not None and group.title in self.shown.collapsed
+        turns = {Qt.Key.Key_Left: not closed, Qt.Key.Key_Right: closed}
+        if group is not None and turns.get(key, key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)):
+            self._toggle(group)
+        elif group is None and key == Qt.Key.Key_Left and self.runs.group_by is not None and row >= 0:
+            above = next(place for place in range(row, -1, -1) if self.group_at(place) is not None)
+            self.setCurrentIndex(self.shown.index(above, RunColumn.NAME))
+        else:
+            super().keyPressEvent(event)
+
+    def _paint_groups(self, painter: QPainter) -> None:
+        """Paint the rows of groups over their cells, as wide as the table."""
+        height = self.verticalHeader().defaultSectionSize()
+        first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
+        for row in range(max(first, 0), (last if last >= 0 else self.shown.rowCount() - 1) + 1):
+            if (group := self.group_at(row)) is not None:
+                place = QRect(0, self.rowViewportPosition(row), self.viewport().width(), height - 1)
+                self._paint_group(painter, place, group, current=row == self.currentIndex().row())
+
+    def _paint_group(self, painter: QPainter, place: QRect, group: GroupRow, *, current: bool) -> None:
+        closed, many = group.title in self.shown.collapsed, self.shown.count_of(group)
+        painter.fillRect(place, theme.color("surface"))
+        sign = theme.icon("chevron-right" if closed else "chevron-down", ICON_PX, "secondary")
+        sign.paint(painter, place.left() + theme.INSIDE, place.center().y() - ICON_PX // 2, ICON_PX, ICON_PX)
+        painter.setPen(theme.color("text"))
+        room = place.adjusted(2 * theme.INSIDE + ICON_PX, 0, -theme.INSIDE, 0)
+        words = f"{group.title}  ·  {many:,} run{'s' * (many != 1)}"
+        text = self.fontMetrics().elidedText(words, Qt.TextElideMode.ElideMiddle, room.width())
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+        if current and self.hasFocus():
+            painter.setPen(QPen(theme.color("accent"), 1))
+            painter.drawRect(place.adjusted(0, 0, -1, -1))
 
     # -- keeping the order -------------------------------------------------------------------------------------
 
@@ -179,14 +260,15 @@ class RunsTable(QTableView):
 
     def place_at(self, gap: int, moved: Sequence[int]) -> int | None:
         """Return the queue position for a gap between rows; None if no queued run is adjacent."""
-        rows = self.shown.runs()
+        rows = self.shown.rows()
         beside = [row for row in (gap - 1, gap) if 0 <= row < len(rows) and rows[row].status == "queued"]
         if not beside:
             return None
-        queued = [run for run in rows if run.status == "queued"]
+        queued = [run for run in rows if isinstance(run, RunRow) and run.status == "queued"]
         turns = [self.runs.turn_of(run.id) or 0 for run in queued]
         upward = len(turns) > 1 and turns == sorted(turns, reverse=True)
-        first = [run for run in rows[:gap] if run.status == "queued" and run.id not in set(moved)]
+        above = (run for run in rows[:gap] if isinstance(run, RunRow))
+        first = [run for run in above if run.status == "queued" and run.id not in set(moved)]
         rest = [run for run in queued if run.id not in set(moved)]
         if upward:
             # The last of the queue stands on top.
@@ -203,9 +285,13 @@ class RunsTable(QTableView):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        if self._drop_row is None:
+        if self._drop_row is None and self.runs.group_by is None:
             return
         painter = QPainter(self.viewport())
+        if self.runs.group_by is not None:
+            self._paint_groups(painter)
+        if self._drop_row is None:
+            return
         painter.setPen(QPen(theme.color("accent"), 2))
         height = self.verticalHeader().defaultSectionSize()
         y = max(1, self.rowViewportPosition(0) + self._drop_row * height)
@@ -226,14 +312,18 @@ class RunsTable(QTableView):
 
     def save_columns(self) -> QByteArray:
         """Return widths, order and sorting of the columns."""
-        return QByteArray(STATE_VERSION + self.horizontalHeader().saveState().data())
+        return QByteArray(self._state_version() + self.horizontalHeader().saveState().data())
 
     def restore_columns(self, state: QByteArray) -> None:
-        """Restore the result of `save_columns`; anything else has no effect."""
-        data = bytes(state.data())
-        if data.startswith(STATE_VERSION):
-            self.horizontalHeader().restoreState(QByteArray(data[len(STATE_VERSION) :]))
+        """Restore the result of `save_columns` of as many columns; anything else has no effect."""
+        data, version = bytes(state.data()), self._state_version()
+        if data.startswith(version):
+            self.horizontalHeader().restoreState(QByteArray(data[len(version) :]))
             self._share()
+
+    def _state_version(self) -> bytes:
+        own = len(self.runs.columns)
+        return b"%s+%d:" % (STATE_VERSION, own) if own else STATE_VERSION + b":"
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -242,7 +332,7 @@ class RunsTable(QTableView):
     def _share(self) -> None:
         """Give the name and bar columns the remaining width, if that keeps them readable."""
         header = self.horizontalHeader()
-        others = sum(header.sectionSize(column) for column in RunColumn if column not in GROWING)
+        others = sum(header.sectionSize(column) for column in range(header.count()) if column not in GROWING)
         enough = self.viewport().width() - others >= LEAST_PX * len(GROWING)
         mode = QHeaderView.ResizeMode.Stretch if enough else QHeaderView.ResizeMode.Interactive
         for column in GROWING:

@@ -17,7 +17,7 @@ WORDED: Final = frozenset(("show-a", "show-b"))
 
 
 class RunsToolbar:
-    """Buttons for the actions of `TOOLBAR`, then a field; the label has its place elsewhere.
+    """Buttons for the actions of `TOOLBAR` and `arrangement`, then a field; the label has its place elsewhere.
 
     Attributes:
         row: All of it.
@@ -25,7 +25,7 @@ class RunsToolbar:
         count: How many runs are shown, and how long the queue takes.
     """
 
-    def __init__(self, actions: RunActions) -> None:
+    def __init__(self, actions: RunActions, arrangement: QToolButton) -> None:
         new = QPushButton(actions["new"].text())
         new.setObjectName("new-run-button")
         new.setAccessibleName("New run")
@@ -53,6 +53,7 @@ class RunsToolbar:
                 self.row.add(button, gap=gap)
                 self.row.shorten(button, name)
             gap = theme.SPACE if name else 2 * theme.SPACE + theme.INSIDE
+        self.row.add(arrangement, gap=2 * theme.SPACE + theme.INSIDE, right=True)
         self.row.add(self.filter, gap=2 * theme.SPACE + theme.INSIDE, stretch=True, right=True)
 
 

@@ -18,6 +18,7 @@ from explorer.models.runs import headline_names, matching
 from explorer.run_control.actions import DECODER
 from explorer.run_control.jobs import working
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
+from explorer.views.runs.arrangement import Arrangement, read_values
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
 from explorer.views.runs.method import METHOD
@@ -34,10 +35,10 @@ from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
 from trainer.distribution.published_models import FIRST
 from trainer.errors import UserError
-from trainer.store import RunRow, Workspace
+from trainer.store import RunRow
 
 if TYPE_CHECKING:
-    from trainer.store.run_values import Values
+    from trainer.store.run_values import ValueColumn, Values
 
 DRAWN_AT_MOST: Final = 24
 """Selected runs whose curves are drawn: more lines in a plot cannot be told apart."""
@@ -52,6 +53,7 @@ class RunsView(View):
 
     Attributes:
         table: All runs.
+        arrangement: Its columns of one's own, and its groups.
         curves, log, config: What is shown of the chosen runs.
         actions_of_runs: What can be done with them.
         sheets: What repeats, branches and arranges them.
@@ -79,6 +81,7 @@ class RunsView(View):
         self._choose_when_there: int | None = None
         self._preset_for_import = ""
         self.table = RunsTable()
+        self.arrangement = Arrangement(self.table, context)
         yield
         self.actions_of_runs = RunActions(self)
         self.sheets = Sheets(self, context, self.table.chosen, self._choose_soon)
@@ -109,7 +112,7 @@ class RunsView(View):
 
     def actions_for_palette(self) -> list[QAction]:
         own = (action for name, action in self.actions_of_runs.by_name.items() if name != "import")  # the window's too
-        return [self.start_demo, *own, *self.curves.actions_for_palette()]
+        return [self.start_demo, *own, *self.arrangement.actions, *self.curves.actions_for_palette()]
 
     def refresh(self) -> None:
         self._show_runs(list(self.context.jobs.runs))
@@ -217,6 +220,14 @@ class RunsView(View):
         """Show the runs that fit this filter."""
         self.filter.setText(text)
 
+    def link_fields(self) -> dict[str, str]:
+        """Return what a link to this view says of its table."""
+        return self.arrangement.link_fields()
+
+    def show_link_fields(self, columns: tuple[str, ...] | None, group: str | None) -> None:
+        """Show the columns and groups of a link; None leaves them."""
+        self.arrangement.choose(columns, group)
+
     def _look_for(self, text: str) -> None:
         """Filter the table; an incomplete one, such as `beta>`, changes nothing and is explained in the tool tip."""
         try:
@@ -228,23 +239,27 @@ class RunsView(View):
         self._count()
 
     def _read_values(self) -> None:
-        """Read the values that the filter needs besides the rows, off the GUI thread."""
-        fields = self.table.shown.fields
-        if not fields:
+        """Read the values that filter, columns and groups need besides the rows, off the GUI thread."""
+        fields, asked = self.table.shown.fields, self.arrangement
+        if not (fields or asked.columns or asked.group):
             return
         self.context.background.run(
             self,
             read_values,
             self.context.workspace,
             fields,
+            asked.columns,
+            asked.group,
             self.table.runs.runs,
             done=self._show_values,
             failed=lambda error: self.failed.emit(str(error), ""),
             key="run-values",
         )
 
-    def _show_values(self, values: Values) -> None:
+    def _show_values(self, found: tuple[Values, tuple[ValueColumn, ...], ValueColumn | None]) -> None:
+        values, columns, by = found
         self.table.shown.show_values(values)
+        self.arrangement.show(columns, by)
         self._count()
 
     def _archive(self) -> None:
@@ -381,7 +396,7 @@ class RunsView(View):
         return colors
 
     def _count(self) -> None:
-        total, shown = self.table.runs.rowCount(), self.table.shown.rowCount()
+        total, shown = len(self.table.runs.runs), self.table.shown.fitting()
         words = f"{shown} of {total} runs" if shown != total else f"{total} run{'s' * (total != 1)}"
         waiting, ends = self._queue_words()
         self.count.setText(f"{words}{waiting}")
@@ -412,7 +427,7 @@ class RunsView(View):
         column = QVBoxLayout(top)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        toolbar = RunsToolbar(self.actions_of_runs)
+        toolbar = RunsToolbar(self.actions_of_runs, self.arrangement.button)
         self.filter, self.count = toolbar.filter, toolbar.count
         column.addWidget(toolbar.row)
         column.addWidget(hairline())
@@ -448,6 +463,7 @@ class RunsView(View):
         self.table.horizontalHeader().sectionMoved.connect(lambda *_: self._remember_columns())
         self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._remember_columns())
         self.filter.textChanged.connect(self._look_for)
+        self.arrangement.changed.connect(self._read_values)
         self.curves.failed.connect(lambda words: self.failed.emit(words, ""))
         self.curves.replay_asked.connect(self.replay_asked)
         self.splitter.splitterMoved.connect(
@@ -489,6 +505,7 @@ class RunsView(View):
 
     def _restore(self) -> None:
         settings = self.context.settings
+        self.arrangement.restore()
         self.table.restore_columns(settings.state("runs/columns"))
         state = settings.state("runs/splitter")
         if not state.isEmpty():
@@ -498,13 +515,6 @@ class RunsView(View):
 
     def _remember_columns(self) -> None:
         self.context.settings.set_state("runs/columns", self.table.save_columns())
-
-
-def read_values(workspace: Workspace, fields: Sequence[str], runs: Sequence[RunRow]) -> Values:
-    """Return values of configuration fields and numbers of runs; for a thread."""
-    from trainer.store import run_values
-
-    return run_values.read_values(workspace, fields, runs)
 
 
 def _first_steps(parent: QWidget) -> dict[str, QAction]:

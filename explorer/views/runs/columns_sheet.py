@@ -1,0 +1,168 @@
+"""The dialog that chooses the columns of the table of runs, and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListView,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.views.runs.queue_sheets import Sheet
+from explorer.widgets.finder import Choice, Choices, holding
+
+WIDTH, HEIGHT = 720, 520
+KINDS: Final = ("Metric", "Configuration", "Run")
+"""In the order of the list."""
+
+
+class ColumnsSheet(Sheet):
+    """All that can be a column at the left, searched; the chosen ones at the right, in their order.
+
+    Enter, or a double click, adds the one that is selected; Delete removes, Alt with an arrow key moves.
+
+    Signals:
+        chosen: Names of the columns.
+    """
+
+    chosen = Signal(list)
+
+    def __init__(self, choices: Sequence[Choice], columns: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__("Columns of runs", "Show", parent)
+        self.setObjectName("columns-sheet")
+        self.resize(WIDTH, HEIGHT)
+        self._all = sorted(choices, key=lambda one: KINDS.index(one.kind))
+        self._words = {one.key: one.words for one in choices}
+        self.search = QLineEdit(objectName="columns-search", accessibleName="Search columns")
+        self.search.setPlaceholderText("Search fields and metrics")
+        self.search.setClearButtonEnabled(True)
+        self.search.textChanged.connect(lambda _: self._filter())
+        self.search.installEventFilter(self)
+        self._found = Choices(self)
+        self.found = QListView(objectName="columns-found", accessibleName="Fields and metrics")
+        self.found.setModel(self._found)
+        self.found.setUniformItemSizes(True)
+        self.found.doubleClicked.connect(lambda _: self.add())
+        self.names = QListWidget(objectName="columns-chosen", accessibleName="Columns")
+        self.names.setDragDropMode(QListWidget.DragDropMode.InternalMove)
+        self.names.currentRowChanged.connect(lambda _: self._enable())
+        self.add_button = self._button("Add", "plus", self.add)
+        self.up_button = self._button("Earlier", "chevron-up", lambda: self.move_by(-1))
+        self.down_button = self._button("Later", "chevron-down", lambda: self.move_by(1))
+        self.remove_button = self._button("Remove", "x", self.remove)
+        for keys, does in (
+            ("Del", self.remove),
+            ("Alt+Up", self.up_button.click),
+            ("Alt+Down", self.down_button.click),
+        ):
+            QShortcut(QKeySequence(keys), self.names, does, context=Qt.ShortcutContext.WidgetShortcut)
+        self._lay_out()
+        for name in columns:
+            self._put(name)
+        self._filter()
+        self._enable()
+        self.tell("The filter takes the same names: objective.beta>8. Click a header to sort.")
+        self.accepted.connect(lambda: self.chosen.emit(self.columns))
+        self.search.setFocus()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names chosen, in order."""
+        return [str(self.names.item(row).data(Qt.ItemDataRole.UserRole)) for row in range(self.names.count())]
+
+    def add(self) -> None:
+        """Add what is selected at the left after the others."""
+        row = self.found.currentIndex().row()
+        if 0 <= row < len(self._found.choices):
+            self._put(self._found.choices[row].key)
+            self.names.setCurrentRow(self.names.count() - 1)
+            self._filter(row)
+
+    def remove(self) -> None:
+        """Remove the column that is selected at the right."""
+        self.names.takeItem(self.names.currentRow())
+        self._filter()
+        self._enable()
+
+    def move_by(self, by: int) -> None:
+        """Move the column that is selected at the right."""
+        row = self.names.currentRow()
+        if 0 <= row + by < self.names.count():
+            self.names.insertItem(row + by, self.names.takeItem(row))
+            self.names.setCurrentRow(row + by)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let arrows and Enter in the search field move in the list and add."""
+        if watched is self.search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+                self._select(self.found.currentIndex().row() + (1 if event.key() == Qt.Key.Key_Down else -1))
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self.add()
+                return True
+        return super().eventFilter(watched, event)
+
+    def _lay_out(self) -> None:
+        both = QHBoxLayout()
+        both.setSpacing(theme.BETWEEN)
+        both.addLayout(_side((self.search, self.found), (self.add_button,)), 1)
+        right = (self.up_button, self.down_button, self.remove_button)
+        both.addLayout(_side((QLabel("Shown after the fixed columns, in this order"), self.names), right), 1)
+        column = self.layout()
+        assert isinstance(column, QVBoxLayout)
+        column.insertLayout(0, both, 1)
+        column.setStretchFactor(self.told, 0)
+
+    def _put(self, name: str) -> None:
+        item = QListWidgetItem(self._words.get(name, name))
+        item.setData(Qt.ItemDataRole.UserRole, name)
+        item.setToolTip(name)
+        self.names.addItem(item)
+
+    def _filter(self, row: int = 0) -> None:
+        there = {*self.columns}
+        self._found.show([one for one in holding(self.search.text(), self._all) if one.key not in there])
+        self._select(row)
+        self.add_button.setEnabled(bool(self._found.choices))
+
+    def _select(self, row: int) -> None:
+        if count := len(self._found.choices):
+            self.found.setCurrentIndex(self._found.index(max(0, min(count - 1, row))))
+
+    def _enable(self) -> None:
+        row = self.names.currentRow()
+        self.up_button.setEnabled(row > 0)
+        self.down_button.setEnabled(0 <= row < self.names.count() - 1)
+        self.remove_button.setEnabled(row >= 0)
+
+    def _button(self, words: str, icon: str, does: Callable[[], None]) -> QPushButton:
+        button = QPushButton(words, autoDefault=False, objectName=f"columns-{words.lower()}")
+        theme.keep_icon(button, icon)
+        button.clicked.connect(lambda: does())
+        return button
+
+
+def _side(widgets: Sequence[QWidget], buttons: Sequence[QPushButton]) -> QVBoxLayout:
+    """Return widgets under each other with buttons below."""
+    column, row = QVBoxLayout(), QHBoxLayout()
+    column.setSpacing(theme.INSIDE)
+    row.setSpacing(theme.INSIDE)
+    for widget in widgets:
+        column.addWidget(widget)
+    for button in buttons:
+        row.addWidget(button)
+    row.addStretch(1)
+    column.addLayout(row)
+    return column

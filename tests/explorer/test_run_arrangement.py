@@ -1,0 +1,191 @@
+"""Columns of one's own and groups of the table of runs: shown, sorted, kept, linked, and reached by keys."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from explorer.models.runs import GroupRow, RunColumn, RunsFilter, RunsModel
+from explorer.state.view_link import link_to, read_link
+from explorer.views.runs.columns_sheet import ColumnsSheet
+from explorer.views.runs.view import RunsView
+from explorer.views.view import Context
+from explorer.widgets.finder import Choice
+from tests.explorer.test_many_runs import row
+from trainer import config
+from trainer.store import RunLog, RunRow
+from trainer.store.run_values import ValueColumn
+
+OWN = len(RunColumn)
+
+
+@pytest.fixture
+def view(qtbot: QtBot, make_context: Any) -> RunsView:
+    """Return the view over two CLOOB runs of different beta, one of them of an experiment, and a CLIP run."""
+    context: Context = make_context()
+    runs = [config.Run(name="plain"), config.Run(name="small", objective=config.Cloob())]
+    runs.append(config.replace(config.Run(name="large", objective=config.Cloob()), "beta", "14"))
+    for place, run in enumerate(runs):
+        number = context.workspace.runs.create(run, experiment="duel" if place == 2 else "")
+        with RunLog.claim(context.workspace, number) as log:
+            log.scalars(1, {"val/image_to_text_R@1": 0.1 * (3 - place)})
+            log.status("finished")
+    made = RunsView(context)
+    qtbot.addWidget(made)
+    made.resize(1280, 800)
+    made.show()
+    context.jobs.watch()
+    qtbot.waitUntil(lambda: len(made.table.runs.runs) == 3)
+    return made
+
+
+def lines(view: RunsView) -> list[str]:
+    """Return names of runs and titles of groups as the table shows them."""
+    shown = view.table.shown
+    return [str(shown.index(place, 0).data()) for place in range(shown.rowCount())]
+
+
+def test_a_field_and_a_metric_become_columns_that_sort(qtbot: QtBot, view: RunsView):
+    view.arrangement.choose(columns=["objective.scale_hopfield", "image_to_text_R@1"])
+    table = view.table
+    qtbot.waitUntil(lambda: table.shown.index(0, OWN + 1).data() not in (None, ""))
+    header = [table.shown.headerData(OWN + place, Qt.Orientation.Horizontal) for place in range(2)]
+    assert header == ["objective.scale_hopfield", "Image to text R@1, held-out"]
+    table.sortByColumn(OWN, Qt.SortOrder.DescendingOrder)
+    assert [run.name for run in table.shown.runs()] == ["large", "small", "plain"]
+    table.sortByColumn(OWN + 1, Qt.SortOrder.AscendingOrder)
+    assert [run.name for run in table.shown.runs()] == ["large", "small", "plain"]
+    assert [table.shown.index(place, OWN + 1).data() for place in range(3)] == ["10.0 %", "20.0 %", "30.0 %"]
+    view.filter.setText("scale_hopfield>8")
+    qtbot.waitUntil(lambda: lines(view) == ["large"])
+    table.choose([3])
+    view.arrangement.choose(columns=[])
+    assert table.shown.columnCount() == OWN
+    assert [run.id for run in table.chosen()] == [3]
+
+
+def test_columns_and_groups_are_there_the_next_time(qtbot: QtBot, view: RunsView):
+    view.arrangement.choose(columns=["seed"], group="experiment")
+    view.table.setColumnWidth(OWN, 233)
+    qtbot.waitUntil(lambda: "Experiment: duel" in lines(view))
+    view.table.collapse(["Experiment: duel"])
+    again = RunsView(view.context)
+    qtbot.addWidget(again)
+    again.show()
+    again.refresh()
+    qtbot.waitUntil(lambda: lines(again) == ["Experiment: duel", "No experiment", "small", "plain"])
+    assert again.table.columnWidth(OWN) == 233
+
+
+def test_groups_are_collapsed_and_left_by_keys(qtbot: QtBot, view: RunsView):
+    view.arrangement.choose(group="objective.scale_hopfield")
+    eight, fourteen = "objective.scale_hopfield: 8", "objective.scale_hopfield: 14"
+    whole = [eight, "small", fourteen, "large", "No objective.scale_hopfield", "plain"]
+    qtbot.waitUntil(lambda: lines(view) == whole)
+    table = view.table
+    table.setFocus()
+    table.choose([3])
+    assert table.currentIndex().row() == 3
+    QTest.keyClick(table, Qt.Key.Key_Left)
+    assert table.currentIndex().row() == 2
+    QTest.keyClick(table, Qt.Key.Key_Left)
+    assert lines(view) == [eight, "small", fourteen, "No objective.scale_hopfield", "plain"]
+    QTest.keyClick(table, Qt.Key.Key_Right)
+    assert lines(view) == whole
+    QTest.keyClick(table, Qt.Key.Key_Up)
+    assert [run.name for run in table.chosen()] == ["small"]
+    table.collapse_all()
+    assert lines(view) == [eight, fourteen, "No objective.scale_hopfield"]
+    assert view.count.text() == "3 runs"
+    table.selectAll()
+    assert table.chosen() == []
+
+
+def test_a_filter_hides_groups_without_a_run_that_fits(qtbot: QtBot, view: RunsView):
+    view.arrangement.choose(group="experiment")
+    qtbot.waitUntil(lambda: len(lines(view)) == 5)
+    view.filter.setText("small")
+    assert lines(view) == ["No experiment", "small"]
+    group = view.table.group_at(0)
+    assert group is not None
+    assert view.table.shown.count_of(group) == 1
+
+
+def test_a_link_keeps_columns_and_groups(qtbot: QtBot, view: RunsView):
+    view.arrangement.choose(columns=["seed", "val/image_to_text_R@1"], group="tag")
+    link = link_to(view.context.selection.now, "small", view.link_fields())
+    found = read_link(link)
+    view.arrangement.choose(columns=[], group="")
+    view.show_link_fields(None, None)
+    assert (view.arrangement.columns, view.arrangement.group) == ((), "")
+    view.show_link_fields(found.columns, found.group)
+    assert (view.arrangement.columns, view.arrangement.group) == (("seed", "val/image_to_text_R@1"), "tag")
+    older = read_link("contrastive-explorer://open?view=runs")
+    assert (older.columns, older.group) == (None, None)
+    view.show_link_fields(("x" * 300, *map(str, range(99))), "")
+    assert len(view.arrangement.columns) == 30
+
+
+def test_columns_are_searched_added_moved_and_removed(qtbot: QtBot):
+    choices = [Choice(name, words, name, kind) for name, words, kind in (
+        ("seed", "seed", "Configuration"),
+        ("objective.beta", "objective.beta", "Configuration"),
+        ("val/image_to_text_R@1", "Image to text R@1, held-out, n = 512", "Metric"),
+        ("tag", "Tags", "Run"),
+    )]  # fmt: skip
+    sheet = ColumnsSheet(choices, ["tag", "gone"])
+    qtbot.addWidget(sheet)
+    sheet.show()
+    sheet.activateWindow()
+    qtbot.waitUntil(sheet.isActiveWindow)
+    kept: list[Sequence[str]] = []
+    sheet.chosen.connect(kept.append)
+    QTest.keyClicks(sheet.search, "image r@1")
+    QTest.keyClick(sheet.search, Qt.Key.Key_Return)
+    assert sheet.columns == ["tag", "gone", "val/image_to_text_R@1"]
+    sheet.names.setFocus()
+    QTest.keyClick(sheet.names, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert sheet.columns == ["tag", "val/image_to_text_R@1", "gone"]
+    sheet.names.setCurrentRow(2)
+    QTest.keyClick(sheet.names, Qt.Key.Key_Delete)
+    sheet.deed.click()
+    assert kept == [["tag", "val/image_to_text_R@1"]]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_change_of_groups_ends_in_what_a_fresh_table_shows(qapp: QApplication, seed: int):
+    rng = random.Random(seed)
+    model, by = RunsModel(), ValueColumn("status", "Status")
+    shown = RunsFilter(model)
+    for _ in range(30):
+        deed = rng.randrange(4)
+        if deed == 0:
+            model.show_groups(None if model.group_by is not None else by)
+        elif deed == 1:
+            shown.look_for(rng.choice(["", "clip", "is:failed", "run"]))
+        elif deed == 2:
+            shown.collapse([f"Status: {rng.choice(['failed', 'finished'])}"])
+        else:
+            numbers = sorted(rng.sample(range(1, 30), rng.randrange(0, 25)))
+            model.show([
+                replace(row(number), last=rng.random(), status=rng.choice(["failed", "finished", "stopped"]))
+                for number in numbers
+            ])  # fmt: skip
+        fresh = RunsModel()
+        fresh.show_groups(model.group_by)
+        fresh.show(model.runs)
+        assert titles(model) == titles(fresh)
+        seen = [shown.index(place, RunColumn.NAME).data() for place in range(shown.rowCount())]
+        assert seen == [one.title if isinstance(one, GroupRow) else one.name for one in shown.rows()]
+
+
+def titles(model: RunsModel) -> list[str | int]:
+    return [one.id if isinstance(one, RunRow) else one.title for one in model.rows]
