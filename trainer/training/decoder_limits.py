@@ -39,7 +39,7 @@ def attribute_decoder(
     where = decoder.opened.device
     torch.manual_seed(run.seed)
     method = parts_without_material(objective, rows.shape[1], seed=run.seed).to(where).train()
-    updates = optimizer.adamw(method, run.optimizer)
+    updates = optimizer.build(method, run.optimizer)
     size = run.optimizer.batch_size
     per_epoch = steps_per_epoch(len(pairs), batch_size=size)
     planned = max(total, per_epoch * run.optimizer.epochs)

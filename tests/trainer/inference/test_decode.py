@@ -50,7 +50,7 @@ from trainer.server.handlers import RequestHandlers
 from trainer.store import Workspace
 from trainer.training.decoder_limits import attribute_decoder
 from trainer.training.fit import fit
-from trainer.training.optimizer import adamw, learning_rate
+from trainer.training.optimizer import build, learning_rate
 from trainer.untrusted.bounded.arrays import load_npy
 
 pytestmark = pytest.mark.slow
@@ -288,7 +288,7 @@ def test_a_decoder_of_true_attributes_is_trained_as_the_decoder_was(workspace, d
     assert len(notes) == decoder.opened.step == 2
     torch.manual_seed(run.seed)
     method = parts_without_material(run.objective, rows.shape[1], seed=run.seed).train()
-    updates = adamw(method, run.optimizer)
+    updates = build(method, run.optimizer)
     for step, at in enumerate(map(np.sort, batches(64, 32, run.seed, 0))):
         for group in updates.param_groups:
             group["lr"] = learning_rate(step, total_steps=2, choice=run.optimizer)
