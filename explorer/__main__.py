@@ -26,7 +26,10 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
+LINK: Final = "contrastive-explorer:"
+"""How a link to a view begins."""
 TRACE: Final = "CONTRASTIVE_EXPLORER_TRACE"
 """Environment variable; when it is set, the milliseconds from the start of the process to the first paint, and to the
 last view built, are printed to standard error."""
@@ -35,6 +38,9 @@ last view built, are printed to standard error."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Open the window of a workspace and return the exit code once it is closed; 2 means it could not be opened."""
     options = _options(sys.argv[1:] if argv is None else argv)
+    if (problem := _take_path(options)) is not None:
+        print(f"explorer: {problem}", file=sys.stderr)
+        return 2
     from explorer.window.single_instance import claim, ring
     from trainer.catalog import default_workspace
     from trainer.untrusted.local_settings import load_elsewhere
@@ -68,6 +74,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     if again:
         _restart(folder)
     return status
+
+
+def _take_path(options: argparse.Namespace) -> str | None:
+    """Turn what was double-clicked into a link, a workspace or a file to open; return why it cannot be."""
+    from trainer.catalog import workspace_at
+
+    words = options.path
+    if words is None:
+        return None
+    if words.startswith(LINK):
+        options.open = words
+        return None
+    if words.startswith("file:"):  # desktops pass files so
+        words = unquote(urlsplit(words).path)
+        words = words.lstrip("/") if os.name == "nt" else words
+    path = Path(words).expanduser().absolute()
+    if not path.exists():
+        return f"{path} is not there. Name a workspace, an evidence bundle, pictures, data, a model or a link."
+    if (folder := workspace_at(path)) is not None:
+        options.workspace = folder
+    else:
+        options.open = path.as_uri()
+    return None
 
 
 def _restart(folder: Path) -> None:
@@ -150,6 +179,12 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="explorer",
         description="Explore what contrastive models learn: train, inspect the geometry, compare, decide.",
+    )
+    parser.add_argument(
+        "path",
+        nargs="?",
+        metavar="PATH|LINK",
+        help="open a workspace, an evidence bundle, pictures, data, vectors, curves or a model, as if dropped",
     )
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
     parser.add_argument(

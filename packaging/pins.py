@@ -35,7 +35,7 @@ def tested_on(lock: str) -> datetime.date:
 def renew() -> None:
     """Resolves anew and writes both files."""
     words = ["uv", "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11", "--generate-hashes"]
-    words += ["--no-header", "--no-annotate", "--upgrade", "--quiet", "--no-config"]
+    words += ["--extra", "train", "--no-header", "--no-annotate", "--upgrade", "--quiet", "--no-config"]
     found = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     LOCK.write_text(HEAD.format(datetime.date.today()) + found, encoding="utf-8")
     own = "".join(f'    "{line}",\n' for line in pinned(found))

@@ -35,6 +35,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import trainer.cli
+from trainer.distribution import training_part
 from trainer.errors import UserError
 from trainer.untrusted.files import guard_downloads, spelled
 from trainer.untrusted.local_settings import load_elsewhere
@@ -68,6 +69,11 @@ def main(argv: list[str] | None = None) -> int:
         return _chosen(modules, args, words).run(args)
     except UserError as problem:
         print(spelled(f"trainer {args.command}: {problem}", keep="\n"), file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if not training_part.is_of_it(error):
+            raise
+        print(f"trainer {args.command}: {training_part.TrainingPartMissing('This command')}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

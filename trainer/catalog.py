@@ -20,6 +20,8 @@ from trainer.untrusted import confined
 
 USER_PRESETS: Final = "presets"
 _PRESET_NAME: Final = re.compile(r"\w[\w .-]{0,59}")
+DATABASE: Final = "explorer.db"
+"""The file by which a folder is known as a workspace."""
 WORKSPACE_VARIABLE: Final = "CONTRASTIVE_EXPLORER_WORKSPACE"
 
 
@@ -61,6 +63,13 @@ def default_workspace() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_data_dir("contrastive-explorer", appauthor=False))
+
+
+def workspace_at(path: Path) -> Path | None:
+    """Return the workspace that a path names: its folder, or the database in it; None if it names none."""
+    if path.name == DATABASE and path.is_file():
+        return path.parent
+    return path if (path / DATABASE).is_file() else None
 
 
 def user_folder() -> Path:

@@ -9,6 +9,7 @@ from typing import Final
 
 from PySide6.QtCore import QMimeData, QUrl
 
+from trainer.distribution.bundle_files import is_bundle
 from trainer.untrusted import files as untrusted_files
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
@@ -48,7 +49,7 @@ def dropped(mime: QMimeData) -> Dropped:
         path = Path(urls[0].toLocalFile())
         if is_model(path):
             return Dropped((), model=path.resolve())
-        if is_curves(path):
+        if is_bundle(path) or is_curves(path):
             return Dropped((), curves=path.resolve())
         if is_data(path):
             return Dropped((), data=str(path.resolve()))

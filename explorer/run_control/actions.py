@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from trainer import catalog, config
 from trainer.config.ablation import PRESET as ABLATION
 from trainer.config.ablation import four_way
+from trainer.distribution import training_part
 from trainer.scheduling import launch
 from trainer.store import EVALUATING, Workspace
 from trainer.store.branch import branch as branch_of
@@ -50,6 +51,8 @@ def create_and_launch(
         there: The place that trains it; None: this computer.
     """
     config.check(run)
+    if there is None:
+        training_part.check("Training")
     created = workspace.runs.create(_placed(run), preset=preset, parent=parent)
     if there is not None:
         from trainer.places.follow import send

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QToolButton, QVBoxLayout, QWidget
 
@@ -45,6 +45,7 @@ from explorer.window.status import Status
 from explorer.window.welcome import tell_how_it_starts
 from explorer.window.zoom import ZOOM_KEY, next_zoom, zoom_of
 from trainer import catalog
+from trainer.distribution import training_part
 from trainer.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from explorer.views.view import View
     from explorer.window.exports import Exports
     from explorer.window.job_center import JobCenter
+    from explorer.window.training_page import TrainingOffer
     from trainer import config
 
 GEOMETRY_KEY: Final = "window/geometry"
@@ -61,6 +63,8 @@ MOTION_KEY: Final = "window/reducedMotion"
 SIZE: Final = (1280, 800)
 CLASSIFY: Final = "classify"
 """The view that takes dropped images where the open one does not."""
+INSTALL_PAGE: Final = "install-torch"
+"""The page in front while torch is missing."""
 _MODES: Final = {"system": "System", "light": "Light", "dark": "Dark"}
 _EXPORTS: Final = {
     "svg": "figure as SVG",
@@ -97,6 +101,7 @@ class Window(QMainWindow):
         self.history = ViewHistory(self.selection, self)
         self.background = Background(self)
         self.rooms: Services | None = None
+        self.offer: TrainingOffer | None = None
         self._exports: Exports | None = None
         self._was_painted = self._may_go = self._is_ready = self._reads_runs = False
         self._news: Notifications | None = None
@@ -300,11 +305,27 @@ class Window(QMainWindow):
         parts = (self.job_panel, self.status, self.banner, self.pages)
         self.job_center = JobCenter(rooms, *parts, self._show_result, self, folder=self.folder, hooks=not self._safe)
         rooms.client.died.connect(self.hooks.hear)
+        if not training_part.is_there():
+            self._offer_torch()
         self.status.watch_load()
         answer_the_bell(self.folder, self._hear_bell, self)
         self.saved_views.begin(rooms.context.workspace, self.background)
         places = [place for place in self._entries if place.name in loaded.names]
         turns().later(self, lambda: self._build_views(loaded, places))
+
+    def _offer_torch(self) -> None:
+        """Show the page that installs torch, which is missing; views can still be opened."""
+        from explorer.window.training_page import TrainingOffer
+
+        self.offer = TrainingOffer(INSTALL_PAGE, self.pages, self.status, self.settings, self.background, self)
+        self.offer.turned.connect(self._show_view)
+        self.offer.installed.connect(self._take_torch)
+        self._show_view()
+
+    def _take_torch(self) -> None:
+        self.banner.tell("Torch is installed: training and models work now.", tone="good")
+        if self._news is not None:
+            self._news.read_facts()
 
     def _open_first(self, places: Sequence[ViewEntry]) -> list[ViewEntry]:
         return sorted(places, key=lambda place: place.name != self._view_name())
@@ -447,6 +468,9 @@ class Window(QMainWindow):
 
     def go_to(self, name: str) -> None:
         """Open a view; Alt+Left goes back."""
+        if self.offer is not None and self.offer.in_front:
+            self.offer.step_back()
+            self._show_view()
         self.selection.view = name
         self._mark()
 
@@ -455,11 +479,14 @@ class Window(QMainWindow):
         self.go_to(self.tabs.last_view(name))
 
     def open_link(self, link: str) -> None:
-        """Show what a link to a view says, once the views exist."""
+        """Show what a link to a view says, or take the file of a `file:` URL as if dropped, once the views exist."""
         if not self._is_ready:
             self._waiting_link = link
             return
         self._waiting_link = ""
+        if link.startswith("file:"):
+            self.intake.take_file(QUrl(link))
+            return
         self.saved_views.open(link)
         self._mark()
 
@@ -742,7 +769,8 @@ class Window(QMainWindow):
 
     def _show_view(self) -> None:
         self._mark()
-        self.pages.show_view(self._view_name())
+        in_front = self.offer is not None and self.offer.in_front
+        self.pages.show_view(INSTALL_PAGE if in_front else self._view_name())
 
     def _restore(self) -> None:
         self.selection.restore(self.settings.value(SELECTION_KEY, {}))
@@ -798,6 +826,8 @@ class Window(QMainWindow):
         self.watchdog.close()
         self._note()
         self.settings.flush()
+        if self.offer is not None:
+            self.offer.close()
         if self.rooms is not None:
             self.rooms.close()
         self.background.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QMimeData, QObject, Signal
+from PySide6.QtCore import QBuffer, QMimeData, QObject, QUrl, Signal
 from PySide6.QtGui import QDragEnterEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QWidget
 
@@ -76,6 +76,12 @@ class Intake(QObject):
         if not found.paths and not found.refused:
             # A program that ends, or hangs, right after the drop no longer says what it was.
             self.refused.emit("No files arrived from the other program. Drop them again, or browse.")
+
+    def take_file(self, url: QUrl) -> None:
+        """Take a file or folder as if it had been dropped alone."""
+        mime = QMimeData()
+        mime.setUrls([url])
+        self.take(mime)
 
     def paste(self) -> None:
         """Paste copied files, or a copied image, which is first written to the workspace's scratch folder."""

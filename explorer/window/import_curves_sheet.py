@@ -34,14 +34,15 @@ if TYPE_CHECKING:
     from explorer.run_control.jobs import Jobs
 
 _WORDS: Final = (
-    "Each folder of event files, each run of an exported panel and each folder of open_clip becomes a run with its "
-    "curves. Nothing of the other program is changed."
+    "Each folder of event files, each run of an exported panel or of an evidence bundle, and each folder of open_clip "
+    "becomes a run with its curves. Nothing of the other program is changed."
 )
 _KINDS: Final = {
     "auto": "Recognize it",
     "tensorboard": "TensorBoard event files",
     "wandb": "Weights & Biases export (CSV or JSON lines)",
     "open_clip": "open_clip results",
+    "bundle": "Evidence bundle of this program",
 }
 
 
@@ -113,7 +114,7 @@ class ImportCurvesSheet(QDialog):
 
     def _build(self) -> None:
         self.path = QLineEdit(self, objectName="import-curves-path", accessibleName="Curves")
-        self.path.setPlaceholderText("an event file, a CSV or JSON lines file, or a folder")
+        self.path.setPlaceholderText("an event file, a CSV or JSON lines file, a bundle, or a folder")
         for what in ("folder", "file"):
             action = QAction(f"Choose a {what}", self.path, objectName=f"browse-{what}")
             theme.keep_icon(action, "folder-open" if what == "folder" else "activity", role="secondary")

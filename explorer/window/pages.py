@@ -90,6 +90,10 @@ class Pages(HairlineSplitter):
         )
         self._place(name, broken)
 
+    def add_page(self, name: str, page: QWidget) -> None:
+        """Add a page that is no view."""
+        self._place(name, page)
+
     def show_view(self, name: str) -> None:
         """Show a view, or nothing until it exists."""
         turns().begin()

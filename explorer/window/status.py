@@ -35,12 +35,14 @@ class Status(QStatusBar):
         load_clicked: The person wants to know what keeps the computer busy; the widget that was clicked.
         hold_clicked: The person wants that nothing in the queue starts.
         look_only_clicked: The person wants to know why the workspace is look only.
+        install_clicked: The person wants to install torch, or to see how far that is.
     """
 
     jobs_clicked = Signal()
     load_clicked = Signal(object)
     hold_clicked = Signal()
     look_only_clicked = Signal()
+    install_clicked = Signal()
 
     def __init__(self, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,6 +62,8 @@ class Status(QStatusBar):
         self._look_only = QToolButton(objectName="statusLookOnly", accessibleName="Show why training is disabled")
         self._look_only.setText("Look only")
         self._look_only.clicked.connect(self.look_only_clicked)
+        self._install = QToolButton(objectName="statusInstall", accessibleName="Show the installation of torch")
+        self._install.clicked.connect(self.install_clicked)
         self._dot = _Dot(self)
         self._model = QLabel(objectName="statusModel")
         self._folder = QToolButton(objectName="statusFolder", accessibleName="Open the workspace folder")
@@ -70,6 +74,7 @@ class Status(QStatusBar):
         self.show_runs(())
         self.show_jobs(0, 0)
         self.show_look_only("")
+        self.show_install("")
         self.show_start(0, 0)
         self.show_model("cold")
         self._timer = QTimer(self, interval=LOAD_MS, timeout=self._measure)
@@ -104,6 +109,12 @@ class Status(QStatusBar):
         self._look_only.setVisible(bool(why))
         self._look_only.setToolTip(f"This workspace is look only: {why}; click to make it yours")
 
+    def show_install(self, words: str) -> None:
+        """Show that torch is missing or being installed; an empty text hides it."""
+        self._install.setVisible(bool(words))
+        self._install.setText(words)
+        self._install.setToolTip("Training and models need torch; click to install it")
+
     def show_model(self, state: str) -> None:
         """Show the state of the model process."""
         role, words = _MODEL_WORDS.get(state, ("outline", state))
@@ -137,7 +148,7 @@ class Status(QStatusBar):
         row.setSpacing(6)
         row.addWidget(self._dot)
         row.addWidget(self._model)
-        for widget in (self._look_only, self._load, model, self._folder):
+        for widget in (self._look_only, self._install, self._load, model, self._folder):
             self.addPermanentWidget(widget)
             widget.setContentsMargins(theme.INSIDE, 0, theme.INSIDE, 0)
         self.setFixedHeight(30)

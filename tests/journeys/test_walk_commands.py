@@ -34,6 +34,7 @@ ELSEWHERE = {
     "serve": "is spoken to by the window",
     "demo": "trains on Scenes: tests/trainer/render_mpl/test_demo.py",
     "independent": "embeds Scenes: tests/journeys/test_tour.py",
+    "install": "brings torch: tests/trainer/distribution",
     "mcp": "is spoken to by agents: tests/trainer/agents/test_mcp.py",
     "open": "opens published models: tests/trainer/pretrained",
     "fit": "trained both runs",

@@ -26,6 +26,7 @@ READMES = (
     "trainer/README.md",
     "tests/benchmarks/README.md",
     "tests/faults/README.md",
+    "packaging/README.md",
 )
 FOLDERS = ("trainer/", "explorer/", "tests/", "assets/", "packaging/", ".ci/")
 COMMANDS = tuple(module.name for module in pkgutil.iter_modules(trainer.cli.__path__) if module.name[0] != "_")
@@ -119,9 +120,8 @@ def test_no_uv_lock_is_kept():
 def test_floors_that_security_needs():
     """The oldest versions without a known hole, by the untrusted input policy of RELIABILITY.md."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    floors = dict(
-        re.match(r"([a-z0-9-]+)>=([0-9.]+)", line).groups() for line in project["dependencies"] if ">=" in line
-    )
+    lines = [*project["dependencies"], *project["optional-dependencies"]["train"]]
+    floors = dict(re.match(r"([a-z0-9-]+)>=([0-9.]+)", line).groups() for line in lines if ">=" in line)
     assert tuple(map(int, floors["torch"].split("."))) >= (2, 10)
     assert tuple(map(int, floors["pillow"].split("."))) >= (12, 1, 1)
     assert tuple(map(int, floors["pyarrow"].split("."))) >= (14, 0, 1)

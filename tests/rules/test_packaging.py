@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import plistlib
 import shutil
 import subprocess
 import tomllib
@@ -11,8 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from trainer.catalog import DATABASE
+from trainer.distribution.bundle_files import SUFFIX
+
 ROOT = Path(__file__).resolve().parents[2]
-DESKTOP = ROOT / "packaging" / "contrastive-explorer.desktop"
+PACKAGING = ROOT / "packaging"
+DESKTOP = PACKAGING / "contrastive-explorer.desktop"
 (METAINFO,) = (ROOT / "packaging").glob("*.metainfo.xml")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -26,6 +32,47 @@ def test_the_validators_have_nothing_to_say(command: list[str]):
         pytest.skip(f"{command[0]} is not installed")
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_file_types_are_those_of_the_entry_and_of_what_the_program_writes():
+    space = "{http://www.freedesktop.org/standards/shared-mime-info}"
+    types = ElementTree.parse(PACKAGING / "contrastive-explorer.mime.xml").getroot().findall(f"{space}mime-type")
+    globs = {one.get("type"): one.find(f"{space}glob").get("pattern") for one in types}
+    assert set(globs.values()) == {f"*{SUFFIX}", DATABASE}
+    text = DESKTOP.read_text(encoding="utf-8")
+    assert all(f"{name};" in text and name in METAINFO.read_text(encoding="utf-8") for name in globs)
+
+
+def test_a_mac_opens_the_same_files_and_links():
+    values = plistlib.loads((PACKAGING / "macos" / "Info.plist").read_bytes())
+    (kind,) = values["UTExportedTypeDeclarations"]
+    assert kind["UTTypeTagSpecification"]["public.filename-extension"] == [SUFFIX[1:]]
+    assert values["CFBundleDocumentTypes"][0]["LSItemContentTypes"] == [kind["UTTypeIdentifier"]]
+    assert values["CFBundleURLTypes"][0]["CFBundleURLSchemes"] == ["contrastive-explorer"]
+
+
+def test_windows_opens_the_same_files_and_links():
+    text = (PACKAGING / "windows" / "installer.nsi").read_text(encoding="utf-8")
+    assert f'FileType "{SUFFIX}"' in text
+    assert '"URL Protocol"' in text
+
+
+def test_the_flatpak_is_of_this_application():
+    manifest = json.loads((PACKAGING / "flatpak" / f"{METAINFO.name.removesuffix('.metainfo.xml')}.json").read_text())
+    assert manifest["id"] == ElementTree.parse(METAINFO).getroot().findtext("id")
+    assert manifest["command"] in PROJECT["gui-scripts"]
+    steps = " ".join(manifest["modules"][0]["build-commands"])
+    named = [part for part in steps.split() if part.startswith(("packaging/", "assets/"))]
+    assert named
+    assert all((ROOT / name).is_file() for name in named)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["macos/make_app.sh", "run/install.sh", "run/uninstall.sh", "debian/prerm"])
+def test_a_shell_reads_the_scripts(script: str):
+    if shutil.which("sh") is None:
+        pytest.skip("there is no sh")
+    assert subprocess.run(["sh", "-n", str(PACKAGING / script)], capture_output=True).stderr == b""
 
 
 def test_the_desktop_starts_what_the_wheel_installs():

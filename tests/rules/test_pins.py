@@ -26,7 +26,8 @@ def test_both_files_hold_the_same_versions(pins: ModuleType):
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["tool"]["uv"]["constraint-dependencies"] == pins.pinned(lock)
-    direct = {re.match(r"[\w-]+", line)[0] for line in project["project"]["dependencies"]}
+    needed = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["train"]]
+    direct = {re.match(r"[\w-]+", line)[0] for line in needed}
     assert direct <= {line.partition("==")[0] for line in pins.pinned(lock)}
 
 

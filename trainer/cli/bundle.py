@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.distribution.bundle_files import PACKED
 from trainer.errors import UserError
 from trainer.store import write_atomically
 from trainer.untrusted import confined, shell
@@ -60,7 +61,9 @@ class BundleError(UserError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs, the figures and the output."""
     parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="numbers, names or folders; A first")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR|FILE.zip", help="a new folder, or a .zip")
+    out = "a new folder, a .zip, or a .cebundle, which a double click opens"
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR|FILE.zip", help=out)
+    parser.add_argument("--live", action="store_true", help="report.html has maps to zoom into, pictures and sliders")
     parser.add_argument(
         "--figures",
         type=Path,
@@ -74,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
     # The window cancels with SIGTERM: what lies in the temporary folder goes, as after Ctrl+C.
     signal.signal(signal.SIGTERM, _interrupt)
     figures = _figures_of(args.figures) if args.figures else None
-    values = write_bundle(args.workspace, args.runs, args.out, args.run_command, figures=figures, progress=_tell)
+    values = write_bundle(
+        args.workspace, args.runs, args.out, args.run_command, figures=figures, live=args.live, progress=_tell
+    )
     print(json.dumps(values, indent=1) if args.json else args.out)
     return 0
 
@@ -86,6 +91,7 @@ def write_bundle(
     run_command: Run,
     *,
     figures: Sequence[Sequence[str]] | None = None,
+    live: bool = False,
     progress: Callable[[float, str], None] | None = None,
 ) -> dict[str, Any]:
     """Write the bundle atomically and return the contents of `bundle.json`.
@@ -96,6 +102,7 @@ def write_bundle(
         out: A new folder, or a file that ends in `.zip`, which is replaced.
         run_command: Runs a command in this process and returns its status, as `trainer.__main__.main` does.
         figures: Commands that draw; None: the usual ones. One that fails is named in `bundle.json`.
+        live: Whether the page has maps to zoom into, with pictures.
         progress: Told the share done and what is being drawn; may raise to cancel.
 
     Raises:
@@ -103,18 +110,18 @@ def write_bundle(
         StoreError: No such run.
     """
     rows = [workspace.runs.get(run) for run in runs]
-    if out.suffix.lower() != ".zip" and out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.suffix.lower() not in PACKED and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
         figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in DEFAULT_EXPORTS]
     tell = progress or (lambda _share, _note: None)
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         folder = Path(scratch) / "bundle"
-        values = _fill(workspace, rows, folder, figures, run_command, tell)
+        values = _fill(workspace, rows, folder, figures, run_command, tell, live=live)
         tell(0.98, "packing")
         try:
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
-            pack = _zip if out.suffix.lower() == ".zip" else shutil.copytree
+            pack = _zip if out.suffix.lower() in PACKED else shutil.copytree
             if out.is_dir():
                 out.rmdir()
             write_atomically(out.absolute(), lambda draft: pack(folder, draft))
@@ -146,7 +153,10 @@ def _fill(
     figures: Sequence[Sequence[str]],
     run_command: Run,
     tell: Callable[[float, str], None],
+    *,
+    live: bool,
 ) -> dict[str, Any]:
+    from trainer.cli.export.map import Placement
     from trainer.cli.report import write_report
 
     (folder / "figures").mkdir(parents=True)
@@ -162,8 +172,9 @@ def _fill(
         (failed if problem else drawn).append({"name": name, "command": line, "files": there, "problem": problem})
     tell(0.9 * len(figures) / (len(figures) + 1), "report")
     refs = [row.id for row in rows]
-    write_report(workspace, refs, folder / "report.html")
-    lines.append(shell.join(["trainer", "report", *map(str, refs), "--out", "report.html"], posix=True))
+    write_report(workspace, refs, folder / "report.html", live=Placement(color="") if live else None)
+    words = ["trainer", "report", *map(str, refs), *(["--live"] if live else []), "--out", "report.html"]
+    lines.append(shell.join(words, posix=True))
     seeds = {row.name: _copy_run(workspace, row, folder / "runs") for row in rows}
     _write_json(folder / "environment.json", environment())
     head = "#!/usr/bin/env bash\n# Add --workspace DIR to each line if the runs are elsewhere.\nset -e\n"

@@ -18,17 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from trainer.distribution import training_part
+
 if TYPE_CHECKING:
     from trainer.store import Workspace
 
 GROUP = "Maintain"
 HELP = "check versions, devices and the workspace"
 
+_TRAINING: Final = ("torch", "torchvision", "open-clip-torch", "umap-learn")
+"""What training and models need; the window works without it."""
 _PACKAGES: Final = (
-    "torch",
-    "torchvision",
-    "open-clip-torch",
-    "umap-learn",
+    *_TRAINING,
     "numba",
     "numpy",
     "scipy",
@@ -135,6 +136,10 @@ def _programs() -> Iterator[Finding]:
         try:
             version = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
+            if package in _TRAINING and not training_part.is_there():
+                hint = f"Training and models need it: {training_part.COMMAND}"
+                yield Finding("Programs", package, "not installed", "note", hint)
+                continue
             yield Finding("Programs", package, "missing", "broken", f"Install it: uv sync brings {package}.")
         else:
             yield _qt(version) if package == "PySide6-Essentials" else Finding("Programs", package, version)
@@ -167,6 +172,9 @@ def _devices() -> Iterator[Finding]:
     free = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free"
     low = memory.available < 2**30
     yield Finding("Devices", "memory", free, "note" if low else "ok", "Close other programs." if low else "")
+    if not training_part.is_there():
+        yield Finding("Devices", "torch", "not installed", "note", f"Install it: {training_part.COMMAND}")
+        return
     try:
         torch = importlib.import_module("torch")
     except Exception as error:  # whatever keeps torch from loading is the finding

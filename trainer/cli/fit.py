@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.distribution import training_part
+
 if TYPE_CHECKING:
     from trainer import config
     from trainer.store import Workspace
@@ -92,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--data-there and --upload are for a run at a place: name it with --on PLACE.")
     if args.run:
         workspace.check_there()
+    elif not args.on:
+        training_part.check("Training")  # before a run is made
     number = workspace.runs.get(args.run).id if args.run else _create(workspace, args)
     if args.run and args.ranks is not None:
         workspace.runs.set_ranks(number, args.ranks)

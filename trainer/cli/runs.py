@@ -69,9 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="tracker",
-        choices=("auto", "tensorboard", "wandb", "open_clip"),
+        choices=("auto", "tensorboard", "wandb", "open_clip", "bundle"),
         help="of import: PATH holds event files of TensorBoard, an exported history of Weights & Biases (CSV, JSON "
-        "lines), or is a folder of results of open_clip",
+        "lines), is a folder of results of open_clip, or an evidence bundle",
     )
     parser.add_argument(
         "--format",
@@ -172,11 +172,17 @@ def _order(workspace: Workspace, args: argparse.Namespace) -> tuple[str, Any]:
 
 
 def _import_curves(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
-    """Import curves of another program: one run or several."""
+    """Import curves of another program, or the runs of an evidence bundle: one run or several."""
+    from trainer.distribution.bundle_files import is_bundle
+    from trainer.trackers.bundles import import_bundle
     from trainer.trackers.importing import import_curves
 
-    kind = None if args.tracker == "auto" else args.tracker
-    found = import_curves(workspace, expanded(args.run), kind, name=args.name or "")
+    path = expanded(args.run)
+    if args.tracker == "bundle" or (args.tracker == "auto" and is_bundle(path)):
+        found = import_bundle(workspace, path)
+    else:
+        kind = None if args.tracker == "auto" else args.tracker
+        found = import_curves(workspace, path, kind, name=args.name or "")
     text = "\n".join(f"Run {one.id} ({one.name}): {one.curves:,} curves, {one.numbers:,} numbers." for one in found)
     return text, [dataclasses.asdict(one) for one in found]
 

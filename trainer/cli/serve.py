@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer.distribution import training_part
+
+if TYPE_CHECKING:
+    from trainer.messages import Question
+    from trainer.server.protocol import Answer
+    from trainer.store import Workspace
 
 GROUP = "Inside"
 HELP = "serve the window's requests: JSON lines in, JSON lines out"
@@ -21,17 +29,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until standard input closes."""
-    from trainer.server.handlers import RequestHandlers
     from trainer.server.protocol import serve, take_stdout
 
     if args.long:
         give_way()
     sink = take_stdout()
     try:
-        serve(RequestHandlers(args.workspace).answer, sys.stdin.buffer, sink)
+        serve(Answers(lambda: _handlers(args.workspace)), sys.stdin.buffer, sink)
     except BrokenPipeError:
         return 0
     return 0
+
+
+def _handlers(workspace: Workspace) -> Answer:
+    from trainer.server.handlers import RequestHandlers
+
+    return RequestHandlers(workspace).answer
+
+
+class Answers:
+    """Answers by the handlers; until torch is installed, every answer says that it is missing."""
+
+    def __init__(self, make: Callable[[], Answer]) -> None:
+        """Make the handlers if torch is there."""
+        self._make = make
+        self._answer = make() if training_part.is_there() else None
+
+    def __call__(self, question: Question, progress: Callable[[float, str], None]) -> dict[str, Any]:
+        """Return the answer.
+
+        Raises:
+            TrainingPartMissing: Torch is not installed.
+        """
+        if self._answer is None:
+            training_part.check("This question")
+            self._answer = self._make()
+        return self._answer(question, progress)
 
 
 def give_way() -> None:

@@ -37,7 +37,7 @@ def installed_packages() -> list[InstalledPackage]:
     found: dict[str, InstalledPackage] = {}
     waiting = [NAME]
     while waiting:
-        name = _normal(waiting.pop(0))
+        name = normal_name(waiting.pop(0))
         if name in found:
             continue
         try:
@@ -52,7 +52,8 @@ def installed_packages() -> list[InstalledPackage]:
     return [first, *sorted(others, key=lambda one: one.name.casefold())]
 
 
-def _normal(name: str) -> str:
+def normal_name(name: str) -> str:
+    """Return the name of a package as registries compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

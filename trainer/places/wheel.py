@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer import catalog
+from trainer.distribution import training_part
 from trainer.untrusted import files as untrusted_files
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -74,9 +75,9 @@ def _version() -> str:
 def _requires() -> list[str]:
     try:
         found = importlib.metadata.requires("contrastive-explorer") or []
+        return [*(one for one in found if "extra ==" not in one), *training_part.requirements()]
     except importlib.metadata.PackageNotFoundError:
-        found = []
-    return [one for one in found if "extra ==" not in one]
+        return []
 
 
 def _members() -> Iterator[tuple[str, bytes]]:

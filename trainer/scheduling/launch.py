@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 from typing import IO, Any, Final
 
+from trainer.distribution import training_part
 from trainer.errors import UserError
 from trainer.store import DatabaseBusy, RunRow, Workspace, stop_flag
+from trainer.store.elsewhere import elsewhere
 from trainer.store.process_lock import Identity, identity
 from trainer.untrusted import confined, safe_subprocess
 
@@ -44,9 +46,12 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
 
     Raises:
         LaunchError: The run is being trained already, or the process could not be started.
+        TrainingPartMissing: It is trained here, and torch is not installed.
     """
     workspace.reconcile()
     row = workspace.runs.get(run)
+    if elsewhere(row.folder) is None:  # a place has a torch of its own
+        training_part.check("Training")
     if workspace.is_alive(run) or not workspace.runs.begin_launch(run, slot=slot, queued_only=queued_only):
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
     command = safe_subprocess.python(*_words(workspace, run))

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from trainer.distribution.training_part import TrainingPartMissing
 from trainer.errors import UserError
 from trainer.scheduling import experiments, launch, system_usage
 from trainer.store import DatabaseBusy, RunRow, Workspace
@@ -223,8 +224,9 @@ def start_due(workspace: Workspace) -> list[int]:
         for run, slot in due(workspace.runs.all(), slots(workspace)):
             try:
                 launch.start_detached(workspace, run, slot=slot, queued_only=True)
-            except launch.LaunchError:
-                # It left the queue just now, or its row says why it failed; the others must not wait for that.
+            except (launch.LaunchError, TrainingPartMissing):
+                # It left the queue just now, its row says why it failed, or it waits until torch is installed; the
+                # others must not wait for that.
                 continue
             started.append(run)
         return started

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.catalog import DATABASE
 from trainer.store import ownership
 from trainer.store.files import make_folders
 from trainer.store.process_lock import is_held
@@ -60,7 +61,7 @@ class Workspace:
     @property
     def database_file(self) -> Path:
         """The SQLite file."""
-        return self.folder / "explorer.db"
+        return self.folder / DATABASE
 
     # -- whose it is ---------------------------------------------------------------------------------------
 

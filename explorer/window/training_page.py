@@ -1,0 +1,322 @@
+"""The page that is seen where torch is missing: what it is needed for, how large it is, and its installation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.window.training_install import TrainingInstall
+from trainer.distribution import training_install
+from trainer.untrusted import shell
+
+if TYPE_CHECKING:
+    from explorer.event_loop.background import Background
+    from explorer.state.settings import Settings
+    from explorer.window.pages import Pages
+    from explorer.window.status import Status
+
+WIDTH: Final = 560
+LABEL_WIDTH: Final = 96
+LEFT_KEY: Final = "window/without_torch"
+"""Whether the person has gone on without torch once: the page then waits in the status bar."""
+_WORDS: Final = (
+    "Training, opening models and classifying pictures need torch, which is not installed. Runs that are there, their "
+    "charts, vectors and curves of other programs work without it."
+)
+
+
+class TrainingPage(QWidget):
+    """Offers to install torch.
+
+    Attributes:
+        install: The installation.
+
+    Signals:
+        installed: Torch can be used now.
+        left: The person goes on without it.
+    """
+
+    installed = Signal()
+    left = Signal()
+
+    def __init__(
+        self, background: Background, parent: QWidget | None = None, *, install: TrainingInstall | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("installTorch")
+        theme.set_role(self, "view")
+        self._background = background
+        self._plan: training_install.Plan | None = None
+        self.install = install or TrainingInstall(self)
+        self.install.changed.connect(self._on_change)
+        self._build()
+        self._lay_out()
+        self._ask_plan()
+        self._show()
+
+    def arguments(self) -> list[str]:
+        """Return the words after `trainer install` that do the same."""
+        words = ["--backend", self.backend.currentData()]
+        return words + (["--wheels", folder] if (folder := self.wheels.text().strip()) else [])
+
+    def begin(self) -> None:
+        """Start installing, or try again."""
+        self.install.start(self.arguments())
+
+    # -- building ------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self._icon = QLabel()
+        theme.theme().follow(self._draw_icon)
+        self._draw_icon()
+        self.title = QLabel("Install torch to train and open models")
+        theme.set_role(self.title, "title")
+        self.text = QLabel(_WORDS)
+        theme.set_role(self.text, "secondary")
+        self.backend = QComboBox(objectName="install-backend", accessibleName="Build")
+        for name, words in training_install.BACKENDS.items():
+            self.backend.addItem(f"{words[0].upper()}{words[1:]}", name)
+        self.backend.currentIndexChanged.connect(self._ask_plan)
+        self.wheels = QLineEdit(objectName="install-wheels", accessibleName="Folder of wheels")
+        self.wheels.setPlaceholderText("The package index; or a folder of wheels, without a network")
+        self.wheels.setClearButtonEnabled(True)
+        self.wheels.textChanged.connect(self._show)
+        browse = QAction("Choose a folder of wheels", self.wheels, objectName="install-browse")
+        theme.keep_icon(browse, "folder-open", role="secondary")
+        browse.triggered.connect(self._choose)
+        self.wheels.addAction(browse, QLineEdit.ActionPosition.TrailingPosition)
+        self.facts = QLabel(objectName="install-facts")
+        self.place = QLabel(objectName="install-place")
+        theme.set_role(self.place, "small")
+        self.bar = QProgressBar(accessibleName="Progress", textVisible=False)
+        self.bar.setRange(0, 100)
+        self.note = QLabel(objectName="install-note")
+        for label in (self.text, self.facts, self.place, self.note):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.start = self._button("Install", "install-start", self.begin, "primary")
+        self.pause = self._button("Pause", "install-pause", self._pause_or_go_on)
+        self.cancel = self._button("Cancel", "install-cancel", self.install.cancel)
+        self.details = self._button("Copy details", "install-details", self._copy_details)
+        self.copy = self._button("Copy as command", "install-copy", self._copy)
+        self.leave = self._button("Continue without it", "install-leave", self.left.emit, "quiet")
+
+    def _draw_icon(self) -> None:
+        self._icon.setPixmap(theme.icon("download", 40, "outline").pixmap(40, 40))
+
+    def _button(self, words: str, name: str, act: Callable[[], object], role: str = "") -> QPushButton:
+        button = QPushButton(words, objectName=name)
+        button.clicked.connect(lambda _checked=False: act())
+        if role:
+            theme.set_role(button, role)
+        return button
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(theme.BETWEEN)
+        grid.setVerticalSpacing(theme.INSIDE)
+        for row, (words, editor) in enumerate((("Build", self.backend), ("From", self.wheels))):
+            label = QLabel(words)
+            label.setFixedWidth(LABEL_WIDTH)
+            label.setBuddy(editor)
+            grid.addWidget(label, row, 0)
+            grid.addWidget(editor, row, 1)
+        told = QVBoxLayout()
+        told.setSpacing(theme.INSIDE)
+        told.setContentsMargins(LABEL_WIDTH + theme.BETWEEN, 0, 0, 0)
+        told.addWidget(self.facts)
+        told.addWidget(self.place)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(theme.INSIDE)
+        for button in (self.start, self.pause, self.cancel, self.details, self.copy):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        buttons.addWidget(self.leave)
+        inner = QWidget()
+        inner.setFixedWidth(WIDTH)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.BETWEEN)
+        for part in (self._icon, self.title, self.text):
+            column.addWidget(part)
+        column.addLayout(grid)
+        column.addLayout(told)
+        column.addWidget(self.bar)
+        column.addWidget(self.note)
+        column.addLayout(buttons)
+        # Stretches, not an alignment: an aligned item gets its hint, and wrapped lines would be cut.
+        middle = QHBoxLayout()
+        middle.addStretch(1)
+        middle.addWidget(inner)
+        middle.addStretch(1)
+        outer = QVBoxLayout(self)
+        outer.addStretch(2)
+        outer.addLayout(middle)
+        outer.addStretch(3)
+
+    # -- what is seen --------------------------------------------------------------------------------------------
+
+    def _ask_plan(self) -> None:
+        self._background.run(
+            self, training_install.plan, self.backend.currentData(), done=self._take_plan, key="install-plan"
+        )
+
+    def _take_plan(self, plan: training_install.Plan) -> None:
+        self._plan = plan
+        self._show()
+
+    def _show(self) -> None:
+        state, install = self.install.state, self.install
+        self._tell_plan()
+        for editor in (self.backend, self.wheels):
+            editor.setEnabled(not install.busy)
+        self.backend.setEnabled(not install.busy and not self.wheels.text().strip())
+        self.bar.setVisible(install.busy)
+        self.bar.setValue(round(100 * install.share))
+        self.start.setVisible(not install.busy)
+        self.start.setText("Retry" if state == "failed" else "Install")
+        self.pause.setVisible(install.busy)
+        self.pause.setText("Continue" if state == "paused" else "Pause")
+        self.cancel.setVisible(install.busy)
+        self.details.setVisible(state == "failed")
+        self.copy.setVisible(not install.busy)
+        self.leave.setText("Continue in the background" if install.busy else "Continue without it")
+        self._tell_note()
+
+    def _on_change(self) -> None:
+        self._show()
+        if self.install.state == "done":
+            self.installed.emit()
+
+    def _tell_note(self) -> None:
+        state, install = self.install.state, self.install
+        words = {
+            "running": f"{install.note[:1].upper()}{install.note[1:]}…",
+            "paused": "Paused. After a long pause, an interrupted download begins again.",
+            "failed": install.reason,
+        }.get(state, "")
+        self.note.setText(words)
+        self.note.setVisible(bool(words))
+        theme.set_role(self.note, "bad" if state == "failed" else "secondary")
+
+    def _tell_plan(self) -> None:
+        plan = self._plan
+        offline = bool(self.wheels.text().strip())
+        if plan is None:
+            return
+        if offline:
+            self.facts.setText("Everything is taken from the folder. A wheel is code: use only wheels you trust.")
+        else:
+            room = "" if plan.fits else " That is too little."
+            self.facts.setText(
+                f"{plan.why} Download: about {plan.download_gb:.1f} GB. On disk: about {plan.disk_gb:.1f} GB, of "
+                f"{plan.free_gb:,.1f} GB free.{room}"
+            )
+        why = ", because the environment of this program must not be changed" if plan.private else ""
+        self.place.setText(f"Installed into {plan.folder}{why}.")
+        self.start.setEnabled(plan.fits or offline)
+
+    # -- what the person does ------------------------------------------------------------------------------------
+
+    def _pause_or_go_on(self) -> None:
+        if self.install.state == "paused":
+            self.install.resume()
+        else:
+            self.install.pause()
+
+    def _choose(self) -> None:
+        if chosen := QFileDialog.getExistingDirectory(self, "Choose a folder of wheels", self.wheels.text()):
+            self.wheels.setText(chosen)
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(shell.join(["trainer", "install", *self.arguments()]))
+
+    def _copy_details(self) -> None:
+        QGuiApplication.clipboard().setText(self.install.words or self.install.reason)
+
+
+class TrainingOffer(QObject):
+    """Shows the page where torch is missing, until the person leaves it, and keeps a way back in the status bar.
+
+    Attributes:
+        in_front: Whether the page is seen instead of the open view.
+
+    Signals:
+        turned: The page is to come to the front, or to leave it.
+        installed: Torch can be used now.
+    """
+
+    turned = Signal()
+    installed = Signal()
+
+    def __init__(
+        self,
+        name: str,
+        pages: Pages,
+        status: Status,
+        settings: Settings,
+        background: Background,
+        parent: QObject | None = None,
+    ) -> None:
+        """Create the page, which `pages` keep under `name`."""
+        super().__init__(parent)
+        self._status, self._settings = status, settings
+        self.page = TrainingPage(background)
+        pages.add_page(name, self.page)
+        self.in_front = settings.value(LEFT_KEY) is not True
+        self.page.left.connect(self._leave)
+        self.page.installed.connect(self._end)
+        self.page.install.changed.connect(self._tell)
+        status.install_clicked.connect(self.show)
+        self._tell()
+
+    def show(self) -> None:
+        """Bring the page to the front."""
+        self.in_front = True
+        self.turned.emit()
+
+    def step_back(self) -> None:
+        """Leave the front: the person has opened a view."""
+        self.in_front = False
+
+    def close(self) -> None:
+        """End an installation: what was downloaded is kept."""
+        self.page.install.cancel()
+
+    def _leave(self) -> None:
+        self._settings.set(LEFT_KEY, True)
+        self.in_front = False
+        self.turned.emit()
+
+    def _end(self) -> None:
+        self.in_front = False
+        self._status.show_install("")
+        self.turned.emit()
+        self.installed.emit()
+
+    def _tell(self) -> None:
+        install = self.page.install
+        words = {
+            "running": f"Installing torch, {install.share:.0%}",
+            "paused": "Installing torch, paused",
+            "failed": "Torch was not installed",
+            "done": "",
+        }
+        self._status.show_install(words.get(install.state, "Install torch"))

@@ -1,0 +1,55 @@
+"""`trainer install`: brings torch and what else training needs, with the build that fits this computer."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainer.distribution import training_install
+
+GROUP = "Maintain"
+HELP = "install torch and what else training needs, with the build that fits this computer"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the build, a folder of wheels, and the question what would be done."""
+    from trainer.distribution.training_install import BACKENDS
+
+    choices = "; ".join(f"{name}: {words}" for name, words in BACKENDS.items())
+    parser.add_argument("--backend", choices=tuple(BACKENDS), default="auto", help=choices)
+    parser.add_argument("--wheels", type=Path, metavar="DIR", help="take everything from this folder, offline")
+    parser.add_argument("--plan", action="store_true", help="only print what would be installed, where, and its size")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Install, with progress on standard error, or print the plan."""
+    from trainer.distribution import training_install, training_part
+
+    if args.plan:
+        wanted = training_install.plan(args.backend)
+        print(json.dumps(dataclasses.asdict(wanted)) if args.json else _words(wanted))
+        return 0
+    if training_part.is_there():
+        print(json.dumps({"installed": True}) if args.json else "Torch is installed; nothing was changed.")
+        return 0
+    wanted = training_install.install(_tell, backend=args.backend, wheels=args.wheels)
+    answer = {"installed": True, "folder": wanted.folder, "backend": wanted.backend}
+    print(json.dumps(answer) if args.json else f"Torch is installed in {wanted.folder}. See it: trainer doctor")
+    return 0
+
+
+def _words(wanted: training_install.Plan) -> str:
+    return (
+        f"{wanted.why} About {wanted.download_gb:.1f} GB are downloaded, and {wanted.disk_gb:.1f} GB of disk are used "
+        f"in {wanted.folder}, where {wanted.free_gb:.1f} GB are free.\nPackages: {', '.join(wanted.packages)}"
+    )
+
+
+def _tell(share: float, note: str) -> None:
+    """Print one line per step to stderr, for the person and the window."""
+    print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
