@@ -30,6 +30,11 @@ if os.environ.get("PYTEST_XDIST_WORKER"):
 if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# A disk syncs a file in ten milliseconds, and a run of twelve steps syncs 170: in memory tests do not wait for it.
+_MEMORY = Path("/dev/shm")
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= 6 * 2**30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
 # Set before any Qt import: tests never need a screen, and a window of theirs must not pop up on a person's.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -89,6 +94,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data sets (../shared/data) are not beside this checkout")
     return folder
+
+
+@pytest.fixture
+def umap_as_pca(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute PCA where UMAP is asked for, which has its own tests and may take half a minute to compile."""
+    from trainer import projection
+
+    layout = projection.layout
+    monkeypatch.setattr(projection, "layout", lambda *args, **kwargs: layout(*args, **{**kwargs, "method": "pca"}))
 
 
 @dataclass(frozen=True)
@@ -191,7 +205,8 @@ def is_quick(item: pytest.Item) -> bool:
 
 
 LONGEST_FIRST = (
-    "journeys/test_first_day.py", "journeys/test_tour.py", "journeys/test_walk_commands.py", "journeys",
+    "journeys/test_first_day.py", "journeys/test_tour.py", "journeys/test_walk_commands.py",
+    "trainer/ranks/test_ranks_of_a_run.py", "journeys",
     "faults/test_bounds.py", "trainer/training/test_objectives.py", "trainer/training/test_fit.py",
     "explorer/test_start.py", "explorer/test_projection_process.py", "explorer/test_small_window.py", "faults",
     "explorer",
@@ -199,10 +214,25 @@ LONGEST_FIRST = (
 """Files and rooms that take longest: begun last, one of them would keep one process at work and the others idle."""
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Return one process more than there are cores: windows and child processes are often waited for."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return one process more than there are cores: slow tests often wait for windows and child processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return 1 + (cores or 1)
+    return (not _quick_alone(config)) + (cores or 1)
+
+
+def _quick_alone(config: pytest.Config) -> bool:
+    return config.getoption("-m") == "quick"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a quick test before they are imported, which takes longer than all quick tests."""
+    if not _quick_alone(config):
+        return None
+    if collection_path.is_dir():
+        return collection_path.name in SLOW_ROOMS or None
+    source = collection_path.read_text(encoding="utf-8") if collection_path.suffix == ".py" else ""
+    marks = source.partition("\npytestmark = ")[2].partition("\n\n")[0]
+    return any(f"mark.{mark}" in marks for mark in SLOW_MARKS) or None
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks of the command line choose

@@ -72,6 +72,17 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
 
 
 @pytest.fixture(autouse=True, scope="session")
+def cold_models() -> Iterator[Callable[..., None]]:
+    """Start no model process in advance, which would import torch or umap in vain; return what would do it."""
+    from explorer.model_client.client import ModelClient
+
+    patch, warm_up = pytest.MonkeyPatch(), ModelClient.warm_up
+    patch.setattr(ModelClient, "warm_up", lambda *_, **__: None)
+    yield warm_up
+    patch.undo()
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _modules_are_no_garbage() -> None:
     """Exclude imported modules from garbage collection after every test."""
     gc.collect()

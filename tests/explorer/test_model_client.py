@@ -71,6 +71,12 @@ class Ear:
         self.failure = failure
 
 
+@pytest.fixture(autouse=True)
+def warm_models(cold_models: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients warm up their processes, as the program does."""
+    monkeypatch.setattr(ModelClient, "warm_up", cold_models)
+
+
 @pytest.fixture
 def make_client(qapp: QObject, tmp_path: Path) -> Iterator[Callable[..., ModelClient]]:
     script = tmp_path / "answers.py"

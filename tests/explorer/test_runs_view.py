@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,11 +82,22 @@ def finished(workspace: Workspace, run: config.Run, *, best: float | None = 0.5,
     return number
 
 
+@pytest.fixture(scope="module")
+def three_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace with three runs that ended."""
+    workspace = Workspace(tmp_path_factory.mktemp("three") / "workspace")
+    finished(workspace, config.Run(name="clip small"), best=0.70)
+    finished(workspace, config.Run(name="cloob small", objective=config.Cloob()), best=0.90)
+    finished(workspace, config.Run(name="clip large", seed=1), best=None, status="stopped")
+    workspace.close()
+    return workspace.folder
+
+
 @pytest.fixture
-def three(workspace: Workspace) -> list[int]:
-    clip = finished(workspace, config.Run(name="clip small"), best=0.70)
-    cloob = finished(workspace, config.Run(name="cloob small", objective=config.Cloob()), best=0.90)
-    return [clip, cloob, finished(workspace, config.Run(name="clip large", seed=1), best=None, status="stopped")]
+def three(workspace: Workspace, three_once: Path) -> list[int]:
+    shutil.copytree(three_once, workspace.folder, dirs_exist_ok=True)
+    workspace.adopt()
+    return [1, 2, 3]
 
 
 def names(view: RunsView) -> list[str]:

@@ -44,6 +44,21 @@ seen["at_end"] = sorted(sys.modules)
 print(json.dumps(seen))
 """
 
+LOOKS_AT_THREADS = PROGRAM.replace(
+    "seen = {}",
+    """seen = {}
+import explorer.window, threading
+load = explorer.window.load
+
+def load_and_look(places):
+    seen.setdefault("there", [name for name in ("PySide6.QtTest", "pyqtgraph") if name in sys.modules])
+    seen["thread"] = threading.current_thread() is not threading.main_thread()
+    return load(places)
+
+explorer.window.load = load_and_look
+""",
+)
+
 
 def _start(*arguments: str, program: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program] if program else [sys.executable, "-m", "explorer"]
@@ -51,11 +66,18 @@ def _start(*arguments: str, program: str = "") -> subprocess.CompletedProcess[st
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, env=environment)
 
 
-@pytest.mark.slow
-def test_the_window_paints_before_anything_heavy_is_loaded(tmp_path: Path) -> None:
-    ended = _start("--workspace", str(tmp_path / "new folder"), program=PROGRAM)
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, subprocess.CompletedProcess[str], Path]:
+    """Start the program once with a new folder; return what it saw, how it ended, and the folder."""
+    folder = tmp_path_factory.mktemp("start") / "new folder"
+    ended = _start("--workspace", str(folder), program=LOOKS_AT_THREADS)
     assert ended.returncode == 0, ended.stderr
-    seen = json.loads(ended.stdout.splitlines()[-1])
+    return json.loads(ended.stdout.splitlines()[-1]), ended, folder
+
+
+@pytest.mark.slow
+def test_the_window_paints_before_anything_heavy_is_loaded(start) -> None:
+    seen, ended, folder = start
     print(ended.stderr)  # the milliseconds, shown with `pytest -rP`
     assert seen["status"] == 0
     assert seen["skeletons"] == 1, "no view is blank"
@@ -64,8 +86,15 @@ def test_the_window_paints_before_anything_heavy_is_loaded(tmp_path: Path) -> No
     assert "cuda.bindings" not in seen["at_end"], "a crash of CUDA must not close the window"
     assert "sqlalchemy" in seen["at_end"], "the store was never opened, so this test proves nothing"
     assert "first paint after " in ended.stderr
-    log = tmp_path / "new folder" / "explorer.log"
+    log = folder / "explorer.log"
     assert not log.exists() or " ERROR " not in log.read_text(), log.read_text()
+
+
+@pytest.mark.slow
+def test_the_types_of_qt_are_made_before_a_thread_imports_the_views(start) -> None:
+    seen, *_ = start
+    assert seen["there"] == ["PySide6.QtTest"]
+    assert seen["thread"]
 
 
 def test_a_second_window_of_a_workspace_says_so_and_leaves(qtbot, tmp_path: Path) -> None:
@@ -239,26 +268,3 @@ def test_a_reset_starts_anew_and_keeps_a_copy(tmp_path: Path) -> None:
     assert [copy.read_text() for copy in copies] == [kept]
     assert copies[0].name in seen["banner"]
     assert seen["view"] != "map"
-
-
-@pytest.mark.slow
-def test_the_types_of_qt_are_made_before_a_thread_imports_the_views(tmp_path: Path) -> None:
-    program = PROGRAM.replace(
-        "seen = {}",
-        """seen = {}
-import explorer.window, threading
-load = explorer.window.load
-
-def load_and_look(places):
-    seen.setdefault("there", [name for name in ("PySide6.QtTest", "pyqtgraph") if name in sys.modules])
-    seen["thread"] = threading.current_thread() is not threading.main_thread()
-    return load(places)
-
-explorer.window.load = load_and_look
-""",
-    )
-    ended = _start("--workspace", str(tmp_path), program=program)
-    assert ended.returncode == 0, ended.stderr
-    seen = json.loads(ended.stdout.splitlines()[-1])
-    assert seen["there"] == ["PySide6.QtTest"]
-    assert seen["thread"]

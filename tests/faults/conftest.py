@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,13 +88,9 @@ def zygote() -> Iterator[Zygote]:
 @pytest.fixture(scope="session")
 def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """Return a workspace for many small runs, whose images are drawn once."""
-    memory = Path("/dev/shm")
-    # A killed process needs no disk to survive it, and hundreds of them wait for the disk longer than they train.
-    folder = Path(tempfile.mkdtemp(prefix="faults-", dir=memory if memory.is_dir() else tmp_path_factory.mktemp("f")))
-    workspace = Workspace(folder)
+    workspace = Workspace(tmp_path_factory.mktemp("faults"))
     yield workspace
     workspace.close()
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

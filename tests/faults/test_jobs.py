@@ -29,15 +29,6 @@ FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture
-def quick() -> Iterator[Path]:
-    """Return a folder in memory, because nothing here must survive a power cut."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="faults-", dir=memory if memory.is_dir() else None))
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
 def bystander() -> Iterator[subprocess.Popen]:
     """Return a process unrelated to any run."""
     process = subprocess.Popen(["sleep", "600"])
@@ -63,9 +54,9 @@ def _killed(workspace: Workspace, run: int) -> None:
     trainer.join()
 
 
-def test_a_dead_job_is_never_shown_running(quick, bystander, faults):
+def test_a_dead_job_is_never_shown_running(tmp_path, bystander, faults):
     tried, good = faults.times(100), 0
-    workspace = Workspace(quick)
+    workspace = Workspace(tmp_path)
     now = identity(bystander.pid)
     chance = random.Random(2)
     for number in range(tried):
@@ -93,9 +84,9 @@ def test_a_dead_job_is_never_shown_running(quick, bystander, faults):
     assert good == tried
 
 
-def test_no_signal_reaches_a_program_by_a_forged_row(quick, bystander, faults):
+def test_no_signal_reaches_a_program_by_a_forged_row(tmp_path, bystander, faults):
     tried, good = faults.times(1_000), 0
-    workspace = Workspace(quick)
+    workspace = Workspace(tmp_path)
     run = workspace.runs.create(config.Run(name="forged"))
     chance = random.Random(4)
     now = identity(bystander.pid)
@@ -126,10 +117,10 @@ def _race(lock: Path, gate, won, stay) -> None:
     stay.wait()
 
 
-def test_of_instances_that_race_one_is_the_owner(quick, faults):
+def test_of_instances_that_race_one_is_the_owner(tmp_path, faults):
     tried, good = faults.times(50), 0
     for number in range(tried):
-        lock = quick / f"{number}.lock"
+        lock = tmp_path / f"{number}.lock"
         gate, won, stay = FORK.Barrier(3), FORK.Value("i", 0), FORK.Barrier(3)
         rivals = [FORK.Process(target=_race, args=(lock, gate, won, stay)) for _ in range(2)]
         for rival in rivals:
@@ -152,9 +143,9 @@ def test_of_instances_that_race_one_is_the_owner(quick, faults):
     assert good == tried
 
 
-def test_clocks_that_jump_by_a_day(quick, monkeypatch, faults):
+def test_clocks_that_jump_by_a_day(tmp_path, monkeypatch, faults):
     tried, good = faults.times(100), 0
-    workspace = Workspace(quick)
+    workspace = Workspace(tmp_path)
     real, offset = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: real() + offset[0])
     chance = random.Random(6)
@@ -180,19 +171,19 @@ def test_clocks_that_jump_by_a_day(quick, monkeypatch, faults):
     assert good == tried
 
 
-def test_the_store_of_jobs_against_a_model(quick, monkeypatch, faults):
+def test_the_store_of_jobs_against_a_model(tmp_path, monkeypatch, faults):
     path = Path(__file__).parents[1] / "trainer" / "store" / "test_state_machine.py"
     spec = importlib.util.spec_from_file_location("jobs_model", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    made = Workspace(quick / "made")
+    made = Workspace(tmp_path / "made")
     assert made.runs.all() == []
     made.close()
     mkdtemp = tempfile.mkdtemp
 
-    def beside_a_database(prefix: str) -> str:
+    def beside_a_database(prefix: str, **_: object) -> str:
         """Copy an empty database, since creating it would take a third of an example's time."""
-        folder = mkdtemp(prefix=prefix, dir=quick)
+        folder = mkdtemp(prefix=prefix, dir=tmp_path)
         shutil.copy(made.database_file, folder)
         return folder
 

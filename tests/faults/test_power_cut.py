@@ -392,16 +392,15 @@ def recording(tmp_path_factory) -> Recording:
     return record(folder / "space", folder / "trace", WORKER)
 
 
-def test_power_cuts(recording, faults):
+def test_power_cuts(recording, faults, tmp_path):
     tried, good, wrong = faults.times(2_000), 0, []
     chance = random.Random(11)
     syncs = sum(change[0] == "sync" for change in recording.changes)
     assert syncs > 100
     assert recording.changes[-1][0] != "said" or len(recording.changes) > 500
-    memory = Path("/dev/shm")
     for _ in range(tried):
         at = chance.randint(0, len(recording.changes))
-        with tempfile.TemporaryDirectory(prefix="cut-", dir=memory if memory.is_dir() else None) as folder:
+        with tempfile.TemporaryDirectory(prefix="cut-", dir=tmp_path) as folder:
             said = cut(recording, at, chance, Path(folder) / "space")
             problem = _wrong(Path(folder) / "space", said)
         good += not problem
@@ -412,13 +411,13 @@ def test_power_cuts(recording, faults):
     assert not wrong, wrong[:10]
 
 
-def test_the_model_finds_a_write_that_is_not_synced(recording):
+def test_the_model_finds_a_write_that_is_not_synced(recording, tmp_path):
     """Without syncing checkpoints, cuts do damage: the model can detect failures."""
     careless = Recording(recording.inodes, [c for c in recording.changes if c[0] != "sync"])
     chance = random.Random(1)
     harmed = 0
     for _ in range(5):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
             said = cut(careless, len(careless.changes), chance, Path(folder) / "space")
             harmed += bool(_wrong(Path(folder) / "space", said))
     assert harmed == 5

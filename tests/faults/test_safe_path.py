@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from trainer import config
+from trainer.store import Workspace
 from trainer.untrusted import safe_subprocess
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1_800)]
@@ -120,15 +122,13 @@ def test_commands_run_no_code_of_the_current_folder(trap: Path, faults):
     assert "12 pairs" in _run(trap, "data", "show", "--data", ".", *space)  # a helper decodes
     words = ("fit", "--preset", "clip-scenes", "--data", ".", "--name", "in a trap", "--detach", "--json")
     number = json.loads(_run(trap, *words, *TINY, *space).splitlines()[-1])["id"]
-    deadline = time.monotonic() + 300
-    while True:
-        row = json.loads(_run(trap, "runs", "--json", *space))
-        row = next(one for one in (row["runs"] if isinstance(row, dict) else row) if one["id"] == number)
-        if row["status"] not in ("queued", "starting", "running"):
-            break
-        assert time.monotonic() < deadline, row
-        time.sleep(1)
-    assert row["status"] == "finished", row
+    deadline, workspace = time.monotonic() + 300, Workspace(trap.parent / "workspace")
+    while workspace.runs.get(number).active:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    workspace.close()
+    (row,) = json.loads(_run(trap, "runs", "--json", *space))
+    assert (row["id"], row["status"]) == (number, "finished")
     _run(trap, "doctor", *space, ok=False)
     _run(
         trap, "export", "stranger", "--runs", str(number), "--out", str(trap.parent / "stranger.csv"), *space, ok=False
@@ -174,9 +174,6 @@ def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path, module: str)
 
 def test_the_window_and_its_processes_run_no_code_of_the_current_folder(trap: Path, tmp_path: Path):
     space = tmp_path / "workspace"
-    from trainer import config
-    from trainer.store import Workspace
-
     Workspace(space).runs.create(config.Run(name="one"), status="stopped")
     script = tmp_path / "window.py"
     script.write_text(WINDOW)

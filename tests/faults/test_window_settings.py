@@ -123,6 +123,7 @@ def start(folder: Path, *arguments: str) -> dict:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
+@pytest.mark.nightly  # in the plain suite test_start.py starts with --safe, and test_window.py has a broken view
 def test_safe_mode_opens_where_the_normal_start_tells_an_error(faults, two_small_runs: Path) -> None:
     wrong = []
     for remembered in (POISON, DAMAGED) if faults.whole else (POISON,):

@@ -254,6 +254,7 @@ def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, win
     assert not window.banner.isVisible()
 
 
+@pytest.mark.nightly  # test_walk_views.py opens and exports every view with runs at two steps, on other data
 def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window, trained: Path, tmp_path: Path) -> None:
     pictures = sorted(trained.glob("data/scenes-*/renderings/*.jpg"))[:3]
     window.classify(pictures)

@@ -6,8 +6,6 @@ import csv
 import html
 import json
 import re
-import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Callable
@@ -259,7 +257,7 @@ def test_selections_are_kept_listed_written_and_forgotten(ask: Answer, embedded,
     assert "walked" not in [one["name"] for one in ask("selections")["selections"]]
 
 
-def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path):
+def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path, umap_as_pca):
     ask("report", "1", "2", "--out", str(tmp_path / "r.html"), whole=False)
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "clip-pairs" in page
@@ -280,32 +278,30 @@ def test_data_and_doctor(ask: Answer, two_runs):
     assert "ok" in {line["state"] for line in ask("doctor")}
 
 
-def test_queue_trains_and_stop_and_resume_say_what_is(two_runs, tmp_path: Path):
-    """Use real processes in a separate workspace."""
-    _call(tmp_path, "queue", "add", "--config", str(_config(two_runs)), "--set", "optimizer.epochs=1", "--seeds", "5")
-    _call(tmp_path, "queue", "run")
+def test_queue_trains_and_stop_and_resume_say_what_is(two_runs, tmp_path: Path, capsys):
+    """Train by a real process in a separate workspace."""
+
+    def call(*words: str, status: int = 0) -> str:
+        assert main([*words, "--workspace", str(tmp_path)]) == status, words
+        return "".join(capsys.readouterr())
+
+    call("queue", "add", "--config", str(_config(two_runs)), "--set", "optimizer.epochs=1", "--seeds", "5")
+    call("queue", "run")
     workspace = Workspace(tmp_path)
     while workspace.runs.get(1).status in ("queued", "starting", "running"):  # the test's own time limit ends it
         time.sleep(0.2)
     assert (workspace.runs.get(1).status, workspace.runs.get(1).step) == ("finished", 4)
     workspace.close()
-    assert "finished" in _call(tmp_path, "stop", "1", status=None) + _call(tmp_path, "resume", "1", status=None)
-    _call(tmp_path, "runs", "rename", "1", "another")
-    _call(tmp_path, "runs", "delete", "1")
-    assert json.loads(_call(tmp_path, "runs", "--json")) == []
-    _call(tmp_path, "runs", "restore", "1")
-    assert [one["name"] for one in json.loads(_call(tmp_path, "runs", "--json"))] == ["another"]
+    assert "finished" in call("stop", "1") + call("resume", "1", status=2)
+    call("runs", "rename", "1", "another")
+    call("runs", "delete", "1")
+    assert json.loads(call("runs", "--json")) == []
+    call("runs", "restore", "1")
+    assert [one["name"] for one in json.loads(call("runs", "--json"))] == ["another"]
 
 
 def _config(two_runs) -> Path:
     return next(two_runs.workspace.glob("runs/0001-*/config.toml"))
-
-
-def _call(workspace: Path, *words: str, status: int | None = 0) -> str:
-    line = [sys.executable, "-m", "trainer", *words, "--workspace", str(workspace)]
-    done = subprocess.run(line, capture_output=True, text=True)
-    assert status is None or done.returncode == status, done.stderr
-    return done.stdout if status == 0 else done.stdout + done.stderr
 
 
 def _embed(ask: Answer, out: Path, run: int, *words: str) -> np.ndarray:

@@ -18,6 +18,11 @@ def source_lines(*folders: str) -> int:
     return sum(len(file.read_text().splitlines()) for folder in folders for file in (ROOT / folder).rglob("*.py"))
 
 
+def readme_lines() -> int:
+    """Return the number of lines of the README."""
+    return len((ROOT / "README.md").read_text().splitlines())
+
+
 def colliding_classes() -> dict[str, list[str]]:
     """Return public classes of `explorer` and `trainer` that share a name, and their modules."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -43,25 +48,25 @@ def charts() -> dict[str, str]:
     return {name: (folder / f"{name.replace('-', '_')}.py").read_text() for name in registry.names()}
 
 
-def own_modules(name: str) -> list[str]:
-    """Return modules of `trainer.charts` that only this chart imports among the charts: its measures."""
-    folder = ROOT / "trainer" / "charts"
-    registered = {chart.replace("-", "_") for chart in charts()}
+def own_modules() -> dict[str, list[str]]:
+    """Return chart -> modules of `trainer.charts` that only it imports among the charts: its measures."""
+    files = {name: name.replace("-", "_") for name in charts()}
     users: dict[str, set[str]] = defaultdict(set)
-    for chart in registered:
-        for node in ast.walk(ast.parse((folder / f"{chart}.py").read_text())):
+    for name, source in charts().items():
+        for node in ast.walk(ast.parse(source)):
             module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             if module.startswith("trainer.charts."):
-                users[module.rpartition(".")[2]].add(chart)
-    return sorted(one for one, by in users.items() if by == {name.replace("-", "_")} and one not in registered)
+                users[module.rpartition(".")[2]].add(name)
+    alone = {one: by for one, by in users.items() if len(by) == 1 and one not in files.values()}
+    return {name: sorted(one for one, by in alone.items() if by == {name}) for name in files}
 
 
 def chart_table() -> dict[str, list[int]]:
     """Return chart -> lines of code of its file, and of the file with the modules that only it uses."""
     folder = ROOT / "trainer" / "charts"
-    table = {}
+    table, own = {}, own_modules()
     for name, source in charts().items():
-        more = sum(code_lines((folder / f"{one}.py").read_text()) for one in own_modules(name))
+        more = sum(code_lines((folder / f"{one}.py").read_text()) for one in own[name])
         table[name] = [code_lines(source), code_lines(source) + more]
     return dict(sorted(table.items(), key=lambda row: -row[1][0]))
 
@@ -109,7 +114,7 @@ def counts() -> dict[str, object]:
     return {
         "source lines of explorer and trainer": source_lines("explorer", "trainer"),
         "lines of tests": source_lines("tests"),
-        "lines of the README": len((ROOT / "README.md").read_text().splitlines()),
+        "lines of the README": readme_lines(),
         "charts of the registry": len(sources),
         "lines of a chart, median and most": [lines[len(lines) // 2], lines[-1]],
         "lines of code of a chart, median and most": [code[len(code) // 2], code[-1]],

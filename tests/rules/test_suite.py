@@ -1,4 +1,4 @@
-"""The tests test the program, not the machine, through public names."""
+"""The tests test the program, not the machine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 CLOCKS = ("monotonic", "perf_counter", "time", "process_time", "thread_time")
-PRIVATE_AT_MOST = 200
-"""Uses of private names; to be lowered whenever there are fewer."""
 
 
 def asserted_times(source: str) -> Iterator[int]:
@@ -66,17 +64,6 @@ def _names(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-def private_uses(source: str) -> int:
-    """Return how often private names of other objects are used."""
-    names = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
-    return sum(
-        name.attr.startswith("_")
-        and not name.attr.startswith("__")
-        and not (isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"))
-        for name in names
-    )
-
-
 def test_no_plain_test_asserts_how_long_something_takes():
     found = {f"{file.relative_to(ROOT)}:{line}" for file in TESTS for line in asserted_times(file.read_text("utf-8"))}
     assert found == set()
@@ -100,10 +87,3 @@ def test_an_asserted_time_is_found(planted: str):
 def test_the_plain_suite_leaves_out_what_only_a_quiet_machine_can_tell():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]
     assert "-m 'not nightly and not timed'" in settings["addopts"]
-
-
-def test_tests_look_at_the_program_from_outside():
-    assert private_uses("a._b = c.d._e(self._f, g.__h__)") == 2
-    uses = sum(private_uses(file.read_text("utf-8")) for file in TESTS)
-    print(f"{uses} uses of private names in tests")
-    assert uses <= PRIVATE_AT_MOST

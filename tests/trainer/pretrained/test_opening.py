@@ -92,7 +92,8 @@ def test_a_signal_while_it_embeds_ends_it_and_leaves_nothing(hub_folder, tmp_pat
 
 def test_a_signal_while_it_draws_ends_the_process_and_leaves_nothing_by_halves(hub_folder, tmp_path):
     """Many Scenes, so that the first of them is far from the last when the signal comes."""
-    words = ["open", str(hub_folder), "--workspace", str(tmp_path), "--set", "data.train_pairs=40000"]
+    words = ["open", str(hub_folder), "--workspace", str(tmp_path), "--set", "data.train_pairs=8000"]
+    words += ["--set", "data.heldout_pairs=32"]
     with (tmp_path / "out.txt").open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "trainer", *words], stdout=out, stderr=out, cwd=Path(config.__file__).parents[2]

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from trainer import projection
 from trainer.__main__ import main
 from trainer.render_mpl.report import _facts
 
@@ -77,9 +76,7 @@ def test_analyze_prints_and_gives_json(trainer, analysis: str):
     assert {"auc_hard10", "overlap_hard10"} <= set(clip) or {"modality_gap", "ajne_text"} <= set(clip)
 
 
-def test_report_is_one_page_with_everything(trainer, tmp_path, monkeypatch):
-    # UMAP has its own tests; here it would take most of the time.
-    monkeypatch.setattr(projection, "layout", _as_pca(projection.layout))
+def test_report_is_one_page_with_everything(trainer, tmp_path, umap_as_pca):
     status, out, _ = trainer("report", "1", "2", "--out", str(tmp_path / "r"), "--json")
     assert status == 0
     values = json.loads(out)
@@ -94,13 +91,6 @@ def test_report_is_one_page_with_everything(trainer, tmp_path, monkeypatch):
     assert (
         json.loads((tmp_path / "r" / "metrics.json").read_text(encoding="utf-8"))["similarity"] == values["similarity"]
     )
-
-
-def _as_pca(layout):
-    def placed(*args, **kwargs):
-        return layout(*args, **{**kwargs, "method": "pca"})
-
-    return placed
 
 
 def test_names_are_text_in_the_page():

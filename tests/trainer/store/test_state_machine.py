@@ -7,6 +7,7 @@ a wish reaches the trainer it was meant for, and what is on disk survives every 
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -30,7 +31,8 @@ class Jobs(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="jobs-"))
+        # Beside the folders of all tests, which may be in memory: hundreds of runs are synced.
+        self.folder = Path(tempfile.mkdtemp(prefix="jobs-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
         self.workspace = Workspace(self.folder)
         self.model: dict[int, dict] = {}
         self.trainers: dict[int, RunLog] = {}

@@ -19,6 +19,12 @@ from trainer.training.untrained import may_be_measured_ahead
 
 pytestmark = pytest.mark.slow
 
+# Nearly every test draws its own pictures.
+SMALL = replace(
+    TINY,
+    data=config.Scenes(train_pairs=64, heldout_pairs=16),
+    optimizer=replace(TINY.optimizer, batch_size=16, epochs=2),
+)
 NOT_COMPARED = ("system/", "train/pairs_per_s", "train/data_wait")
 
 
@@ -41,7 +47,7 @@ def curves(workspace: Workspace, run: int) -> dict[tuple[int, str], float]:
 def test_runs_are_equal_whether_pictures_were_drawn_before_or_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: config.Objective
 ) -> None:
-    choice = config.replace(replace(TINY, objective=objective), "optimizer.epochs", "1")
+    choice = config.replace(replace(SMALL, objective=objective), "optimizer.epochs", "1")
     ahead: list[bool] = []
     measure = training.Recorder.measure_untrained
 
@@ -90,11 +96,11 @@ def test_curves_and_maps_have_the_untrained_model_before_a_training_picture_exis
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = Workspace(tmp_path)
-    run = workspace.runs.create(config.replace(TINY, "optimizer.epochs", "1"))
+    run = workspace.runs.create(config.replace(SMALL, "optimizer.epochs", "1"))
     seen: list[tuple[set[str], set[int]]] = []
 
     def look() -> None:
-        assert not is_drawn(folder_of(TINY.data, tmp_path), "train")
+        assert not is_drawn(folder_of(SMALL.data, tmp_path), "train")
         names = {name for step, name in curves(workspace, run) if step == 0}
         seen.append((names, {s.step for s in workspace.results.snapshots(run) if s.split == "renderings"}))
 
@@ -110,12 +116,12 @@ def test_a_run_that_is_stopped_while_pictures_are_drawn_begins_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = Workspace(tmp_path)
-    run = workspace.runs.create(TINY)
+    run = workspace.runs.create(SMALL)
     before_drawing(monkeypatch, lambda: workspace.runs.ask(run, "stop"))
     training.fit(workspace, run)
     row = workspace.runs.get(run)
     assert (row.status, row.step) == ("stopped", 0)
-    assert not is_drawn(folder_of(TINY.data, tmp_path), "train")
+    assert not is_drawn(folder_of(SMALL.data, tmp_path), "train")
     monkeypatch.undo()
     training.fit(workspace, run)
     assert workspace.runs.get(run).status == "finished"
@@ -123,9 +129,9 @@ def test_a_run_that_is_stopped_while_pictures_are_drawn_begins_again(
 
 
 def test_planned_pairs_are_those_that_are_drawn(tmp_path: Path) -> None:
-    folder = data.scenes_folder(TINY.data, tmp_path, quiet)
+    folder = data.scenes_folder(SMALL.data, tmp_path, quiet)
     for split in ("train", "renderings", "combinations"):
-        assert planned_sources(TINY.data, folder, split) == sources(folder, split)
+        assert planned_sources(SMALL.data, folder, split) == sources(folder, split)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +141,7 @@ def test_planned_pairs_are_those_that_are_drawn(tmp_path: Path) -> None:
 def test_only_a_run_that_begins_without_training_pictures_is_measured_ahead(
     tmp_path: Path, changes: dict[str, str], expected: bool
 ) -> None:
-    workspace, choice = Workspace(tmp_path), TINY
+    workspace, choice = Workspace(tmp_path), SMALL
     for field, value in changes.items():
         choice = (
             replace(choice, objective=config.SimClr()) if value == "simclr" else config.replace(choice, field, value)
