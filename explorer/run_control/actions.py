@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trainer import catalog, config
-from trainer.config.ablation import PRESET as ABLATION
-from trainer.config.ablation import four_way
 from trainer.distribution import training_part
 from trainer.scheduling import launch
 from trainer.store import EVALUATING, Workspace
@@ -93,15 +91,19 @@ def queue_decoders(workspace: Workspace, runs: Sequence[int], like: int | None) 
 
 
 def create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None) -> int:
-    """Queue the runs of the ablation and return the first id; the next poll starts it."""
+    """Start an ablation at each co-occurrence as an experiment and return its first run; the next poll starts that."""
+    from trainer.experiments.definition import ablation
+    from trainer.scheduling import experiments
+
     template = template or catalog.preset("clip-scenes")
-    created = []
+    template = dataclasses.replace(template, data=config.absolute(template.data))
+    created: list[int] = []
     for level in levels:
         data = template.data
         if isinstance(data, config.Scenes):
             data = dataclasses.replace(data, cooccurrence=level)
-        for run in four_way(dataclasses.replace(template, data=data)):
-            created.append(workspace.runs.create(run, status="queued", preset=ABLATION))
+        taken = [row.name for row in workspace.experiments.all()]
+        created += experiments.begin(workspace, ablation(dataclasses.replace(template, data=data), taken))
     return created[0]
 
 

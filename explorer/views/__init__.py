@@ -110,6 +110,9 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         place="search",
         synonyms=("Hubness", "Hubs", "k-occurrence", "CSLS", "Retrieve"),
     ),
+    ViewEntry(
+        "probes", "Probe strip", "film", "ProbesView", place="search", synonyms=("Probes", "Pinned", "Film strip")
+    ),
     ViewEntry("inspect", "Inspect", "scan-search", "InspectView", place="inspect", synonyms=("Saliency", "Occlusion")),
     ViewEntry(
         "decode",

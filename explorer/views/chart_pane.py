@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from explorer.widgets.state_area import StateArea
 from trainer.charts.marks import Panel
 from trainer.charts.settings import options
-from trainer.charts.spec import Chart, Request, Rows, Target, request_words
+from trainer.charts.spec import Chart, Outside, Request, Rows, Target, request_words
 from trainer.errors import UserError
 from trainer.store import Workspace, of_split
 
@@ -58,6 +59,15 @@ def answer(
     return Answer(chart, request, settings, data, chart.panel(data, settings))
 
 
+def _joined(parts: Sequence[tuple[Rows | str, ...]]) -> tuple[Rows | str, ...]:
+    """Return each target's rows of all parts one after the other, or why one of them has none."""
+    found: list[Rows | str] = []
+    for each in zip(*parts, strict=True):
+        problem = next((one for one in each if isinstance(one, str)), None)
+        found.append(problem or tuple(row for one in each for row in one if not isinstance(row, str)))
+    return tuple(found)
+
+
 def request_of(selection: Selection) -> Request:
     """Return the request for the selected snapshots: A first."""
     return Request(tuple(Target(side.run, side.step) for side in selection.sides), **of_split(selection.dataset))
@@ -85,7 +95,7 @@ class ChartPane(QWidget):
         self.selects = True
         self._work: Ticket | None = None
         self._asked: object = None
-        self._sentences = Sentences(context, self)
+        self._sentences, self._files = Sentences(context, self), Sentences(context, self, files=True)
         self._last: tuple[Chart[Any, Any], Request, Any] | None = None
         self.panel = PanelWidget(pictures or Pictures(context.background, self, edge=128), name)
         self.computing = Working(f"{name}-computing", self)
@@ -147,27 +157,34 @@ class ChartPane(QWidget):
             return
         self._context.background.run(
             self,
-            chart.sentences,
+            chart.outside,
             self._context.workspace,
             request,
             settings,
-            done=lambda texts: self._embed(work, chart, request, settings, texts),
+            done=lambda asked: self._embed(work, chart, request, settings, asked),
             failed=lambda error: self._failed(work, error),
             key=f"{self._name}-sentences",
         )
 
-    def _embed(
-        self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any, texts: tuple[str, ...]
-    ) -> None:
-        def compute(vectors: tuple[Rows | str, ...]) -> None:
+    def _embed(self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any, asked: Outside) -> None:
+        def compute(*parts: tuple[Rows | str, ...]) -> None:
             if work is self._work:
-                self._compute(work, chart, replace(request, vectors=vectors), settings)
+                self._compute(work, chart, replace(request, vectors=_joined(parts)), settings)
 
-        if work is self._work and not texts:
+        def embed_files(*parts: tuple[Rows | str, ...]) -> None:
+            if work is self._work and asked.files:
+                self._files.embed(asked.request, asked.files, lambda found: compute(*parts, found))
+            else:
+                compute(*parts)
+
+        if work is self._work and not (asked.texts or asked.files):
             self._compute(work, chart, request, settings)
         elif work is self._work:
-            work(0.0, "Embedding the texts")
-            self._sentences.embed(request, texts, compute)
+            work(0.0, "Embedding texts and images")
+            if asked.texts:
+                self._sentences.embed(asked.request, asked.texts, embed_files)
+            else:
+                embed_files()
 
     def _compute(self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
         self._context.background.run(
@@ -188,12 +205,14 @@ class ChartPane(QWidget):
         """Invalidate the result because the store has changed; the next `ask` computes again."""
         self._asked = self.answer = None
         self._sentences.forget()
+        self._files.forget()
 
     def stop(self) -> None:
         """Cancel the computation silently."""
         self._work = None
         self._rest.stop()
         self._sentences.cancel_all()
+        self._files.cancel_all()
         self.computing.end()
 
     def command(self) -> list[str] | None:

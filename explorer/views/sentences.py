@@ -1,4 +1,4 @@
-"""Embed sentences with the models of the selected runs, in the trainer process."""
+"""Embed sentences and image files with the models of the selected runs, in the trainer process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from explorer.views.view import Context
 from trainer.charts.snapshots import step_that_embeds
 from trainer.charts.spec import Request, Rows
 from trainer.errors import UserError
-from trainer.messages import EmbedTexts, Failure
+from trainer.messages import EmbedImages, EmbedTexts, Failure
 from trainer.store import Workspace
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy
@@ -25,14 +25,14 @@ Taken = Callable[[Side, str], None]
 
 
 class Sentences(QObject):
-    """Requests the vectors of sentences from each run; a new request replaces the previous one.
+    """Requests the vectors of sentences, or of image files, from each run; a new request replaces the previous one.
 
     The model that answers is that of the snapshot shown: by another one, words would not stand where its pairs do.
     """
 
-    def __init__(self, context: Context, parent: QObject) -> None:
+    def __init__(self, context: Context, parent: QObject, *, files: bool = False) -> None:
         super().__init__(parent)
-        self._context = context
+        self._context, self._files = context, files
         self._open: dict[int, int] = {}
         self._choosing: set[int] = set()
         self._kept: tuple[object, tuple[Rows | str, ...]] | None = None
@@ -113,6 +113,9 @@ class Sentences(QObject):
 
         def take(answer: dict[str, Any]) -> None:
             self._open.pop(index, None)
+            for file, reason in (answer.get("unreadable") or {}).items():
+                failed(f"Could not read {file}: {reason}")
+                return
             done(side, answer["array"])
 
         def fail(failure: Failure) -> None:
@@ -120,7 +123,9 @@ class Sentences(QObject):
                 self._open.pop(index, None)
                 failed(f"{failure.message} {failure.next}".strip())
 
-        question = EmbedTexts(run=side.run, texts=texts, step=side.step)
+        question: EmbedImages | EmbedTexts = EmbedTexts(run=side.run, texts=texts, step=side.step)
+        if self._files:
+            question = EmbedImages(run=side.run, images=texts, step=side.step)
         self._open[index] = self._context.client.ask(question, done=take, failed=fail, owner=self)
 
     def cancel_all(self) -> None:

@@ -1,8 +1,9 @@
 """`python -m tests.benchmarks many_runs`: how long the window is blocked with thousands of runs.
 
 Makes a workspace of so many runs with so many rows of curves each, and one of two runs. Starts the window on both in
-turn and prints the seconds to the first paint; then goes through every view of the large one, scrolls, sorts, types and
-polls beside a run that trains, and prints the longest stretches of computing with their calls.
+turn and prints the seconds to the first paint; then goes through every view of the large one, scrolls, sorts, types,
+shows columns of fields and metrics, groups, filters by tags and fields, and polls beside a run that trains, and prints
+the longest stretches of computing with their calls.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ from tests.benchmarks.opened import Opened, measured_apart, opened
 
 OBJECTIVES = ("clip", "cloob", "siglip", "infoloob")
 ENDS = ("finished", "finished", "finished", "stopped", "failed", "interrupted")
+TAGS = ("", "paper", "paper baseline", "old", "")
+COLUMNS = ("tag", "experiment", "seed", "objective.scale_hopfield", "val/image_to_text_R@1", "text_to_image_R@1")
+GROUPS = ("experiment", "tag", "objective.scale_hopfield", "status")
 NAMES = ("train/loss", "train/inv_tau", "train/lr", "val/image_to_text_R@1", "val/text_to_image_R@1")
 
 
 def make(folder: Path, runs: int, rows: int) -> None:
-    """Create a workspace of ended runs with `rows` curve values each, under five names."""
+    """Create a workspace of ended runs with `rows` curve values each, under five names.
+
+    They have tags, notes and experiments, and every second is of CLOOB with one of ten values of beta.
+    """
     from trainer import config
     from trainer.store import Workspace
     from trainer.store.run_files import folder_name
@@ -40,11 +47,17 @@ def make(folder: Path, runs: int, rows: int) -> None:
     columns = [row[1] for row in base.execute("PRAGMA table_info(run)")]
     known = dict(zip(columns, base.execute("SELECT * FROM run").fetchone(), strict=True))
     base.execute("BEGIN")
+    cloob = config.Run(name="run", objective=config.Cloob())
+    written = [config.to_toml(config.replace(cloob, "beta", str(2 + 2 * place))) for place in range(10)]
     for number in range(2, runs + 1):
         name = f"run {number:04d}"
         row = known | {"id": number, "name": name, "folder": folder_name(number, name)}
         row |= {"objective": OBJECTIVES[number % 4], "status": ENDS[number % 6], "last": 1 / number}
         row |= {"started_at": known["created_at"] + 7919 * number % 100_003, "ended_at": known["created_at"] + 200_000}
+        row |= {"tags": TAGS[number % 5], "note": f"# Run {number}" if number % 7 == 0 else ""}
+        row |= {"experiment": f"experiment {number % 40}" if number % 4 else "", "arm": f"arm {number % 3}"}
+        if number % 2:
+            row |= {"objective": "cloob", "config": written[number % 20 // 2]}
         row |= {"step": rows // len(NAMES), "total_steps": rows // len(NAMES), "trained_s": 1000.0 + number}
         base.execute(f"INSERT INTO run VALUES ({','.join('?' * len(columns))})", [row[name] for name in columns])
         (space.runs_folder / row["folder"]).mkdir(mode=0o700)
@@ -72,6 +85,7 @@ def measure(folder: Path, *, only_start: bool = False) -> dict[str, Any]:
         it.note("start")
         _views(it)
         _table(it)
+        _columns(it)
         _pickers(it)
         _polls(it, folder)
     longest = max(it.stretches.items(), key=lambda pair: pair[1]["cpu_ms"])
@@ -103,6 +117,30 @@ def _table(it: Opened) -> None:
         it.do(f"choose {count}", lambda n=count: table.choose([*range(3, 3 + n)]), 5)
     it.do("choose all", table.selectAll, 40)
     it.do("choose one again", lambda: table.choose([5]), 3)
+
+
+def _columns(it: Opened) -> None:
+    """Show columns and groups, and filter by what they hold."""
+    view: Any = it.window.pages.views["runs"]
+    table, arrangement, first = view.table, view.arrangement, view.table.shown.columnCount()
+    it.do("show six columns", lambda: arrangement.choose(columns=COLUMNS), 4)
+    for column in range(first, table.shown.columnCount()):
+        for order in _orders():
+            it.do(
+                f"sort by {COLUMNS[column - first]} {order.name}",
+                lambda c=column, o=order: table.sortByColumn(c, o),
+                0.3,
+            )
+    filters = ("tag:paper", "objective:cloob scale_hopfield>8", "image_to_text_R@1>40%", "experiment:7 -is:failed", "")
+    for typed in filters:
+        it.do(f"filter {typed!r} beside columns", lambda words=typed: view.filter.setText(words), 2)
+    for group in GROUPS:
+        it.do(f"group by {group}", lambda name=group: arrangement.choose(group=name), 3)
+        it.do(f"collapse groups of {group}", table.collapse_all, 1)
+        it.do(f"expand groups of {group}", lambda: table.collapse(()), 1)
+        it.do(f"filter in groups of {group}", lambda: view.filter.setText("tag:paper scale_hopfield>8"), 1)
+        it.do(f"all in groups of {group}", lambda: view.filter.setText(""), 1)
+    it.do("no groups and columns", lambda: arrangement.choose(columns=(), group=""), 1)
 
 
 def _orders() -> tuple[Any, ...]:

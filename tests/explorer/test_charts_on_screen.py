@@ -33,6 +33,7 @@ OTHER: dict[str, dict[str, Any]] = {
     # Nothing has embedded independent Scenes here.
     "attribute-probes": {"independent": False},
     "search": {"query_text": "a red ring", "k": 7},
+    "probe-strip": {"text": ("a red ring",), "steps": 2},
     "calibration": {"tau": (0.05, 0.2)},
     "prompts": {"weights": (1.0, 0.25), "value": "accuracy"},
     "groups": {"group": ("*a*", "*b*")},

@@ -844,6 +844,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
         "what-if": "draws a stored answer: tests/trainer/training/test_what_if.py",
         "retrieval-share": "compares runs of CLOOB alike in all but a share: tests/trainer/charts",
         "curves": "are what was logged: tests/trainer/charts/test_curves.py",
+        "probe-strip": "searches every snapshot: tests/trainer/charts/test_probe_strip.py",
         "snapshot-curves": "measures every snapshot: tests/trainer/charts/test_timeline.py, test_snapshot_curves.py",
         **dict.fromkeys(
             ("comparison", "confusion", "evaluation-scores", "groups"),

@@ -46,6 +46,7 @@ OPTIONS = {
     "axes": ("--x", "a red circle", "--y", "a blue square"),
     "words": ("--pair", "3"),
     "search": ("--query-text", "a red circle"),
+    "probe-strip": ("--text", "a red circle", "--steps", "2"),
 }
 FIGURES = {
     "map": (), "matrix": (), "timeline": (),

@@ -37,7 +37,7 @@ BY_WORDS: Final = "A bag of words scores a class by the words of its name."
 class EfficiencySettings:
     """The groups, the measure and the data."""
 
-    group: tuple[str, ...] = setting((), "Groups", "Runs by name, a pattern each: 'clip-*' 'cloob-*'.", control=False)
+    group: tuple[str, ...] = setting((), "Groups", "Patterns of names ('clip-*'), or an experiment.", control=False)
     metric: str = setting(DEFAULT, "Measure", "Of an evaluation.", control=False)
     dataset: str = setting("", "Data", "Of the evaluations; empty: those with most measurements.", control=False)
     split: str = setting("", "Split", "Of the data.", control=False)

@@ -111,13 +111,17 @@ def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = 
 
 
 def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[str, list[RunRow]]]:
-    """Return each pattern (`clip-*`) and its matching runs.
+    """Return each pattern (`clip-*`) and its matching runs; the name of an experiment stands for each of its arms.
 
     Raises:
         ChartError: A pattern names no run.
     """
     rows, groups = [row for row in workspace.runs.all() if row.deleted_at is None], []
     for pattern in patterns:
+        arms = dict.fromkeys(row.arm for row in rows if row.arm and row.experiment == pattern)
+        groups += [(arm, [row for row in rows if (row.experiment, row.arm) == (pattern, arm)]) for arm in arms]
+        if arms:
+            continue
         found = [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
         if not found:
             names = ", ".join(row.name for row in rows) or "none"

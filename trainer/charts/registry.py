@@ -36,6 +36,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "effective-robustness",
     ),
     "timeline": ("snapshot-curves",),
+    "probes": ("probe-strip",),
     "similarity": ("similarity", "words", "axes"),
     "search": ("search", "hubness"),
     "changes": ("changes", "representation-similarity"),

@@ -69,6 +69,15 @@ class Request:
         return np.array(found, dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class Outside:
+    """Texts and image files that every target's model embeds: its rows of vectors, in this order."""
+
+    request: Request
+    texts: tuple[str, ...]
+    files: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chart(Generic[S, D]):
     """A chart: its texts, settings, computation and drawing.
@@ -87,6 +96,9 @@ class Chart(Generic[S, D]):
         records: A header and rows of the single items behind the chart, for `--records`; None: there are none.
         sentences: Texts that each target's model embeds first; their vectors come with the request. None: there are
             none.
+        pictures: Image files that it embeds after them.
+        targets: The request with the snapshots that are computed, where those are not the ones asked for; a model of
+            one that has no checkpoint is then no failure of the others.
         preview: What is drawn of the data of other settings until those for these are computed, quickly; None: nothing.
         quick: Whether computing takes less than a frame, so that the window waits for it.
     """
@@ -103,6 +115,8 @@ class Chart(Generic[S, D]):
     values: Callable[[D, S], list[dict[str, Any]]] | None = None
     records: Callable[[D, S], tuple[tuple[str, ...], list[tuple[Any, ...]]]] | None = None
     sentences: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
+    pictures: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
+    targets: Callable[[Workspace, Request, S], Request] | None = None
     preview: Callable[[D, S], Panel] | None = None
     quick: bool = False
 
@@ -120,7 +134,19 @@ class Chart(Generic[S, D]):
     def result(self, workspace: Workspace, request: Request, settings: S, progress: Progress) -> D:
         """Check the request and return the computed data."""
         self.check(request)
-        return self.compute(workspace, request, settings, progress)
+        return self.compute(workspace, self.with_targets(workspace, request, settings), settings, progress)
+
+    def with_targets(self, workspace: Workspace, request: Request, settings: S) -> Request:
+        """Return the request with the snapshots that are computed."""
+        return request if self.targets is None else self.targets(workspace, request, settings)
+
+    def outside(self, workspace: Workspace, request: Request, settings: S) -> Outside:
+        """Return what the models of the request's snapshots embed first."""
+        request = self.with_targets(workspace, request, settings)
+        texts, files = (
+            (part(workspace, request, settings) if part else ()) for part in (self.sentences, self.pictures)
+        )
+        return Outside(request, texts, files)
 
     def panel(self, data: D, settings: S) -> Panel:
         """Return the panel; messages about runs that cannot be shown come first among its warnings."""

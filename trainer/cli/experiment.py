@@ -161,10 +161,16 @@ def _name(args: argparse.Namespace) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from trainer.scheduling import experiments, queue
+    from trainer.scheduling import experiments
 
     args.what = _name(args)
-    queued = experiments.start(args.workspace, args.what)
+    return train(args, experiments.start(args.workspace, args.what))
+
+
+def train(args: argparse.Namespace, queued: list[int]) -> int:
+    """Train the experiment `args.what` and print its verdict; with `--queue`, or beside a queue, how it stands."""
+    from trainer.scheduling import queue
+
     print(f"{len(queued)} runs queued.", file=sys.stderr)
     if not (args.queue or queue.is_kept_going(args.workspace)):
         queue.keep_going(args.workspace, say=lambda words: print(words, file=sys.stderr, flush=True))
@@ -205,13 +211,14 @@ def _verdict(args: argparse.Namespace) -> int:
     from trainer.render_mpl.experiment_page import write_verdict
     from trainer.render_mpl.files import json_text
 
-    for file in args.out:
+    files: list[Path] = getattr(args, "out", [])
+    for file in files:
         if file.suffix.lower() not in SUFFIXES:
             raise ExperimentError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
     verdict = judge(args.workspace, _name(args))
-    for file in (file for file in args.out if file.suffix.lower() == ".toml"):
+    for file in (file for file in files if file.suffix.lower() == ".toml"):
         _write(file, verdict.experiment)
-    write_verdict(args.workspace, verdict, [file for file in args.out if file.suffix.lower() != ".toml"])
+    write_verdict(args.workspace, verdict, [file for file in files if file.suffix.lower() != ".toml"])
     drawn = CHART.panel(verdict, ExperimentSettings(verdict.experiment.name))
     print(json_text(as_values(verdict)) if args.json else as_text(drawn))
     return 0

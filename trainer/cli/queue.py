@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainer import config
+    from trainer.experiments.definition import Experiment
     from trainer.scheduling.queue import Expected
     from trainer.store import RunRow, Workspace
 
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _add(args: argparse.Namespace) -> dict[str, Any]:
     from trainer.config import grid
-    from trainer.scheduling import queue
+    from trainer.scheduling import experiments, queue
 
     workspace: Workspace = args.workspace
     # Before anything is queued, for a window may start it at once.
@@ -102,10 +103,39 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
             queue.prefer(workspace, row.id, args.priority)
         return {"added": [row.id]}
     template, preset = _template(args)
+    if (experiment := _experiment(args, template)) is not None:
+        added = experiments.begin(workspace, experiment)
+        for run in added:
+            queue.prefer(workspace, run, args.priority or 0)
+            queue.wait_for(workspace, run, after)
+        return {"added": added, "experiment": experiment.name}
     made = grid.repeated(template, seeds=args.seeds, grid=_grid(args.grid))
     parent = workspace.runs.get(args.run).id if args.run else None
     create = partial(workspace.runs.create, status="queued", preset=preset, parent=parent, after=after)
     return {"added": [create(each, priority=args.priority or 0) for each in made]}
+
+
+def _experiment(args: argparse.Namespace, template: config.Run) -> Experiment | None:
+    """Return the experiment of a grid: an arm per combination; None where it is none.
+
+    One without arms to compare, with more of them than an experiment has, with seeds that do not follow each other, or
+    whose runs are not measured on held-out pairs is queued run by run.
+    """
+    from trainer.config import ConfigError, grid
+    from trainer.experiments.definition import Arm, check_measured, free_name, of_runs
+
+    seeds = args.seeds or [template.seed]
+    if not args.grid or sorted(seeds) != list(range(min(seeds), min(seeds) + len(seeds))):
+        return None
+    runs = grid.repeated(template, grid=_grid(args.grid))
+    arms = tuple(Arm(run.name.removeprefix(f"{template.name}, "), run) for run in runs)
+    name = free_name(template.name, [row.name for row in args.workspace.experiments.all()])
+    try:
+        made = of_runs(name, arms, len(seeds), min(seeds))
+        check_measured(made)
+    except ConfigError:
+        return None
+    return made
 
 
 def _grid(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -209,6 +239,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
 
 def _tell(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any]) -> None:
     from trainer.scheduling import queue
+    from trainer.untrusted import shell
 
     rows, room = workspace.runs.all(), queue.slots(workspace)
     expected = queue.forecast(rows, room)
@@ -233,6 +264,8 @@ def _tell(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any])
     held = " It is held: trainer queue go." if room.held else ""
     places = ", ".join(f"{count} on {name}" for name, count in room.names().items())
     print(f"{len(waiting)} waiting; at once: {places}; all done in {_span(total)}.{held}")
+    if "experiment" in extra:
+        print(f"The grid is an experiment: trainer experiment show {shell.quote(extra['experiment'])}")
     if "pid" in extra:
         print(f"Process {extra['pid']} runs the queue; its words: {workspace.folder / 'queue.txt'}")
     elif waiting and not room.held and not queue.is_kept_going(workspace):

@@ -16,6 +16,7 @@ import tomli_w
 
 from trainer import catalog, config
 from trainer.config import ConfigError
+from trainer.config.ablation import FOUR, PRESET
 from trainer.metrics import metric
 from trainer.untrusted import files as untrusted_files
 
@@ -76,6 +77,7 @@ class Experiment:
         least_seeds: Trained before anything is decided.
         most_seeds: No more are added.
         hours: Of training over all runs, after which no seed is added; 0: no limit.
+        preset: Noted with every run, so that those of a short form (`ablation`) are found again.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Experiment:
     least_seeds: int = 3
     most_seeds: int = 5
     hours: float = 0.0
+    preset: str = ""
 
     @property
     def control(self) -> Arm:
@@ -120,6 +123,8 @@ def check(experiment: Experiment) -> None:
     for name in (experiment.name, *(arm.name for arm in experiment.arms)):
         if not name.strip() or len(name) > MOST_LETTERS or config.name_fault(name):
             raise ConfigError(f"{name[:100]!r} cannot be a name here: write 1 to {MOST_LETTERS} plain letters.")
+    if len(experiment.preset) > MOST_LETTERS or not experiment.preset.isprintable():
+        raise ConfigError(f"preset: write at most {MOST_LETTERS} visible letters.")
     if len(experiment.question) > 1_000:
         raise ConfigError("question: write at most 1,000 letters.")
     if not 2 <= len(experiment.arms) <= MOST_ARMS:
@@ -159,7 +164,7 @@ def to_toml(experiment: Experiment) -> str:
     document: dict[str, Any] = {
         one.name: getattr(experiment, one.name)
         for one in fields(Experiment)
-        if one.name not in ("arms", "outcome", "secondaries", "fields")
+        if one.name not in ("arms", "outcome", "secondaries", "fields") and (one.name != "preset" or experiment.preset)
     }
     document["fields"] = list(experiment.fields)
     document["outcome"] = asdict(experiment.outcome)
@@ -180,8 +185,11 @@ def read(path: Path) -> Experiment:
         raise ConfigError(f"{path} could not be read: it is not UTF-8 text ({error}). Choose a TOML file.") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. Choose a TOML file.") from error
-    experiment = from_toml(text, source=path.name)
-    # Trainers start in a folder of their own.
+    return _placed(from_toml(text, source=path.name))
+
+
+def _placed(experiment: Experiment) -> Experiment:
+    """Return it with absolute paths of data, because its trainers work in another folder."""
     arms = (replace(arm, run=replace(arm.run, data=config.absolute(arm.run.data))) for arm in experiment.arms)
     return replace(experiment, arms=tuple(arms))
 
@@ -233,12 +241,12 @@ def of_presets(
     named = {preset: catalog.preset(preset) for preset in presets}
     labels = [run.objective.label for run in named.values()]
     arms = tuple(
-        Arm(run.objective.label if labels.count(run.objective.label) == 1 else preset, _changed(run, changes))
+        Arm(run.objective.label if labels.count(run.objective.label) == 1 else preset, changed(run, changes))
         for preset, run in named.items()
     )
     made = Experiment(name=name, arms=arms, outcome=outcome, **values | {"fields": differing(arms)})
     check(made)
-    return made
+    return _placed(made)
 
 
 def repeated(run: config.Run, field: str, texts: Sequence[str], outcome: Outcome, **values: Any) -> Experiment:
@@ -272,9 +280,7 @@ def clip_and_cloob(run: config.Run | None, taken: Iterable[str] = ()) -> Experim
         [catalog.preset(name) for name in presets] if run is None else [replace(run, objective=o) for o in objectives]
     )
     arms = tuple(Arm(one.objective.label, one) for one in made)
-    base = config.repaired_name(f"CLIP + CLOOB on {config.data_name(made[0].data)}"[:60])
-    used = {*taken}
-    name = next(n for n in (base, *(f"{base} {count}" for count in range(2, len(used) + 3))) if n not in used)
+    name = free_name(f"CLIP + CLOOB on {config.data_name(made[0].data)}", taken)
     outcome = default_outcome(made[0])
     secondary = Outcome("text_to_image_R@1", outcome.split)
     experiment = Experiment(
@@ -283,6 +289,40 @@ def clip_and_cloob(run: config.Run | None, taken: Iterable[str] = ()) -> Experim
     )  # fmt: skip
     check(experiment)
     return experiment
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """Return a name for an experiment, counted up where it is taken."""
+    base, used = config.repaired_name(wanted[:60]), {*taken}
+    return next(n for n in (base, *(f"{base} {count}" for count in range(2, len(used) + 3))) if n not in used)
+
+
+def ablation(run: config.Run, taken: Iterable[str] = (), *, seeds: int = 1) -> Experiment:
+    """Return the four-way ablation of CLOOB's paper: `run` with each objective in its default settings.
+
+    Args:
+        run: Everything but the objective; its seed is the first.
+        taken: Names of experiments that cannot be used again.
+        seeds: Each objective is trained with.
+
+    Raises:
+        ConfigError: One of the objectives cannot be trained so.
+    """
+    level = getattr(run.data, "cooccurrence", None)
+    after = "" if level is None else f", co-occurrence {level:g}"
+    question = "What do Hopfield retrieval and InfoLOOB change, alone and together?"
+    arms = tuple(Arm(words, replace(run, objective=objective())) for words, objective in FOUR)
+    return of_runs(free_name(f"Ablation{after}", taken), arms, seeds, run.seed, question=question, preset=PRESET)
+
+
+def of_runs(name: str, arms: tuple[Arm, ...], seeds: int, first_seed: int = 0, **values: Any) -> Experiment:
+    """Return an experiment that trains every arm with as many seeds, whatever they show, with the default outcome."""
+    outcome, budget = default_outcome(arms[0].run), {"least_seeds": seeds, "most_seeds": seeds}
+    made = Experiment(
+        name=name, arms=arms, outcome=outcome, fields=differing(arms), first_seed=first_seed, **budget | values
+    )  # fmt: skip
+    check(made)
+    return made
 
 
 def default_outcome(run: config.Run) -> Outcome:
@@ -354,7 +394,7 @@ def _arm(values: Mapping[str, Any], document: Mapping[str, Any], source: str) ->
     changes = values.get("set", {})
     if not isinstance(changes, dict):
         raise ConfigError(f'{source} [[arm]]: write set = {{"objective.beta" = 8}}.')
-    run = _changed(run, (f"{field}={value}" for field, value in _flat(changes).items()))
+    run = changed(run, (f"{field}={value}" for field, value in _flat(changes).items()))
     return Arm(str(values.get("name") or values.get("preset") or run.objective.label), run)
 
 
@@ -366,7 +406,12 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
-def _changed(run: config.Run, changes: Iterable[str]) -> config.Run:
+def changed(run: config.Run, changes: Iterable[str]) -> config.Run:
+    """Return the run with each `FIELD=VALUE`.
+
+    Raises:
+        ConfigError: One is not written so, or the run has no such field or takes no such value.
+    """
     for change in changes:
         field, equals, value = change.partition("=")
         if not equals:
@@ -412,8 +457,8 @@ def _check_outcome(outcome: Outcome) -> None:
 
 def _check_numbers(experiment: Experiment) -> None:
     least, most = experiment.least_seeds, experiment.most_seeds
-    if not 2 <= least <= most <= MOST_SEEDS:
-        raise ConfigError(f"least_seeds {least} and most_seeds {most}: choose 2 <= least <= most <= {MOST_SEEDS}.")
+    if not 1 <= least <= most <= MOST_SEEDS:
+        raise ConfigError(f"least_seeds {least} and most_seeds {most}: choose 1 <= least <= most <= {MOST_SEEDS}.")
     if not 0 <= experiment.first_seed <= 2**31:
         raise ConfigError(f"first_seed {experiment.first_seed}: choose 0 or more.")
     bounds = {"margin": (0.0, 1e9), "alpha": (1e-6, 0.5), "hours": (0.0, 1e6)}
@@ -437,7 +482,14 @@ def _check_fields(experiment: Experiment) -> None:
 
 
 def _check_types(experiment: Experiment, source: str) -> None:
-    wanted: dict[str, type] = {"name": str, "question": str, "first_seed": int, "least_seeds": int, "most_seeds": int}
+    wanted: dict[str, type] = {
+        "name": str,
+        "question": str,
+        "preset": str,
+        "first_seed": int,
+        "least_seeds": int,
+        "most_seeds": int,
+    }
     for name, kind in (wanted | {"margin": float, "alpha": float, "hours": float}).items():
         if type(getattr(experiment, name)) is not kind:
             raise ConfigError(f"{source}: {name} must be {'a text' if kind is str else 'a number'}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from trainer.analysis.progress import Progress
 from trainer.charts.class_task import ClassWords, class_words
 from trainer.charts.outside_query import OutsideQuery
 from trainer.charts.snapshots import choose_snapshot, embedder_of, step_that_embeds
-from trainer.charts.spec import Chart, Request, Rows, Target
+from trainer.charts.spec import Chart, Outside, Request, Rows, Target
 from trainer.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,12 +26,13 @@ def with_vectors(
         UserError: The image cannot be read, or a run has no checkpoint to embed with.
     """
     if chart.sentences is not None:
-        texts = chart.sentences(workspace, request, settings)
-        if not texts:
+        asked = chart.outside(workspace, request, settings)
+        if not (asked.texts or asked.files):
             return request
-        steps = [_step_of(workspace, request, target) for target in request.targets]
-        embedded = [_of_texts(workspace, target.run, step, texts) for target, step in zip(request.targets, steps)]
-        return replace(request, vectors=tuple(embedded))
+        lenient = chart.targets is not None
+        return replace(
+            request, vectors=tuple(_of_outside(workspace, asked, one, lenient) for one in asked.request.targets)
+        )
     if isinstance(settings, ClassWords):
         return replace(request, class_texts=class_files(workspace, request, settings, progress))
     if isinstance(settings, OutsideQuery) and settings.is_outside:
@@ -65,10 +65,23 @@ def _step_of(workspace: Workspace, request: Request, target: Target) -> int:
     return step_that_embeds(workspace, target.run, step=target.step, dataset=request.dataset, split=request.split)
 
 
-def _of_texts(workspace: Workspace, run: int | str, step: int, texts: Sequence[str]) -> Rows:
-    from trainer.inference.embed import embed_sentences
+def _of_outside(workspace: Workspace, asked: Outside, target: Target, lenient: bool) -> Rows | str:
+    """Return what the target's model makes of texts and files; where `lenient`, a sentence if it has no checkpoint."""
+    from trainer.inference.embed import embed_files, embed_sentences
 
-    return _rows(embed_sentences(_opened(workspace, run, step), tuple(texts)))
+    try:
+        opened = _opened(workspace, target.run, _step_of(workspace, asked.request, target))
+    except UserError as problem:
+        if lenient:
+            return str(problem)
+        raise
+    rows = _rows(embed_sentences(opened, asked.texts)) if asked.texts else ()
+    if asked.files:
+        embedded = embed_files(opened, asked.files)
+        for file, reason in embedded.unreadable.items():
+            raise UserError(f"Could not read {file}: {reason} Choose another image.")
+        rows += _rows(embedded.vectors)
+    return rows
 
 
 def _of_query(

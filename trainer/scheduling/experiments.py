@@ -40,6 +40,19 @@ def start(workspace: Workspace, name: str) -> list[int]:
     return [*again, *made]
 
 
+def begin(workspace: Workspace, experiment: Experiment) -> list[int]:
+    """Store a new experiment and let the queue train it; return the runs queued now.
+
+    Raises:
+        StoreError: There is one of that name, or the workspace is not this user's own.
+        ConfigError: No run would be measured on its outcome.
+    """
+    from trainer.experiments.definition import to_toml
+
+    workspace.experiments.add(experiment.name, to_toml(experiment))
+    return start(workspace, experiment.name)
+
+
 def stop(workspace: Workspace, name: str) -> list[int]:
     """Add no more runs and return those taken out of the queue; a run that trains continues."""
     row = workspace.experiments.get(name)
@@ -121,7 +134,11 @@ def _advance(workspace: Workspace, experiment: Experiment) -> list[int]:
         return []
     return [
         workspace.runs.create(
-            experiment.run_of(arm, seed), status="queued", experiment=experiment.name, arm=arm.name, preset=""
+            experiment.run_of(arm, seed),
+            status="queued",
+            experiment=experiment.name,
+            arm=arm.name,
+            preset=experiment.preset,
         )
         for arm, seed in chosen
     ]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from PySide6.QtCore import QStringListModel, Qt, Signal
 from PySide6.QtGui import QAction, QUndoCommand
 from PySide6.QtWidgets import QCompleter, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.views.selected.pair_load import LoadedPair, StoredFacts, write_state, write_tag
+from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe, write_state, write_tag
 from explorer.views.view import Context
 from explorer.widgets.flow_row import WrappingRow
 from trainer.charts.one_pair import OnePair
+from trainer.charts.probes import Probe
 from trainer.store.selections import NamedSelection
 
 STATES: Final = (
@@ -24,6 +25,11 @@ STATES: Final = (
     ("reviewed", "Reviewed", "Seen, nothing decided"),
 )
 """State, words and hint of each button."""
+PINS: Final = (
+    ("image", "Pin picture", "Ask it in every run at every snapshot, in Probe strip"),
+    ("text", "Pin caption", "Ask it in every run at every snapshot, in Probe strip"),
+)
+"""Kind of probe, words and hint of each button."""
 MOST_CHIPS: Final = 12
 """Tags of a pair that have a button each."""
 
@@ -55,6 +61,11 @@ class PairDeeds(QWidget):
             button.setAccessibleDescription(hint)
             button.clicked.connect(partial(self._press, state))
             self._buttons[state] = button
+        self._pins = [
+            QPushButton(words, objectName=f"inspector-pin-{kind}", toolTip=hint) for kind, words, hint in PINS
+        ]
+        for (kind, _, _), button in zip(PINS, self._pins, strict=True):
+            button.clicked.connect(partial(self.pin, kind))
         self.chips = [QPushButton(objectName=f"inspector-tag-{place}") for place in range(MOST_CHIPS)]
         self.name = QLineEdit(objectName="inspector-tag", placeholderText="Add a tag", accessibleName="Add a tag")
         self.name.setToolTip("A tag is a kept selection: Map lists it under Kept")
@@ -78,6 +89,8 @@ class PairDeeds(QWidget):
             chip.setAccessibleName(f"Remove tag {tags[place]}" if known else "")
             chip.setToolTip(f"Take this pair out of “{tags[place]}”" if known else "")
         self.row.setVisible(bool(tags))
+        for button, value in zip(self._pins, (loaded.pair.path, loaded.pair.caption), strict=True):
+            button.setEnabled(bool(value))
         self._known.setStringList([one.name for one in loaded.facts.tags])
 
     def actions(self) -> list[QAction]:
@@ -86,6 +99,10 @@ class PairDeeds(QWidget):
         for state, words, _ in STATES if self._loaded is not None else ():
             action = QAction(f"{words} the selected pair" if state != "reviewed" else "Mark the pair as reviewed", self)
             action.triggered.connect(lambda _=False, s=state: self.decide(s))
+            made.append(action)
+        for kind, words, _ in PINS if self._loaded is not None else ():
+            action = QAction(f"{words} of the selected pair as a probe", self)
+            action.triggered.connect(partial(self.pin, kind))
             made.append(action)
         return made
 
@@ -97,6 +114,13 @@ class PairDeeds(QWidget):
         after = "" if state == loaded.state else state
         words = next((words for one, words, _ in STATES if one == after), "Clear state")
         self.context.selection.undo.push(_State(self, f"{words}: 1 pair", loaded.pair, loaded.state, after))
+
+    def pin(self, kind: Literal["image", "text"], _checked: bool = False) -> None:
+        """Pin the picture or the caption of the pair as a probe."""
+        if self._loaded is None:
+            return
+        value = self._loaded.pair.path if kind == "image" else self._loaded.pair.caption
+        self._write(pin_probe, Probe(kind, value))
 
     def tag(self, name: str, *, on: bool) -> None:
         """Add or remove a tag of the pair; undoable."""
@@ -176,6 +200,9 @@ class PairDeeds(QWidget):
         states = WrappingRow()
         for button in self._buttons.values():
             states.add(button)
+        pins = WrappingRow()
+        for button in self._pins:
+            pins.add(button)
         self.row = WrappingRow()
         for place, chip in enumerate(self.chips):
             chip.clicked.connect(partial(self._remove, place))
@@ -187,6 +214,7 @@ class PairDeeds(QWidget):
         column.addWidget(states)
         column.addWidget(self.row)
         column.addWidget(self.name)
+        column.addWidget(pins)
 
 
 class _State(QUndoCommand):

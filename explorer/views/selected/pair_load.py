@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trainer.charts.one_pair import OnePair, OpenSnapshots, one_pair, open_snapshots
+from trainer.charts.probes import Probe, pin
 from trainer.charts.spec import Request
 from trainer.store import Workspace
 from trainer.store.reviews import Review
@@ -83,3 +84,12 @@ def write_tag(workspace: Workspace, pair: OnePair, name: str, on: bool) -> None:
         workspace.selections.keep(name, dataset, others)
     elif kept is not None:
         workspace.selections.drop(kept)
+
+
+def pin_probe(workspace: Workspace, probe: Probe) -> None:
+    """Pin a probe. For a thread.
+
+    Raises:
+        UserError: There are as many as there can be, or the workspace is look only.
+    """
+    pin(workspace, [probe])

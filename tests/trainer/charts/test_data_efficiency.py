@@ -34,7 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         for seed, curve in enumerate(scores.tolist()):
             choice = replace(config.Run().optimizer, batch_size=batch)
             run = config.Run(name=f"{name} seed {seed}", seed=seed, objective=objective, optimizer=choice)
-            number = workspace.runs.create(run)
+            number = workspace.runs.create(run, experiment="duel", arm=name)
             for step, value in zip(STEPS, curve, strict=True):
                 workspace.results.add_evaluation(number, step, "toys", "val", {"zero_shot_acc1": value}, ASKED)
     lone = workspace.runs.create(config.Run(name="other"))
@@ -63,6 +63,14 @@ def test_pairs_seen_level_and_budget(trained: Workspace):
         "42.0 % is reached by clip* after 320, bag* after 1,920 pairs (between measurements by a straight" in sentence
     )
     assert "times as" not in sentence, "a ratio would need an interval"
+
+
+def test_an_experiment_stands_for_its_arms(trained: Workspace):
+    by_arm, by_name = efficiency(trained, ["duel"]), efficiency(trained, ["clip*", "bag*"])
+    assert [group.pattern for group in by_arm.groups] == ["clip", "bag"]
+    for arm, named in zip(by_arm.groups, by_name.groups, strict=True):
+        assert arm.band.mean.tolist() == named.band.mean.tolist()
+        assert arm.reached == named.reached
 
 
 def test_figure_rows_and_commands_say_the_same(trained: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

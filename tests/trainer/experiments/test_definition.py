@@ -9,7 +9,16 @@ import pytest
 from tests.trainer.experiments.conftest import OUTCOME
 from trainer import catalog, config
 from trainer.config import ConfigError
-from trainer.experiments.definition import check_measured, differing, from_toml, of_presets, read, repeated, to_toml
+from trainer.experiments.definition import (
+    ablation,
+    check_measured,
+    differing,
+    from_toml,
+    of_presets,
+    read,
+    repeated,
+    to_toml,
+)
 from trainer.scheduling import experiments
 
 SHORT = """
@@ -129,3 +138,12 @@ def test_a_relative_folder_starts_where_the_command_does_and_a_missing_one_start
 def test_arms_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         from_toml(SHORT).margin = 1.0  # type: ignore[misc]
+
+
+def test_a_short_form_trains_all_of_its_seeds_and_its_runs_are_found_by_its_preset(workspace):
+    made = ablation(catalog.preset("clip-scenes"), seeds=2)
+    assert from_toml(to_toml(made)) == made
+    queued = [workspace.runs.get(run) for run in experiments.begin(workspace, made)]
+    assert [(run.arm, run.preset, run.experiment) for run in queued] == [
+        (arm.name, "ablation", "Ablation, co-occurrence 0") for arm in made.arms
+    ] * 2

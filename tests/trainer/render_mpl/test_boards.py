@@ -11,7 +11,8 @@ from trainer.__main__ import main
 from trainer.charts import registry
 from trainer.charts.snapshots import choose_snapshot
 from trainer.config import Run, replace
-from trainer.config.ablation import FOUR, four_way
+from trainer.config.ablation import FOUR
+from trainer.experiments.definition import ablation
 from trainer.store import read_snapshot
 
 pytestmark = pytest.mark.slow
@@ -49,16 +50,12 @@ def test_analyze_prints_the_tables(charted, capsys):
 
 def test_the_ablation_changes_nothing_but_the_objective():
     template = replace(Run(name="x"), "data.cooccurrence", "0.8")
-    runs = four_way(template)
-    assert [run.objective.kind for run in runs] == ["clip", "hopfield_infonce", "infoloob", "cloob"]
-    assert [run.name for run in runs] == [f"{words}, co-occurrence 0.8" for words, _ in FOUR]
-    for run in runs:
-        assert (run.data, run.model, run.optimizer, run.seed) == (
-            template.data,
-            template.model,
-            template.optimizer,
-            template.seed,
-        )
+    made = ablation(template, ["Ablation, co-occurrence 0.8"], seeds=2)
+    assert (made.name, made.fields, list(made.seeds)) == ("Ablation, co-occurrence 0.8 2", ("objective",), [0, 1])
+    assert [arm.run.objective.kind for arm in made.arms] == ["clip", "hopfield_infonce", "infoloob", "cloob"]
+    assert [arm.name for arm in made.arms] == [words for words, _ in FOUR]
+    for arm in made.arms:
+        assert (arm.run.data, arm.run.model, arm.run.optimizer) == (template.data, template.model, template.optimizer)
 
 
 def test_queueing_the_ablation(tmp_path, capsys):
@@ -68,7 +65,8 @@ def test_queueing_the_ablation(tmp_path, capsys):
     assert main(words) == 0
     answer = json.loads(capsys.readouterr().out)
     runs = Workspace(tmp_path).runs.all()
-    assert [run.id for run in runs] == answer["runs"]
+    assert [run.arm for run in runs] == [words for words, _ in FOUR]
     assert {(run.status, run.preset) for run in runs} == {("queued", "ablation")}
+    assert {run.experiment for run in runs} == {answer["experiment"]} == {"Ablation, co-occurrence 0.5"}
     assert main(["ablation", "--set", "nonsense", "--workspace", str(tmp_path)]) == 2
     assert "FIELD=VALUE" in capsys.readouterr().err

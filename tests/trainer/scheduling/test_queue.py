@@ -286,8 +286,8 @@ def test_values_that_are_given_apart_are_put_together(call):
     assert status == 0
     assert [line["name"].split(", ", 1)[1] for line in said["queued"]] == [
         "beta 4, seed 0",
-        "beta 4, seed 1",
         "beta 8, seed 0",
+        "beta 4, seed 1",
         "beta 8, seed 1",
     ]
 
@@ -297,10 +297,15 @@ def test_the_command_adds_a_grid_arranges_it_and_says_how_it_stands(call, worksp
     assert status == 0
     assert [line["name"].split(", ", 1)[1] for line in said["queued"]] == [
         "beta 4, seed 0",
-        "beta 4, seed 1",
         "beta 8, seed 0",
+        "beta 4, seed 1",
         "beta 8, seed 1",
     ]
+    assert workspace.experiments.get(said["experiment"]).state == "going"
+    assert {run.arm for run in workspace.runs.of_experiment(said["experiment"])} == {"beta 4", "beta 8"}
+    _, alone, _ = call("queue", "add", "--preset", "cloob-scenes", "--seeds", "3", "7", "--grid", "beta=4,8")
+    assert "experiment" not in alone, "these seeds do not follow each other"
+    call("queue", "remove", *(str(run) for run in alone["added"]))
     last = said["queued"][-1]["id"]
     _, said, _ = call("queue", "move", str(last), "--to", "1")
     assert said["queued"][0]["id"] == last

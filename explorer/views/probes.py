@@ -1,0 +1,128 @@
+"""The Probe strip view: what pinned pictures and sentences find in each run at every snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton
+
+from explorer import theme
+from explorer.views.chart_view import ChartView
+from explorer.widgets.flow_row import WrappingRow
+from trainer.charts.probes import MOST, MOST_LETTERS, Probe, keep, pin, pinned
+
+CHIP_LETTERS = 28
+
+
+class ProbesView(ChartView):
+    """A film strip of every pinned probe; typing a sentence or dropping a picture pins one, a click on it removes it.
+
+    Attributes:
+        probes: The pinned ones.
+        line: Where a sentence is typed.
+        chips: A button for each probe.
+    """
+
+    title = "Probe strip"
+    question = "What do pinned pictures and sentences find in each run, from the first snapshot to the last?"
+    icon = "film"
+    name = "probes"
+    shows_pairs = True
+
+    def build(self) -> Iterator[None]:
+        self.probes: tuple[Probe, ...] = ()
+        self._is_read = False
+        self.line = QLineEdit(objectName="probes-sentence", accessibleName="Sentence to pin")
+        self.line.setPlaceholderText("Type a sentence and press Enter, or drop a picture")
+        self.line.setMaxLength(MOST_LETTERS)
+        self.line.setClearButtonEnabled(True)
+        self.add = QPushButton("Pin", objectName="probes-pin")
+        theme.keep_icon(self.add, "plus")
+        self.chips = [QPushButton(objectName=f"probes-chip-{place}") for place in range(MOST)]
+        yield from super().build()
+        row = QHBoxLayout()
+        row.setSpacing(theme.INSIDE)
+        row.addWidget(self.line, 1)
+        row.addWidget(self.add)
+        self.row = WrappingRow()
+        for place, chip in enumerate(self.chips):
+            chip.clicked.connect(partial(self._remove, place))
+            self.row.add(chip, gap=theme.SPACE)
+        self.above.addLayout(row)
+        self.above.addWidget(self.row)
+        self.line.returnPressed.connect(self._pin_sentence)
+        self.add.clicked.connect(self._pin_sentence)
+        self.pane.panel.pair_chosen.connect(self._choose_pair)
+        self.context.selection.facts_changed.connect(self.read)
+        self.setFocusProxy(self.line)
+        self.row.hide()
+        self.read()
+
+    def settings_now(self) -> Any:
+        values = {kind: tuple(one.value for one in self.probes if one.kind == kind) for kind in ("image", "text")}
+        return replace(super().settings_now(), **values)
+
+    def refresh(self) -> None:
+        if self._is_read and not self.probes and self.context.selection.runs:
+            self.pane.stop()
+            self.show_content()
+            self.pane.area.empty(
+                "film",
+                "No probe is pinned",
+                "Type a sentence above, drop a picture on the window, or choose Pin picture or Pin caption in the "
+                "inspector. Each probe is asked in every run at every snapshot.",
+            )
+        elif self._is_read or not self.context.selection.runs:
+            super().refresh()
+
+    def drop_words(self) -> str:
+        return "Drop to pin this picture as a probe"
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        self.pin([Probe("image", str(path)) for path in paths])
+
+    def pin(self, probes: list[Probe]) -> None:
+        """Pin these too."""
+        self._write(pin, probes)
+
+    def read(self) -> None:
+        """Read the pinned probes, which another view may have changed."""
+        self._write(pinned)
+
+    def _pin_sentence(self) -> None:
+        if words := " ".join(self.line.text().split()):
+            self.line.clear()
+            self.pin([Probe("text", words)])
+
+    def _remove(self, place: int) -> None:
+        self._write(keep, [one for at, one in enumerate(self.probes) if at != place])
+
+    def _write(self, function: Callable[..., tuple[Probe, ...]], *values: object) -> None:
+        self.context.background.run(
+            self,
+            function,
+            self.context.workspace,
+            *values,
+            done=self._show,
+            failed=lambda error: self.failed.emit(str(error), ""),
+        )
+
+    def _show(self, probes: tuple[Probe, ...]) -> None:
+        self._is_read, self.probes = True, probes
+        for place, chip in enumerate(self.chips):
+            known = place < len(probes)
+            words = probes[place].words.replace("&", "&&") if known else ""
+            chip.setVisible(known)
+            chip.setText(f"{words[:CHIP_LETTERS]}{'…' if len(words) > CHIP_LETTERS else ''}  ×")
+            chip.setAccessibleName(f"Remove the probe {probes[place].words}" if known else "")
+            chip.setToolTip(f"{probes[place].value}: click to remove" if known else "")
+        self.row.setVisible(bool(probes))
+        self.refresh_if_seen()
+
+    def _choose_pair(self, pair: int) -> None:
+        if pair >= 0:
+            self.context.selection.pairs = (pair,)

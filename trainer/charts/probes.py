@@ -1,0 +1,70 @@
+"""Probes: pictures and sentences asked in every run at every snapshot; pinned ones are kept in the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from trainer.errors import UserError
+from trainer.store import Workspace
+from trainer.store.snapshot_files import Items
+
+KEY: Final = "probes"
+"""Setting of the workspace: a list of kind and value."""
+MOST: Final = 10
+MOST_LETTERS: Final = 4_000
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A picture or a sentence.
+
+    Attributes:
+        kind: Which of them.
+        value: The file of the picture as the data name it, or the sentence.
+    """
+
+    kind: Literal["image", "text"]
+    value: str
+
+    @property
+    def words(self) -> str:
+        """It in a title."""
+        return f"“{self.value}”" if self.kind == "text" else Path(self.value).name
+
+    def row_in(self, items: Items) -> int:
+        """Return the first row of the data that has it; -1 where none has."""
+        among = items.caption if self.kind == "text" else items.path
+        return next((row for row, one in enumerate(among) if one == self.value), -1)
+
+
+def pinned(workspace: Workspace) -> tuple[Probe, ...]:
+    """Return the pinned probes; what somebody else wrote into the setting and is none is left out."""
+    try:
+        kept = workspace.setting(KEY, [])
+    except ValueError:
+        return ()
+    pairs = (one for one in (kept if isinstance(kept, list) else []) if isinstance(one, list) and len(one) == 2)
+    sound = (Probe(kind, value) for kind, value in pairs if kind in ("image", "text") and isinstance(value, str))
+    return tuple(dict.fromkeys(probe for probe in sound if 0 < len(probe.value) <= MOST_LETTERS))[:MOST]
+
+
+def pin(workspace: Workspace, probes: Sequence[Probe]) -> tuple[Probe, ...]:
+    """Add probes to the pinned ones, and return all.
+
+    Raises:
+        UserError: There would be more than `MOST`.
+        StoreError: The workspace is look only.
+    """
+    found = tuple(dict.fromkeys((*pinned(workspace), *probes)))
+    if len(found) > MOST:
+        raise UserError(f"At most {MOST} probes can be pinned. Remove one in Probes first.")
+    return keep(workspace, found)
+
+
+def keep(workspace: Workspace, probes: Sequence[Probe]) -> tuple[Probe, ...]:
+    """Pin exactly these, in this order, and return them."""
+    workspace.set_setting(KEY, [[one.kind, one.value] for one in probes])
+    return tuple(probes)
