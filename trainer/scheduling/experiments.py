@@ -45,10 +45,12 @@ def begin(workspace: Workspace, experiment: Experiment) -> list[int]:
 
     Raises:
         StoreError: There is one of that name, or the workspace is not this user's own.
-        ConfigError: No run would be measured on its outcome.
+        ConfigError: Its data do not exist, or no run would be measured on its outcome; nothing is stored.
     """
-    from trainer.experiments.definition import to_toml
+    from trainer.experiments.definition import check_data, check_measured, to_toml
 
+    check_measured(experiment)
+    check_data(experiment)
     workspace.experiments.add(experiment.name, to_toml(experiment))
     return start(workspace, experiment.name)
 
