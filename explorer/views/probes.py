@@ -85,31 +85,44 @@ class ProbesView(ChartView):
     def take(self, paths: Iterable[Path | str]) -> None:
         self.pin([Probe("image", str(path)) for path in paths])
 
-    def pin(self, probes: list[Probe]) -> None:
+    def pin(self, probes: Iterable[Probe]) -> None:
         """Pin these too."""
-        self._write(pin, probes)
+        wanted = tuple(dict.fromkeys((*self.probes, *probes)))
+        if len(wanted) > MOST:
+            self.failed.emit(f"At most {MOST} probes can be pinned.", "Click one of them to remove it.")
+        else:
+            self._keep(wanted)
 
     def read(self) -> None:
         """Read the pinned probes, which another view may have changed."""
-        self._write(pinned)
+        self._ask(pinned)
 
     def _pin_sentence(self) -> None:
         if words := " ".join(self.line.text().split()):
             self.line.clear()
             self.pin([Probe("text", words)])
 
-    def _remove(self, place: int) -> None:
-        self._write(keep, [one for at, one in enumerate(self.probes) if at != place])
+    def _remove(self, place: int, _checked: bool = False) -> None:
+        self._keep(tuple(one for at, one in enumerate(self.probes) if at != place))
 
-    def _write(self, function: Callable[..., tuple[Probe, ...]], *values: object) -> None:
+    def _keep(self, probes: tuple[Probe, ...]) -> None:
+        """Show these at once and write all of them: of two writes the later one is whole."""
+        self._show(probes)
+        self._ask(keep, probes)
+
+    def _ask(self, function: Callable[..., tuple[Probe, ...]], *values: object) -> None:
         self.context.background.run(
             self,
             function,
             self.context.workspace,
             *values,
             done=self._show,
-            failed=lambda error: self.failed.emit(str(error), ""),
+            failed=self._refuse,
+            key="probes",
         )
+
+    def _refuse(self, error: Exception) -> None:
+        self.failed.emit(str(error), "The pinned probes stay as they are.")
 
     def _show(self, probes: tuple[Probe, ...]) -> None:
         self._is_read, self.probes = True, probes
