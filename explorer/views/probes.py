@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton
 from explorer import theme
 from explorer.views.chart_view import ChartView
 from explorer.widgets.flow_row import WrappingRow
-from trainer.charts.probes import MOST, MOST_LETTERS, Probe, keep, pin, pinned
+from trainer.charts.probes import MOST, MOST_LETTERS, Probe, keep, pinned
 
 CHIP_LETTERS = 28
 
