@@ -74,11 +74,12 @@ class ProbesView(ChartView):
                 "film",
                 "No probe is pinned",
                 "Type a sentence above, drop a picture on the window, or choose Pin picture or Pin caption in the "
-                "inspector. Each probe is asked in every run at every snapshot.",
+                "inspector. Each run is searched with it at every snapshot.",
             )
         elif self._is_read or not self.context.selection.runs:
             super().refresh()
 
+    @property
     def drop_words(self) -> str:
         return "Drop to pin this picture as a probe"
 

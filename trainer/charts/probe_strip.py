@@ -24,7 +24,7 @@ from trainer.store.snapshot_files import Items
 
 METHOD: Final = """\
 At every snapshot of a run, the items with the largest cosine to each probe. A sentence finds pictures, and a picture \
-captions. A picture or a sentence of the data is asked by its embedding in the snapshot itself; any other one is \
+captions. The query of a picture or sentence of the data is its embedding in the snapshot itself; any other one is \
 embedded by the checkpoint of that step, where it is kept.
 
 Equal pictures and equal captions are one hit. Hits with the probe's own picture or caption are marked. Cosines are \

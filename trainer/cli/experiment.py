@@ -168,7 +168,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def train(args: argparse.Namespace, queued: list[int]) -> int:
-    """Train the experiment `args.what` and print its verdict; with `--queue`, or beside a queue, how it stands."""
+    """Train the experiment `args.what` and print its verdict; its progress if a queue trains it."""
     from trainer.scheduling import queue
 
     print(f"{len(queued)} runs queued.", file=sys.stderr)

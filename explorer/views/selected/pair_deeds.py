@@ -25,9 +25,9 @@ STATES: Final = (
     ("reviewed", "Reviewed", "Seen, nothing decided"),
 )
 """State, words and hint of each button."""
-PINS: Final = (
-    ("image", "Pin picture", "Ask it in every run at every snapshot, in Probe strip"),
-    ("text", "Pin caption", "Ask it in every run at every snapshot, in Probe strip"),
+PINS: Final[tuple[tuple[Literal["image", "text"], str, str], ...]] = (
+    ("image", "Pin picture", "Search with it in each run at every snapshot, in Probe strip"),
+    ("text", "Pin caption", "Search with it in each run at every snapshot, in Probe strip"),
 )
 """Kind of probe, words and hint of each button."""
 MOST_CHIPS: Final = 12

@@ -85,7 +85,7 @@ def test_other_sentences_and_pictures_are_embedded_at_their_own_step(
 
     words = ("analyze", "probe-strip", "1", "2", "--text", "a sentence of nobody", "--image", str(images[0]))
     assert main([*words, "--k", "3", "--steps", "40", "--workspace", str(asked.folder), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["runs"]
     kept = {(run, one.step) for run in (1, 2) for one in asked.results.checkpoints(run)}
     assert {(one["run"], one["step"]) for one in found} >= kept
     for one in found:
