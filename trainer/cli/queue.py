@@ -104,11 +104,7 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
         return {"added": [row.id]}
     template, preset = _template(args)
     if (experiment := _experiment(args, template)) is not None:
-        added = experiments.begin(workspace, experiment)
-        for run in added:
-            queue.prefer(workspace, run, args.priority or 0)
-            queue.wait_for(workspace, run, after)
-        return {"added": added, "experiment": experiment.name}
+        return {"added": experiments.begin(workspace, experiment), "experiment": experiment.name}
     made = grid.repeated(template, seeds=args.seeds, grid=_grid(args.grid))
     parent = workspace.runs.get(args.run).id if args.run else None
     create = partial(workspace.runs.create, status="queued", preset=preset, parent=parent, after=after)
@@ -118,13 +114,15 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
 def _experiment(args: argparse.Namespace, template: config.Run) -> Experiment | None:
     """Return the experiment of a grid: an arm per combination; None where it is none.
 
-    One without arms to compare, with more of them than an experiment has, with seeds that do not follow each other, or
-    whose runs are not measured on held-out pairs is queued run by run.
+    One without arms to compare, with more of them than an experiment has, with seeds that do not follow each other,
+    with a turn in the queue, of decoders, or whose runs are not measured on held-out pairs is queued run by run.
     """
     from trainer.config import ConfigError, grid
     from trainer.experiments.definition import Arm, check_measured, free_name, of_runs
 
     seeds = args.seeds or [template.seed]
+    if args.after or args.priority or template.objective.towers == "source":
+        return None
     if not args.grid or sorted(seeds) != list(range(min(seeds), min(seeds) + len(seeds))):
         return None
     runs = grid.repeated(template, grid=_grid(args.grid))
