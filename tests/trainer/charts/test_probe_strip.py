@@ -87,7 +87,10 @@ def test_other_sentences_and_pictures_are_embedded_at_their_own_step(
     assert main([*words, "--k", "3", "--steps", "40", "--workspace", str(asked.folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["runs"]
     kept = {(run, one.step) for run in (1, 2) for one in asked.results.checkpoints(run)}
-    assert {(one["run"], one["step"]) for one in found} >= kept
+    split = found[0]["split"]
+    shots = {(run, one.step) for run in (1, 2) for one in asked.results.snapshots(run) if one.split == split}
+    assert {(one["run"], one["step"]) for one in found} == shots
+    assert shots & kept
     for one in found:
         if (one["run"], one["step"]) not in kept:
             assert "checkpoint" in one["problem"]
