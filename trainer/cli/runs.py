@@ -272,9 +272,10 @@ def _table(
         if title and (place == 1 or groups[rows[place - 2].id] != title):
             many = sum(one == title for one in groups.values())
             written.insert(place, f"{title} ({many} run{'s' * (many != 1)})")
-    names = sorted({headline_name(row.metric, row.facts) for row in rows})
+    names = sorted({headline_name(row.metric, row.facts) for row in rows if row.last is not None})
+    last = f"\nLast and best are of: {'; '.join(names)}." if names else ""
     told = "".join(f"\nRun {run} does not respond. {words}" for run, words in silent.items())
-    return "\n".join(written) + f"\nLast and best are of: {'; '.join(names)}.{told}"
+    return "\n".join(written) + last + told
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:
