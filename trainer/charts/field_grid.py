@@ -21,7 +21,7 @@ Each cell is the mean outcome of the runs with these two values, over seeds and 
 It is the form in which SimCLR shows its augmentations (Chen et al. 2020, figure 5).
 
 Cells are comparable only where the runs of each differ in nothing else but the seed: an experiment sees to that. A \
-cell of one run says nothing about its neighbors, because seeds differ too. Empty cells have no run."""
+cell with one run proves little about its neighbors, because seeds differ too. Empty cells have no run."""
 MOST_VALUES: Final = 24
 
 
