@@ -10,7 +10,7 @@ from trainer.charts.marks import (
     NumberTable,
     heading_row,
 )
-from trainer.experiments.definition import Outcome
+from trainer.experiments.definition import Experiment, Outcome
 from trainer.experiments.verdict import (
     ArmComparison,
     ArmOutcome,
@@ -99,6 +99,14 @@ def _cells(one: RunOutcome, outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
     return (one.arm, str(one.seed), status, *values, one.note or "yes")
 
 
+def _budget(experiment: Experiment) -> str:
+    """Return the seeds, hours and epochs in words."""
+    least, most, epochs = experiment.least_seeds, experiment.most_seeds, experiment.control.run.optimizer.epochs
+    seeds = f"{most} seed{'s' * (most != 1)}" if least == most else f"{least} to {most} seeds"
+    hours = f", {experiment.hours:g} hours" if experiment.hours else ""
+    return f"{seeds} from {experiment.first_seed}{hours}; {epochs:g} epoch{'s' * (epochs != 1)} a run"
+
+
 def design_table(verdict: ExperimentVerdict) -> NumberTable:
     """Return the question, outcome, arms and stopping rule of the experiment."""
     experiment = verdict.experiment
@@ -111,9 +119,7 @@ def design_table(verdict: ExperimentVerdict) -> NumberTable:
         "Control": experiment.control.name,
         "The arms differ in": ", ".join(experiment.fields),
         "Data": config.data_name(experiment.control.run.data),
-        "Budget": f"{experiment.least_seeds} to {experiment.most_seeds} seeds from {experiment.first_seed}"
-        + (f", {experiment.hours:g} hours" if experiment.hours else "")
-        + f"; {experiment.control.run.optimizer.epochs} epochs a run",
+        "Budget": _budget(experiment),
         "Equal within": difference_text(metric(f"val/{experiment.outcome.metric}"), experiment.margin).lstrip("+")
         if experiment.margin
         else "nothing is called equal",

@@ -178,8 +178,10 @@ def draw(data: Strip, _settings: StripSettings) -> Panel:
 
 def _heading(number: int, probe: Probe, items: Items) -> ImageRow:
     row = probe.row_in(items)
-    cell = RowImage(row, probe.value, items.caption[row] if row >= 0 else "", "probe")
-    return ImageRow(f"probe-{number}", probe.words, "quiet", (cell,) if probe.kind == "image" else ())
+    if probe.kind == "text":
+        return ImageRow(f"probe-{number}", probe.words, "quiet", (), "probe")
+    caption = items.caption[row] if row >= 0 else ""
+    return ImageRow(f"probe-{number}", caption or probe.words, "quiet", (RowImage(row, probe.value, caption, "probe"),))
 
 
 def _row(number: int, frame: Frame) -> ImageRow:

@@ -32,7 +32,7 @@ class Probe:
     @property
     def words(self) -> str:
         """It in a title."""
-        return f"“{self.value}”" if self.kind == "text" else Path(self.value).name
+        return f"“{self.value}”" if self.kind == "text" else Path(self.value.rpartition("::")[2]).name
 
     def row_in(self, items: Items) -> int:
         """Return the first row of the data that has it; -1 where none has."""

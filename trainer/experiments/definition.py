@@ -17,7 +17,7 @@ import tomli_w
 from trainer import catalog, config
 from trainer.config import ConfigError
 from trainer.config.ablation import FOUR, PRESET
-from trainer.metrics import metric
+from trainer.metrics import metric, split_words
 from trainer.untrusted import files as untrusted_files
 
 MOST_ARMS: Final = 12
@@ -48,7 +48,8 @@ class Outcome:
     @property
     def label(self) -> str:
         """The metric and where it is measured, for people."""
-        where = f"{self.dataset} {self.split}" if self.dataset else self.split
+        split = split_words(self.split)
+        where = f"{self.dataset} {split}" if self.dataset else split
         return f"{metric(f'val/{self.metric}').label}, {where}"
 
 

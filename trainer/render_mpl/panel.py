@@ -204,7 +204,7 @@ def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int, high: float) -
     elif isinstance(mark, HeatMap):
         _draw_heat_map(figure, axes, mark)
     elif isinstance(mark, ImageRow):
-        _draw_images(axes, mark)
+        _draw_images(axes, mark, beside=beside)
     else:
         _draw_numbers(axes, mark, wide=PAGE_IN / beside, high=high)
 
@@ -247,13 +247,15 @@ def _name_cells(axes: Axes, grid: HeatMap) -> None:
         axes.axvline(place - 0.5, color="white", linewidth=1.2)
 
 
-def _draw_images(axes: Axes, strip: ImageRow) -> None:
+def _draw_images(axes: Axes, strip: ImageRow, *, beside: int) -> None:
     cells = strip.cells[:MOST_PICTURES]
-    heading(axes, strip.title, strip.note if cells else "none", swatch=TONES[strip.tone])
+    # Of rows next to each other the images are as large as of a row alone, where they have room.
+    room = max(len(cells), MOST_PICTURES // beside)
+    heading(axes, strip.title, strip.note or ("" if cells else "none"), swatch=TONES[strip.tone])
     for place, cell in enumerate(cells):
         _draw_image(axes, place, cell)
     axes.set_axis_off()
-    axes.set_xlim(0, MOST_PICTURES)
+    axes.set_xlim(0, room)
     axes.set_ylim(-0.75, 1.4)
     axes.set_aspect("equal", anchor="NW")
 
