@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import (
-    QComboBox,
-    QDialog,
-    QFileDialog,
-    QGridLayout,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
-from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.window.open_sheet import LABEL_WIDTH, RUNS, WIDTH, answer_of
-from trainer.errors import UserError
-from trainer.untrusted import shell
+from explorer.window.open_sheet import OpenSheet, answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,28 +29,32 @@ _KINDS: Final = {
 }
 
 
-class ImportCurvesSheet(QDialog):
-    """A dialog for curves of another program. Enter imports them, Esc closes the dialog.
+class ImportCurvesSheet(OpenSheet):
+    """A dialog for curves of another program. Enter imports them, Esc closes the dialog."""
 
-    Signals:
-        imported: Numbers of the new runs, as a list.
-    """
-
-    imported = Signal(list)
+    reading: ClassVar[str] = "Reading the curves…"
 
     def __init__(
         self, workspace: Path, background: Background, path: Path | None = None, parent: QWidget | None = None
     ) -> None:
         """Build the dialog; `path` is what was dropped."""
-        super().__init__(parent)
-        self.setObjectName("import-curves")
-        self.setWindowTitle("Import curves")
-        self.setModal(True)
-        self.setMinimumWidth(WIDTH)
-        self._workspace, self._background = workspace, background
-        self._build()
+        super().__init__("import-curves", "Import curves", workspace, background, parent)
+        self.start.setText("Import")
+        self.path = QLineEdit(self, objectName="import-curves-path", accessibleName="Curves")
+        self.path.setPlaceholderText("an event file, a CSV or JSON lines file, a bundle, or a folder")
+        for what in ("folder", "file"):
+            self.add_browse(self.path, what, f"Choose a {what}")
+        self.path.textChanged.connect(self.check)
+        self.kind = QComboBox(self, objectName="import-curves-kind", accessibleName="Written by")
+        for key, words in _KINDS.items():
+            self.kind.addItem(words, key)
+        self.name = QLineEdit(self, objectName="import-curves-name", accessibleName="Name")
+        self.name.setPlaceholderText("as the folder, the file, or the runs in it")
+        for row, editor in enumerate((self.path, self.kind, self.name)):
+            self.add_field(row, editor.accessibleName(), editor)
+        self.lay_out()
         self.path.setText(str(path or ""))
-        self._check()
+        self.check()
         (self.name if path else self.path).setFocus()
 
     def command(self) -> list[str]:
@@ -76,89 +63,14 @@ class ImportCurvesSheet(QDialog):
         words = ["runs", "import", self.path.text().strip(), *([name] if name else [])]
         return [*words, "--from", str(self.kind.currentData())]
 
-    def accept(self) -> None:
-        """Start importing; the dialog stays until the curves are here or refused."""
-        self._check()
-        if not self.start.isEnabled():
-            return
-        self.start.setEnabled(False)
-        self._say("Reading the curves…")
-        self._background.run(
-            self, start_import, self._workspace, self.command(), done=self._done, failed=self._failed, key="import"
-        )
+    def act(self) -> Callable[[Path, list[str]], object]:
+        """Return `start_import`."""
+        return start_import
 
-    def _done(self, runs: list[int]) -> None:
-        self.imported.emit(runs)
-        super().accept()
-
-    def _failed(self, error: Exception) -> None:
-        self._say(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}", wrong=True)
-        self.start.setEnabled(True)
-
-    def _say(self, words: str, *, wrong: bool = False) -> None:
-        self.note.setText(words)
-        theme.set_role(self.note, "bad" if wrong else "secondary")
-        self.adjustSize()
-
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Allow to import once a path is given, and say what is imported."""
         self.start.setEnabled(bool(self.path.text().strip()))
-        self._say(_WORDS)
-
-    def _choose(self, what: str, _checked: bool = False) -> None:
-        if what == "folder":
-            chosen = QFileDialog.getExistingDirectory(self, "Curves", self.path.text())
-        else:
-            chosen = QFileDialog.getOpenFileName(self, "Curves", self.path.text())[0]
-        if chosen:
-            self.path.setText(chosen)
-
-    def _build(self) -> None:
-        self.path = QLineEdit(self, objectName="import-curves-path", accessibleName="Curves")
-        self.path.setPlaceholderText("an event file, a CSV or JSON lines file, a bundle, or a folder")
-        for what in ("folder", "file"):
-            action = QAction(f"Choose a {what}", self.path, objectName=f"browse-{what}")
-            theme.keep_icon(action, "folder-open" if what == "folder" else "activity", role="secondary")
-            action.triggered.connect(partial(self._choose, what))
-            self.path.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
-        self.path.textChanged.connect(lambda: self._check())
-        self.kind = QComboBox(self, objectName="import-curves-kind", accessibleName="Written by")
-        for key, words in _KINDS.items():
-            self.kind.addItem(words, key)
-        self.name = QLineEdit(self, objectName="import-curves-name", accessibleName="Name")
-        self.name.setPlaceholderText("as the folder, the file, or the runs in it")
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(theme.BETWEEN)
-        grid.setVerticalSpacing(theme.INSIDE)
-        for place, (words, editor) in enumerate(
-            (("Curves", self.path), ("Written by", self.kind), ("Name", self.name))
-        ):
-            label = QLabel(words, self)
-            label.setFixedWidth(LABEL_WIDTH)
-            label.setBuddy(editor)
-            grid.addWidget(label, place, 0)
-            grid.addWidget(editor, place, 1)
-        self.note = QLabel(self, objectName="import-curves-note", wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        layout.setSpacing(theme.BETWEEN)
-        layout.addLayout(grid)
-        layout.addWidget(self.note)
-        layout.addLayout(self._buttons())
-
-    def _buttons(self) -> QHBoxLayout:
-        copy = QPushButton("Copy as command", self, objectName="import-curves-copy", autoDefault=False)
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()])))
-        cancel = QPushButton("Cancel", self, objectName="import-curves-cancel", autoDefault=False)
-        cancel.clicked.connect(self.reject)
-        self.start = QPushButton("Import", self, objectName="import-curves-start", default=True)
-        theme.set_role(self.start, "primary")
-        self.start.clicked.connect(self.accept)
-        row = QHBoxLayout()
-        row.setSpacing(theme.INSIDE)
-        row.addStretch(1)
-        for button in (copy, cancel, self.start):
-            row.addWidget(button)
-        return row
+        self.say(_WORDS)
 
 
 def start_import(workspace: Path, words: list[str]) -> list[int]:
@@ -181,8 +93,5 @@ def ask(
 ) -> ImportCurvesSheet:
     """Open the dialog over the window `parent`; the new runs appear in the Runs view."""
     sheet = ImportCurvesSheet(folder, background, path, parent)
-    sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    sheet.imported.connect(lambda _runs: jobs.poll())
-    sheet.imported.connect(lambda _runs: go_to(RUNS))
-    sheet.open()
+    sheet.open_over(jobs, go_to)
     return sheet

@@ -1,4 +1,4 @@
-"""What the dialogs that open a model or vectors share: fields, the command, its start, and errors."""
+"""What the dialogs that open a model, vectors or curves share: fields, the command, its start, and errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
@@ -44,13 +44,14 @@ class OpenError(UserError):
 
 
 class OpenSheet(QDialog):
-    """A dialog whose command makes a run of a file. Enter opens it, Esc closes the dialog.
+    """A dialog whose command makes runs of a file. Enter starts it, Esc closes the dialog.
 
     Signals:
-        opened: Number of the new run, whose process has been started.
+        opened: Number of the new run, whose process has been started; a list of numbers if there may be several.
     """
 
-    opened = Signal(int)
+    opened = Signal(object)
+    reading: ClassVar[str] = "Reading the files…"
 
     def __init__(
         self, name: str, title: str, workspace: Path, background: Background, parent: QWidget | None = None
@@ -76,15 +77,19 @@ class OpenSheet(QDialog):
     def check(self) -> None:
         """Allow to open once the fields suffice, and show the advice."""
 
+    def act(self) -> Callable[[Path, list[str]], object]:
+        """Return what gives the command to the trainer, off the GUI thread; `opened` tells its result."""
+        return start_opening
+
     def accept(self) -> None:
-        """Start opening; the dialog stays until the files have been read or rejected."""
+        """Start the command; the dialog stays until the files have been read or rejected."""
         self.check()
         if not self.start.isEnabled():
             return
         self.start.setEnabled(False)
-        self.say("Reading the files…")
+        self.say(self.reading)
         self._background.run(
-            self, start_opening, self._workspace, self.command(), done=self._done, failed=self._failed, key="open"
+            self, self.act(), self._workspace, self.command(), done=self._done, failed=self._failed, key="open"
         )
 
     def say(self, words: str, *, wrong: bool = False) -> None:
@@ -94,7 +99,7 @@ class OpenSheet(QDialog):
         self.adjustSize()
 
     def open_over(self, jobs: Jobs, go_to: Callable[[str], object]) -> None:
-        """Show the dialog; the new run appears in the Runs view."""
+        """Show the dialog; the new runs appear in the Runs view."""
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.opened.connect(lambda _run: jobs.poll())
         self.opened.connect(lambda _run: go_to(RUNS))
@@ -136,8 +141,8 @@ class OpenSheet(QDialog):
         layout.addWidget(self.note)
         layout.addLayout(row)
 
-    def _done(self, run: int) -> None:
-        self.opened.emit(run)
+    def _done(self, made: object) -> None:
+        self.opened.emit(made)
         super().accept()
 
     def _failed(self, error: Exception) -> None:

@@ -44,7 +44,7 @@ def test_the_sheet_imports_runs_that_the_store_knows(dressed, background, qtbot,
     sheet.show()
     qtbot.keyClicks(sheet.name, "Theirs")
     assert sheet.command() == ["runs", "import", str(file), "Theirs", "--from", "auto"]
-    with qtbot.waitSignal(sheet.imported, timeout=60_000) as imported:
+    with qtbot.waitSignal(sheet.opened, timeout=60_000) as imported:
         qtbot.keyClick(sheet.name, Qt.Key.Key_Return)
     (run,) = imported.args[0]
     row = Workspace(tmp_path / "ws").runs.get(run)

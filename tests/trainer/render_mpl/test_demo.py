@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.slow
-def test_the_demo_trains_all_four_and_reports(tmp_path, capsys):
+def test_the_demo_trains_all_four_and_reports(tmp_path, capsys, umap_as_pca):
     status = main(["demo", "--quick", "--json", "--seed", "3", "--epochs", "1", "--workspace", str(tmp_path / "w")])
     out = capsys.readouterr().out
     assert status == 0
