@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -33,13 +33,13 @@ class DecodeSettings:
         named={"mlp": "MLP", "diffusion": "Diffusion", "text": "Text as is", "gap": "+ gap", "ridge": "Ridge"},
     )
     guidance: float = setting(1.0, "Guidance", "1 samples what the decoder learned.", low=1.0, high=4.0)
-    share: float = setting(0.0, "Way to the second picture", "Slerp between two embeddings.", low=0.0, high=1.0)
+    share: float = setting(0.0, "To the second picture", "Slerp between two embeddings.", low=0.0, high=1.0)
     strength: float = setting(
         0.0, "Text difference", "How often the second text minus the first is added.", low=0.0, high=2.0
     )
     direction: int = setting(0, "Principal direction", "Of the training images; 0: none.", low=0, high=16)
     move: Literal["drop", "along"] = setting(
-        "drop", "What is done with it", "Set to that of the mean image, or moved along.", named={"along": "Move along"}
+        "drop", "With this direction", "Set to that of the mean image, or moved along.", named={"along": "Move along"}
     )
     distance: float = setting(0.0, "Moved by", "Along the direction, in lengths of an embedding.", low=-1.5, high=1.5)
     close_gap: bool = setting(False, "Close the gap first", "Move the mean text onto the mean image, without a prior.")
@@ -135,18 +135,13 @@ class DecodedChart:
     @property
     def limits(self) -> str:
         """What these pictures cannot show, in words."""
-        told = [
-            f"{100 * run.told:.0f} % ({run.name}, n = {run.told_of:,})" for run in self.runs if run.told == run.told
-        ]
         size = self.runs[0].mean.shape[0]
-        known = f" Of the held-out pixels' variance the mean picture tells {' and '.join(told)}." if told else ""
-        read = " ".join(_read(run) for run in self.runs if run.measured)
-        read = read or "How much comes back was not measured: trainer decode DECODER --measure --limits."
+        told = [f"{100 * run.told:.0f} %" for run in self.runs if run.told == run.told]
+        known = f" The mean picture tells {' and '.join(told)} of the held-out pixels' variance." if told else ""
         return (
-            f"A small decoder of {size} pixels draws these. What it leaves out may be in the embedding all the same: "
-            "only differences between decoders of equal size, seed and steps speak of the embeddings."
-            f"{known} {read} What changes with the noise was not read from the embedding; what stays may also be what "
-            "all training pictures share."
+            f"Small decoders of {size} pixels: what they leave out may be in an embedding all the same, and what stays "
+            f"over the noises may be what all pictures share; only differences between equal decoders speak of the "
+            f"embeddings.{known} {_read(self.runs)}"
         )
 
 
@@ -196,15 +191,20 @@ def _share_in(told: Mapping[str, Any], part: str) -> Any:
     return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else None
 
 
-def _read(run: DecodedRun) -> str:
-    """Say what a judge reads off samples, and what an equal decoder of the true attributes gives back."""
+def _read(runs: Sequence[DecodedRun]) -> str:
+    """Say what a judge reads off samples, off those of a decoder of true attributes, and off the originals."""
+    measured = [run for run in runs if run.measured]
+    if not measured:
+        return "What comes back was not measured: trainer decode DECODER --measure --limits."
+    first = measured[0]
+    columns = [f"samples of {run.of_name}" for run in measured]
+    columns += ["of true attributes"] if all(one.limit is not None for one in first.measured) else []
     parts = []
-    for one in run.measured:
-        limit = "" if one.limit is None else f", true attributes {_percent(one.limit)}"
-        words = f"{one.name.replace('_', ' ')} {_percent(one.samples)} (originals {_percent(one.originals)}{limit})"
-        parts.append(words)
-    return f"Of {run.measured_of:,} samples of {run.name} a judge reads right: {', '.join(parts)}."
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    for place, one in enumerate(first.measured):
+        shares = [run.measured[place].samples for run in measured if len(run.measured) > place]
+        shares += [] if one.limit is None else [one.limit]
+        parts.append(f"{one.name.replace('_', ' ')} {', '.join(f'{100 * share:.0f}' for share in shares)} "
+                     f"of {100 * one.originals:.0f}")  # fmt: skip
+    return (
+        f"A judge reads right, % of {first.measured_of:,} {', '.join(columns)}, of the originals: {'; '.join(parts)}."
+    )

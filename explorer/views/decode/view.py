@@ -24,12 +24,13 @@ from trainer.charts.decode import NOISES, STEPS, WHITE, DecodedChart, DecodedRun
 from trainer.messages import Decode
 from trainer.store import RunRow
 
+QWIDGETSIZE_MAX: Final = 16_777_215
 TRAINING: Final = (
     "A decoder learns to draw pictures from the embeddings of a run, which stays as it is. It trains like any other "
     "run. Decoders that are made together are alike, and compare."
 )
 LATER_MS: Final = 350
-COLUMNS: Final = ("Original", "Mean picture", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Not kept")
+COLUMNS: Final = ("Original", "Mean", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Not kept")
 
 
 class DecodeView(PictureQuestionView):
@@ -43,6 +44,7 @@ class DecodeView(PictureQuestionView):
     prefix = "decode"
     deed = "Decode the picture or the sentence"
     failure = "Could not decode"
+    details_title = "Moves"
 
     decoder_asked = Signal(int)
     """The New run form for a decoder of this run is wanted."""
@@ -74,6 +76,10 @@ class DecodeView(PictureQuestionView):
         if question is None or self.chart is None:
             return None
         return ["decode", *map(str, question.runs), *request_words(question)]
+
+    def details(self) -> QWidget | None:
+        """Return the panel of moves; None while there is nothing to decode."""
+        return self._moves if self.decoders else None
 
     @property
     def drop_words(self) -> str:
@@ -107,8 +113,9 @@ class DecodeView(PictureQuestionView):
             self._show_no_decoder()
             return
         self.show_content()
+        self.details_changed.emit()
         paths = [str(path) for path in selection.queries]
-        self.strip.show_items([StripItem(path, (), "", "", Path(path).name) for path in paths])
+        self.strip.show_items([StripItem(path, ((Path(path).name, "outline"),), "", "", path) for path in paths])
         self.strip.setVisible(bool(paths))
         if self._image not in paths:
             self._image = paths[0] if paths else ""
@@ -159,6 +166,7 @@ class DecodeView(PictureQuestionView):
             self.status.setText("Drop a picture on this window, or write a sentence.")
         elif not self.asking.busy:
             self.status.setText("Press Enter or Decode; it takes some seconds.")
+        self.controls.controls["prior"].setVisible(bool(self.sentence.text().strip()))
         self.show_progress()
         self._tell_missing()
         self.limits.setText("" if chart is None else chart.limits)
@@ -182,6 +190,7 @@ class DecodeView(PictureQuestionView):
         return [run for run in chosen if decoder_of(runs, run) is None and in_the_making(runs, run) is None]
 
     def _show_no_decoder(self) -> None:
+        self.details_changed.emit()
         jobs, chosen = self.context.jobs, self.context.selection.runs
         making = next(filter(None, (in_the_making(jobs.runs, run) for run in chosen)), None)
         if making is not None:
@@ -239,9 +248,7 @@ class DecodeView(PictureQuestionView):
     def _lay_out(self) -> None:
         bar = QHBoxLayout()
         bar.setSpacing(theme.INSIDE)
-        bar.addWidget(self.sentence, 2)
-        bar.addWidget(self.before, 1)
-        bar.addWidget(self.after, 1)
+        bar.addWidget(self.sentence, 1)
         bar.addWidget(self.show_button)
         panels = QWidget()
         column = QVBoxLayout(panels)
@@ -254,11 +261,30 @@ class DecodeView(PictureQuestionView):
         whole = QVBoxLayout()
         whole.setSpacing(theme.INSIDE)
         whole.addLayout(bar)
-        whole.addWidget(self.controls)
+        whole.addWidget(self.controls.controls["prior"])
         whole.addWidget(self.status)
         whole.addWidget(self.lay_in(panels), 1)
         whole.addWidget(self.strip)
         self.body.addLayout(whole, 1)
+        self._moves = self._moves_panel()
+
+    def _moves_panel(self) -> QWidget:
+        """Return the right panel: how an embedding is moved before it is decoded."""
+        panel = QWidget(objectName="decode-moves")
+        column = QVBoxLayout(panel)
+        column.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND)
+        column.setSpacing(theme.INSIDE)
+        for name, control in self.controls.controls.items():
+            if name == "prior":
+                continue
+            if name == "strength":
+                column.addWidget(self.before)
+                column.addWidget(self.after)
+            control.setMinimumWidth(0)
+            control.setMaximumWidth(QWIDGETSIZE_MAX)
+            column.addWidget(control)
+        column.addStretch(1)
+        return panel
 
 
 class DecodedRow(QWidget):
@@ -297,8 +323,8 @@ class DecodedRow(QWidget):
                 box.show_pixels(None, f"{words}: not decoded yet")
             return
         self.facts.setText(
-            f"step {run.of_step:,}, by {run.name} (step {run.step:,}); deviation over {len(run.samples)} noises "
-            f"{run.not_kept:.1f} % of a pixel's range; nearest of {run.nearest_of:,} training pictures"
+            f"step {run.of_step:,}, by {run.name} (step {run.step:,}); not kept {run.not_kept:.1f} %; "
+            f"nearest of {run.nearest_of:,}"
         )
         shade = np.rint(255 * np.clip(run.spread / WHITE, 0, 1)).astype(np.uint8)
         shown = [original, run.mean, None, *run.samples, np.repeat(shade[:, :, None], 3, axis=2)]

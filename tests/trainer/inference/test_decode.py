@@ -326,8 +326,9 @@ def test_what_was_measured_is_remembered_and_told_with_the_pictures(workspace, p
     assert measured["ground"] == {"name": "ground"} | told["attributes"]["ground"]
     _, found = decode(OpenDecoders(workspace), [(3, None)], DecodeRequest(image=str(picture), steps=2), silent)
     limits = chart_of(DecodeRequest(image=str(picture)), None, found).limits
-    assert "Of 4 samples of d10 a judge reads right:" in limits
-    assert "true attributes" in limits
+    ground = [round(100 * told["attributes"]["ground"][part]) for part in ("samples", "limit", "originals")]
+    assert "A judge reads right, % of 4 samples of clip, of true attributes, of the originals: " in limits
+    assert "ground {}, {} of {}".format(*ground) in limits
 
 
 @pytest.mark.parametrize(
