@@ -38,7 +38,7 @@ last view built, are printed to standard error."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Open the window of a workspace and return the exit code once it is closed; 2 means it could not be opened."""
     options = _options(sys.argv[1:] if argv is None else argv)
-    if (problem := _take_path(options)) is not None:
+    if (problem := take_path(options)) is not None:
         print(f"explorer: {problem}", file=sys.stderr)
         return 2
     from explorer.window.single_instance import claim, ring
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _take_path(options: argparse.Namespace) -> str | None:
+def take_path(options: argparse.Namespace) -> str | None:
     """Turn what was double-clicked into a link, a workspace or a file to open; return why it cannot be."""
     from trainer.catalog import workspace_at
 
@@ -127,6 +127,7 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
     from explorer.state.settings import Settings
     from explorer.theme.icons import assets
     from explorer.window import MOTION_KEY, THEME_KEY, Window
+    from explorer.window.opened_files import OpenedFiles
     from explorer.window.zoom import ZOOM_KEY, set_scale, zoom_of
 
     if options.safe:
@@ -155,6 +156,7 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
     window = Window(folder, hooks, safe=options.safe)
     if options.reset:
         window.forget()
+    OpenedFiles(application, window.open_link)
     if options.open:
         window.open_link(options.open)
     window.painted.connect(lambda: _trace("first paint"))

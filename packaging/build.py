@@ -115,7 +115,7 @@ def deb(out: Path, work: Path) -> Path:
     (tree / "DEBIAN" / "control").write_text(control, encoding="utf-8")
     program(tree / "DEBIAN" / "prerm", (HERE / "debian" / "prerm").read_text(encoding="utf-8"))
     file = out / f"{NAME}_{VERSION}_amd64.deb"
-    run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", tree, file)
+    run("dpkg-deb", "--root-owner-group", "-Zzstd", "--build", tree, file)
     return file
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.trainer.distribution.wheels import WHEELS, tiny_wheels
 from trainer.__main__ import main
 from trainer.distribution import training_install, training_part
 from trainer.messages import WarmUp
@@ -131,28 +130,6 @@ def test_no_room_is_told_before_anything_is_downloaded(monkeypatch):
         training_install.install(lambda *_: None)
 
 
-def tiny_wheel(folder: Path, name: str, version: str) -> None:
-    """Write a wheel that holds one empty package."""
-    stem = f"{name}-{version}"
-    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{name}/__init__.py", "")
-        wheel.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        wheel.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        record = io.StringIO()
-        for file in (f"{name}/__init__.py", *(f"{stem}.dist-info/{one}" for one in ("METADATA", "WHEEL", "RECORD"))):
-            record.write(f"{file},,\n")
-        wheel.writestr(f"{stem}.dist-info/RECORD", record.getvalue())
-
-
-WHEELS = {
-    "torch": "2.15.0",
-    "torchvision": "0.29.2",
-    "open_clip_torch": "3.3.0",
-    "tokenizers": "0.23.3",
-    "umap_learn": "0.5.12",
-}
-
-
 @pytest.fixture
 def private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Install into a folder of the test, as where the environment must not be changed and lacks all of it."""
@@ -165,10 +142,7 @@ def private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_it_is_installed_from_a_folder_of_wheels(private, tmp_path):
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    for name, version in WHEELS.items():
-        tiny_wheel(wheels, name, version)
+    wheels = tiny_wheels(tmp_path / "wheels")
     told: list[tuple[float, str]] = []
     plan = training_install.install(lambda share, note: told.append((share, note)), wheels=wheels)
     assert plan.private
@@ -180,9 +154,7 @@ def test_it_is_installed_from_a_folder_of_wheels(private, tmp_path):
 
 @pytest.mark.slow
 def test_a_missing_wheel_is_named_and_nothing_is_left(private, tmp_path):
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    tiny_wheel(wheels, "torch", "2.15.0")
+    wheels = tiny_wheels(tmp_path / "wheels", only=("torch",))
     with pytest.raises(training_install.InstallError, match=r"umap-learn|torchvision|tokenizers|open-clip-torch"):
         training_install.install(lambda *_: None, wheels=wheels)
     assert not private.exists()

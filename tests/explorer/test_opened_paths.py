@@ -1,0 +1,73 @@
+"""What is double-clicked: a workspace, a file or a link reaches the window that shows it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QFileOpenEvent, QImage
+from PySide6.QtWidgets import QApplication, QWidget
+
+from explorer.__main__ import take_path
+from explorer.event_loop.background import Background
+from explorer.window.drop_handler import Intake
+from explorer.window.opened_files import OpenedFiles
+
+
+def opened(path: str) -> Namespace:
+    options = Namespace(path=path, workspace=None, open="")
+    assert take_path(options) is None
+    return options
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    (folder / "explorer.db").touch()
+    return folder
+
+
+def test_a_workspace_is_opened_by_its_folder_its_database_and_its_address(workspace: Path):
+    for words in (str(workspace), str(workspace / "explorer.db"), (workspace / "explorer.db").as_uri()):
+        options = opened(words)
+        assert options.workspace == workspace
+        assert options.open == ""
+
+
+def test_a_file_goes_to_the_window_and_a_link_stays_one(tmp_path: Path):
+    file = tmp_path / "a b.cebundle"
+    file.touch()
+    assert opened(str(file)).open == file.as_uri()
+    assert opened(file.as_uri()).open == file.as_uri()
+    assert opened("contrastive-explorer://open?view=map").open == "contrastive-explorer://open?view=map"
+
+
+def test_what_is_not_there_is_told(tmp_path: Path):
+    options = Namespace(path=str(tmp_path / "gone.zip"), workspace=None, open="")
+    assert "is not there" in take_path(options)
+
+
+def test_a_file_is_taken_as_if_dropped(qtbot, background: Background, tmp_path: Path):
+    window = QWidget()
+    qtbot.addWidget(window)
+    picture = tmp_path / "a b.png"
+    image = QImage(4, 4, QImage.Format.Format_RGB32)
+    image.fill(0)
+    assert image.save(str(picture))
+    intake = Intake(window, tmp_path, background)
+    with qtbot.waitSignal(intake.arrived) as taken:
+        intake.take_file(QUrl(picture.as_uri()))
+    assert taken.args == [[picture]]
+
+
+def test_what_a_mac_asks_to_open_arrives(qapp: QApplication, tmp_path: Path):
+    heard: list[str] = []
+    listener = OpenedFiles(qapp, heard.append)
+    url = QUrl.fromLocalFile(str(tmp_path / "a b.cebundle"))
+    qapp.sendEvent(qapp, QFileOpenEvent(url))
+    qapp.removeEventFilter(listener)
+    listener.deleteLater()
+    assert [QUrl(one) for one in heard] == [url]
