@@ -130,6 +130,9 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
     runs_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_room(source, runs_folder)
     draft = runs_folder / f".tmp-import-{secrets.token_hex(8)}"
+    # A bundle has the rows of checkpoints and snapshots, and not their files.
+    for table in (schema.checkpoint.name, schema.snapshot.name):
+        read.rows[table] = [row for row in read.rows.get(table, ()) if (source / str(row["folder"])).is_dir()]
     # An experiment of the same name here is another one: what it counts must have been trained for it.
     read.values |= {"parent": None, "after": None, "deleted_at": None, "experiment": "", "arm": ""}
     try:

@@ -23,7 +23,9 @@ def bundle(tmp_path: Path) -> Path:
     number = there.runs.create(catalog.preset("clip-scenes"))
     with RunLog.claim(there, number) as log:
         log.entries([Entry(step, 1.7e9 + step, float(step), {"train/loss": 2.0 / (step + 1)}) for step in range(10)])
+        there.results.add_checkpoint(number, 9, there.runs.get(number).folder / "checkpoints" / "step_000009")
         log.status("finished")
+    assert "step_000009" in (there.runs.get(number).folder / "run.json").read_text(encoding="utf-8")
     row = there.runs.get(number)
     folder = tmp_path / "evidence"
     (folder / "runs" / row.folder.name).mkdir(parents=True)
@@ -55,6 +57,7 @@ def test_its_runs_arrive_with_their_curves(bundle: Path, tmp_path: Path, name: s
     assert row.status == "finished"
     assert not (row.folder / "evil.py").exists()
     assert (run.curves, run.numbers) == (1, 10)
+    assert workspace.results.checkpoints(run.id) == [], "a checkpoint whose files are not in the bundle"
 
 
 def test_what_is_none_is_told(tmp_path: Path):
