@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject
-from PySide6.QtGui import QFileOpenEvent, QGuiApplication
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtGui import QFileOpenEvent
 
 
 class OpenedFiles(QObject):
     """Passes the address of each file or link that is to be opened."""
 
-    def __init__(self, application: QGuiApplication, take: Callable[[str], object]) -> None:
+    def __init__(self, application: QCoreApplication, take: Callable[[str], object]) -> None:
         """Listen to the application; `take` gets a `file:` URL or a link."""
         super().__init__(application)
         self._take = take
