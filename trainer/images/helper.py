@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,6 +22,7 @@ from PIL import AvifImagePlugin, Image
 
 from trainer.images.decoding import UnreadableImage, open_image, read_image
 from trainer.images.preprocessing import Preprocessing
+from trainer.untrusted import confined
 
 Answer = dict[str, Any]
 
@@ -64,19 +66,24 @@ def _do(job: dict[str, Any], tell: Callable[[Answer], None], seconds: int) -> No
     alarm = getattr(signal, "alarm", lambda seconds: None)  # its default ends the process, whatever C code runs
     own = job["preprocessing"] and Preprocessing.from_json(job["preprocessing"])
     try:
-        with open(job["file"] or os.devnull, "r+b", buffering=0) as file:
+        with _opened(job["file"]) as file:
             for number, place in enumerate(job["places"]):
                 alarm(seconds)
                 answer, pixels = _decoded(place, job["size"], whole=job["whole"], preprocessing=own)
-                if pixels is not None and job["file"]:
+                if pixels is not None and file is not None:
                     _put(file, job["offset"] + number * job["size"] ** 2 * 3, pixels)
                 tell(answer)
                 alarm(0)
-            if job["sync"]:
+            if job["sync"] and file is not None:
                 os.fsync(file.fileno())
         tell({"done": True})
     except OSError as error:
         tell({"failed": error.errno or 0, "words": error.strerror or str(error)})
+
+
+def _opened(name: str) -> contextlib.AbstractContextManager[BinaryIO | None]:
+    path = Path(name)
+    return confined.open_file(path.parent, path.name, "rb+") if name else contextlib.nullcontext()
 
 
 def _decoded(

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from trainer.untrusted import confined
+
 PREFIX: Final = "contrastive-explorer-pictures-"
 _SHARE: Final = 64
 """A scratch file lies in memory if so many of its size would."""
@@ -30,11 +32,12 @@ def scratch_file(size: int) -> Iterator[Path]:
     number, name = tempfile.mkstemp(prefix=PREFIX, dir=folder)
     try:
         _lock(number)
-        os.truncate(name, size)
+        with confined.open_file(folder, Path(name).name, "rb+") as file:
+            confined.cut(file, size)
         yield Path(name)
     finally:
         os.close(number)
-        os.unlink(name)
+        confined.remove(folder, Path(name).name)
 
 
 @functools.cache
@@ -49,7 +52,7 @@ def remove_left_behind(folder: Path) -> None:
             if time.time() - path.stat().st_mtime > _YOUNG_S:
                 with path.open("rb") as file:
                     if _lock(file.fileno()):
-                        path.unlink()
+                        confined.remove(folder, path.name)
 
 
 def _memory_folder(size: int) -> str | None:

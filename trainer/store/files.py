@@ -89,7 +89,7 @@ def _sync_tree(path: Path) -> None:
             _sync_tree(child)
         sync_folder(path)
         return
-    with path.open("rb+") as file:
+    with confined.open_file(path.parent, path.name, "rb+") as file:
         os.fsync(file.fileno())
 
 
@@ -103,17 +103,17 @@ def _replace(draft: Path, path: Path) -> None:
     try:
         _move(draft, path)
     except OSError:
-        os.replace(aside, path)
+        confined.move(aside, path)
         raise
     remove(aside)
 
 
 def _move(source: Path, target: Path) -> None:
-    """Call `os.replace`, retrying while another process reads or maps the target."""
+    """Call `confined.move`, retrying while another process reads or maps the target."""
     until = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            os.replace(source, target)
+            confined.move(source, target)
         except PermissionError:
             if time.monotonic() >= until:
                 raise
@@ -127,4 +127,4 @@ def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         confined.remove_folder(path)
     else:
-        path.unlink(missing_ok=True)
+        confined.remove(path.parent, path.name)

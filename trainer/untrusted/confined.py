@@ -154,6 +154,15 @@ def cut(file: IO[bytes], size: int) -> None:
     file.truncate(size)
 
 
+def move(source: Path, target: Path) -> None:
+    """Rename a file or folder, replacing what has that name; a link at either place is renamed or replaced itself.
+
+    Raises:
+        OSError: It cannot be moved.
+    """
+    os.replace(source, target)
+
+
 def remove(root: Path, name: str | PurePath) -> None:
     """Remove a file, or a link without its target; no error if it is missing.
 
