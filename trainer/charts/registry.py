@@ -8,7 +8,6 @@ nothing that lies in a workspace is ever loaded.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 from trainer.charts import ChartError
 from trainer.charts.spec import Chart
-from trainer.plugins import loaded
+from trainer.plugins import loaded, module_of
 
 GROUP: Final = "contrastive_explorer.charts"
 FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
@@ -135,12 +134,7 @@ def load_other(name: str) -> Chart[Any, Any]:
     source = other_charts()[name]
     try:
         if isinstance(source, Path):
-            spec = importlib.util.spec_from_file_location(f"contrastive_explorer_chart_{source.stem}", source)
-            if spec is None or spec.loader is None:
-                raise ImportError("not a Python file")
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            chart = _chart_in(module, str(source))
+            chart = _chart_in(module_of(source), str(source))
         else:
             chart = source.load()
     except ChartError:

@@ -12,7 +12,18 @@ from trainer.plugins.loading import (
     failures,
     load_all,
     loaded,
+    module_of,
     name_files,
 )
 
-__all__ = ["FILES", "GROUPS", "LoadedPlugins", "PluginError", "failures", "load_all", "loaded", "name_files"]
+__all__ = [
+    "FILES",
+    "GROUPS",
+    "LoadedPlugins",
+    "PluginError",
+    "failures",
+    "load_all",
+    "loaded",
+    "module_of",
+    "name_files",
+]

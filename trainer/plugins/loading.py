@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -107,23 +108,44 @@ def _found() -> Iterator[tuple[str, str, Callable[[], Any]]]:
         for entry in entry_points(group=group):
             yield f"{entry.name} of {_package(entry)}", what, partial(_without_torch, entry.load)
     for text in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
-        yield Path(text).name, "", partial(_without_torch, partial(_module, Path(text)))
+        yield Path(text).name, "", partial(_without_torch, partial(module_of, Path(text)))
 
 
 def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else entry.value
 
 
-def _module(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"contrastive_explorer_plugin_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise PluginError("it is not a Python file")
+class _Source(SourceFileLoader):
+    """Compiles what stands in the file, and neither reads nor writes a `__pycache__` beside it.
+
+    Python runs a compiled file without looking at the source if it says so: who was given both would have read one and
+    run the other.
+    """
+
+    def get_code(self, fullname: str) -> Any:
+        """Return the code of the file."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def module_of(file: Path) -> ModuleType:
+    """Return what a Python file defines, compiled from its source.
+
+    Raises:
+        PluginError: Its name does not end in `.py`.
+        Exception: Whatever its code raises.
+    """
+    if file.suffix != ".py":
+        raise PluginError("it is not a Python file: its name does not end in .py")
+    name = f"contrastive_explorer_plugin_{file.stem}"
+    loader = _Source(name, str(file))
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look their module up
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
-        del sys.modules[spec.name]
+        del sys.modules[name]
         raise
     return module
 
