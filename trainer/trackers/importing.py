@@ -20,7 +20,7 @@ from trainer.metrics import HEADLINE, metric
 from trainer.store import RunLog, Workspace
 from trainer.trackers.curves import Curves
 from trainer.untrusted.bounded import read
-from trainer.untrusted.bounded.tracker_files import STEPS_PER_EPOCH
+from trainer.untrusted.bounded.tracker_files import MOST_STEP, STEPS_PER_EPOCH
 from trainer.untrusted.files import encodable, read_text
 
 Kind = Literal["tensorboard", "wandb", "open_clip"]
@@ -255,7 +255,8 @@ def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> Curves
         if own is not curves:
             for name, curve in own.runs.get("", {}).items():
                 for epoch, (at, value) in curve.points.items():
-                    curves.put("", name, epoch * (per_epoch or 1), at, value)
+                    if (step := epoch * (per_epoch or 1)) <= MOST_STEP:
+                        curves.put("", name, step, at, value)
     curves.runs = {run: found for run, found in curves.runs.items() if found}
     return curves
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.parquet import Answer
-from trainer.untrusted.files import check_ordinary, encodable, parse_json
+from trainer.untrusted.files import check_ordinary, parse_json, spelled
 
 SCHEMA: Final = pa.schema(
     [
@@ -36,7 +36,7 @@ _EVENTS_AT_ONCE: Final = 1_000
 """Records that are read between two batches, if they hold no numbers: each batch has its own time limit."""
 _MOST_LINE: Final = 4 << 20
 _MOST_NAME: Final = 200
-_MOST_STEP: Final = 2**53
+MOST_STEP: Final = 2**53
 _MOST_COLUMNS: Final = 20_000
 _MOST_DEPTH: Final = 4
 _WANDB_STEPS: Final = ("_step", "Step", "step", "trainer/global_step", "global_step")
@@ -95,11 +95,11 @@ def _chunks(rows: Iterable[Row | None], most: int) -> Iterator[list[Row | None]]
 def _row(run: str, name: str, step: Any, at: Any, value: Any) -> Row | None:
     """Return a row of these values; None if they are no number at a step."""
     found, where = _number(value), _number(step)
-    if found is None or where is None or not 0 <= where <= _MOST_STEP or not name:
+    if found is None or where is None or not 0 <= where <= MOST_STEP or not name:
         return None
     when = _number(at)
     when = when if when is not None and math.isfinite(when) and 0 <= when < 1e11 else 0.0
-    return encodable(run)[:_MOST_NAME], encodable(name)[:_MOST_NAME], int(where), when, found
+    return spelled(run[:_MOST_NAME]), spelled(name[:_MOST_NAME]), int(where), when, found
 
 
 def _number(value: Any) -> float | None:
