@@ -25,6 +25,15 @@ MOST_LETTERS: Final = 10_000
 """Characters of a value that a client names."""
 MOST_VALUES: Final = 1_000
 """Runs that a client names at once."""
+_MOST_BYTES: Final = 1 << 17
+"""Of all values of a call, which a process takes as its arguments."""
+PLACES: Final = frozenset(
+    (
+        *("path", "heldout_path", "image_folder", "root", "train_list", "heldout_list", "items", "pictures", "source"),
+        *("name", "pretrained", "tokenizer", "image_vectors", "text_vectors", "subset", "kind"),
+    )
+)
+"""Last parts of the fields that name a file, a folder, or data or a model of another place."""
 _READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False)
 _CHANGES: Final = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 INSTRUCTIONS: Final = (
@@ -68,6 +77,8 @@ class _Commands:
         if len(values) > MOST_VALUES:
             raise CommandFailed(f"{len(values):,} values are too many: name at most {MOST_VALUES:,}.")
         given = [_value(one) for one in values]
+        if sum(len(word.encode()) for word in (*words, *given)) > _MOST_BYTES:
+            raise CommandFailed("The values are too long together: name fewer.")
         place = ["--json", "--workspace", str(self._workspace)]
         command = safe_subprocess.python("-m", "trainer", *words, *given, *place)
         try:
@@ -81,7 +92,10 @@ class _Commands:
             raise CommandFailed(said[-1] if said else f"{' '.join(words)} ended with {ended.returncode}.")
         if len(ended.stdout) > MOST_WORDS:
             raise CommandFailed("The answer is too long. Ask for fewer runs, or for one chart.")
-        return json.loads(ended.stdout)
+        try:
+            return json.loads(ended.stdout)
+        except ValueError as error:
+            raise CommandFailed(f"{' '.join(words[:2])} gave no numbers.") from error
 
 
 def _value(word: str | int) -> str:
@@ -92,6 +106,14 @@ def _value(word: str | int) -> str:
     if text.startswith("-"):
         raise CommandFailed(f"{text!r} cannot be a value: it begins with a hyphen.")
     return text
+
+
+def _change(word: str) -> str:
+    """Return FIELD=VALUE unless it leads to a file, a folder or a model outside of the workspace."""
+    field, _, value = _value(word).partition("=")
+    if field.strip().rpartition(".")[2] in PLACES or any(sign in value for sign in ("/", "\\", "~")):
+        raise CommandFailed(f"{word!r} names a place. Agents train on what presets name; a person chooses other data.")
+    return word
 
 
 def _add_reading(server: MCPServer, command: _Commands) -> None:
@@ -134,7 +156,7 @@ def _add_training(server: MCPServer, command: _Commands) -> None:
             raise CommandFailed(f"{len(changes or ()):,} changes are too many: name at most {MOST_VALUES:,}.")
         words = ["fit", "--detach", "--preset", _value(preset)]
         words += ["--name", _value(name)] if name else []
-        return command(*words, *(word for change in changes or () for word in ("--set", _value(change))))
+        return command(*words, *(word for change in changes or () for word in ("--set", _change(change))))
 
     @server.tool(annotations=_CHANGES)
     def stop_run(run: str) -> dict[str, Any]:
