@@ -174,11 +174,39 @@ def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimizer:
     """Restore weights, optimizer state and random generators; training continues as if never interrupted.
 
     Raises:
-        CheckpointError: The weights do not fit the modules.
+        CheckpointError: The weights do not fit the modules, or the rest is not the state of their training.
     """
     load_weights(checkpoint, modules)
-    optimizer.load_state_dict(checkpoint.training["optimizer"])
-    restore_generators(checkpoint.training["generators"])
+    try:
+        optimizer.load_state_dict(checkpoint.training["optimizer"])
+        _check_moments(optimizer)
+        restore_generators(checkpoint.training["generators"])
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError, RuntimeError) as error:
+        raise CheckpointError(
+            f"The checkpoint {checkpoint.folder} holds no state of this training: {error}. Its weights can be opened; "
+            "training cannot continue from it."
+        ) from error
+
+
+def _check_moments(optimizer: torch.optim.Optimizer) -> None:
+    """Raise `ValueError` where what is kept for a weight has another shape, or a setting of a group another type."""
+    for parameter, kept in optimizer.state.items():
+        for name, value in kept.items():
+            if not isinstance(value, Tensor) or value.shape not in ((), parameter.shape):
+                raise ValueError(f"{name} has another shape than its weight")
+    for group in optimizer.param_groups:
+        for name, known in optimizer.defaults.items():
+            value = group.get(name, known)
+            if not _is_alike(value, known):
+                raise ValueError(f"{name} is {value!r:.60}")
+
+
+def _is_alike(value: Any, known: Any) -> bool:
+    if isinstance(known, tuple):
+        return isinstance(value, tuple | list) and len(value) == len(known) and all(map(_is_alike, value, known))
+    if isinstance(known, int | float) and not isinstance(known, bool):
+        return isinstance(value, int | float | Tensor) and not isinstance(value, bool)
+    return value is None or isinstance(value, bool)  # switches, which versions of torch set differently
 
 
 def load_weights(checkpoint: Checkpoint, modules: dict[str, nn.Module]) -> None:

@@ -28,6 +28,7 @@ from trainer.inference.model_cache import AnswerError
 from trainer.inference.open_model import OpenModel, open_run
 from trainer.losses import noise_schedule
 from trainer.methods.decoder import DecoderPictures, parts_without_material, pictures_of, scaled
+from trainer.pretrained import read_architecture
 from trainer.store import RunRow, StoreError, Workspace
 
 REFERENCE: Final = 2_048
@@ -489,13 +490,24 @@ def _check(request: DecodeRequest, runs: Sequence[object]) -> None:
 
 def _opened(row: RunRow, wanted: config.Run, opened: OpenModel) -> OpenDecoder:
     found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
-    width = found.weights["method.mean_picture.start.weight"].shape[1]
-    objective = wanted.objective
+    objective, width = wanted.objective, read_architecture(wanted.model, row.folder).embed_dim
     assert isinstance(objective, config.EmbeddingDecoder)
+    start = found.weights.get("method.mean_picture.start.weight")
+    if start is None or start.ndim < 2 or start.shape[1] != width:  # a stranger's may be of any width
+        raise AnswerError(
+            "no_checkpoint",
+            f"The checkpoint of {row.name!r} decodes no embeddings of {width} numbers, as its towers make them.",
+            "Train the decoder again.",
+        )
     method = parts_without_material(objective, width)
-    checkpoint.load_weights(found, {"method": method})
-    facts = row.facts.get("decodes", {})
-    name, step = str(facts.get("name", objective.of)), int(facts.get("step", objective.of_step))
+    try:
+        checkpoint.load_weights(found, {"method": method})
+    except checkpoint.CheckpointError as error:
+        raise AnswerError("no_checkpoint", str(error)) from error
+    told = row.facts.get("decodes")
+    facts = told if isinstance(told, dict) else {}
+    name, step = str(facts.get("name", objective.of)), facts.get("step", objective.of_step)
+    step = step if isinstance(step, int) else objective.of_step
     return OpenDecoder(row, wanted, opened, method.eval().to(opened.device), name, step)
 
 

@@ -18,6 +18,7 @@ from trainer.images import Preprocessing
 from trainer.inference.batches import embed_images, embed_tokens
 from trainer.models import TwoTowers, build, preprocessing_of
 from trainer.pretrained import read_architecture
+from trainer.pretrained.size_limits import check_run
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -76,7 +77,9 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
     run = workspace.runs.config_of(row.id)
     sizes = read_architecture(run.model, row.folder)
     tokenizer = read_tokenizer(found.tokenizer)
-    model = build(sizes, vocabulary=tokenizer.size, towers=run.objective.towers)
+    towers = run.objective.towers
+    check_run(sizes, found.weights, vocabulary=tokenizer.size, towers=towers, source=row.name)
+    model = build(sizes, vocabulary=tokenizer.size, towers=towers)
     checkpoint.load_weights(found, {"towers": model})
     where = device.choose(on)
     model = model.eval().to(where, memory_format=device.memory_format(where))

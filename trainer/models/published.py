@@ -30,6 +30,11 @@ MISSING: Final = (
     "own."
 )
 
+_NAMING_CODE: Final = frozenset(
+    ("auto_map", "custom_pipelines", "attn_implementation", "experts_implementation", "quantization_config")
+)
+"""Settings of transformers by which a `config.json` makes it look for code elsewhere, or ask whether to run it."""
+
 Freeze = Literal["none", "image", "text", "all but projections"]
 
 _PROJECTIONS: Final = ("proj", "attnpool.c_proj", "head", "text_projection")
@@ -121,5 +126,15 @@ def _folder_of(sizes: dict[str, Any] | None) -> Iterator[str | None]:
         yield None
         return
     with tempfile.TemporaryDirectory() as folder:
-        confined.write(Path(folder), "config.json", json.dumps(sizes).encode())
+        confined.write(Path(folder), "config.json", json.dumps(_sizes_alone(sizes)).encode())
         yield folder
+
+
+def _sizes_alone(settings: Any) -> Any:
+    """Return settings of Hugging Face without those that name code of others: modules, kernels, quantizers."""
+    if isinstance(settings, list):
+        return [_sizes_alone(value) for value in settings]
+    if not isinstance(settings, dict):
+        return settings
+    kept = {name: value for name, value in settings.items() if name not in _NAMING_CODE and not name.startswith("_")}
+    return {name: _sizes_alone(value) for name, value in kept.items()}

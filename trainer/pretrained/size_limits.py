@@ -9,7 +9,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from trainer.models import Blueprint, build
+from trainer.config.extension import PluginTowers
+from trainer.models import Architecture, Blueprint, ModelError, build
+from trainer.models.published import HF_SIZES
+from trainer.models.towers import Which
 from trainer.pretrained.errors import PretrainedError
 
 _MOST_LAYERS: Final = 1_000
@@ -18,6 +21,8 @@ _MOST_SIZE: Final = 10_000_000
 _SLACK: Final = 16 << 20
 """Weights a model may have on top of twice those of its file: positions of larger images, heads that are not used."""
 _TOWER: Final = re.compile(r"[\w.-]+")
+_MOST_CONTEXT: Final = 100_000
+"""Tokens of a text; the tokens of 256 texts then take 200 MB."""
 
 
 def check_settings(settings: Mapping[str, Any], *, source: str) -> None:
@@ -80,4 +85,46 @@ def check_sizes(blueprint: Blueprint, weights: Mapping[str, Tensor], *, source: 
         raise PretrainedError(
             f"The settings of {source} tell of {wanted:,} weights and its file has {there:,}: they do not belong "
             "together. Get the model again."
+        )
+
+
+def check_run(
+    sizes: Architecture, weights: Mapping[str, Tensor], *, vocabulary: int, towers: Which, source: str
+) -> None:
+    """Check what a run's folder says of its towers, before they are built: it may be a stranger's.
+
+    Args:
+        sizes: As `read_architecture` returned them.
+        weights: Of the run's checkpoint.
+        vocabulary: Ids of its tokenizer.
+        towers: Which of them its objective has.
+        source: Name of the run.
+
+    Raises:
+        ModelError: They would be far larger than the weights, or name code or files of another place.
+    """
+    if isinstance(sizes, PluginTowers):
+        return  # its own code makes them
+    if isinstance(sizes, Blueprint):
+        try:
+            check_settings(sizes.config, source=source)
+        except PretrainedError as error:
+            raise ModelError(str(error)) from error
+        if sizes.text.get("hf_model_name") and HF_SIZES not in sizes.text:
+            raise ModelError(f"The sizes of {source} name a text tower of another place. Open the model again.")
+        if sizes.context_length > _MOST_CONTEXT:
+            raise ModelError(f"The sizes of {source} say texts have {sizes.context_length:,} tokens. Open it again.")
+    try:
+        with torch.device("meta"):
+            wanted = build(sizes, vocabulary=vocabulary, towers=towers).state_dict()
+    except ModelError as error:
+        if isinstance(error.__cause__, (NotImplementedError, RuntimeError)):
+            return  # a tower of timm that asks for values while it is built
+        raise
+    most = 2 * sum(value.numel() for value in weights.values()) + _SLACK
+    count = sum(value.numel() for value in wanted.values())
+    if count > most:
+        raise ModelError(
+            f"The configuration of {source} tells of {count:,} weights, and its checkpoint has far fewer: they do not "
+            "belong together. Import the run again from where it was trained."
         )

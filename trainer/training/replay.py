@@ -28,6 +28,7 @@ from trainer.methods import Batch, ImageText
 from trainer.methods.pair_losses import pair_losses
 from trainer.models import Architecture, preprocessing_of
 from trainer.pretrained import read_architecture
+from trainer.pretrained.size_limits import check_run
 from trainer.store import RunRow, Workspace
 from trainer.store.replay_files import ReplayRecord
 from trainer.training.provenance import sessions_of
@@ -281,6 +282,7 @@ def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progr
     file = row.folder / "tokenizer.json"
     text = untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER) if file.exists() else target.tokenizer
     tokenizer = read_tokenizer(text)
+    check_run(sizes, target.weights, vocabulary=tokenizer.size, towers=run.objective.towers, source=row.name)
     training = TrainingSession(run, pairs, tokenizer, where, built_from=sizes)
     ranks = workspace.runs.ranks_of(row.id)
     if ranks > 1 and not training.micro_batch:
@@ -371,10 +373,17 @@ def assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: R
         ReplayError: They are not.
     """
     mine = {f"{name}.{key}": value for name, m in training.modules.items() for key, value in m.state_dict().items()}
-    pairs = [(mine[key].cpu(), value) for key, value in target.weights.items()]
-    moments = (training.optimizer.state_dict(), target.training["optimizer"])
-    pairs += list(zip(*(list(_tensors(state["state"])) for state in moments), strict=True))
-    if mine.keys() != target.weights.keys() or not all(torch.equal(a.cpu(), b.cpu()) for a, b in pairs):
+    told = target.training.get("optimizer")
+    own, other = (list(_tensors(state.get("state"))) for state in (training.optimizer.state_dict(), told or {}))
+    shapes = [[value.shape for value in values] for values in (own, other)]
+    fits = mine.keys() == target.weights.keys() and shapes[0] == shapes[1]
+    if not fits or any(mine[key].shape != value.shape for key, value in target.weights.items()):
+        raise ReplayError(
+            f"The checkpoint of step {target.step:,} of {row.name} has other weights or moments than its training. "
+            "Choose another step."
+        )
+    pairs = [*((mine[key], value) for key, value in target.weights.items()), *zip(own, other, strict=True)]
+    if not all(torch.equal(a.cpu(), b.cpu()) for a, b in pairs):
         most = max((float((a.cpu().double() - b.double()).abs().max()) for a, b in pairs if a.numel()), default=0.0)
         raise ReplayError(
             f"The replay of {row.name} differs from its checkpoint of step {target.step:,} (largest difference "

@@ -6,12 +6,14 @@ import copy
 import dataclasses
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file, save_file
 
 from trainer import config, data
 from trainer.__main__ import main
@@ -47,7 +49,7 @@ from trainer.methods.batch import Batch
 from trainer.methods.decoder import parts_without_material, pictures_of
 from trainer.render_mpl import decode as figure
 from trainer.server.handlers import RequestHandlers
-from trainer.store import Workspace
+from trainer.store import Workspace, manifests
 from trainer.training.decoder_limits import attribute_decoder
 from trainer.training.fit import fit
 from trainer.training.optimizer import build, learning_rate
@@ -417,3 +419,31 @@ def test_an_embedding_that_is_not_used_keeps_no_bits(decoders):
     pictures = torch.rand(2, 3, 16, 16) * 2 - 1
     rows = moves.unit(np.random.default_rng(0).standard_normal((2, 16)))
     assert np.abs(bits_of(method, pictures, rows)).max() < 1e-6
+
+
+@pytest.mark.parametrize("width", [None, 0, 50_000])
+def test_a_decoder_of_other_embeddings_is_not_built(workspace, width: int | None, tmp_path):
+    """A stranger's checkpoint may say any width; one of 50,000 would have made a prior of 400 MB."""
+    shutil.copytree(workspace.folder, tmp_path / "copy")
+    other = Workspace(tmp_path / "copy")
+    folder = max((other.runs.get(3).folder / "checkpoints").glob("step_*"))
+    weights, name = load_file(folder / "model.safetensors"), "method.mean_picture.start.weight"
+    known = weights.pop(name)
+    if width is not None:
+        weights[name] = torch.zeros(len(known), width)
+    facts = {key: value for key, value in manifests.verified(folder).items() if key != "files"}
+    (folder / manifests.NAME).unlink()
+    save_file(weights, folder / "model.safetensors")
+    manifests.write_manifest(folder, facts)
+    with pytest.raises(AnswerError, match="decodes no embeddings of 16 numbers"):
+        OpenDecoders(other).get(3)
+    other.close()
+
+
+@pytest.mark.parametrize("told", [[1], "x", {"step": "x"}, {"step": [1], "name": 5}, None])
+def test_odd_facts_of_a_decoder_are_passed_over(workspace, told: object, tmp_path):
+    shutil.copytree(workspace.folder, tmp_path / "copy")
+    other = Workspace(tmp_path / "copy")
+    other.runs.add_facts(3, {"decodes": told})
+    assert OpenDecoders(other).get(3).of_step == other.runs.config_of(3).objective.of_step
+    other.close()
