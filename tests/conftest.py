@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,9 +174,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
-    properties = [told for report in reports for told in getattr(report, "user_properties", ())]
-    told = {tuple(row) for name, row in properties if name == "fault"}  # a test has a report for each phase
-    rows = sorted(told, key=lambda row: (isinstance(row[0], str), int(str(row[0]).removeprefix("S")), *row[1:]))
+    # A test has a report for each phase; tries of several tests that are called alike are one row.
+    called = [report for report in reports if getattr(report, "when", "") == "call"]
+    counts: Counter[tuple[Any, ...]] = Counter()
+    good: Counter[tuple[Any, ...]] = Counter()
+    for name, (*row, tried, survived) in (told for report in called for told in report.user_properties):
+        if name == "fault":
+            counts[tuple(row)] += tried
+            good[tuple(row)] += survived
+    rows = sorted(
+        ((*row, counts[row], good[row]) for row in counts),
+        key=lambda row: (isinstance(row[0], str), int(str(row[0]).removeprefix("S")), *row[1:]),
+    )
     if not rows:
         return
     lines = ["| promise | fault | result | tried | good |", "|---|---|---|---|---|"]
