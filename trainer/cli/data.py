@@ -101,6 +101,7 @@ def _write_scenes(args: argparse.Namespace) -> int:
     if args.out:
         folder = scenes.write(chosen, args.out.expanduser().absolute(), print_progress())
     else:
+        args.workspace.check_mine()
         folder = scenes_folder(chosen, args.workspace.folder, print_progress())
     print(json.dumps({"folder": str(folder)}) if args.json else folder)
     return 0

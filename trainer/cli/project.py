@@ -18,6 +18,8 @@ HELP = "project a snapshot's images and texts to 2-D with PCA, UMAP, t-SNE or Pa
 METHODS = ("pca", "umap", "tsne", "pacmap", "file")
 """A test compares them with `trainer.charts.layout_method`."""
 
+_NEXT = "Say where to put the points: --out FILE.npy."
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the run, its snapshot, and the placement of points."""
@@ -70,10 +72,17 @@ def placement_of(args: argparse.Namespace) -> PointPlacement:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the file with the points: rows of the images, then of the texts."""
+    """Print the file with the points: rows of the images, then of the texts.
+
+    Raises:
+        ProjectError: The workspace is look only and there is no `--out`; or as `layout_file`.
+    """
     from trainer.charts.snapshots import choose_snapshot
     from trainer.cli.export import tell
-    from trainer.projection import layout_file
+    from trainer.projection import ProjectError, layout_file
+
+    if args.out is None and args.workspace.look_only:
+        raise ProjectError(f"The workspace {args.workspace.folder} is look only, and keeps no layouts. {_NEXT}")
 
     def chosen(run: str) -> SnapshotRow:
         row = args.workspace.runs.get(run)

@@ -12,6 +12,7 @@ from pathlib import Path
 from trainer.data.atomic_folder import written_once
 from trainer.data.pairs import DataError, Source
 from trainer.images import Member
+from trainer.store import derived
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
@@ -44,11 +45,12 @@ class Unusable:
 
 
 def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> tuple[list[Source], Problems]:
-    """Return the pairs of `rows` and the problems of others, cached in `folder`.
+    """Return the pairs of `rows` and the problems of others, cached in `folder`, which is in a workspace's `data/kept`.
 
     Raises:
         DataError: The folder cannot be written.
     """
+    folder = derived.place(folder.parents[2], folder)
 
     def write(unfinished: Path) -> None:
         words: list[tuple[str, str]] = []

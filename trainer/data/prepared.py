@@ -31,6 +31,7 @@ from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import DataError, Source
 from trainer.data.workers import processes
 from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of
+from trainer.store import derived
 from trainer.store.disk import SPARE, room_for_cache
 from trainer.store.files import make_folders
 from trainer.store.picture_paths import relative_to
@@ -101,8 +102,9 @@ def prepare(
         lambda: progress(0.0, "Waiting for another run that prepares these images"),
         keep_unfinished=True,
     )
-    os.utime(folder)
-    _remove_unused(cache)
+    if not derived.is_look_only(cache.parent):
+        os.utime(folder)
+        _remove_unused(cache)
     facts = _facts_of(folder, len(sources))
     problems, remarks = ([(path, words) for path, words in facts[kind]] for kind in ("problems", "remarks"))
     images: np.ndarray | StreamedImages
@@ -162,7 +164,7 @@ def _folder(sources: Sequence[Source], size: int, cache: Path, preprocessing: Pr
     if folder.is_dir() or _streamed(folder).is_dir():
         return folder
     earlier = cache / f"{_fingerprint(sources, None)}{ending}"
-    return earlier if earlier.is_dir() or _streamed(earlier).is_dir() else folder
+    return earlier if earlier.is_dir() or _streamed(earlier).is_dir() else derived.place(cache.parent, folder)
 
 
 def _streamed(folder: Path) -> Path:

@@ -29,6 +29,7 @@ from trainer.data.splits import parts_of
 from trainer.format_detection import columns_of, propose
 from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
 from trainer.messages import Example, ReadData
+from trainer.store import derived
 from trainer.untrusted import confined
 
 EXAMPLES: Final = 10
@@ -203,7 +204,7 @@ def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progr
     data = proposal.data if proposal else config.from_dict({"data": chosen}, source="data").data
     about = {"image_size": question.image_size, "opened": question.opened}
     found = survey(data, workspace_folder=workspace_folder, progress=progress, **about)
-    scratch = confined.make_folder(workspace_folder, "scratch")
+    scratch = confined.make_folder(derived.root(workspace_folder), "scratch")
     report = scratch / f"import-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
     lines = "".join(json.dumps(line) + "\n" for line in report_lines(found))
     confined.write(scratch, report.name, lines.encode("utf-8"))

@@ -31,6 +31,7 @@ from trainer.data.table_formats import encoding_for
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
 from trainer.images import SUFFIXES, Member
+from trainer.store import derived
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
@@ -388,7 +389,7 @@ def _decompressed(tar: Path, workspace_folder: Path) -> Path:
     """Return the tar decompressed, because a compressed one has no random access."""
     stat = tar.stat()
     digest = hashlib.blake2b(f"{tar.absolute()} {stat.st_size} {stat.st_mtime_ns}".encode(), digest_size=8)
-    folder = workspace_folder / "cache" / f"{digest.hexdigest()}-tar"
+    folder = derived.place(workspace_folder, workspace_folder / "cache" / f"{digest.hexdigest()}-tar")
 
     def write(unfinished: Path) -> None:
         left = _LEAST_UNPACKED + _MOST_RATIO * stat.st_size

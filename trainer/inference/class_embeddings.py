@@ -1,4 +1,4 @@
-"""Class names in templates, embedded once per checkpoint and cached in the run's scratch folder."""
+"""Class names in templates, embedded once per checkpoint and cached with the run (`trainer.store.derived`)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_texts
 from trainer.inference.embed import embed_sentences
 from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.store import derived
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
@@ -38,7 +39,8 @@ def class_texts(
     manifest = row.folder / "checkpoints" / f"step_{kept.opened.step:06d}" / "manifest.json"
     told = untrusted_files.read_bytes(manifest, untrusted_files.MOST_SETTINGS) if manifest.is_file() else b""
     seed = asked.encode() + told
-    file = row.folder / "scratch" / f"class-texts-{hashlib.sha256(seed).hexdigest()[:24]}.npy"
+    folder = derived.root(models.workspace.folder) / "runs" / row.folder.name
+    file = folder / "scratch" / f"class-texts-{hashlib.sha256(seed).hexdigest()[:24]}.npy"
     if _usable(file):
         return file
     sentences = [template.replace("{}", label) for template in templates for label in labels]
@@ -51,7 +53,7 @@ def class_texts(
         tuple(templates),
         vectors.reshape(len(templates), len(labels), -1),
     )
-    confined.make_in_run(row.folder, "scratch")
+    confined.make_in_run(folder, "scratch")
     write_class_texts(file, texts)
     return file
 

@@ -22,6 +22,7 @@ from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.projection.layout_alignment import FEWEST_COMMON, common_points, start_at, turned_onto
+from trainer.store import derived
 from trainer.store.layout_files import FOLDER, made_of
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import confined
@@ -82,7 +83,7 @@ def layout_file(
     """Return the projection of a snapshot, cached by vectors and parameters.
 
     Args:
-        workspace_folder: Layouts are kept in its `layouts`.
+        workspace_folder: Layouts are kept in its `layouts`; while it is look only, as long as this process lives.
         snapshot_folder: Folder of the snapshot.
         method: `pca`, `umap`, `tsne`, `pacmap`, or `file` for coordinates from `file`.
         neighbors: Size of a neighborhood, t-SNE's perplexity; capped by the number of points.
@@ -162,9 +163,13 @@ def _layout(
     snapshot = read_snapshot(folder)
     if placement.method == "file":
         return _imported(workspace_folder, snapshot, placement)
-    stem = _stem(workspace_folder, folder, placement, chain, most)
-    points_file, facts_file = stem.with_suffix(".npy"), stem.with_suffix(".json")
+    name = f"{FOLDER}/{_name(folder, placement, chain, most)}"
+    points_file = derived.place(workspace_folder, workspace_folder / f"{name}.npy")
+    facts_file = points_file.with_suffix(".json")
     facts = _kept_facts(points_file, facts_file, snapshot)
+    if facts is None:  # not one of these, or none that is sound
+        points_file = derived.root(workspace_folder) / f"{name}.npy"
+        facts_file = points_file.with_suffix(".json")
     if facts is None:
         other = None
         if chain:
@@ -237,20 +242,20 @@ def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacem
             f"({images:,} images, then {texts:,} texts): they do not belong together."
         )
     digest = hashlib.sha256(np.ascontiguousarray(points)).hexdigest()[:32]
-    kept = workspace_folder / FOLDER / f"{digest}.npy"
+    kept = derived.root(workspace_folder) / FOLDER / f"{digest}.npy"
     facts = _facts(snapshot, placement, f"coordinates of {name}, shown as they are", len(points)) | {"seconds": 0.0}
     facts["of"] = made_of(workspace_folder, (snapshot.folder,))
     _keep(kept, kept.with_suffix(".json"), points, facts)
     return Layout(kept, images, texts, "file", 0.0, facts["note"], len(points))
 
 
-def _stem(workspace_folder: Path, folder: Path, placement: PointPlacement, chain: Sequence[Path], most: int) -> Path:
+def _name(folder: Path, placement: PointPlacement, chain: Sequence[Path], most: int) -> str:
     key = {"version": VERSION, **placement.parameters, "onto": [content(f) for f in chain]}
     if most != MOST_FITTED and placement.method != "pca":
         key["most"] = most
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode())
     digest.update(content(folder).encode())
-    return workspace_folder / FOLDER / digest.hexdigest()[:32]
+    return digest.hexdigest()[:32]
 
 
 _CONTENTS: Final[dict[tuple[str, int, int], str]] = {}

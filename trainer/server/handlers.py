@@ -18,7 +18,7 @@ from trainer.inference.embed import embed_files, embed_sentences
 from trainer.inference.model_cache import AnswerError, OpenModels
 from trainer.inference.predictions import predict
 from trainer.inference.saliency import saliency_of
-from trainer.store import Workspace
+from trainer.store import Workspace, derived
 from trainer.untrusted import confined
 
 if TYPE_CHECKING:
@@ -240,7 +240,8 @@ class RequestHandlers:
         return answer_project(self._workspace.folder, question, progress)
 
     def _keep(self, run: int, vectors: np.ndarray) -> str:
-        folder = confined.make_in_run(self._workspace.runs.get(run).folder, "scratch")
+        name = self._workspace.runs.get(run).folder.name
+        folder = confined.make_in_run(derived.root(self._workspace.folder) / "runs" / name, "scratch")
         path = folder / f"answer-{os.getpid()}-{uuid.uuid4().hex[:8]}.npy"
         with io.BufferedWriter(confined.open_file(folder, path.name, "wb")) as stream:  # type: ignore[type-var]
             np.save(stream, vectors)

@@ -146,3 +146,14 @@ def test_a_browser_draws_zooms_filters_and_shows_pictures(tmp_path: Path, n: int
         assert view.title() == "fine"
         assert said == []
         opened.close()
+
+
+def test_the_script_of_page_and_notebook_makes_no_markup_of_words():
+    """Captions reach the page as text alone: what turns words into markup, code or addresses is not in the script."""
+    sinks = r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|createContextualFragment|srcdoc"
+    sinks += r"|\.href|javascript:|[{,]\s*on[a-z]+\s*:|setTimeout\(\s*[\"'`]"
+    script = live_map.widget_module()
+    assert re.findall(sinks, script) == []
+    assert script.count("setAttribute(") == 1, "of the names that `element` is given in braces"
+    addresses = [line for line in script.splitlines() if re.search(r"\b(src|href)\b", line)]
+    assert all("data:image/jpeg;base64," in line for line in addresses), addresses

@@ -17,7 +17,7 @@ from trainer.data.pairs import DataError, Source
 from trainer.data.scenes.picture import draw
 from trainer.data.scenes.plan import SPLITS, Scene, plan_scenes, random, unseen_things
 from trainer.data.workers import spread
-from trainer.store import earlier_names, write_atomically
+from trainer.store import derived, earlier_names, write_atomically
 from trainer.untrusted import confined
 
 _VERSION: Final = 4
@@ -56,9 +56,11 @@ class _Part:
 
 
 def folder_of(scenes: config.Scenes, workspace: Path) -> Path:
-    """Return the folder where a workspace stores the images of these settings."""
+    """Return the folder where a workspace stores the images of these settings, or would if it is look only."""
     settings = json.dumps([_VERSION, dataclasses.asdict(scenes)], sort_keys=True)
-    return workspace / "data" / f"scenes-{hashlib.blake2b(settings.encode(), digest_size=6).hexdigest()}"
+    folder = workspace / "data" / f"scenes-{hashlib.blake2b(settings.encode(), digest_size=6).hexdigest()}"
+    is_whole = all(is_drawn(folder, split) for split in SPLITS)
+    return folder if is_whole else derived.root(workspace) / folder.relative_to(workspace)
 
 
 def write(

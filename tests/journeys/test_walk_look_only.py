@@ -1,0 +1,186 @@
+"""Every headless command on a copy of a workspace that is not this user's own: not one byte of it changes."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trainer.cli
+from tests.journeys.test_walk_commands import FIGURES, OF_AN_EXPERIMENT, OF_NO_RUN
+from trainer.__main__ import _modules_of, _parser, main
+from trainer.experiments.definition import clip_and_cloob, to_toml
+from trainer.store import Workspace
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
+
+DONE, REFUSED, KEPT = "done", "refused", "kept"
+"""It does its work; it says that the workspace is look only; it stores what it was called to store."""
+OPTIONS = {
+    **{("export", kind): ("--runs", "1", "2", *words) for kind, words in FIGURES.items()},
+    **{("export", kind): words for kind, words in OF_NO_RUN.items()},
+    **{("export", kind): ("--experiment", "asked") for kind in OF_AN_EXPERIMENT},
+}
+"""Of the figures; what `analyze` asks is the same without `--runs`."""
+WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
+    ("ablation",): (("--queue", REFUSED),),
+    ("bundle",): (("1 2 --out {out}.zip", DONE),),
+    ("classify",): (("{picture} --runs 1 2 --labels circle square", DONE),),
+    ("compare",): (("1 2", DONE),),
+    ("data", "scenes"): (("--train-pairs 64 --heldout-pairs 16", REFUSED),),
+    ("data", "show"): (("--data {table}", DONE),),
+    ("data", "duplicates"): (("--data {table}", DONE),),
+    ("data", "quality"): (("1", REFUSED),),
+    ("data", "review"): (("1", DONE), ("1 --flag k", REFUSED), ("1 --clear k", REFUSED)),
+    ("data", "cleaned"): (("1", REFUSED),),
+    ("data", "helped"): (("1", DONE),),
+    ("decode",): (
+        ("3 --image {picture} --steps 2", DONE),
+        ("3 --text circle --steps 2 --out {out}.svg", DONE),
+        ("3 --measure --most 8 --steps 2", DONE),
+    ),
+    ("demo",): (("", REFUSED),),
+    ("doctor",): (("", DONE), ("--check", DONE), ("--clean", REFUSED), ("--restore", REFUSED)),
+    ("embed",): (("1 --images {picture} --out {out}", DONE),),
+    ("evaluate",): (("1", DONE), ("1 --task retrieval", KEPT)),
+    ("experiment",): (("", DONE), ("run asked", REFUSED), ("stop asked", REFUSED), ("report asked", DONE)),
+    ("fit",): (("--preset clip-scenes", REFUSED), ("--preset decoder-scenes --of 1", REFUSED)),
+    ("generative",): (("1 2 --updates 1 --most 4 --size 8", DONE),),
+    ("independent",): (("1", DONE),),
+    ("open",): (("vectors --image {vectors}", REFUSED), ("list", DONE)),
+    ("places", "list"): (("", DONE),),
+    ("places", "follow"): (("1", REFUSED),),
+    ("places", "fetch"): (("1 --step 1", REFUSED),),
+    ("project",): (
+        ("1", REFUSED),
+        ("1 --out {out}.npy", DONE),
+        ("1 --method umap --neighbors 5 --onto 2 --out {out}.npy", DONE),
+        ("1 --method file --coordinates {points} --out {out}.npy", DONE),
+    ),
+    ("queue",): (
+        *(("", DONE), ("add --preset clip-scenes", REFUSED), ("move 4 --to 1", REFUSED), ("hold", REFUSED)),
+        *(("slots --cpu 2", REFUSED), ("remove 4", REFUSED), ("set 4 --priority 2", REFUSED), ("go", REFUSED)),
+        ("run", REFUSED),
+    ),
+    ("replay",): (("1 --step 12", REFUSED), ("1 --step 12 --objective cloob", REFUSED)),
+    ("report",): (("1 2 --out {out}.html", DONE), ("1 2 --live --out {out}.html", DONE)),
+    ("resume",): (("1", REFUSED), ("1 --step 12 --as branch", REFUSED)),
+    ("runs",): (
+        *(("", DONE), ("show 1", DONE), ("rename 1 x", REFUSED), ("note 1 x", REFUSED), ("tag 1 --add x", REFUSED)),
+        *(("archive 1", REFUSED), ("delete 1", REFUSED), ("restore 1", REFUSED), ("purge 1", REFUSED)),
+        *(("import {run}", REFUSED), ("export 1 --to safetensors --out {out}", DONE)),
+    ),
+    ("saliency",): (("1 --image {picture} --caption circle --grid 3", DONE),),
+    ("search",): (("--text circle --runs 1 2", DONE),),
+    ("selections",): (("", DONE), ("keep mine --run 1 --rows 0 1", KEPT), ("delete mine", KEPT)),
+    ("stop",): (("1", DONE),),
+}
+"""Command -> the words after it, and what becomes of it. `{out}` lies outside of the workspace."""
+ELSEWHERE = {
+    ("mcp",): "runs the commands above",
+    ("serve",): "asks what the window asks: tests/explorer/test_look_only.py",
+    ("remote",): "is spoken to by another computer: tests/trainer/places",
+    ("places", "add"): "writes settings of the user, not of a workspace",
+    ("places", "remove"): "writes settings of the user, not of a workspace",
+    ("places", "test"): "needs another computer: tests/trainer/places",
+}
+
+
+def _leaves() -> Iterator[tuple[str, ...]]:
+    """Yield every command that does something, as its words."""
+
+    def below(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
+        groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        if not groups:
+            yield words
+        for group in groups:
+            for name, choice in group.choices.items():
+                yield from below((*words, name), choice)
+
+    for name, module in _modules_of(trainer.cli).items():
+        (commands,) = (
+            action
+            for action in _parser({name: module}, [name])._actions
+            if isinstance(action, argparse._SubParsersAction)
+        )
+        yield from below((name,), commands.choices[name])
+
+
+LEAVES = sorted(_leaves())
+
+
+@pytest.fixture(scope="module")
+def foreign(two_runs, tmp_path_factory) -> Path:
+    """Return the copy of a workspace with two runs, a decoder, a run that waits, and something of each kind kept."""
+    folder = tmp_path_factory.mktemp("foreign")
+    shutil.copytree(two_runs.workspace, folder / "original")
+    original = Workspace(folder / "original")
+    original.adopt()
+    small = ("objective.size=16", "objective.width=8", "objective.prior_width=16", "optimizer.epochs=1")
+    commands = [
+        ["fit", "--preset", "decoder-scenes", "--of", "1", *(word for one in small for word in ("--set", one))],
+        ["queue", "add", "--preset", "clip-scenes"],
+        ["selections", "keep", "theirs", "--run", "1", "--rows", "0", "3"],
+        ["evaluate", "1", "2", "--task", "zero_shot"],
+        ["data", "quality", "1"],
+        ["replay", "1", "--step", "12"],
+        ["replay", "1", "--step", "12", "--objective", "cloob", "--continue", "1"],
+    ]
+    for words in commands:
+        assert main([*words, "--workspace", str(original.folder)]) == 0, words
+    original.experiments.add("asked", to_toml(clip_and_cloob(None)))
+    original.close()
+    shutil.copytree(original.folder, folder / "copy")
+    return folder / "copy"
+
+
+def _state(folder: Path) -> dict[str, tuple[bytes, int] | None]:
+    """Return contents and times of what lies there, without the two files SQLite needs to read a database."""
+    files = [path for path in sorted(folder.rglob("*")) if not path.name.startswith("explorer.db-")]
+    return {
+        path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns) if path.is_file() else None
+        for path in files
+    }
+
+
+def _calls(leaf: tuple[str, ...]) -> list[tuple[list[str], str]]:
+    """Return the words after the command, and what becomes of it."""
+    if leaf[0] == "export":
+        return [([*OPTIONS[leaf], "--out", "{out}.svg", "{out}.csv"], DONE)]
+    if leaf[0] == "analyze":
+        words = OPTIONS.get(("export", leaf[1]), ("--runs", "1", "2"))
+        return [([word for word in words if word != "--runs"], DONE)]
+    return [(words.split(), outcome) for words, outcome in WORDS[leaf]]
+
+
+def test_every_command_is_walked_or_has_a_reason() -> None:
+    figures = {leaf for leaf in LEAVES if leaf[0] in ("export", "analyze")}
+    assert {*LEAVES} - figures == {*WORDS, *ELSEWHERE}
+    assert {leaf for leaf in figures if leaf[0] == "export"} == {*OPTIONS}
+
+
+@pytest.mark.parametrize("leaf", [leaf for leaf in LEAVES if leaf not in ELSEWHERE], ids=" ".join)
+def test_a_command_changes_nothing_that_is_somebody_elses(
+    leaf: tuple[str, ...], foreign: Path, two_runs, tmp_path: Path, capsys: pytest.CaptureFixture[str], faults
+) -> None:
+    np.save(tmp_path / "vectors.npy", np.eye(6, dtype=np.float32))
+    np.save(tmp_path / "points.npy", np.zeros((56, 2), np.float32))
+    files = {"picture": two_runs.pictures[0], "table": two_runs.table, "run": next(foreign.glob("runs/0001-*"))}
+    files |= {"vectors": tmp_path / "vectors.npy", "points": tmp_path / "points.npy", "out": tmp_path / "out"}
+    tried = 0
+    for words, outcome in _calls(leaf):
+        before, tried = _state(foreign), tried + 1
+        named = [word.format(**files) for word in words]
+        status = main([*leaf, *named, "--workspace", str(foreign)])
+        told = capsys.readouterr()
+        assert "Traceback" not in told.err
+        if outcome == REFUSED:
+            assert status == 2, words
+            assert "look only" in told.err, words
+        if outcome != KEPT:
+            assert _state(foreign) == before, words
+    faults.row("S3", "every command, on a copy", "not one byte of it changed", tried, tried)
