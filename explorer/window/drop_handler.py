@@ -36,7 +36,7 @@ class Intake(QObject):
 
     def __init__(self, window: QWidget, folder: Path, background: Background) -> None:
         super().__init__(window)
-        self._scratch = folder / "scratch"
+        self._folder = folder
         self._background = background
         self.overlay = DropOverlay(window)
         self.overlay.dropped.connect(self.take)
@@ -89,15 +89,17 @@ class Intake(QObject):
         if mime is not None and mime.hasUrls():
             self.take(mime)
         elif mime is not None and mime.hasImage():
+            from trainer.store import derived
+
             image = QGuiApplication.clipboard().image()
-            file = self._scratch / f"pasted-{datetime.now():%Y-%m-%d-%H%M%S-%f}.png"
+            file = derived.root(self._folder) / "scratch" / f"pasted-{datetime.now():%Y-%m-%d-%H%M%S-%f}.png"
             self._background.run(self, write_png, image, file, done=self._written)
         else:
             self.refused.emit("The clipboard holds no image. Copy an image or image files, then paste again.")
 
     def _written(self, file: Path | None) -> None:
         if file is None:
-            self.refused.emit(f"The pasted image could not be written to {self._scratch}. Is the disk full?")
+            self.refused.emit(f"The pasted image could not be written to {self._folder}. Is the disk full?")
         else:
             self.arrived.emit([file])
 

@@ -33,7 +33,7 @@ from trainer.charts.layout_method import LABELS, METHODS, PointPlacement
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.errors import UserError
 from trainer.messages import Failure
-from trainer.store import SplitKey
+from trainer.store import SplitKey, derived
 
 
 class MapView(View):
@@ -104,7 +104,7 @@ class MapView(View):
         words = ["--isolate", *isolated] if isolated else []
         rows = self.selecting.rows
         if len(rows) and (self.selecting.linked or self.selecting.owner is self.panels[0].side):
-            words += ["--pairs", written_rows(rows, self.context.workspace.folder / "scratch")]
+            words += ["--pairs", written_rows(rows, derived.root(self.context.workspace.folder) / "scratch")]
         return [*words, "--color", self.toolbar.color_by]
 
     @property
