@@ -120,7 +120,13 @@ def foreign(two_runs, tmp_path_factory) -> Path:
     shutil.copytree(two_runs.workspace, folder / "original")
     original = Workspace(folder / "original")
     original.adopt()
-    small = ("objective.size=16", "objective.width=8", "objective.prior_width=16", "optimizer.epochs=1")
+    small = (
+        "optimizer.batch_size=8",
+        "objective.size=16",
+        "objective.width=8",
+        "objective.prior_width=16",
+        "optimizer.epochs=1",
+    )
     commands = [
         ["fit", "--preset", "decoder-scenes", "--of", "1", *(word for one in small for word in ("--set", one))],
         ["queue", "add", "--preset", "clip-scenes"],
