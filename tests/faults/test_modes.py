@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainer import config
-from trainer.store import RunLog, Workspace, write_atomically
+from trainer.store import RunLog, Workspace, upgrade, write_atomically
 from trainer.store.files import make_folder, write_text
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")]
@@ -39,6 +39,8 @@ def test_all_of_a_new_workspace_is_for_its_owner_alone(tmp_path: Path, umask: in
         others = _open_to_others(workspace.folder)
     make_folder(workspace.folder / "cache")
     write_text(workspace.folder / "cache" / "a.json", "{}")
+    assert workspace.back_up_daily() is not None
+    assert upgrade.back_up(workspace.database_file, "0001").exists()
     assert (others, _open_to_others(workspace.folder)) == ([], [])
     workspace.close()
 
@@ -58,3 +60,15 @@ def test_an_export_is_as_the_system_has_it(tmp_path: Path, umask: int) -> None:
     write_atomically(tmp_path / "a.svg", lambda draft: draft.write_text("x") and None)
     assert stat.S_IMODE((tmp_path / "a.svg").stat().st_mode) == 0o666 & ~umask
     assert os.umask(umask) == umask
+
+
+def test_a_copy_of_the_database_goes_through_no_link(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "space")
+    workspace.runs.create(config.Run(name="one"))
+    thesis, target = tmp_path / "thesis.db", workspace.folder / "copy.db"
+    thesis.touch()
+    target.with_name(f".tmp-{target.name}").symlink_to(thesis)
+    with pytest.raises(OSError, match="is a link"):
+        upgrade.copy_verified(workspace.database_file, target)
+    assert thesis.read_bytes() == b""
+    workspace.close()

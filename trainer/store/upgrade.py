@@ -142,6 +142,8 @@ def copy_verified(path: Path, target: Path) -> None:
         StoreError: The database is damaged.
     """
     draft = target.with_name(f".tmp-{target.name}")
+    # SQLite would follow a link at that name, and make the file readable to all.
+    confined.open_file(draft.parent, draft.name, "wb").close()
     try:
         # A plain copy of a live WAL database is often damaged; the backup API's never is.
         with closing(sqlite3.connect(path, timeout=_BUSY_S)) as source, closing(sqlite3.connect(draft)) as copy:
@@ -151,7 +153,7 @@ def copy_verified(path: Path, target: Path) -> None:
             counted = _counts(copy).keys() == _counts(source).keys()
         if not (whole and counted):
             raise StoreError(f"{path} is damaged, so it was not changed. Rebuild it: trainer doctor --rebuild.")
-        with draft.open("rb+") as file:
+        with confined.open_file(draft.parent, draft.name, "rb+") as file:
             os.fsync(file.fileno())
         confined.replace(target.parent, draft.name, target.name)
     finally:
