@@ -85,6 +85,7 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
 """Command -> the words after it, and what becomes of it. `{out}` lies outside of the workspace."""
 ELSEWHERE = {
     ("mcp",): "runs the commands above",
+    ("install",): "installs torch for the user",
     ("serve",): "asks what the window asks: tests/explorer/test_look_only.py",
     ("remote",): "is spoken to by another computer: tests/trainer/places",
     ("places", "add"): "writes settings of the user, not of a workspace",

@@ -116,7 +116,7 @@ def _package(entry: EntryPoint) -> str:
 
 
 class _Source(SourceFileLoader):
-    """Compiles what stands in the file, and neither reads nor writes a `__pycache__` beside it.
+    """Compiles what stands in the file, and neither reads nor writes a `__pycache__` next to it.
 
     Python runs a compiled file without looking at the source if it says so: who was given both would have read one and
     run the other.
