@@ -118,6 +118,8 @@ def recall_name(
     return known.on(split, n)
 
 
+HELD_OUT: Final = ("heldout_pairs", "heldout_questions")
+"""Facts of a run that split and n of its main metric come from."""
 MOST_SIZES: Final = 3
 """Different n that are written out after the name of a metric of several runs."""
 SPLIT_WORDS: Final = {"val": "held-out", "combinations": "unseen combinations"}

@@ -25,7 +25,7 @@ from explorer import theme
 from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
-from trainer.metrics import headline_name, metric
+from trainer.metrics import HELD_OUT, headline_name, metric
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
 from trainer.store.run_filter import RunFilter, parse
@@ -723,7 +723,8 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
 
 def headline_names(runs: Sequence[RunRow]) -> str:
     """Return what the columns of the best and the last value show, for runs with such a value; empty without one."""
-    names = dict.fromkeys(headline_name(run.metric, run.facts) for run in runs if run.metric and run.last is not None)
+    told = {(run.metric, *(str(run.facts.get(key)) for key in HELD_OUT)): run for run in runs if run.last is not None}
+    names = dict.fromkeys(headline_name(run.metric, run.facts) for run in told.values() if run.metric)
     return f"Best and last: {'; '.join(names)}" if names else ""
 
 
