@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton
 from explorer import theme
 from explorer.views.chart_view import ChartView
 from explorer.widgets.flow_row import WrappingRow
-from trainer.charts.probes import MOST, MOST_LETTERS, Probe, keep, pinned
+from trainer.charts.probes import MOST, MOST_LETTERS, PinnedProbe, keep, pinned
 
 CHIP_LETTERS = 28
 
@@ -34,7 +34,7 @@ class ProbesView(ChartView):
     shows_pairs = True
 
     def build(self) -> Iterator[None]:
-        self.probes: tuple[Probe, ...] = ()
+        self.probes: tuple[PinnedProbe, ...] = ()
         self._is_read = False
         self.line = QLineEdit(objectName="probes-sentence", accessibleName="Sentence to pin")
         self.line.setPlaceholderText("Type a sentence and press Enter, or drop a picture")
@@ -84,9 +84,9 @@ class ProbesView(ChartView):
         return "Drop to pin this picture as a probe"
 
     def take(self, paths: Iterable[Path | str]) -> None:
-        self.pin([Probe("image", str(path)) for path in paths])
+        self.pin([PinnedProbe("image", str(path)) for path in paths])
 
-    def pin(self, probes: Iterable[Probe]) -> None:
+    def pin(self, probes: Iterable[PinnedProbe]) -> None:
         """Pin these too."""
         wanted = tuple(dict.fromkeys((*self.probes, *probes)))
         if len(wanted) > MOST:
@@ -101,17 +101,17 @@ class ProbesView(ChartView):
     def _pin_sentence(self) -> None:
         if words := " ".join(self.line.text().split()):
             self.line.clear()
-            self.pin([Probe("text", words)])
+            self.pin([PinnedProbe("text", words)])
 
     def _remove(self, place: int, _checked: bool = False) -> None:
         self._keep(tuple(one for at, one in enumerate(self.probes) if at != place))
 
-    def _keep(self, probes: tuple[Probe, ...]) -> None:
+    def _keep(self, probes: tuple[PinnedProbe, ...]) -> None:
         """Show these at once and write all of them: of two writes the later one is whole."""
         self._show(probes)
         self._ask(keep, probes)
 
-    def _ask(self, function: Callable[..., tuple[Probe, ...]], *values: object) -> None:
+    def _ask(self, function: Callable[..., tuple[PinnedProbe, ...]], *values: object) -> None:
         self.context.background.run(
             self,
             function,
@@ -125,7 +125,7 @@ class ProbesView(ChartView):
     def _refuse(self, error: Exception) -> None:
         self.failed.emit(str(error), "The pinned probes stay as they are.")
 
-    def _show(self, probes: tuple[Probe, ...]) -> None:
+    def _show(self, probes: tuple[PinnedProbe, ...]) -> None:
         self._is_read, self.probes = True, probes
         for place, chip in enumerate(self.chips):
             known = place < len(probes)

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from explorer.views.probes import ProbesView
-from trainer.charts.probes import MOST, Probe, pin, pinned
+from trainer.charts.probes import MOST, PinnedProbe, pin, pinned
 from trainer.store import read_snapshot
 
 
@@ -33,7 +33,7 @@ def test_probes_are_pinned_shown_and_removed(
     QTest.keyClicks(view.line, f"  {caption} ")
     QTest.keyClick(view.line, Qt.Key.Key_Return)
     view.take([picture])
-    qtbot.waitUntil(lambda: pinned(context.workspace) == (Probe("text", caption), Probe("image", picture)))
+    qtbot.waitUntil(lambda: pinned(context.workspace) == (PinnedProbe("text", caption), PinnedProbe("image", picture)))
     assert shown(view) == [caption, picture]
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
     assert {frame.run for frame in view.pane.answer.data.frames} == {*two_runs}
@@ -43,12 +43,12 @@ def test_probes_are_pinned_shown_and_removed(
     assert caption in command
     refused: list[str] = []
     view.failed.connect(lambda words, _next: refused.append(words))
-    view.pin(Probe("text", str(number)) for number in range(MOST))
+    view.pin(PinnedProbe("text", str(number)) for number in range(MOST))
     assert refused == ["At most 10 probes can be pinned."]
     view.chips[0].click()
-    qtbot.waitUntil(lambda: pinned(context.workspace) == (Probe("image", picture),))
+    qtbot.waitUntil(lambda: pinned(context.workspace) == (PinnedProbe("image", picture),))
     assert shown(view) == [picture]
-    pin(context.workspace, [Probe("text", "of the inspector")])
+    pin(context.workspace, [PinnedProbe("text", "of the inspector")])
     context.selection.facts_changed.emit()
     qtbot.waitUntil(lambda: shown(view) == [picture, "of the inspector"])
     for _ in range(2):

@@ -14,7 +14,7 @@ from trainer.charts import ChartError
 from trainer.charts.distinct_hits import best_distinct
 from trainer.charts.marks import ImageRow, Panel, RowImage, run_tone
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
-from trainer.charts.probes import Probe, pinned
+from trainer.charts.probes import PinnedProbe, pinned
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.snapshots import choose_snapshot
@@ -81,17 +81,20 @@ class Frame(SnapshotLabel):
 class Strip:
     """All frames, run by run and step by step."""
 
-    probes: tuple[Probe, ...]
+    probes: tuple[PinnedProbe, ...]
     frames: tuple[Frame, ...]
 
 
-def probes_of(workspace: Workspace, settings: StripSettings) -> tuple[Probe, ...]:
+def probes_of(workspace: Workspace, settings: StripSettings) -> tuple[PinnedProbe, ...]:
     """Return the probes of the settings, or the pinned ones.
 
     Raises:
         ChartError: There are none.
     """
-    named = (*(Probe("image", one) for one in settings.image), *(Probe("text", one) for one in settings.text))
+    named = (
+        *(PinnedProbe("image", one) for one in settings.image),
+        *(PinnedProbe("text", one) for one in settings.text),
+    )
     if not (found := tuple(dict.fromkeys(named)) or pinned(workspace)):
         raise ChartError("There is no probe. Pin a picture or a sentence, or name one: --text 'a red circle'.")
     return found
@@ -110,14 +113,14 @@ def every_step(workspace: Workspace, request: Request, settings: StripSettings) 
     return replace(request, targets=tuple(targets))
 
 
-def outside(workspace: Workspace, request: Request, settings: StripSettings) -> tuple[Probe, ...]:
+def outside(workspace: Workspace, request: Request, settings: StripSettings) -> tuple[PinnedProbe, ...]:
     """Return the probes that the data of some run do not hold, which its models embed: sentences first."""
     opened = [open_target(workspace, target, request) for target in {one.run: one for one in request.targets}.values()]
     found = [one for one in probes_of(workspace, settings) if any(_inside(each, one) is None for each in opened)]
     return tuple(sorted(found, key=lambda probe: probe.kind == "image"))
 
 
-def _inside(opened: OpenedSnapshot, probe: Probe) -> Float[np.ndarray, " d"] | None:
+def _inside(opened: OpenedSnapshot, probe: PinnedProbe) -> Float[np.ndarray, " d"] | None:
     vectors = opened.snapshot.image if probe.kind == "image" else opened.snapshot.text
     row = probe.row_in(opened.snapshot.items)
     return None if vectors is None or row < 0 else np.asarray(vectors[row], np.float32)
@@ -143,8 +146,8 @@ def _hits(
     opened: OpenedSnapshot,
     request: Request,
     target: Target,
-    probe: Probe,
-    asked: tuple[Probe, ...],
+    probe: PinnedProbe,
+    asked: tuple[PinnedProbe, ...],
     settings: StripSettings,
 ) -> ProbeHits:
     wanted = ("text" if probe.kind == "image" else "image") if settings.among == "other" else settings.among
@@ -176,7 +179,7 @@ def draw(data: Strip, _settings: StripSettings) -> Panel:
     return Panel(title="Probe strip", head=(head,), rows=tuple(rows), notes=("Compare the order of the hits.",))
 
 
-def _heading(number: int, probe: Probe, items: Items) -> ImageRow:
+def _heading(number: int, probe: PinnedProbe, items: Items) -> ImageRow:
     row = probe.row_in(items)
     if probe.kind == "text":
         return ImageRow(f"probe-{number}", probe.words, "quiet", (), "probe")

@@ -18,7 +18,7 @@ MOST_LETTERS: Final = 4_000
 
 
 @dataclass(frozen=True)
-class Probe:
+class PinnedProbe:
     """A picture or a sentence.
 
     Attributes:
@@ -40,18 +40,18 @@ class Probe:
         return next((row for row, one in enumerate(among) if one == self.value), -1)
 
 
-def pinned(workspace: Workspace) -> tuple[Probe, ...]:
+def pinned(workspace: Workspace) -> tuple[PinnedProbe, ...]:
     """Return the pinned probes; what somebody else wrote into the setting and is none is left out."""
     try:
         kept = workspace.setting(KEY, [])
     except ValueError:
         return ()
     pairs = (one for one in (kept if isinstance(kept, list) else []) if isinstance(one, list) and len(one) == 2)
-    sound = (Probe(kind, value) for kind, value in pairs if kind in ("image", "text") and isinstance(value, str))
+    sound = (PinnedProbe(kind, value) for kind, value in pairs if kind in ("image", "text") and isinstance(value, str))
     return tuple(dict.fromkeys(probe for probe in sound if 0 < len(probe.value) <= MOST_LETTERS))[:MOST]
 
 
-def pin(workspace: Workspace, probes: Sequence[Probe]) -> tuple[Probe, ...]:
+def pin(workspace: Workspace, probes: Sequence[PinnedProbe]) -> tuple[PinnedProbe, ...]:
     """Add probes to the pinned ones, and return all.
 
     Raises:
@@ -64,7 +64,7 @@ def pin(workspace: Workspace, probes: Sequence[Probe]) -> tuple[Probe, ...]:
     return keep(workspace, found)
 
 
-def keep(workspace: Workspace, probes: Sequence[Probe]) -> tuple[Probe, ...]:
+def keep(workspace: Workspace, probes: Sequence[PinnedProbe]) -> tuple[PinnedProbe, ...]:
     """Pin exactly these, in this order, and return them."""
     workspace.set_setting(KEY, [[one.kind, one.value] for one in probes])
     return tuple(probes)

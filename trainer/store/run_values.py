@@ -230,7 +230,7 @@ def column_choices(workspace: Workspace, runs: Sequence[RunRow]) -> tuple[Column
 
 
 @dataclass(frozen=True)
-class RunGroup:
+class ValueGroup:
     """Runs that have the same value.
 
     Attributes:
@@ -242,7 +242,7 @@ class RunGroup:
     runs: tuple[RunRow, ...]
 
 
-def grouped(runs: Sequence[RunRow], by: ValueColumn) -> tuple[RunGroup, ...]:
+def grouped(runs: Sequence[RunRow], by: ValueColumn) -> tuple[ValueGroup, ...]:
     """Return the runs in groups of equal values, in ascending order, those without one last.
 
     Runs with the same tags are one group.
@@ -256,7 +256,7 @@ def grouped(runs: Sequence[RunRow], by: ValueColumn) -> tuple[RunGroup, ...]:
         return not text, isinstance(value, str), 0.0 if value is None else value
 
     titles = {text: f"{by.title}: {text}" if text else f"No {by.title[:1].lower()}{by.title[1:]}" for text in members}
-    return tuple(RunGroup(titles[text], tuple(members[text])) for text in sorted(members, key=order))
+    return tuple(ValueGroup(titles[text], tuple(members[text])) for text in sorted(members, key=order))
 
 
 def _of_configs(configs: Values, name: str) -> dict[int, Any]:

@@ -16,7 +16,7 @@ from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe
 from explorer.views.view import Context
 from explorer.widgets.flow_row import WrappingRow
 from trainer.charts.one_pair import OnePair
-from trainer.charts.probes import Probe
+from trainer.charts.probes import PinnedProbe
 from trainer.store.selections import NamedSelection
 
 STATES: Final = (
@@ -120,7 +120,7 @@ class PairDeeds(QWidget):
         if self._loaded is None:
             return
         value = self._loaded.pair.path if kind == "image" else self._loaded.pair.caption
-        self._write(pin_probe, Probe(kind, value))
+        self._write(pin_probe, PinnedProbe(kind, value))
 
     def tag(self, name: str, *, on: bool) -> None:
         """Add or remove a tag of the pair; undoable."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trainer.charts.one_pair import OnePair, OpenSnapshots, one_pair, open_snapshots
-from trainer.charts.probes import Probe, pin
+from trainer.charts.probes import PinnedProbe, pin
 from trainer.charts.spec import Request
 from trainer.store import Workspace
 from trainer.store.reviews import Review
@@ -86,7 +86,7 @@ def write_tag(workspace: Workspace, pair: OnePair, name: str, on: bool) -> None:
         workspace.selections.drop(kept)
 
 
-def pin_probe(workspace: Workspace, probe: Probe) -> None:
+def pin_probe(workspace: Workspace, probe: PinnedProbe) -> None:
     """Pin a probe. For a thread.
 
     Raises:

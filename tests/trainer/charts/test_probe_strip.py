@@ -13,7 +13,7 @@ from trainer.__main__ import main
 from trainer.analysis.progress import silent
 from trainer.charts import ChartError
 from trainer.charts.probe_strip import CHART, StripSettings
-from trainer.charts.probes import KEY, MOST, Probe, keep, pin, pinned
+from trainer.charts.probes import KEY, MOST, PinnedProbe, keep, pin, pinned
 from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
 from trainer.store import Workspace, read_snapshot
@@ -67,12 +67,12 @@ def test_few_snapshots_are_spread_over_training_and_pins_stand_for_settings(char
     with pytest.raises(ChartError, match="There is no probe"):
         CHART.result(charted, BOTH, StripSettings(), silent)
     workspace = Workspace(tmp_path / "own")
-    pin(workspace, [Probe("text", "a"), Probe("image", "b.png"), Probe("text", "a")])
-    assert pinned(Workspace(tmp_path / "own")) == (Probe("text", "a"), Probe("image", "b.png"))
+    pin(workspace, [PinnedProbe("text", "a"), PinnedProbe("image", "b.png"), PinnedProbe("text", "a")])
+    assert pinned(Workspace(tmp_path / "own")) == (PinnedProbe("text", "a"), PinnedProbe("image", "b.png"))
     with pytest.raises(UserError, match="At most 10"):
-        pin(workspace, [Probe("text", str(number)) for number in range(MOST)])
+        pin(workspace, [PinnedProbe("text", str(number)) for number in range(MOST)])
     workspace.set_setting(KEY, [["text", 3], ["sound", "a"], "b", ["image", ""], ["text", "kept"]])
-    assert pinned(workspace) == (Probe("text", "kept"),)
+    assert pinned(workspace) == (PinnedProbe("text", "kept"),)
     assert keep(workspace, ()) == pinned(workspace) == ()
 
 
