@@ -214,7 +214,10 @@ def _run_uv(words: Sequence[str], tell: Tell) -> None:
         raise
     if process.wait():
         reason = " ".join(line.strip(" ×│╰─▶") for line in said) or f"uv ended with status {process.returncode}"
-        raise InstallError(f"The packages could not be installed. {reason}")
+        raise InstallError(
+            f"The packages could not be installed: {reason}. Try again, choose another build, or take them from a "
+            "folder of wheels."
+        )
 
 
 @dataclass
