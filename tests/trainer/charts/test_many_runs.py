@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -80,10 +81,10 @@ def test_unmatched_cosines_leave_equal_captions_out():
     assert unmatched_cosines(image, text, captions) == pytest.approx(naive)
 
 
-@pytest.fixture
-def sweep(tmp_path: Path) -> Workspace:
-    """Return 24 runs whose recall follows beta, whatever the batch size."""
-    workspace = Workspace(tmp_path / "sweep")
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Return 24 runs whose recall follows beta, whatever the batch size. Read only."""
+    workspace = Workspace(tmp_path_factory.mktemp("sweep") / "sweep")
     rng = np.random.default_rng(0)
     for number in range(24):
         beta, batch = float(2 + number % 8), int(rng.choice([32, 64, 128]))
@@ -93,6 +94,15 @@ def sweep(tmp_path: Path) -> Workspace:
             log.scalars(1, {"val/image_to_text_R@1": 0.05 * beta, "train/loss": 1.0})
             log.status("finished")
     return workspace
+
+
+@pytest.fixture
+def own_sweep(sweep: Workspace, tmp_path: Path) -> Workspace:
+    """Return a copy of `sweep`, to which a test may add runs."""
+    shutil.copytree(sweep.folder, tmp_path / "sweep")
+    copy = Workspace(tmp_path / "sweep")
+    copy.adopt()
+    return copy
 
 
 def targets(workspace: Workspace) -> list[Target]:
@@ -149,22 +159,22 @@ def test_the_best_quarter_and_scaling_by_factors(sweep: Workspace):
     assert scaled(np.array([4.0, np.nan, 4.0]))[0].tolist()[::2] == [0.5, 0.5]
 
 
-def test_losses_of_two_objectives_explain_nothing(sweep: Workspace):
-    sweep.runs.create(config.Run(name="clip"))
+def test_losses_of_two_objectives_explain_nothing(own_sweep: Workspace):
+    own_sweep.runs.create(config.Run(name="clip"))
     with pytest.raises(ChartError, match="different quantities"):
-        run_fields(sweep, targets(sweep), "train/loss")
+        run_fields(own_sweep, targets(own_sweep), "train/loss")
 
 
-def test_configurations_differ_in_what_was_set(sweep: Workspace):
-    request = dataclasses.replace(_request(sweep), targets=tuple(targets(sweep)[:3]))
-    found = differences(sweep, request, ConfigDifferenceSettings(), silent)
-    flat = [config.flatten(sweep.runs.config_of(run)) for run, _ in found.runs]
+def test_configurations_differ_in_what_was_set(own_sweep: Workspace):
+    request = dataclasses.replace(_request(own_sweep), targets=tuple(targets(own_sweep)[:3]))
+    found = differences(own_sweep, request, ConfigDifferenceSettings(), silent)
+    flat = [config.flatten(own_sweep.runs.config_of(run)) for run, _ in found.runs]
     naive = {name for name in flat[0] if name != "name" and len({str(one[name]) for one in flat}) > 1}
     assert set(found.different) == naive
     assert found.different["objective.scale_hopfield"] == ("2", "3", "4")
-    sweep.runs.create(config.Run(name="one more"))
+    own_sweep.runs.create(config.Run(name="one more"))
     with pytest.raises(ChartError, match="at most 24"):
-        differences(sweep, _request(sweep), ConfigDifferenceSettings(), silent)
+        differences(own_sweep, _request(own_sweep), ConfigDifferenceSettings(), silent)
 
 
 def _request(workspace: Workspace):
