@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -148,13 +148,18 @@ def shell_command(command: Sequence[str], workspace: Path) -> str:
     return shell.join([*program, *command, *out, "--workspace", str(workspace)])
 
 
-def file_stem(command: Sequence[str]) -> str:
-    """Return a file stem that names what the command draws: kind and runs or panel, such as `similarity-1-2`."""
+def file_stem(command: Sequence[str], names: Mapping[str, str] | None = None) -> str:
+    """Return a file stem that names what the command draws: kind and runs or panel, such as `similarity-clip-cloob`.
+
+    Args:
+        command: Arguments of `trainer`.
+        names: Number -> name of the runs; without it they are written as in the command.
+    """
     kind = next((word for word in command[:2] if word != "export" and not word.startswith("-")), "export")
     after = command[command.index("--runs") + 1 :] if "--runs" in command else []
-    runs = itertools.takewhile(lambda word: not word.startswith("-"), after)
+    runs = [(names or {}).get(r, r) for r in itertools.takewhile(lambda word: not word.startswith("-"), after)]
     kind = "-".join([kind, *command[command.index("--panel") + 1 :][:1]]) if "--panel" in command else kind
-    return "-".join([kind, *("".join(c if c.isalnum() else "_" for c in run) for run in runs)][:5])
+    return "-".join([kind, *("".join(c if c.isalnum() or c in "-_" else "_" for c in run) for run in runs)][:5])
 
 
 def _last_words(output: str) -> str:

@@ -6,6 +6,7 @@ A person's own presets lie in this user's configuration, never in a workspace.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -22,6 +23,16 @@ USER_PRESETS: Final = "presets"
 _PRESET_NAME: Final = re.compile(r"\w[\w .-]{0,59}")
 DATABASE: Final = "explorer.db"
 """The file by which a folder is known as a workspace."""
+DEMO: Final = {
+    "clip-scenes": "CLIP demo",
+    "cloob-scenes": "CLOOB demo",
+    "infoloob-scenes": "InfoLOOB demo",
+    "cloob-half-scenes": "Half CLOOB demo",
+}
+"""Preset -> name of the demo runs in the order they train, equal but for the objective.
+
+First the two that are compared; InfoLOOB and half of the retrieval then show what the bound and the retrieval do.
+"""
 WORKSPACE_VARIABLE: Final = "CONTRASTIVE_EXPLORER_WORKSPACE"
 
 
@@ -122,6 +133,11 @@ def presets() -> dict[str, config.Run]:
     found = {path.stem: _read_as_of(path, path.stat().st_mtime_ns) for path in files}
     kinds = config.choices(config.Objective)
     return dict(sorted(found.items(), key=lambda entry: (kinds.index(type(entry[1].objective)), entry[0])))
+
+
+def demo_runs() -> dict[str, config.Run]:
+    """Return preset -> configuration of the demo runs, in the order they train."""
+    return {name: dataclasses.replace(preset(name), name=shown) for name, shown in DEMO.items()}
 
 
 @functools.lru_cache(maxsize=256)

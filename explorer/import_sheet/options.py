@@ -28,6 +28,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.progress_row import Working
+from explorer.widgets.still import StillComboBox
 from trainer import config
 
 IMAGE_SIZE: Final = 64
@@ -89,7 +90,7 @@ class Options(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="import-options")
         self._forms: dict[type, Form] = {}
-        self.kinds = QComboBox(self, objectName="import-kind", accessibleName="Kind of data")
+        self.kinds = StillComboBox(self, objectName="import-kind", accessibleName="Kind of data")
         self.kinds.setMinimumWidth(EDITOR_WIDTH)
         self.kinds.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         for kind in KINDS:

@@ -10,7 +10,6 @@ from typing import Any, Final
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QFileDialog,
     QHBoxLayout,
     QHeaderView,
@@ -25,6 +24,7 @@ from explorer.event_loop.background import Background
 from explorer.import_sheet.example_pairs import plain_tip
 from explorer.import_sheet.survey_result import NOT_USED
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.still import StillComboBox
 from trainer.errors import UserError
 
 Index = QModelIndex | QPersistentModelIndex
@@ -120,7 +120,7 @@ class ReportPane(QWidget):
         self._lines: Sequence[Line] = ()
         self._name = "import"
         self.table = ReportTable(self)
-        self.only = QComboBox(self, objectName="import-only", accessibleName="Lines of the report to show")
+        self.only = StillComboBox(self, objectName="import-only", accessibleName="Lines of the report to show")
         for words, what in _ONLY.items():
             self.only.addItem(words, what)
         self.only.currentIndexChanged.connect(self._filter)

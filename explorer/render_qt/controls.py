@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
@@ -15,7 +14,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
-    QSlider,
     QVBoxLayout,
     QWidget,
 )
@@ -23,6 +21,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.still import StillSlider
 from trainer.charts.settings import Setting, problem, settings_of
 
 STEPS = 400
@@ -60,7 +59,7 @@ class Slide(Control):
 
     def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
-        self.slider = _Slider(Qt.Orientation.Horizontal, objectName=f"{panel}-{setting.name}")
+        self.slider = StillSlider(Qt.Orientation.Horizontal, objectName=f"{panel}-{setting.name}")
         self.slider.setAccessibleName(setting.label)
         self.slider.setToolTip(setting.help)
         self.bounded = math.isfinite(setting.low) and math.isfinite(setting.high)
@@ -289,13 +288,6 @@ def control_of(setting: Setting, name: str) -> Control | None:
     if setting.kind not in kinds:
         control.setFixedWidth(SLIDE_PX)
     return control
-
-
-class _Slider(QSlider):
-    """A slider that ignores the mouse wheel."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 def to_value(setting: Setting, place: int) -> float | int:

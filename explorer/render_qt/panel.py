@@ -118,21 +118,22 @@ class PanelWidget(QScrollArea):
             if isinstance(card, _PlotCard):
                 card.plot.mark(self._marked_ids)
         self.panel, self._filling = panel, None
-        self._tell_legends_once(panel)
         self.notes.setText("\n".join(panel.notes))
         self._arrange()
         # Qt shows new children of what is shown already in a posted event, which comes before the next turn.
         turns().later(self, self._thaw)
 
     def _tell_legends_once(self, panel: Panel) -> None:
-        """Hide legends of which all was told above; plots of a row keep theirs together, or their axes would differ."""
+        """Hide legends of which all was told above; plots side by side keep theirs, or their axes would differ."""
         told: set[object] = set()
-        for row in _in_lines(panel):
+        for line, row in zip(self._lines, _in_lines(panel), strict=True):
             cards = [card for mark in row if isinstance(card := self.cards[mark.key], _PlotCard)]
-            repeats = all(card.entries <= told for card in cards)
-            for card in cards:
-                card.hide_repeated(repeats)
-                told |= card.entries
+            stacked = line.direction() == QBoxLayout.Direction.TopToBottom
+            for group in [[card] for card in cards] if stacked else [cards]:
+                repeats = all(card.entries <= told for card in group)
+                for card in group:
+                    card.hide_repeated(repeats)
+                    told |= card.entries
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield what the cards show, read from their Qt items: key of the mark, series, x, y, low, high."""
@@ -190,6 +191,8 @@ class PanelWidget(QScrollArea):
             fits = sum(widths) + line.spacing() * (len(widths) - 1) <= room
             line.setDirection(QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom)
             self._bound(line, room // max(1, len(widths)) if fits else room)
+        if self.panel is not None and not self.filling:
+            self._tell_legends_once(self.panel)
 
     @staticmethod
     def _bound(line: QBoxLayout, wide: int) -> None:

@@ -16,16 +16,8 @@ from trainer.store.branch import branch as branch_of
 if TYPE_CHECKING:
     from trainer.places.known import Binding
 
-DEMO: Final = (("clip-scenes", "CLIP demo"), ("cloob-scenes", "CLOOB demo"))
-"""Preset and name of the demo runs, in the order they train: together they would each take twice as long."""
-
 DECODER: Final = "decoder-scenes"
 """Preset of the decoder that is trained for a run."""
-
-
-def demo_runs() -> list[tuple[str, config.Run]]:
-    """Return preset name and configuration of both demo runs, in training order."""
-    return [(preset, dataclasses.replace(catalog.preset(preset), name=name)) for preset, name in DEMO]
 
 
 def free_name(name: str, taken: set[str]) -> str:
@@ -61,11 +53,13 @@ def create_and_launch(
 
 
 def create_demo(workspace: Workspace) -> int:
-    """Queue all demo runs and return the first id.
+    """Queue the demo runs and return the first id; the next poll starts it.
 
-    The poll that follows starts it.
+    They train one after the other: together each would take several times as long.
     """
-    created = [workspace.runs.create(run, status="queued", preset=preset) for preset, run in demo_runs()]
+    created = [
+        workspace.runs.create(run, status="queued", preset=preset) for preset, run in catalog.demo_runs().items()
+    ]
     return created[0]
 
 

@@ -21,7 +21,7 @@ from PySide6.QtGui import QUndoStack
 
 from explorer.event_loop.background import Background
 from explorer.run_control import actions
-from explorer.run_control.actions import demo_runs, free_name
+from explorer.run_control.actions import free_name
 from explorer.run_control.alerts_seen import AlertsSeen
 from explorer.run_control.poller import PollResult, PollState, news, working
 from explorer.run_control.queue_notice import Notice
@@ -34,7 +34,7 @@ from trainer.store import RunRow, Workspace
 if TYPE_CHECKING:
     from trainer.places.known import Binding
 
-__all__ = ["Jobs", "catalog", "demo_runs", "free_name", "news", "working"]
+__all__ = ["Jobs", "catalog", "free_name", "news", "working"]
 
 POLL_MS: Final = 500
 IDLE_POLL_MS: Final = 2000
@@ -173,7 +173,7 @@ class Jobs(QObject):
         )
 
     def start_demo(self) -> None:
-        """Queue the two demo runs; with a single device they train one after the other."""
+        """Queue the demo runs; with a single device they train one after the other."""
         self._write(partial(actions.create_demo, self._workspace), partial(self._announce_start, None))
 
     def start_ablation(self, levels: Sequence[float], template: config.Run | None = None) -> None:

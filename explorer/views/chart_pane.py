@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
@@ -271,9 +270,4 @@ class ChartPane(QWidget):
     def _cancel(self) -> None:
         self.stop()
         self._asked = None
-        if self.area.has_result:
-            self.area.stale("Cancelled. The previous result is shown.", ("Compute", self.retry))
-        else:
-            again = QAction("Compute", self.area)
-            again.triggered.connect(lambda: self.retry())
-            self.area.empty("circle-stop", "Cancelled", "Nothing has been computed.", again)
+        self.area.cancelled(self.retry)

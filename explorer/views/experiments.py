@@ -15,6 +15,7 @@ from explorer import theme
 from explorer.views.chart_view import ChartView
 from explorer.views.view import EXPORTS
 from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.state_area import reason_words
 from trainer.config import ConfigError
 from trainer.store import RunRow, Workspace
 
@@ -180,7 +181,7 @@ class ExperimentsView(ChartView):
         dialog.open()
 
     def _not_imported(self, failure: Exception) -> None:
-        self.failed.emit(f"The experiment was not imported: {failure}", "")
+        self.failed.emit("The experiment was not imported.", reason_words(failure))
 
     def command_for(self, suffix: str) -> list[str] | None:
         if self.chosen is None:

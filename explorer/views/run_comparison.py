@@ -139,7 +139,9 @@ class ManyRunsView(ChartView):
         if not isinstance(problem, UserError):
             self.context.background.failed.emit(problem)
         self.show_content()
-        self.shown.setText(str(problem))
+        self.shown.setText("")
+        self.pane.stop()
+        self.pane.area.failed("Could not choose the runs", problem, retry=self.refresh)
 
     def _typed(self) -> None:
         self.context.settings.set("run_comparison/filter", self.filter.text())

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject
 
 from explorer.state.selection import Side
 from explorer.views.view import Context
+from explorer.widgets.state_area import reason_words
 from trainer.charts.snapshots import step_that_embeds
 from trainer.charts.spec import Request, Rows
 from trainer.errors import UserError
@@ -63,7 +64,7 @@ class Sentences(QObject):
                 self,
                 lambda: tuple(tuple(row) for row in take_vectors(file).tolist()),
                 done=partial(take, place),
-                failed=lambda error: take(place, str(error)),
+                failed=lambda error: take(place, reason_words(error)),
                 key=f"vectors {file}",
             )
 
@@ -94,7 +95,7 @@ class Sentences(QObject):
             self._choosing.discard(side.place)
             if not isinstance(error, UserError):
                 self._context.background.failed.emit(error)
-            failed(str(error))
+            failed(reason_words(error))
 
         self._context.background.run(
             self,

@@ -188,7 +188,7 @@ class View(QWidget):
         elif self.context.jobs.runs:
             self.show_empty(self.icon, "No run chosen", text or f"{CHOOSE_RUNS} {self.when_chosen}")
         else:
-            words = "The demo trains a CLIP and a CLOOB run in the background; what they learn then appears here."
+            words = "The demo trains CLIP, CLOOB and two objectives between them; what they learn then appears here."
             self.show_empty(self.icon, "No run yet", words, self._demo)
 
     def show_content(self) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboB
 
 from explorer import theme
 from explorer.widgets.finder import Choice, Choices, Finder
+from explorer.widgets.still import StillComboBox
 
 __all__ = ["Badge", "Choice", "Picker"]
 
@@ -18,7 +19,7 @@ MANY: Final = 24
 """Entries; a longer list is not scrolled through but searched."""
 
 
-class Picker(QComboBox):
+class Picker(StillComboBox):
     """A combo box of `Choice`s that keeps its selection when entries change; long lists are searchable.
 
     Signals:
@@ -103,10 +104,6 @@ class Picker(QComboBox):
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
-
-    def wheelEvent(self, event: Any) -> None:
-        """Ignore the wheel, so that scrolling over the bar does not select another run."""
-        event.ignore()
 
     def _found(self, choice: Choice) -> None:
         place = next((i for i, one in enumerate(self._choices) if one.key == choice.key), -1)

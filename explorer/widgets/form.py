@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from explorer.theme import BETWEEN, INSIDE, SPACE, keep_icon, set_role
 from explorer.widgets.collapsible import Fold
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.still import StillComboBox
 from explorer.widgets.switch import Switch
 
 Browse = Literal["folder", "file"]
@@ -279,7 +280,7 @@ class FormRow(QWidget):
             switch.toggled.connect(self.edited)
             return switch
         if get_origin(self._hint) is Literal:
-            combo = QComboBox(self)
+            combo = StillComboBox(self)
             for choice in get_args(self._hint):
                 combo.addItem(str(choice), choice)
             combo.currentIndexChanged.connect(self.edited)
@@ -290,7 +291,7 @@ class FormRow(QWidget):
             box.edited.connect(self.edited)
             return box
         if self._choosable:
-            words = QComboBox(self, editable=True, insertPolicy=QComboBox.InsertPolicy.NoInsert)
+            words = StillComboBox(self, editable=True, insertPolicy=QComboBox.InsertPolicy.NoInsert)
             words.editTextChanged.connect(self.edited)
             return words
         line = QLineEdit(self)

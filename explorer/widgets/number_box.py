@@ -7,13 +7,15 @@ import re
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QValidator, QWheelEvent
+from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QWidget
+
+from explorer.widgets.still import Still
 
 _TYPABLE: Final = re.compile(r"[0-9eE+\-., _]*")
 
 
-class NumberBox(QAbstractSpinBox):
+class NumberBox(Still, QAbstractSpinBox):
     """An integer or float with arrows; invalid input is kept as text for validation.
 
     QSpinBox refuses keys that lead out of its range, and QDoubleSpinBox rounds to a fixed number of decimals:
@@ -85,10 +87,6 @@ class NumberBox(QAbstractSpinBox):
         # 0.1 + 0.01 must read 0.11, not 0.11000000000000001.
         self.set_value(round(moved) if self._whole else float(f"{moved:.10g}"))
         self.selectAll()
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Ignore the wheel, so that scrolling a form does not change the number under the pointer."""
-        event.ignore()
 
     def minimumSizeHint(self) -> QSize:
         return QSize(80, super().minimumSizeHint().height())

@@ -163,11 +163,18 @@ class StateArea(OpenPage):
             retry: Tries it again.
             repair: What mends the cause; it becomes the primary button.
         """
-        words = str(why) if isinstance(why, UserError | str) else ""
-        self.details = f"{what}\n\n{words if isinstance(why, str) else ''.join(traceback.format_exception(why))}"
+        told = why if isinstance(why, str) else "".join(traceback.format_exception(why))
+        self.details = f"{what}\n\n{told}"
         acts = [repair, ("Retry", retry) if retry else None, ("Copy details", self._copy)]
-        self.page.tell("triangle-alert", what, words or _BUG, *(_action(self.page, act) for act in acts if act))
+        self.page.tell("triangle-alert", what, reason_words(why), *(_action(self.page, act) for act in acts if act))
         self._become("failed", self.page, has_result=False)
+
+    def cancelled(self, again: Callable[[], object], what: str = "result") -> None:
+        """Show that the person ended it: the previous result stays, with a way to compute anew."""
+        if self._has_result:
+            self.stale(f"Cancelled. The previous {what} is shown.", ("Compute", again))
+        else:
+            self.empty("circle-stop", "Cancelled", "Nothing has been computed.", _action(self.page, ("Compute", again)))
 
     def loading(self) -> None:
         """Show that a computation is running: a previous result stays, dimmed, or a skeleton appears."""
@@ -301,6 +308,11 @@ class _Note(QFrame):
         if act:
             self.button.setText(act[0])
             self.button.setAccessibleName(act[0])
+
+
+def reason_words(why: Exception | str) -> str:
+    """Return the sentence for a person: that of the reason, or that it is a bug, whose text nobody wrote for them."""
+    return str(why) if isinstance(why, UserError | str) and str(why) else _BUG
 
 
 def _action(parent: QWidget, act: Act) -> QAction:

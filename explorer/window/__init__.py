@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeySequence, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
@@ -153,7 +153,6 @@ class Window(QMainWindow):
         self.intake = Intake(self, self.folder, self.background)
         self.saved_views = SavedViews(self, self.selection, self.banner, lambda: self.pages.views)
         self._looks = self.rail.add_at_foot("themeMenu", "sun-moon", "Theme")
-        self._looks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         keys = self.rail.add_at_foot("showKeys", "keyboard", "Keys")
         keys.clicked.connect(self.show_keys)
         self.actions_by_group = self._make_actions()
@@ -243,7 +242,7 @@ class Window(QMainWindow):
         menu.addSeparator()
         for name in ("zoomIn", "zoomOut", "zoomReset"):
             menu.addAction(next(a for a in actions.groups["Window"] if a.objectName() == name))
-        self._looks.setMenu(menu)
+        self.rail.show_menu(self._looks, menu)
 
     def _connect(self) -> None:
         self.rail.opened.connect(self.go_to_place)

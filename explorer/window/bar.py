@@ -131,7 +131,7 @@ class Bar(QWidget):
         row.addWidget(Badge("B", 1))
         row.addWidget(self.run_b, 3)
         row.addSpacing(theme.BETWEEN)
-        for words, picker, stretch in (("Step", self.step, 2), ("Data", self.dataset, 4)):
+        for words, picker, stretch in (("Step", self.step, 3), ("Data", self.dataset, 4)):
             label = QLabel(words)
             theme.set_role(label, "secondary")
             label.setBuddy(picker)

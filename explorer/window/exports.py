@@ -44,20 +44,34 @@ class Exports(QObject):
         self.bundles: dict[Path, Path] = {}
 
     def ask(self, view: View, suffix: str) -> None:
-        """Ask for a file, then export; the dialog does not block the window."""
+        """Ask for a file, `suffix` first; the dialog offers every format of the view, and does not block the window."""
         command = view.command_for(suffix)
         if command is None:
             self.banner.tell(_NOTHING, _NEXT, tone="info")
             return
-        dialog = QFileDialog(self._window, f"Export as {suffix.upper()}", self._start_folder())
+        formats = {f"{words} (*.{ending})": ending for ending, words in view.exports}
+        first = next((words for words, ending in formats.items() if ending == suffix), next(iter(formats)))
+        stem = file_stem(command, {str(run.id): run.name for run in view.context.jobs.runs})
+        dialog = QFileDialog(self._window, "Export", self._start_folder())
         dialog.setObjectName("exportDialog")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setNameFilter(f"{suffix.upper()} (*.{suffix})")
-        dialog.setDefaultSuffix(suffix)
-        dialog.selectFile(f"{file_stem(command)}.{suffix}")
-        dialog.fileSelected.connect(lambda file: self.write(command, Path(file)))
+        dialog.setNameFilters([*formats])
+
+        def show_format(words: str) -> None:
+            dialog.setDefaultSuffix(formats[words])
+            dialog.selectFile(f"{stem}.{formats[words]}")
+
+        dialog.selectNameFilter(first)
+        show_format(first)
+        dialog.filterSelected.connect(show_format)
+        dialog.fileSelected.connect(lambda file: self._write_as(view, Path(file)))
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
+
+    def _write_as(self, view: View, file: Path) -> None:
+        """Export what the view shows in the format that the file is named after."""
+        if (command := view.command_for(file.suffix.removeprefix(".").lower())) is not None:
+            self.write(command, file)
 
     def write(self, command: list[str], file: Path) -> None:
         """Export to this file."""

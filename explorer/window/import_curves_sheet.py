@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from explorer.event_loop.background import Background
+from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet, answer_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ImportCurvesSheet(OpenSheet):
         for what in ("folder", "file"):
             self.add_browse(self.path, what, f"Choose a {what}")
         self.path.textChanged.connect(self.check)
-        self.kind = QComboBox(self, objectName="import-curves-kind", accessibleName="Written by")
+        self.kind = StillComboBox(self, objectName="import-curves-kind", accessibleName="Written by")
         for key, words in _KINDS.items():
             self.kind.addItem(words, key)
         self.name = QLineEdit(self, objectName="import-curves-name", accessibleName="Name")

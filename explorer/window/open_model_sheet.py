@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import WEIGHTS, is_data
+from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet
 from trainer.distribution.published_models import PUBLISHED, PublishedModel
 
@@ -92,7 +93,7 @@ class OpenModelSheet(OpenSheet):
         self.check()
 
     def _build(self, like: RunRow | None) -> None:
-        self.published = QComboBox(self, objectName="open-model-published")
+        self.published = StillComboBox(self, objectName="open-model-published")
         self.published.addItem("Choose one, or name another below", "")
         for one in PUBLISHED:
             self.published.addItem(one.words, one.specification)
@@ -100,7 +101,7 @@ class OpenModelSheet(OpenSheet):
         self.published.currentIndexChanged.connect(self._choose_published)
         self.model = QLineEdit(self, objectName="open-model-model")
         self.model.setPlaceholderText("open_clip:ViT-B-32/laion2b_s34b_b79k")
-        self.data = QComboBox(self, objectName="open-model-data")
+        self.data = StillComboBox(self, objectName="open-model-data")
         if like is not None:
             self.data.addItem(f"The data of {like.name}", str(like.id))
         self.data.addItem("256 Scenes, drawn for it", _SCENES)

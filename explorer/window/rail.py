@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtWidgets import QButtonGroup, QFrame, QLabel, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QLabel,
+    QMenu,
+    QScrollArea,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.views import Place
@@ -60,6 +71,13 @@ class Rail(QWidget):
         self._column.addWidget(button)
         return button
 
+    def show_menu(self, button: QToolButton, menu: QMenu) -> None:
+        """Give a button at the foot a menu; once it is closed, the button is lit only under the pointer."""
+        button.setMenu(menu)
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        # While a menu is open Qt does not tell the button that the pointer has left it.
+        menu.aboutToHide.connect(lambda: QTimer.singleShot(0, button, lambda: _light(button)))
+
     def _make_room(self) -> None:
         """Widen the rail by the scroll bar, so that it does not cover the buttons' labels."""
         bar = self._views.verticalScrollBar()
@@ -85,6 +103,13 @@ class Rail(QWidget):
             self.buttons[place.name] = button
         column.addStretch()
         return content
+
+
+def _light(button: QToolButton) -> None:
+    """Light a button only if the pointer is over it."""
+    under = button.rect().contains(button.mapFromGlobal(QCursor.pos()))
+    button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, under)
+    button.update()
 
 
 def _column(widget: QWidget) -> QVBoxLayout:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QInputDialog, QWidget
 
 from explorer.state.view_link import link_to, read_link
 from explorer.widgets.banner import Banner
+from explorer.widgets.state_area import reason_words
 from explorer.window.saved_views_sheet import SavedViewsSheet
 from trainer.errors import UserError
 
@@ -103,7 +104,7 @@ class SavedViews(QObject):
             name,
             self.link(),
             done=functools.partial(self._saved, name),
-            failed=lambda error: self._banner.tell(f"The view was not saved: {error}", tone="warn"),
+            failed=lambda error: self._banner.tell(f"The view was not saved: {reason_words(error)}", tone="warn"),
         )
 
     def manage(self) -> SavedViewsSheet:

@@ -73,6 +73,18 @@ def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: 
     assert view.neighborhoods.note.text().startswith(f"{len(shared)} of 10 nearest images shared")
 
 
+def test_of_several_pairs_the_one_with_the_ring_is_told_about(view: ChangesView):
+    chosen = np.array([3, 11, 20])
+    view.context.selection.pairs = chosen
+    line = view.table.ringed()
+    assert line == view.table.pairs.lines_of(chosen)[0], "the first of the table as it is sorted"
+    pair = int(view.table.pairs.pairs[line])
+    near = view.found.neighbors_a[view.found.rows.tolist().index(pair)]
+    assert [tile.pair for tile in view.neighborhoods.rows[0].tiles.tiles] == near.tolist()
+    view.context.selection.pairs = [11]
+    assert view.table.ringed() == -1, "one alone needs none"
+
+
 def test_a_rectangle_dragged_over_the_plot_selects_the_pairs_inside(qtbot, view: ChangesView):
     view.tabs.setCurrentIndex(1)
     view.compared.change(measure="margin")

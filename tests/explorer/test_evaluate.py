@@ -19,7 +19,6 @@ from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts.evaluation import TASK_WORDS
 from trainer.charts.marks import Mark, NumberRow
 from trainer.messages import Evaluate, Failure
 from trainer.scheduling import queue
@@ -128,8 +127,7 @@ def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: Evaluate
     question = view.context.client.asked[0]
     assert question.runs == view.context.selection.runs
     assert question.data == "/some/GTSRB"
-    assert "linear_probe" not in question.tasks
-    assert "zero_shot" in question.tasks
+    assert set(question.tasks) == {"zero_shot", "retrieval", "linear_probe"}
     card = numbers(view, qtbot)
     assert [card.text("Zero-shot accuracy", column) for column in range(4)] == ["60", "66.7 %", "100.0 %", "+33.3"]
     assert card.text("Zero-shot accuracy", 5) == "< 0.001"
@@ -236,7 +234,8 @@ def test_a_failure_is_said_with_its_next_step(view: EvaluateView, qtbot: QtBot):
     view.context.client.failing = Failure("unreadable", "There is no such folder.", "Choose another.")
     view.controls.data.setFocus()
     QTest.keyClick(view.controls.data.lineEdit(), Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: view.status.text() == "There is no such folder. Choose another.")
+    qtbot.waitUntil(lambda: view.area.note.words.text().endswith("There is no such folder. Choose another."))
+    assert (view.area.kind, view.area.note.button.text()) == ("partial", "Retry")
 
 
 def test_the_command_on_the_clipboard_measures_the_same(view: EvaluateView, monkeypatch: pytest.MonkeyPatch):
@@ -264,7 +263,7 @@ def test_split_suite_and_features_are_asked_for_and_what_was_used_is_shown(view:
     measured(view, qtbot)
     question = view.context.client.asked[0]
     assert (question.split, question.suite, question.features) == ("test_style", "cifar10", True)
-    assert set(question.tasks) == set(TASK_WORDS)
+    assert set(question.tasks) == {"zero_shot", "retrieval"}, "what takes minutes is measured only if it is chosen"
     assert view.about.text() == "n = 60 of 100. Suite toys: 3 classes × 2 templates."
     assert view.shown.currentText() == "GTSRB test"
     assert view.about.isVisible()
@@ -460,7 +459,7 @@ def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: Evaluat
     view.efficiency.groups.patterns[0].setText("nobody*")
     view.efficiency.groups.ask()
     qtbot.waitUntil(lambda: view.efficiency.chart is None)
-    assert "No run is called nobody*" in view.efficiency.told.text()
+    assert "No run is called nobody*" in view.efficiency.pane.area.page.text.text()
     assert view.command() is None
 
 

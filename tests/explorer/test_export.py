@@ -90,3 +90,8 @@ def test_a_copied_export_names_a_file() -> None:
 )
 def test_file_names_say_what_is_inside(command: list[str], stem: str) -> None:
     assert file_stem(command) == stem
+
+
+def test_file_names_name_the_runs() -> None:
+    names = {"1": "clip-emoji", "2": "CLOOB / half"}
+    assert file_stem(["export", "similarity", "--runs", "1", "2"], names) == "similarity-clip-emoji-CLOOB___half"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QPushButton
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
@@ -304,6 +304,41 @@ def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
     assert made.run().optimizer.batch_size == 32
     assert not repair.isVisible()
     assert made.estimate.text() == "About 5 steps, 1 an epoch, from 42 pairs"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "package", "words"),
+    [(0, True, "needs a CUDA GPU, and this run has none"), (1, False, "needs the package triton"), (1, True, "")],
+)
+def test_kernels_that_cannot_run_here_are_told_at_their_field(
+    qtbot: QtBot, sheet: NewRun, monkeypatch: pytest.MonkeyPatch, gpus: int, package: bool, words: str
+):
+    monkeypatch.setattr("explorer.views.runs.new_run.system_usage.gpu_count", lambda: gpus)
+    monkeypatch.setattr("trainer.config.checking.find_spec", lambda name: object() if package else None)
+    sheet.show_run(dataclasses.replace(sheet.run(), loss_kernels="triton"))
+    told = sheet.top.findChild(QLabel, "problem-loss_kernels")
+    assert told.text().startswith(f"Loss kernels triton {words}" if words else "")
+    assert sheet.start.isEnabled() == (not words)
+    if words:
+        assert sheet.foot.repair.text() == "Use loss kernels torch"
+        qtbot.mouseClick(sheet.foot.repair, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(sheet.start.isEnabled)
+        assert sheet.run().loss_kernels == "torch"
+
+
+def test_the_wheel_scrolls_the_form_and_enters_no_field(qtbot: QtBot, sheet: NewRun):
+    editors = [*sheet.findChildren(QAbstractSpinBox), *sheet.findChildren(QComboBox)]
+    assert len(editors) > 5
+    assert [one.objectName() for one in editors if one.focusPolicy() == Qt.FocusPolicy.WheelFocus] == []
+    box = sheet.section("optimizer").form.editor("batch_size")
+    event = QWheelEvent(
+        QPointF(5, 5), QPointF(5, 5), QPoint(), QPoint(0, -120), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    before = box.value()
+    QApplication.sendEvent(box, event)
+    assert not event.isAccepted(), "the page scrolls"
+    assert box.value() == before
 
 
 def test_the_foot_mends_what_is_out_of_sight(qtbot: QtBot, sheet: NewRun):

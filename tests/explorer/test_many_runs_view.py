@@ -23,7 +23,7 @@ def test_the_filter_chooses_the_runs_and_a_and_b_come_first(qtbot, make_context,
     view.show_filter(f"id:{first} objective:{objective}")
     qtbot.waitUntil(lambda: [target.run for target in view.request_now().targets] == [first])
     view.show_filter("beta>")
-    qtbot.waitUntil(lambda: "value is missing" in view.shown.text())
+    qtbot.waitUntil(lambda: "value is missing" in view.pane.area.page.text.text())
     view.show_filter("tag:none")
     qtbot.waitUntil(lambda: view.pane.area.kind == "empty")
     view.show_filter("")

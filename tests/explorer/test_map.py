@@ -268,7 +268,7 @@ def test_further_methods_and_parameters(qtbot, view: MapView, client: FakeClient
     assert [client.asked[i]["question"].method for i in (1, 2)] == ["tsne", "tsne"]
     assert form.other.text() == "t-SNE"
     assert form._fields.labelForField(form.neighbors).text() == "Perplexity"
-    form.metric.setCurrentIndex(1)
+    form.distance.setCurrentIndex(1)
     qtbot.waitUntil(lambda: len(client.asked) == 4, timeout=3000)
     assert client.asked[3]["question"].metric == "euclidean"
     answer, points = umap(tmp_path, "tsne.npy")

@@ -74,7 +74,7 @@ def answered(view: SearchView):
 
 
 def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs: tuple[int, int]):
-    assert "Enter a query" in view.panels[0].empty.title.text()
+    assert "Enter a query" in view.panels[0].area.page.title.text()
     qtbot.keyClicks(view.field, "text 7")
     qtbot.waitUntil(answered(view), timeout=5000)
     assert {type(q) for q in view.context.client.questions} == {EmbedTexts}
@@ -148,9 +148,13 @@ def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two
 
 def test_what_goes_wrong_is_said_where_the_hits_would_be(qtbot, view: SearchView):
     view.take([Path("/pictures/broken.png")])
-    qtbot.waitUntil(lambda: view.panels[1].empty.text.text() == "It is broken.", timeout=5000)
+    qtbot.waitUntil(lambda: view.panels[1].area.page.text.text() == "It is broken.", timeout=5000)
     view.ask(SearchQuery(text="fail"))
-    qtbot.waitUntil(lambda: "No memory is left" in view.panels[0].empty.text.text(), timeout=5000)
+    qtbot.waitUntil(lambda: "No memory is left" in view.panels[0].area.page.text.text(), timeout=5000)
+    assert view.panels[0].area.kind == "failed"
+    asked = len(view.context.client.questions)
+    qtbot.mouseClick(view.panels[0].area.page.button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(view.context.client.questions) > asked, timeout=5000)
     view.context.selection.select_runs(None, None)
     assert view.is_empty
     assert view.details() is None
@@ -171,7 +175,7 @@ def test_a_long_search_shows_how_far_it_is_and_can_be_ended(qtbot, view: SearchV
     qtbot.waitUntil(lambda: "scale of every image" in view.working.note.text(), timeout=4000)
     qtbot.mouseClick(view.working.button, Qt.MouseButton.LeftButton)
     assert not view.working.busy
-    assert all("Search cancelled" in panel.empty.text.text() for panel in view.panels)
+    assert all(panel.area.page.title.text() == "Search cancelled" for panel in view.panels)
     monkeypatch.setattr(charts_search, "mean_of_nearest", lambda *_: np.zeros(48))
     qtbot.keyClick(view.field, Qt.Key.Key_Return)
     qtbot.waitUntil(answered(view), timeout=8000)

@@ -53,6 +53,7 @@ def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Ca
             qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
             window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
             window.classify(two_runs.pictures[:2])
+            window.selection.pairs = [3]  # fills the inspector
             return window
 
         yield start

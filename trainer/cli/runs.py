@@ -253,7 +253,7 @@ def _table(
     from trainer.metrics import headline_name, metric
 
     if not rows:
-        return "No runs here yet. Start the two demo runs: trainer demo."
+        return "No runs here yet. Start the demo runs: trainer demo."
     head = ("ID", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED")
     lines = [(*head, *(one.title for one in columns))]
     for row in rows:

@@ -5,7 +5,7 @@ their fields; a new objective is one class in `trainer.config.objectives`, one f
 one line in `trainer.methods`. Nothing here imports torch.
 """
 
-from trainer.config.checking import check, check_ranks, faults, problems
+from trainer.config.checking import check, check_kernels, check_ranks, faults, problems
 from trainer.config.data import (
     ClassFolder,
     Data,
@@ -66,6 +66,7 @@ __all__ = [
     "missing_path",
     "check",
     "check_fields",
+    "check_kernels",
     "check_ranks",
     "choices",
     "data_name",

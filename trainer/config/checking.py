@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from importlib.util import find_spec
 from typing import Final
 
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
@@ -57,6 +58,26 @@ def check_ranks(run: Run, ranks: int) -> None:
             f"ranks {ranks} do not divide optimizer.batch_size {size} into equal parts of two pairs or more: choose "
             f"{_fewer(size, ranks)}.",
             better=_fewer(size, ranks),
+        )
+
+
+def check_kernels(run: Run, *, cuda: bool) -> None:
+    """Check that the loss kernels can be computed by the computer that trains.
+
+    Args:
+        run: Checked.
+        cuda: Whether it trains on a CUDA GPU.
+
+    Raises:
+        ConfigError: They cannot; says what is missing.
+    """
+    if run.loss_kernels != "triton":
+        return
+    if not cuda:
+        raise ConfigError("loss_kernels triton needs a CUDA GPU, and this run has none: choose torch.", better="torch")
+    if find_spec("triton") is None:
+        raise ConfigError(
+            "loss_kernels triton needs the package triton, which is not installed: choose torch.", better="torch"
         )
 
 

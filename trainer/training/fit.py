@@ -21,7 +21,6 @@ from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.data.tokenizer import train_tokenizer
 from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED
-from trainer.losses import fused
 from trainer.methods.image_text import ImageText
 from trainer.models import has_batch_norm, preprocessing_of
 from trainer.pretrained import read_architecture
@@ -139,11 +138,7 @@ def _train(
     if shared is not None:
         where = shared.device_of(where)
         text_log.say(f"{shared.size} processes share every batch")
-    if run.loss_kernels == "triton" and not (where.type == "cuda" and fused.installed()):
-        raise FitError(
-            f"Loss kernels of Triton need a CUDA GPU and the package triton; this run is on {where}. "
-            'Set loss_kernels = "torch".'
-        )
+    config.check_kernels(run, cuda=where.type == "cuda")
     device.be_polite(where)
     text_log.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
     progress = _telling(log, control, text_log)

@@ -24,6 +24,7 @@ from explorer.views.view import View
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.hairline_splitter import HairlineSplitter
+from explorer.widgets.state_area import StateArea
 from trainer.charts.pair_changes import Changes
 from trainer.charts.spec import Request, Target
 from trainer.store import of_split
@@ -96,8 +97,15 @@ class ChangesView(View):
             self.compared.controls.show_settings(replace(self.compared.settings_now(), suite=""))
         self.compared.request = request
         self.compared.refresh()
+        self._show_waiting()
         if self.tabs.currentWidget() is self.wholes:
             self.wholes.refresh()
+
+    def _show_waiting(self) -> None:
+        """Dim the lists of the comparison before, or show that there will be some."""
+        if self.compared.pane.area.kind == "loading":
+            for area in self.areas:
+                area.loading()
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -134,12 +142,15 @@ class ChangesView(View):
             place = next((i for i, column in enumerate(columns) if column.key == "overlap"), 0)
             self.table.sortByColumn(len(self.table.pairs.FIXED) + place, Qt.SortOrder.AscendingOrder)
         self.mispairs.show_mispairs(found, self.compared.mispairs)
+        for area in self.areas:
+            area.ready()
         self._mark()
 
     def _pick_suite(self, suite: str) -> None:
         if suite != self.compared.settings_now().suite:
             self.compared.controls.show_settings(replace(self.compared.settings_now(), suite=suite))
             self.compared.refresh()
+            self._show_waiting()
 
     def _show_suites(self) -> None:
         """Offer the available sources of verdicts and name the current one above the table."""
@@ -161,7 +172,13 @@ class ChangesView(View):
             self._pick_suite("")
             return
         self._shown = None
-        self.show_empty("triangle-alert", "These two cannot be compared", why)
+        self.area.failed("These two cannot be compared", why, retry=self._compare_again)
+        self.area.details = self.compared.pane.area.details
+
+    def _compare_again(self) -> None:
+        self.show_content()
+        self.compared.pane.retry()
+        self._show_waiting()
 
     def _cancelled(self) -> None:
         self._forget()
@@ -268,10 +285,11 @@ class ChangesView(View):
         pairs.addWidget(self.table)
         pairs.addWidget(self.neighborhoods)
         pairs.setStretchFactor(0, 1)
+        self.areas = (StateArea(pairs), StateArea(self.mispairs))
         for widget, words in (
-            (pairs, "Pairs"),
+            (self.areas[0], "Pairs"),
             (self.compared, "A against B"),
-            (self.mispairs, "Mispairs"),
+            (self.areas[1], "Mispairs"),
             (self.wholes, "Representation similarity"),
         ):
             self.tabs.addTab(widget, words)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.views.classify import text_input
+from explorer.widgets.still import StillComboBox
 from trainer.catalog import PromptSuite
 
 DEBOUNCE_MS: Final = 250
@@ -30,7 +31,7 @@ class Questions(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("classifyQuestions")
-        self.suites = QComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
+        self.suites = StillComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
         self.suites.addItem("Match run A's data", OF_THE_RUN)
         self.suites.addItem("Custom labels", OWN)
         self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines", "cat, dog, house")

@@ -91,7 +91,7 @@ class ClassifyView(View):
             self.show_empty(
                 "flask-conical",
                 "No model yet",
-                "Train a run first. The demo runs take a few minutes; then drop any image here to compare the "
+                "Train a run first. The first demo runs take a few minutes; then drop any image here to compare the "
                 "predictions of CLIP and CLOOB.",
                 self._demo,
             )

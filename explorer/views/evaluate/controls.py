@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QMenu,
     QPushButton,
-    QSpinBox,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -25,6 +24,7 @@ from explorer import theme
 from explorer.state.selection import Side
 from explorer.state.settings import Settings
 from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.catalog import prompt_suites
 from trainer.charts.evaluation import TASK_WORDS
 from trainer.messages import Evaluate
@@ -37,6 +37,14 @@ OWN_SPLIT: Final = "Held-out split"
 SPLITS: Final = ("test", "val", "train", "renderings", "combinations")
 """Names that splits usually have; any other may be written."""
 MOST: Final = 2_000
+QUICK: Final = ("zero_shot", "retrieval")
+"""Tasks that are measured unless a person chooses others: seconds where the others take minutes."""
+SLOW: Final = {
+    "few_shot": "many probes",
+    "fine_tune": "trains again, minutes",
+    "robustness": "every corruption, minutes",
+}
+"""What a task costs, where that is more than one look at the images."""
 KEPT: Final = 12
 
 
@@ -55,12 +63,12 @@ class EvaluateControls(QWidget):
         super().__init__(parent)
         self._settings = settings
         self._shift = ""
-        self.data = QComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
+        self.data = StillComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
         self.browse = QPushButton("Folder…", objectName="evaluate-browse")
         self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
-        self.split = QComboBox(objectName="evaluate-split", accessibleName="Split to evaluate")
+        self.split = StillComboBox(objectName="evaluate-split", accessibleName="Split to evaluate")
         self.suite = Picker(name="evaluate-suite", words="Class names and templates", width=170)
-        self.most = QSpinBox(objectName="evaluate-most", accessibleName="Max samples")
+        self.most = StillSpinBox(objectName="evaluate-most", accessibleName="Max samples")
         self.go = QPushButton("Evaluate", objectName="evaluate-go")
         self.second = QHBoxLayout()
         self.task_menu = self._menu()
@@ -132,16 +140,20 @@ class EvaluateControls(QWidget):
         self.shift_action.setText(f"Shifted data for robustness{named}")
 
     def _tasks_changed(self) -> None:
-        chosen = list(self.chosen_tasks())
-        self._settings.set("evaluate/tasks", chosen)
+        self._settings.set("evaluate/chosen_tasks", list(self.chosen_tasks()))
         self._settings.set("evaluate/features", self.features_action.isChecked())
+        self._name_tasks()
+
+    def _name_tasks(self) -> None:
+        chosen = self.chosen_tasks()
         every = len(chosen) == len(TASK_WORDS)
-        self.tasks.setText("All tasks" if every else f"{len(chosen)} tasks" if len(chosen) != 1 else "1 task")
+        names = " + ".join(TASK_WORDS[name] for name in chosen)
+        self.tasks.setText("All tasks" if every else names if 0 < len(chosen) < 3 else f"{len(chosen)} tasks")
 
     def _menu(self) -> QMenu:
         menu = QMenu(self.tasks)
         for name, words in TASK_WORDS.items():
-            action = menu.addAction(words)
+            action = menu.addAction(f"{words} ({SLOW[name]})" if name in SLOW else words)
             action.setObjectName(f"evaluate-task-{name}")
             action.setCheckable(True)
             action.setData(name)
@@ -154,11 +166,11 @@ class EvaluateControls(QWidget):
         return menu
 
     def _restore(self) -> None:
-        chosen = self._settings.value("evaluate/tasks", list(TASK_WORDS))
+        chosen = self._settings.value("evaluate/chosen_tasks", list(QUICK))
         for action in self._task_actions():
             action.setChecked(not isinstance(chosen, list) or action.data() in chosen)
         self.features_action.setChecked(self._settings.value("evaluate/features", False) is True)
-        self._tasks_changed()
+        self._name_tasks()
         most = self._settings.value("evaluate/most", MOST)
         self.most.setValue(most if isinstance(most, int) else MOST)
         self._tell_shift()

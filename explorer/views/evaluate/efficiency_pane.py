@@ -53,7 +53,7 @@ class EfficiencyPane(QWidget):
     @property
     def chart(self) -> EfficiencyChart | None:
         """The chart drawn; None if there is none."""
-        return None if self.pane.isHidden() or self.pane.answer is None else self.pane.answer.data
+        return None if self.pane.answer is None else self.pane.answer.data
 
     def command(self) -> list[str] | None:
         """Return the `trainer` arguments for the same curves; None if there are none."""
@@ -68,7 +68,7 @@ class EfficiencyPane(QWidget):
             workspace,
             groups,
             done=lambda offers: self._ask(groups, offers),
-            failed=lambda error: self._refuse(str(error)),
+            failed=self._refuse,
             key="efficiency-offers",
         )
 
@@ -86,9 +86,10 @@ class EfficiencyPane(QWidget):
         self._show(chart=True)
         self.pane.ask(CHART, Request(), settings)
 
-    def _refuse(self, words: str) -> None:
-        self.told.setText(words)
-        self._show(chart=False)
+    def _refuse(self, error: Exception) -> None:
+        self.pane.forget()
+        self._show(chart=True)
+        self.pane.area.failed("Could not read the evaluations", error, retry=self.groups.ask)
 
     def _show(self, *, chart: bool) -> None:
         self.told.setHidden(chart)

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.view import Context
+from explorer.widgets.still import StillSpinBox
 from trainer import config
 from trainer.charts.group_table import GroupTable
 from trainer.charts.groups import CHART
@@ -41,7 +42,7 @@ class SeedsPane(QWidget):
         super().__init__(parent)
         self.groups = GroupBar("evaluate", "Compare")
         self.drawn: tuple[str, ...] = ()
-        self.seeds = QSpinBox(objectName="evaluate-seeds", accessibleName="Seeds of each group")
+        self.seeds = StillSpinBox(objectName="evaluate-seeds", accessibleName="Seeds of each group")
         self.seeds.setRange(2, 20)
         self.seeds.setValue(SEEDS)
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)

@@ -29,12 +29,12 @@ from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
 from explorer.views.evaluate.tables import ResultTable, show_published
-from explorer.views.view import EXPORTS, View
+from explorer.views.view import EXPORTS, View, reason_of
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
-from explorer.widgets.state_area import StatePage
+from explorer.widgets.state_area import StatePage, reason_words
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
 from trainer.charts.data_efficiency import CHART as EFFICIENCY
@@ -45,7 +45,7 @@ from trainer.charts.groups import CHART as GROUPS
 from trainer.charts.reference import references
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.errors import UserError
-from trainer.messages import Evaluate
+from trainer.messages import Evaluate, Failure
 from trainer.store import Workspace
 
 TABS: Final = (
@@ -155,6 +155,7 @@ class EvaluateView(View):
         if not question.tasks:
             self.status.setText("Choose at least one task.")
             return
+        self.show_content()
         self.controls.keep_data(question.data)
         self.asking.ask(question)
 
@@ -171,7 +172,7 @@ class EvaluateView(View):
             return
         self._read = wanted
         self.context.background.run(
-            self, stored, self.context.workspace, *wanted, done=self._take, failed=self._failed, key="read"
+            self, stored, self.context.workspace, *wanted, done=self._take, failed=self._not_read, key="read"
         )
 
     # -- showing -----------------------------------------------------------------------------------------------
@@ -234,8 +235,18 @@ class EvaluateView(View):
         self.status.setText("Cancelled. Tasks that were done are stored.")
         self.read(again=True)
 
-    def _failed(self, error: Exception) -> None:
-        self.status.setText(str(error))
+    def _not_read(self, error: Exception) -> None:
+        self._read = None
+        self.area.failed("Could not read the results", error, retry=self.refresh)
+
+    def _not_evaluated(self, failure: Failure) -> None:
+        self.status.setText("")
+        words = reason_words(reason_of(failure))
+        self.area.partial(f"The evaluation failed: {words}", ("Retry", self.evaluate))
+
+    def _not_launched(self, error: Exception) -> None:
+        self.seeds.launch.setEnabled(True)
+        self.failed.emit("Could not queue the seeds.", reason_words(error))
 
     # -- seeds -------------------------------------------------------------------------------------------------
 
@@ -263,7 +274,7 @@ class EvaluateView(View):
     def _launch(self, seeds: int) -> None:
         self.seeds.launch.setEnabled(False)
         args = (seeded, self.context.workspace, self.context.selection.runs, seeds)
-        self.context.background.run(self, *args, done=self._queue, failed=self._failed, key="seeds")
+        self.context.background.run(self, *args, done=self._queue, failed=self._not_launched, key="seeds")
 
     def _queue(self, runs: Sequence[Any]) -> None:
         self.seeds.launch.setEnabled(True)
@@ -306,7 +317,7 @@ class EvaluateView(View):
         self.cancel.clicked.connect(self._cancelled)
         self.asking.changed.connect(self._show)
         self.asking.done.connect(self._done)
-        self.asking.failed.connect(lambda failure: self.status.setText(f"{failure.message} {failure.next}".strip()))
+        self.asking.failed.connect(self._not_evaluated)
         self.shown.picked.connect(lambda _key: self.read())
         self.tabs.currentChanged.connect(self._on_tab)
         self.seeds.groups.edited.connect(lambda: self.efficiency.groups.follow(self.seeds.groups))

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -28,6 +27,7 @@ from explorer.views.picture_question import PictureQuestionView
 from explorer.views.view import step_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import StripItem
+from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
 from trainer.charts.snapshot_label import told_apart
@@ -89,12 +89,12 @@ class InspectView(PictureQuestionView):
         self._current = ""
         self._asked: object = None
         yield
-        self.captions = QComboBox(objectName="inspect-caption", accessibleName="Caption to explain")
+        self.captions = StillComboBox(objectName="inspect-caption", accessibleName="Caption to explain")
         self.captions.setEditable(True)
         self.captions.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.captions.lineEdit().setPlaceholderText("A caption to locate in the image")
         self.methods = QButtonGroup(self)
-        self.grid = QSpinBox(objectName="inspect-grid", accessibleName="Grid size")
+        self.grid = StillSpinBox(objectName="inspect-grid", accessibleName="Grid size")
         self.grid.setRange(4, 32)
         self.grid.setValue(int(context.settings.value("inspect/grid", 12)))
         yield

@@ -115,7 +115,19 @@ class Looks(QObject):
         if self._colors.known(asked):
             enter(self._colors.of(asked))
         else:
-            self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
+            again = partial(self.show_side, index, side, projection, then)
+            self._enter(index, asked, enter, again)
+
+    def _enter(
+        self, index: int, asked: ColorRequest, enter: Callable[[list[Coloring]], None], again: Callable[[], None]
+    ) -> None:
+        """Find the colors on the thread, then show the points; or say that there are none."""
+
+        def refuse(error: Exception) -> None:
+            self._context.background.failed.emit(error)
+            self._panels[index].area.failed("Could not color the points", error, retry=again)
+
+        self._context.background.run(self, found, asked, done=enter, failed=refuse, key=f"enter {index}")
 
     def show_sketch(self, index: int, sketch: Sketch, then: Callable[[], None]) -> None:
         """Show part of a snapshot with the selected colors until all of it arrives, then call `then`."""
@@ -126,7 +138,7 @@ class Looks(QObject):
             then()
 
         # On the thread though they are few: the first colors of a process load what names of colors mean.
-        self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
+        self._enter(index, asked, enter, partial(self.show_sketch, index, sketch, then))
 
     def recolor(self) -> None:
         """Color the points by the selected column and update the legend."""

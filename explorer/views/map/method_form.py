@@ -5,23 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QComboBox,
-    QDoubleSpinBox,
     QFileDialog,
     QFormLayout,
     QHBoxLayout,
     QLabel,
     QMenu,
-    QSpinBox,
     QToolButton,
     QWidget,
     QWidgetAction,
 )
 
 from explorer import theme
+from explorer.widgets.still import StillComboBox, StillDoubleSpinBox, StillSpinBox
 from trainer.charts.layout_method import LABELS, METRICS, PointPlacement
 
 TYPING_MS: Final = 600
@@ -51,13 +48,15 @@ class MethodForm(QWidget):
         self._group = QButtonGroup(self)
         for button in (self.pca, self.umap, self.other):
             self._group.addButton(button)
-        self.neighbors = _Count(objectName="map-neighbors", accessibleName="Neighbors", minimum=2, maximum=200)
-        self.min_dist = _Share(objectName="map-min-dist", accessibleName="Minimum distance of UMAP", maximum=0.99)
+        self.neighbors = StillSpinBox(objectName="map-neighbors", accessibleName="Neighbors", minimum=2, maximum=200)
+        self.min_dist = StillDoubleSpinBox(
+            objectName="map-min-dist", accessibleName="Minimum distance of UMAP", maximum=0.99
+        )
         self.min_dist.setSingleStep(0.05)
-        self.metric = QComboBox(objectName="map-metric", accessibleName="Distance metric")
+        self.distance = StillComboBox(objectName="map-metric", accessibleName="Distance metric")
         for metric in METRICS:
-            self.metric.addItem("Cosine" if metric == "cosine" else "Euclidean", metric)
-        self.seed = _Count(objectName="map-seed", accessibleName="Seed", minimum=0, maximum=9999)
+            self.distance.addItem("Cosine" if metric == "cosine" else "Euclidean", metric)
+        self.seed = StillSpinBox(objectName="map-seed", accessibleName="Seed", minimum=0, maximum=9999)
         words = "Parameters of the projection"
         self.form = QToolButton(objectName="map-umap-form", toolTip=words, accessibleName=words)
         theme.keep_icon(self.form, "sliders-horizontal", 16, "text")
@@ -75,18 +74,18 @@ class MethodForm(QWidget):
             method=self._method,
             neighbors=self.neighbors.value(),
             min_dist=round(self.min_dist.value(), 2),
-            metric=self.metric.currentData(),
+            metric=self.distance.currentData(),
             seed=self.seed.value(),
             file=self._file if self._method == "file" else "",
         )
 
     def set_placement(self, placement: PointPlacement) -> None:
         """Select this placement without emitting `changed`."""
-        boxes = (self.neighbors, self.min_dist, self.metric, self.seed)
+        boxes = (self.neighbors, self.min_dist, self.distance, self.seed)
         blocked = [QSignalBlocker(widget) for widget in (*boxes, self._group, self.pca, self.umap, self.other)]
         self.neighbors.setValue(placement.neighbors)
         self.min_dist.setValue(placement.min_dist)
-        self.metric.setCurrentIndex(METRICS.index(placement.metric))
+        self.distance.setCurrentIndex(METRICS.index(placement.metric))
         self.seed.setValue(placement.seed)
         self._method, self._file = placement.method, placement.file
         {"pca": self.pca, "umap": self.umap}.get(placement.method, self.other).setChecked(True)
@@ -119,7 +118,7 @@ class MethodForm(QWidget):
         self.other.setText(LABELS[self._method] if further else "More")
         self.form.setVisible(self._method not in ("pca", "file"))
         self._fields.setRowVisible(self.min_dist, self._method == "umap")
-        self._fields.setRowVisible(self.metric, self._method in ("umap", "tsne"))
+        self._fields.setRowVisible(self.distance, self._method in ("umap", "tsne"))
         self._fields.labelForField(self.neighbors).setText("Perplexity" if self._method == "tsne" else "Neighbors")
 
     def _methods_menu(self) -> QMenu:
@@ -142,11 +141,11 @@ class MethodForm(QWidget):
         fields = {
             "Neighbors": self.neighbors,
             "Minimum distance": self.min_dist,
-            "Distance": self.metric,
+            "Distance": self.distance,
             "Seed": self.seed,
         }
         for words, box in fields.items():
-            if box is not self.metric:
+            if box is not self.distance:
                 box.setAlignment(Qt.AlignmentFlag.AlignRight)
             form.addRow(words, box)
         note = QLabel("More neighbors show global structure,\nfewer show local structure.")
@@ -171,18 +170,4 @@ class MethodForm(QWidget):
             button.toggled.connect(lambda on, method=method: on and self.choose(method))
         for box in (self.neighbors, self.min_dist, self.seed):
             box.valueChanged.connect(lambda _value: self._typing.start())
-        self.metric.currentIndexChanged.connect(lambda _place: self._typing.start())
-
-
-class _Count(QSpinBox):
-    """A spin box that ignores the mouse wheel."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
-
-
-class _Share(QDoubleSpinBox):
-    """A spin box of hundredths that ignores the mouse wheel."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
+        self.distance.currentIndexChanged.connect(lambda _place: self._typing.start())

@@ -56,6 +56,7 @@ class MapToolbar(WrappingRow):
     def offer_colors(self, choices: Sequence[str], by: str) -> None:
         """Offer these colorings and select `by`, or the first if `by` is missing."""
         self.color.show_choices([Choice(c, f"Color: {words(c)}") for c in choices], by if by in choices else choices[0])
+        self.color.setToolTip("What the colors of the points mean")  # the choice says the rest
 
     def _lay_out(self) -> None:
         self.add(self.methods)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
@@ -17,6 +17,7 @@ from explorer.views.prompts.tau_control import TauControl
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_box import ImageBox
+from explorer.widgets.still import StillComboBox
 from trainer.analysis.calibration import probabilities
 from trainer.charts.calibrated_runs import CalibrationRun
 from trainer.charts.calibration import CHART, CalibrationSettings
@@ -66,7 +67,7 @@ class CalibrationPane(QWidget):
         self.picture = ImageBox()
         self.picture.setMinimumSize(PICTURE_PX, PICTURE_PX)
         self.picture.setMaximumWidth(PICTURE_PX)
-        self.samples = QComboBox(objectName="prompts-sample", accessibleName="Image whose bars are shown")
+        self.samples = StillComboBox(objectName="prompts-sample", accessibleName="Image whose bars are shown")
         self.samples.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._lay_out()
         for control in self.taus:

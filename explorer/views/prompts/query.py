@@ -9,7 +9,8 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from explorer.state.selection import Side
-from explorer.views.view import Context
+from explorer.views.view import Context, reason_of
+from explorer.widgets.state_area import reason_words
 from trainer.charts.calibrated_runs import CalibrationRun, calibration
 from trainer.charts.class_task import read_class_texts
 from trainer.charts.prompted_runs import PromptRun, prompts
@@ -64,10 +65,12 @@ class PromptQuery(QObject):
     Signals:
         read: A `PromptResult` of the newest wanted.
         progressed: Share done and a note, while the models embed sentences.
+        failed: The exception that ended the newest wanted.
     """
 
     read = Signal(object)
     progressed = Signal(float, str)
+    failed = Signal(object)
 
     def __init__(self, context: Context, parent: QObject) -> None:
         super().__init__(parent)
@@ -93,7 +96,9 @@ class PromptQuery(QObject):
             return False
         self.cancel()
         self._request, self._files, self._problems = wanted, {}, {}
-        self._context.background.run(self, steps_of, self._context.workspace, wanted, done=self._ask, key="steps")
+        self._context.background.run(
+            self, steps_of, self._context.workspace, wanted, done=self._ask, failed=self._broke, key="steps"
+        )
         return True
 
     def cancel(self) -> None:
@@ -132,7 +137,7 @@ class PromptQuery(QObject):
     def _failed(self, wanted: PromptRequest, place: int, failure: Failure) -> None:
         if wanted == self._request and failure.kind != "cancelled":
             self._open.pop(place, None)
-            self._problems[place] = f"{failure.message} {failure.next}".strip()
+            self._problems[place] = reason_words(reason_of(failure))
             self._go_on()
 
     def _go_on(self) -> None:
@@ -140,7 +145,11 @@ class PromptQuery(QObject):
             return
         files = {side.place: self._files[side.place] for side in self._request.sides if side.place in self._files}
         args = (self._context.workspace, self._request, files, dict(self._problems))
-        self._context.background.run(self, read, *args, done=self.read.emit, key="charts")
+        self._context.background.run(self, read, *args, done=self.read.emit, failed=self._broke, key="charts")
+
+    def _broke(self, error: Exception) -> None:
+        self.cancel()
+        self.failed.emit(error)
 
 
 def steps_of(workspace: Workspace, wanted: PromptRequest) -> tuple[PromptRequest, dict[int, int], dict[int, str]]:

@@ -6,12 +6,12 @@ import math
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSlider, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.still import StillSlider
 
 LOW, HIGH = 0.001, 1.0
 STEPS: Final = 600
@@ -34,7 +34,7 @@ class TauControl(QWidget):
         self._tau, self._trained, self._best = 0.07, 0.07, 0.07
         self.name = ElidedLabel()
         theme.set_role(self.name, "strong")
-        self.slider = _Slider(Qt.Orientation.Horizontal, objectName=f"prompts-slider-{letter.lower()}")
+        self.slider = StillSlider(Qt.Orientation.Horizontal, objectName=f"prompts-slider-{letter.lower()}")
         self.slider.setAccessibleName(f"Temperature tau of run {letter}")
         self.slider.setRange(0, STEPS)
         self.slider.setPageStep(STEPS // 20)
@@ -116,13 +116,6 @@ class TauControl(QWidget):
         head.addWidget(self.to_best)
         grid.addLayout(head, 0, 0)
         grid.addWidget(self.slider, 1, 0)
-
-
-class _Slider(QSlider):
-    """A slider that ignores the mouse wheel."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 def to_tau(place: int) -> float:

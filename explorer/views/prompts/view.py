@@ -33,6 +33,7 @@ from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.prompts import PromptSettings
 from trainer.charts.settings import options
 from trainer.charts.spec import Chart, Request, Target, request_words
+from trainer.errors import UserError
 from trainer.messages import EmbedImages, Failure
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -144,6 +145,16 @@ class PromptsView(View):
         if self.questions.suite == OF_THE_RUN:
             self._fill_from_run()
         self._ask()
+
+    def _refuse(self, error: Exception) -> None:
+        self.working.end()
+        if not isinstance(error, UserError):
+            self.context.background.failed.emit(error)
+        self.area.failed("Could not compute the predictions", error, retry=self._retry)
+
+    def _retry(self) -> None:
+        self._reading = None
+        self.refresh()
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -263,7 +274,13 @@ class PromptsView(View):
 
     def _fill_from_run(self) -> None:
         self.context.background.run(
-            self, suite_of, self.context.workspace, self.context.selection.run_a, done=self._fill, key="suite"
+            self,
+            suite_of,
+            self.context.workspace,
+            self.context.selection.run_a,
+            done=self._fill,
+            failed=self._refuse,
+            key="suite",
         )
 
     def _fill(self, suite: PromptSuite | None) -> None:
@@ -327,10 +344,7 @@ class PromptsView(View):
 
     def _cancelled(self) -> None:
         self.asking.cancel()
-        if self._reading is not None:
-            self.area.stale("Cancelled. The previous predictions are shown.", ("Compute", self._ask_again))
-        else:
-            self.show_empty("circle-stop", "Cancelled", "No predictions have been computed.", self._again)
+        self.area.cancelled(self._ask_again)
 
     def _on_tab(self, place: int) -> None:
         self.stack.setCurrentIndex(place)
@@ -359,6 +373,7 @@ class PromptsView(View):
         self.questions.changed.connect(self._words_changed)
         self.questions.suite_wanted.connect(self._suite_wanted)
         self.asking.read.connect(self._show)
+        self.asking.failed.connect(self._refuse)
         self.asking.progressed.connect(self._progressed)
         self.working.cancelled.connect(self._cancelled)
         self.calibration.sample_chosen.connect(self._sample_chosen)

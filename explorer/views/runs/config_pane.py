@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.store import RunRow, Workspace
 
@@ -45,31 +46,36 @@ class ConfigPane(QWidget):
         self.toml.document().setDefaultFont(font)
         self.table = self._make_table()
         self._pages = QStackedWidget()
-        for page in (self.toml, self.table, QWidget()):
+        self._blank = QWidget()
+        for page in (self.toml, self.table, self._blank):
             self._pages.addWidget(page)
+        self.area = StateArea(self._pages)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, theme.INSIDE, 0, 0)
         layout.setSpacing(theme.INSIDE)
         layout.addWidget(self.words)
-        layout.addWidget(self._pages, 1)
+        layout.addWidget(self.area, 1)
         self._say_what_to_choose()
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
         """Show one run's configuration, the differences of two, or a hint for any other number."""
-        asked = tuple((run.id, run.name) for run in runs)
+        self._ask(tuple((run.id, run.name) for run in runs))
+
+    def _ask(self, asked: tuple[tuple[int, str], ...]) -> None:
         if asked == self._asked:
             return
         self._asked = asked
-        if len(runs) not in (1, 2):
+        if len(asked) not in (1, 2):
             self._say_what_to_choose()
             return
+        self.area.loading()
         self._background.run(
             self,
             read_configs,
             self._workspace,
-            tuple(run.id for run in runs),
+            tuple(run for run, _ in asked),
             done=self._show,
-            failed=lambda error: self._say(str(error)),
+            failed=self._refuse,
             key="config",
         )
 
@@ -77,7 +83,7 @@ class ConfigPane(QWidget):
         if len(configs) == 1:
             self.words.hide()
             self.toml.setPlainText(config.to_toml(configs[0]))
-            self._pages.setCurrentWidget(self.toml)
+            self._show_page(self.toml)
             return
         a, b = configs
         different = [row for row in config.difference(a, b) if row[0] != "name"]
@@ -88,7 +94,12 @@ class ConfigPane(QWidget):
         self.words.setText(f"{len(different)} fields differ, {same} are the same.")
         self.words.show()
         self._fill(a.name, b.name, different)
-        self._pages.setCurrentWidget(self.table)
+        self._show_page(self.table)
+
+    def _refuse(self, error: Exception) -> None:
+        asked, self._asked = self._asked, ()
+        self.words.hide()
+        self.area.failed("Could not read the configuration", error, retry=lambda: self._ask(asked))
 
     def _fill(self, a: str, b: str, rows: Sequence[tuple[str, Any, Any]]) -> None:
         self.table.setHorizontalHeaderLabels(["Field", a, b])
@@ -107,7 +118,11 @@ class ConfigPane(QWidget):
     def _say(self, words: str) -> None:
         self.words.setText(words)
         self.words.show()
-        self._pages.setCurrentIndex(2)
+        self._show_page(self._blank)
+
+    def _show_page(self, page: QWidget) -> None:
+        self._pages.setCurrentWidget(page)
+        self.area.ready()
 
     def _make_table(self) -> QTableWidget:
         table = QTableWidget(0, 3)

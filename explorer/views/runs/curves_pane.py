@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QScrollArea,
-    QSlider,
     QVBoxLayout,
     QWidget,
 )
@@ -28,6 +27,8 @@ from explorer.views.view import Context
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend, LegendEntry
+from explorer.widgets.state_area import StateArea
+from explorer.widgets.still import StillSlider
 from trainer.charts import ChartError
 from trainer.charts import logged_curves as charts
 from trainer.charts.marks import RUN_TONES, dash_of, run_tone
@@ -45,12 +46,10 @@ class CurvesPane(QWidget):
 
     Signals:
         changed: Other metrics, another axis, or another smoothing: the headless command is another.
-        failed: A sentence: why the curves could not be read.
         replay_asked: The run and the step that are to be replayed.
     """
 
     changed = Signal()
-    failed = Signal(str)
     replay_asked = Signal(int, int)
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
@@ -148,7 +147,7 @@ class CurvesPane(QWidget):
     def _reading_failed(self, error: Exception) -> None:
         self._reading = False
         self._waiting_rows = []
-        self.failed.emit(str(error))
+        self.area.failed("Could not read the curves", error, retry=self._read_missing)
 
     def _take_rows(self, rows: list[ScalarRow]) -> None:
         if self._reading:
@@ -188,7 +187,7 @@ class CurvesPane(QWidget):
 
     def _drawing_failed(self, error: Exception) -> None:
         self._drawing = False
-        self.failed.emit(str(error))
+        self.area.failed("Could not draw the curves", error, retry=self._draw)
 
     def _show_panels(self, drawn: tuple[charts.CurvePanel, ...]) -> None:
         self._drawing = False
@@ -200,19 +199,16 @@ class CurvesPane(QWidget):
         self._show_notes(copies=tuple(dict.fromkeys(words for panel in drawn for words in panel.warnings)))
         panels = self._with_waiting(drawn)
         self.grid.show_panels(panels, x_label=X_LABELS[self.axis])
-        self.grid.setVisible(bool(self._runs) and bool(panels))
-        self.nothing.setVisible(not self.grid.isVisibleTo(self.grid.parentWidget()))
-        self.nothing.setText(self._why_nothing())
-
-    def _why_nothing(self) -> str:
-        """Return the message for an empty plot."""
-        if not self._runs:
-            return "Choose a run in the table above."
-        if not self.metrics:
-            return "Choose a metric to draw."
-        if self._reading or self._draw_again:
-            return "Reading the curves."
-        return "No data for these metrics. See the log."
+        if self._runs and panels:
+            self.area.ready()
+        elif not self._runs:
+            self.area.empty("activity", "No run to draw", "Choose a run in the table above.")
+        elif not self.metrics:
+            self.area.empty("activity", "No metric to draw", "Choose one under Metrics.")
+        elif self._reading or self._draw_again:
+            self.area.loading()
+        else:
+            self.area.empty("activity", "No data for these metrics", "The run has logged none of them. See the log.")
 
     def _with_waiting(self, panels: Sequence[charts.CurvePanel]) -> list[CurvePlotData]:
         """Return the panels in metric order, with empty ones for metrics that an active run has not logged yet."""
@@ -265,18 +261,15 @@ class CurvesPane(QWidget):
 
     def _build(self) -> None:
         self.grid = CurveGrid()
-        self.nothing = QLabel()
-        self.nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        theme.set_role(self.nothing, "secondary")
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.setContentsMargins(0, 0, theme.INSIDE, 0)
         column.addWidget(self.grid, 1)
-        column.addWidget(self.nothing)
         column.addStretch(0)
-        area = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inside)
+        scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(inside)
+        self.area = StateArea(scroll)
         self.legend = Legend()
         self.legend.setAccessibleName("Runs drawn")
         layout = QVBoxLayout(self)
@@ -292,7 +285,7 @@ class CurvesPane(QWidget):
         self._context.selection.pairs_changed.connect(self._tell_whole)
         self._tell_whole()
         layout.addWidget(self.partial)
-        layout.addWidget(area, 1)
+        layout.addWidget(self.area, 1)
         layout.addWidget(self.whole)
 
     def _tell_whole(self) -> None:
@@ -315,7 +308,7 @@ class CurvesPane(QWidget):
             axis.addButton(button)
         self.by_step.setChecked(True)
         self.by_time.toggled.connect(self._look_changed)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider = StillSlider(Qt.Orientation.Horizontal)
         self.slider.setObjectName("curves-smoothing")
         self.slider.setAccessibleName("Smoothing")
         self.slider.setRange(0, 99)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from explorer.views.runs.queue_sheets import Sheet
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.errors import UserError
 from trainer.experiments.definition import Experiment, default_outcome, repeated, to_toml
@@ -26,7 +27,7 @@ class ExperimentSheet(Sheet):
         super().__init__(f"Repeat {row.name} with other settings", "Start the experiment", parent)
         self.setObjectName("experiment-sheet")
         self._run = run
-        self.field = QComboBox(objectName="experiment-field", accessibleName="Field", editable=False)
+        self.field = StillComboBox(objectName="experiment-field", accessibleName="Field", editable=False)
         self.field.addItems([name for name in config.flatten(run) if name not in ("name", "seed")])
         usual = self.field.findText("objective")
         self.field.setCurrentIndex(max(usual, 0))

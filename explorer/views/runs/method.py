@@ -12,7 +12,7 @@ cosine similarity. Identical captions count once, as do identical images, and an
 once: any of them is right. Chance R@1 is 1 divided by their number.
 
 Curves: the faint line is what was logged. The strong one is its exponential moving average with bias correction, \
-s_t = (sum over i <= t of w^(t-i) x_i) / (sum of w^(t-i)), so that it starts at the first value.
+s(t) = Σ w^(t−i) x(i) / Σ w^(t−i) over all steps i ≤ t, so that it starts at the first value.
 
 Losses of different objectives are different quantities, on different scales: InfoNCE (CLIP) and InfoLOOB (CLOOB) \
 never share an axis. Compare runs by recall, not by loss.

@@ -32,9 +32,11 @@ from explorer.views.runs.where import WhereRow
 from explorer.views.view import hairline
 from explorer.widgets.collapsible import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
+from explorer.widgets.still import StillComboBox
 from trainer import catalog, config
 from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun
+from trainer.scheduling import system_usage
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
 
@@ -196,7 +198,7 @@ class NewRun(QDialog):
         self._later.stop()
         run = self.run()
         self._count(run)
-        faults = config.faults(run, self._pairs)
+        faults = config.faults(run, self._pairs) or self._faults_here(run)
         found = {key: _in_labels(key, str(fault), run) for key, fault in faults.items()}
         repairs = {key: fault.better for key, fault in faults.items() if fault.better is not None}
         self.top.set_problems(*(_of_section("", each) for each in (found, repairs)))
@@ -205,6 +207,16 @@ class NewRun(QDialog):
         self.where.show_data(run.data)
         self.foot.allow(not found, may_queue=not self.where.name)
         self._show_foot(run, found, repairs)
+
+    def _faults_here(self, run: config.Run) -> dict[str, config.ConfigError]:
+        """Return what this computer cannot compute, if it is the one that trains."""
+        if self.where.name:
+            return {}
+        try:
+            config.check_kernels(run, cuda=run.device in ("auto", "cuda") and system_usage.gpu_count() > 0)
+        except config.ConfigError as error:
+            return {"loss_kernels": error}
+        return {}
 
     def _count(self, run: config.Run) -> None:
         """Count the pairs of the selected data off the GUI thread, if the data have changed."""
@@ -335,7 +347,7 @@ class NewRun(QDialog):
     # -- parts -------------------------------------------------------------------------------------------------
 
     def _build(self, preset: str) -> None:
-        self.preset = QComboBox(self)
+        self.preset = StillComboBox(self)
         self.preset.setObjectName("new-run-preset")
         self.preset.setAccessibleName("Preset")
         self.preset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -452,7 +464,7 @@ class SectionForm(QWidget):
         self._forms: dict[type, Form] = {}
         self._values: dict[type, Any] = {}
         self._kinds = config.SECTIONS[name]
-        self.kind = QComboBox(self)
+        self.kind = StillComboBox(self)
         self.kind.setObjectName(f"{name}-kind")
         self.kind.setAccessibleName(f"Kind of {TITLES[name].lower()}")
         self.kind.setMinimumWidth(EDITOR_WIDTH)

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.config import grid
 from trainer.errors import UserError
@@ -213,7 +214,7 @@ class Branch(Sheet):
         super().__init__(f"Fork {row.name}", "Queue", parent)
         self.setObjectName("branch-sheet")
         self._row = row
-        self.step = QComboBox(objectName="branch-step", accessibleName="Checkpoint")
+        self.step = StillComboBox(objectName="branch-step", accessibleName="Checkpoint")
         for step in sorted(steps, reverse=True):
             self.step.addItem(f"Step {step:,}".replace(",", "\u202f"), step)
         self.name = QLineEdit(objectName="branch-name", accessibleName="Name")
@@ -296,7 +297,7 @@ def typed(box: NumberBox) -> int:
 
 def after_box(runs: Sequence[RunRow], chosen: int | None) -> QComboBox:
     """Return a combo box of the runs that have not ended, and "none"."""
-    box = QComboBox(objectName="queue-after", accessibleName="Start after")
+    box = StillComboBox(objectName="queue-after", accessibleName="Start after")
     box.addItem("No run", None)
     for run in runs:
         if run.active:

@@ -30,6 +30,7 @@ from explorer.views.view import View, hairline
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
+from explorer.widgets.state_area import reason_words
 from trainer import catalog, config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
@@ -87,7 +88,9 @@ class RunsView(View):
         self.sheets = Sheets(self, context, self.table.chosen, self._choose_soon)
         self.start_demo = QAction("Start the demo runs", self)
         self.start_demo.setObjectName("run-demo")
-        self.start_demo.setToolTip("Train a CLIP and then a CLOOB run on drawn scenes, a few minutes in all")
+        self.start_demo.setToolTip(
+            "Train CLIP, CLOOB, InfoLOOB and half CLOOB on drawn scenes, one after the other, a few minutes each"
+        )
         theme.keep_icon(self.start_demo, "play")
         self.first_steps = _first_steps(self)
         yield
@@ -252,7 +255,7 @@ class RunsView(View):
             asked.group,
             self.table.runs.runs,
             done=self._show_values,
-            failed=lambda error: self.failed.emit(str(error), ""),
+            failed=lambda error: self.failed.emit("Could not read the added columns.", reason_words(error)),
             key="run-values",
         )
 
@@ -464,7 +467,6 @@ class RunsView(View):
         self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._remember_columns())
         self.filter.textChanged.connect(self._look_for)
         self.arrangement.changed.connect(self._read_values)
-        self.curves.failed.connect(lambda words: self.failed.emit(words, ""))
         self.curves.replay_asked.connect(self.replay_asked)
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLabel, QPushBu
 
 from explorer import theme
 from explorer.widgets.form import LABEL_WIDTH
+from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.errors import UserError
 
@@ -32,7 +33,7 @@ class WhereRow(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("new-run-where-row")
-        self.place = QComboBox(self)
+        self.place = StillComboBox(self)
         self.place.setObjectName("new-run-where")
         self.place.setAccessibleName("Where the run trains")
         self.place.setMinimumContentsLength(20)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.state_area import StatePage
+from explorer.widgets.state_area import StateArea
 from trainer.charts.search import Hits
 
 
@@ -26,20 +28,17 @@ class HitsPanel(QFrame):
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
         self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", words=f"Hits of {'AB'[index]}", edge=96)
-        self.empty = StatePage(width=320)
+        self.area = StateArea(self.tiles, width=320)
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
         head.addWidget(Badge("AB"[index], index))
         head.addWidget(self.title)
         head.addWidget(self.note, 1)
-        self._pages = QStackedLayout()
-        self._pages.addWidget(self.tiles)
-        self._pages.addWidget(self.empty)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
         column.addLayout(head)
-        column.addLayout(self._pages, 1)
+        column.addWidget(self.area, 1)
 
     def show_hits(self, hits: Hits, shared: set[int]) -> None:
         """Show the hits; `shared` pairs are framed."""
@@ -63,13 +62,20 @@ class HitsPanel(QFrame):
                 for place, (row, cosine) in enumerate(zip(hits.rows, hits.cosines, strict=True), start=1)
             ]
         )
-        self._pages.setCurrentIndex(0)
+        self.area.ready()
 
     def show_nothing(self, icon: str, title: str, text: str, *, name: str = "") -> None:
-        """Show why there are no hits."""
+        """Show why there are no hits, and what to do."""
+        self._forget(name)
+        self.area.empty(icon, title, text)
+
+    def refuse(self, what: str, why: Exception | str, retry: Callable[[], object] | None = None) -> None:
+        """Show that the search failed: what, and why."""
+        self._forget("")
+        self.area.failed(what, why, retry=retry)
+
+    def _forget(self, name: str) -> None:
         self.hits = None
         self.title.setText(name)
         self.note.setText("")
         self.tiles.show_tiles([])
-        self.empty.tell(icon, title, text)
-        self._pages.setCurrentIndex(1)

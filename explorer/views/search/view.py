@@ -21,7 +21,7 @@ from explorer.views.search.hubs import Hubs
 from explorer.views.search.load import Where, embedder, find
 from explorer.views.search.method import METHOD
 from explorer.views.search.panel import HitsPanel
-from explorer.views.view import View
+from explorer.views.view import View, reason_of
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.progress_row import Cancelled, Working
@@ -181,6 +181,7 @@ class SearchView(View):
             else:
                 where = self._where(index, run)
                 self._waiting.add(index)
+                panel.area.loading()
                 self.note.setText("Searching…")
                 self.context.background.run(
                     self,
@@ -206,7 +207,9 @@ class SearchView(View):
         for index in tuple(self._waiting):
             self.context.background.forget(self, f"hits {index}")
             self._cancel(index)
-            self._tell_problem(index, "Search cancelled. Press Enter to search again.")
+            self._end_of(index)
+            words = "Press Enter to search again."
+            self.panels[index].show_nothing("circle-stop", "Search cancelled", words)
         self._shown = None
 
     def _where(self, index: int, run: int) -> Where:
@@ -239,9 +242,8 @@ class SearchView(View):
         self._open.pop(index, None)
         unreadable = answer.get("unreadable") or {}
         if asked.image in unreadable:
-            self._answered(index)
-            self.panels[index].show_nothing("triangle-alert", "This image cannot be read", unreadable[asked.image])
-            self.note.setText("")
+            self._end_of(index)
+            self.panels[index].refuse("This image cannot be read", unreadable[asked.image])
             return
         if len(self._arrays) > 200:
             self._arrays.clear()
@@ -278,17 +280,20 @@ class SearchView(View):
     def _refuse(self, index: int, error: Exception) -> None:
         if not isinstance(error, UserError | Cancelled):
             self.context.background.failed.emit(error)
-        self._tell_problem(index, str(error) or type(error).__name__)
+        self._tell_problem(index, error)
 
     def _fail(self, index: int, failure: Failure) -> None:
         self._open.pop(index, None)
         if failure.kind != "cancelled":
-            self._tell_problem(index, f"{failure.message} {failure.next}".strip())
+            self._tell_problem(index, reason_of(failure))
 
-    def _tell_problem(self, index: int, words: str) -> None:
+    def _tell_problem(self, index: int, why: Exception | str) -> None:
+        self._end_of(index)
+        self.panels[index].refuse(f"Could not search {'AB'[index]}", why, self._search)
+
+    def _end_of(self, index: int) -> None:
         self._answered(index)
         self.note.setText("")
-        self.panels[index].show_nothing("triangle-alert", "No hits of this run", words)
 
     def _cancel(self, index: int) -> None:
         if (number := self._open.pop(index, None)) is not None:

@@ -15,6 +15,7 @@ from explorer import theme
 from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe, write_state, write_tag
 from explorer.views.view import Context
 from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.state_area import reason_words
 from trainer.charts.one_pair import OnePair
 from trainer.charts.probes import PinnedProbe
 from trainer.store.selections import NamedSelection
@@ -178,7 +179,7 @@ class PairDeeds(QWidget):
 
     def _refuse(self, error: Exception) -> None:
         self._writes.clear()
-        self.failed.emit(str(error), "Nothing of it was kept.")
+        self.failed.emit(reason_words(error), "Nothing of it was kept.")
         self.context.selection.facts_changed.emit()
 
     def _press(self, state: str, _checked: bool = False) -> None:

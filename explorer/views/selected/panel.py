@@ -29,6 +29,7 @@ from explorer.models.thumbnails import Pictures
 from explorer.views.selected.table import PairTable
 from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.state_area import reason_words
 from trainer.store import Items, Workspace
 from trainer.store.selections import NamedSelection, rows_of, write_selection
 
@@ -241,8 +242,8 @@ class SelectedPanel(QWidget):
             self.put_back(kept)
 
     def _refuse(self, error: Exception) -> None:
-        self.failed.emit(str(error), "")
-        self._tell(str(error))
+        self.failed.emit(reason_words(error), "")
+        self._tell(reason_words(error))
 
     def _connect(self) -> None:
         selection = self.context.selection

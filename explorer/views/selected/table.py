@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -39,6 +39,7 @@ from explorer.widgets.sort_header import SortHeader
 PICTURE_PX: Final = 36
 LINE_PX: Final = 44
 LEAST_PX: Final = 60
+RING_PX: Final = 2
 """Width of a column of numbers."""
 CLASS_PX: Final = 88
 CAPTION_PX: Final = 200
@@ -116,9 +117,26 @@ class PairTable(QTableView):
             selection.append(QItemSelectionRange(first, end))
         with QSignalBlocker(self.selectionModel()):
             self.selectionModel().select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+            if len(lines):
+                # The first that is seen is the one that is told about, and gets the ring.
+                first = self.pairs.index(int(lines[0]), 0)
+                self.selectionModel().setCurrentIndex(first, QItemSelectionModel.SelectionFlag.NoUpdate)
         self.viewport().update()
         if len(lines):
             self.scrollTo(self.pairs.index(int(lines[0]), 0))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if (line := self.ringed()) >= 0:
+            painter = QPainter(self.viewport())
+            painter.setPen(QPen(theme.color("focus"), RING_PX))
+            top, half = self.rowViewportPosition(line), RING_PX // 2
+            painter.drawRect(half, top + half, self.viewport().width() - RING_PX, self.rowHeight(line) - RING_PX)
+
+    def ringed(self) -> int:
+        """Return the line with a ring, the current one of several selected; -1 where there is no doubt."""
+        current, chosen = self.currentIndex(), self.selectionModel()
+        return current.row() if len(self.chosen_pairs()) > 1 and chosen.isSelected(current) else -1
 
     def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
         super().currentChanged(current, previous)

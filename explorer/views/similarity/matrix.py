@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -20,7 +20,7 @@ from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.matrix_map import ColorScale, MatrixMap
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
-from explorer.widgets.state_area import StatePage
+from explorer.widgets.state_area import StateArea
 from trainer.analysis.progress import part_of
 from trainer.charts.matrix import (
     MatrixTile,
@@ -82,6 +82,8 @@ class MatrixPane(Pane):
             return
         self._asked, self._opening = asked, True
         runs = (selection.run_a, selection.run_b)
+        for side in self.sides:
+            side.area.loading()
         self.context.background.run(
             self,
             read_matrices,
@@ -119,7 +121,10 @@ class MatrixPane(Pane):
         for side in self.sides:
             snapshot = opened.snapshots.get(side.index)
             if snapshot is None:
-                side.show_nothing(opened.problems.get(side.index, "Choose a run in the bar above to compare."))
+                if side.index in opened.problems:
+                    side.refuse(opened.problems[side.index], self._again)
+                else:
+                    side.show_nothing()
                 continue
             side.show_run(opened.names[side.index], snapshot)
             side.map.picture_of = self._picture
@@ -134,7 +139,17 @@ class MatrixPane(Pane):
         if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         for side in self.sides:
-            side.show_nothing(str(error))
+            side.refuse(error, self._again)
+
+    def _cancelled(self) -> None:
+        self.forget()
+        for side in self.sides:
+            if side.area.kind == "loading":
+                side.area.cancelled(self._again, "matrix")
+
+    def _again(self) -> None:
+        self.forget()
+        self.refresh()
 
     def _window(self) -> MatrixWindow:
         side = next((side for side in self.sides if side.snapshot is not None), self.sides[0])
@@ -216,7 +231,7 @@ class MatrixPane(Pane):
     def _connect(self) -> None:
         self.by.picked.connect(lambda _key: self.refresh())
         self.whole.clicked.connect(lambda: [side.map.show_all() for side in self.sides])
-        self.working.cancelled.connect(self.forget)
+        self.working.cancelled.connect(self._cancelled)
         self._debounce.timeout.connect(self._read_tiles)
         self.pictures.arrived.connect(lambda _path: [side.map.update() for side in self.sides])
         self.context.selection.pairs_changed.connect(self._mark_pairs)
@@ -262,7 +277,6 @@ class MatrixSide(QWidget):
         self.map, self.scale = MatrixMap(), ColorScale()
         self.map.setObjectName(f"matrix-map-{'ab'[index]}")
         self.map.setAccessibleName(f"Similarity matrix of run {'AB'[index]}")
-        self.empty = StatePage(width=300)
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
         head.addWidget(Badge("AB"[index], index))
@@ -273,29 +287,34 @@ class MatrixSide(QWidget):
         inside.setContentsMargins(0, 0, 0, 0)
         inside.addWidget(self.scale)
         inside.addWidget(self.map, 1)
-        self._pages = QStackedLayout()
-        self._pages.addWidget(content)
-        self._pages.addWidget(self.empty)
+        self.area = StateArea(content, width=300)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)
         column.addLayout(head)
-        column.addLayout(self._pages, 1)
+        column.addWidget(self.area, 1)
 
     def show_run(self, name: str, snapshot: Snapshot) -> None:
         """Prepare for this run's matrix, which is being computed."""
         self.snapshot = snapshot
         self.title.setText(f"{name} · step {snapshot.step:,}")
         self.map.set_size(snapshot.n)
-        self._pages.setCurrentIndex(0)
+        self.area.ready()
 
-    def show_nothing(self, why: str) -> None:
-        """Show why there is no matrix."""
+    def show_nothing(self) -> None:
+        """Show that no run is chosen."""
+        self._forget()
+        self.area.empty("columns-2", f"No run {'AB'[self.index]}", "Choose a run in the bar above to compare.")
+
+    def refuse(self, why: Exception | str, retry: Callable[[], object]) -> None:
+        """Show why there is no matrix of the run."""
+        self._forget()
+        self.area.failed(f"No matrix of {'AB'[self.index]}", why, retry=retry)
+
+    def _forget(self) -> None:
         self.snapshot = None
         self.title.setText("")
         self.note.setText("")
-        self.empty.tell("columns-2", f"No matrix {'AB'[self.index]}", why)
-        self._pages.setCurrentIndex(1)
 
     def tell(self, words: str) -> None:
         """Show how many cosines are visible."""

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
 
 from explorer import theme
+from explorer.widgets.still import StillSlider
 
 SLOWEST_MS: Final = 700
 FASTEST_MS: Final = 240
@@ -32,7 +32,7 @@ class Transport(QWidget):
         super().__init__(parent)
         self._steps: tuple[int, ...] = ()
         self.play = QToolButton(objectName="timeline-play", checkable=True)
-        self.slider = _Slider(Qt.Orientation.Horizontal, objectName="timeline-slider", accessibleName="Step")
+        self.slider = StillSlider(Qt.Orientation.Horizontal, objectName="timeline-slider", accessibleName="Step")
         self.slider.setPageStep(1)
         self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
         self.label = QLabel()
@@ -108,10 +108,3 @@ class Transport(QWidget):
     def _tell(self) -> None:
         place = f"{self.slider.value() + 1} of {len(self._steps)}"
         self.label.setText(f"Step {self.step:,}  ·  {place}" if self._steps else "")
-
-
-class _Slider(QSlider):
-    """A slider that ignores the mouse wheel."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()

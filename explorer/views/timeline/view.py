@@ -24,10 +24,11 @@ from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend
 from explorer.widgets.progress_row import Cancelled, Working
+from explorer.widgets.state_area import reason_words
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
-from trainer.charts.pair_colors import words as words_of
+from trainer.charts.pair_colors import words as color_words
 from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
 from trainer.charts.snapshot_series import MEASURES, Curve, TimelineRun
 from trainer.charts.timeline import TimelineChart, what_changed
@@ -201,7 +202,7 @@ class TimelineView(View):
         wanted = str(self.context.settings.value("timeline/color", ""))
         self.colors = colors_of(runs, wanted, self._numbers, self._changed)
         self.legend.show_entries(self.colors.legend)
-        self.color.show_choices([Choice(by, words_of(by)) for by in choices_of(runs)], self.colors.by)
+        self.color.show_choices([Choice(by, color_words(by)) for by in choices_of(runs)], self.colors.by)
         if self.colors.by in CHANGED:
             self._find_changes()
         for run in runs if self.colors.by in COMPUTED else ():
@@ -235,7 +236,7 @@ class TimelineView(View):
         self.context.settings.set("timeline/color", "")
         self._recolor()
         if not isinstance(error, Cancelled):
-            self.failed.emit(str(error), "Choose another color.")
+            self.failed.emit(reason_words(error), "Choose another color.")
 
     def _take_numbers(self, run: TimelineRun, numbers: PairNumbers | None) -> None:
         shown = self._reading.run(run.index)

@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
-from explorer.theme import SMALL_PX, SPACE, color, pixel_font, theme
+from explorer.theme import SMALL_PX, SPACE, color, faint, pixel_font, theme
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import MapScene
 
@@ -18,8 +18,6 @@ NUDGES: Final = ((0.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, -2.0), (0.0, 2.0))
 """Where a label may stand, in its own widths and heights from its group's middle; the first free place is taken."""
 
 
-DIMMED: Final = 0.45
-"""Opacity of the words while points are selected."""
 HALO_PX: Final = 2
 """Width of the ground's color around the words."""
 
@@ -41,7 +39,7 @@ class Labels(QObject):
         self._layer = layer
         self.labels: tuple[Label, ...] = ()
         self._dimmed = False
-        self._pictures: dict[tuple[str, float, bool], QPixmap] = {}
+        self._pictures: dict[tuple[str, float, bool, bool], QPixmap] = {}
         self._font = pixel_font(SMALL_PX, weight=pixel_font(SMALL_PX).Weight.DemiBold)
         layer.add_overlay(self._paint)
 
@@ -70,14 +68,16 @@ class Labels(QObject):
         return [(label.text, place) for label, place in zip(self.labels, taken, strict=True) if place is not None]
 
     def _paint(self, painter: QPainter, scene: MapScene) -> None:
-        painter.setOpacity(DIMMED if self._dimmed else 1)
         for text, place in self.placed(scene):
             painter.drawPixmap(place.topLeft() - QPointF(HALO_PX, HALO_PX), self._picture(text, scene.ratio))
-        painter.setOpacity(1)
 
     def _picture(self, text: str, ratio: float) -> QPixmap:
-        """Return the text on a halo, cached because stroking its outline takes a millisecond."""
-        key = (text, ratio, theme().dark)
+        """Return the text on a halo, cached because stroking its outline takes a millisecond.
+
+        Words that step back are of a paler color, not translucent: how Qt rounds a picture that is drawn with an
+        opacity depends on where in memory its lines begin, so that no two paintings would be equal.
+        """
+        key = (text, ratio, theme().dark, self._dimmed)
         if key not in self._pictures:
             metrics = QFontMetricsF(self._font)
             width, height = metrics.horizontalAdvance(text) + 2 * (SPACE + HALO_PX), metrics.height() + 2 * HALO_PX
@@ -92,7 +92,7 @@ class Labels(QObject):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             pen = QPen(halo, 2 * HALO_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
             painter.strokePath(words, pen)
-            painter.fillPath(words, color("text"))
+            painter.fillPath(words, faint(color("text")) if self._dimmed else color("text"))
             painter.end()
             self._pictures[key] = picture
         return self._pictures[key]

@@ -324,7 +324,7 @@ def test_running_out_of_memory_names_a_smaller_batch(workspace, tiny, monkeypatc
 
 def test_fused_kernels_are_refused_without_a_gpu(workspace, tiny):
     run = tiny(loss_kernels="triton", device="cpu")
-    with pytest.raises(FitError, match=r'need a CUDA GPU.*Set loss_kernels = "torch"'):
+    with pytest.raises(config.ConfigError, match=r"needs a CUDA GPU.*choose torch"):
         fit(workspace, run)
     assert workspace.runs.get(run).status == "failed"
 
