@@ -364,9 +364,10 @@ class Window(QMainWindow):
                 self.background.run(self, load_readers, done=lambda _: None)
             self.ready.emit()
             return
-        place, *rest = places
-        view = self._new_view(loaded, place)
-        self._go_on_building(loaded, place, view, rest)
+        # What a person has opened meanwhile is built next: until then it is gray bars.
+        place = self._open_first(places)[0]
+        rest = [other for other in places if other is not place]
+        self._go_on_building(loaded, place, self._new_view(loaded, place), rest)
 
     def _add_inspector(self) -> None:
         # Imported here: all that takes long of it has been, with the views.

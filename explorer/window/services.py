@@ -61,12 +61,9 @@ def load(places: Sequence[ViewEntry]) -> Loaded:
         for module in _MODULES:
             importlib.import_module(module)
         importlib.import_module("trainer.plugins").load_all()
-        registry = importlib.import_module("trainer.charts.registry")
         for place in places:
             try:
                 loaded.views[place.name] = place.load()
-                # Its charts too, half a second in all: the view would import them where it is built, on the GUI thread.
-                registry.charts_of(place.name)
             except Exception:  # one broken view must not take the others with it
                 loaded.broken[place.name] = traceback.format_exc()
     return loaded

@@ -179,6 +179,23 @@ def test_runs_are_listed_before_the_other_views_are_loaded(open_window, qtbot, t
     assert window.pages.open_view.heard == [names], "what is built later hears of them, too"
 
 
+def test_a_view_that_is_opened_before_it_is_built_is_built_next(open_window, qtbot) -> None:
+    names = ["one", "two", "three", "four"]
+    window = open_window(tuple(TestEntry(n, n, "square", n, "Look", Late) for n in names), ready=False)
+    built, add = [], window.pages.add
+
+    def note(name: str, view: View) -> None:
+        add(name, view)
+        built.append(name)
+        if len(built) == 2:
+            window.go_to("four")
+
+    window.pages.add = note
+    with qtbot.waitSignal(window.ready, timeout=60_000):
+        window.show()
+    assert built == ["one", "two", "four", "three"]
+
+
 def test_keys_open_views_and_walk_back(open_window, qtbot) -> None:
     window = open_window()
     assert window.pages.open_view.title == "Left"

@@ -6,6 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QButtonGroup,
     QFileDialog,
     QFormLayout,
@@ -145,7 +146,7 @@ class MethodForm(QWidget):
             "Seed": self.seed,
         }
         for words, box in fields.items():
-            if box is not self.distance:
+            if isinstance(box, QAbstractSpinBox):
                 box.setAlignment(Qt.AlignmentFlag.AlignRight)
             form.addRow(words, box)
         note = QLabel("More neighbors show global structure,\nfewer show local structure.")
