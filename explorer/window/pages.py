@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DETAILS_KEY: Final = "window/details_width"
 INSPECTOR_KEY: Final = "window/inspector"
 DETAILS_WIDTH: Final = 300
-LEAST_DETAILS: Final = 220
+LEAST_DETAILS: Final = 264
 NARROW_PX: Final = 1000
 """Where a view and its details have less than this together, the details are as narrow as they can be."""
 

@@ -106,6 +106,7 @@ class EvaluateControls(QWidget):
             self.data.clear()
             self.data.addItems(entries)
             self.data.setCurrentText(typed or OWN_DATA)
+            self.data.lineEdit().setCursorPosition(0)
             self.data.blockSignals(False)
 
     def keep_data(self, data: str) -> None:
