@@ -11,6 +11,8 @@ from jaxtyping import Float
 from PySide6.QtCore import QObject, Signal
 
 from explorer.model_client.client import ModelClient
+from explorer.views.view import reason_of
+from explorer.widgets.state_area import reason_words
 from trainer.messages import Classify, Failure
 
 Model = tuple[int, int | None]
@@ -191,7 +193,7 @@ class ClassifyQuery(QObject):
         if not question.images:
             # Nobody has asked anything yet; a drop will ask again, and then say what is wrong.
             return
-        self._trouble[model] = f"{failure.message} {failure.next}".strip()
+        self._trouble[model] = reason_words(reason_of(failure))
         for path in question.images:
             self._old.pop((path, model), None)
         self.answered.emit(list(question.images))
