@@ -170,7 +170,7 @@ class StateArea(OpenPage):
         self._become("failed", self.page, has_result=False)
 
     def cancelled(self, again: Callable[[], object], what: str = "result") -> None:
-        """Show that the person ended it: the previous result stays, with a way to compute anew."""
+        """Show that the person ended it: the previous result stays, with a button that computes it again."""
         if self._has_result:
             self.stale(f"Cancelled. The previous {what} is shown.", ("Compute", again))
         else:

@@ -106,7 +106,8 @@ class EvaluateControls(QWidget):
             self.data.clear()
             self.data.addItems(entries)
             self.data.setCurrentText(typed or OWN_DATA)
-            self.data.lineEdit().setCursorPosition(0)
+            if (line := self.data.lineEdit()) is not None:
+                line.setCursorPosition(0)
             self.data.blockSignals(False)
 
     def keep_data(self, data: str) -> None:
