@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 BUG = "list index out of range"
 """What an exception says; nobody wrote it for a person."""
-ASKS_NOTHING = frozenset({"losslab", "experiments", "decode", "quality", "inspect", "classify"})
+ASKS_NOTHING = frozenset({"losslab", "experiments", "decode", "quality", "inspect", "classify", "probes"})
 """Views that compute at once, or only what a person asks for; or that have nothing to show in this workspace."""
 
 
