@@ -115,11 +115,11 @@ class _Drawing(QProcess):
         self.export = export
         self.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
         self._output = ""
-        self.readyRead.connect(self._heard)
+        self.readyRead.connect(self._on_output)
         self.finished.connect(self._ended)
         self.errorOccurred.connect(self._erred)
 
-    def _heard(self) -> None:
+    def _on_output(self) -> None:
         self._output += bytes(self.readAll().data()).decode("utf-8", "replace")
         whole = self._output.rpartition("\n")[0]
         if line := _last_words(whole):

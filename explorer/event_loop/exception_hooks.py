@@ -98,7 +98,7 @@ class Hooks(QObject):
         """Return the end of the log for a bug report; empty if nothing was logged."""
         return "\n".join(_read(self.log_file).splitlines()[-most:])
 
-    def hear(self, who: str, words: str) -> None:
+    def report_output(self, who: str, words: str) -> None:
         """Handle the last output of a child process like an exception of the window itself."""
         last = next((line for line in reversed(words.splitlines()) if line.strip()), "no message")
         _log.error("%s ended: %s", who, words)
@@ -112,12 +112,12 @@ class Hooks(QObject):
         if issubclass(kind, KeyboardInterrupt):
             sys.__excepthook__(kind, error or kind(), trace)
             return
-        with _room_to_speak():
+        with _raised_recursion_limit():
             details = "".join(traceback.format_exception(kind, error, trace))
-            self._tell(kind, error, details)
+            self._show_message(kind, error, details)
             _let_go(error, trace)
 
-    def _tell(self, kind: type[BaseException], error: BaseException | None, details: str) -> None:
+    def _show_message(self, kind: type[BaseException], error: BaseException | None, details: str) -> None:
         _log.error("%s", details)
         print(details, file=sys.stderr, end="")
         self._show(f"{kind.__name__}: {error}" if str(error or "") else kind.__name__, details)
@@ -170,7 +170,7 @@ def _let_go(error: BaseException | None, trace: TracebackType | None) -> None:
 
 
 @contextlib.contextmanager
-def _room_to_speak() -> Iterator[None]:
+def _raised_recursion_limit() -> Iterator[None]:
     """Raise the recursion limit for a moment, so that a RecursionError can be reported."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(limit + 500)

@@ -198,11 +198,11 @@ def _stack_of(thread: int, file: IO[bytes]) -> str:
         head, *calls = part.splitlines()
         found = _THREAD.search(head)
         if found and int(found[1], 16) == thread:
-            return "".join(_told(call) for call in reversed(calls[:STACK]))
+            return "".join(_formatted(call) for call in reversed(calls[:STACK]))
     return ""
 
 
-def _told(call: str) -> str:
+def _formatted(call: str) -> str:
     """Format a call as in a traceback, with its source line."""
     if (found := _CALL.match(call)) is None:
         return f"{call}\n"

@@ -136,7 +136,7 @@ class Options(QWidget):
         for name in [*wrong][:1]:
             self.form.editor(name).setFocus()
 
-    def tell_own_split(self, own: bool) -> None:
+    def show_own_split(self, own: bool) -> None:
         """Show next to the held-out share that the data contain a held-out split of their own."""
         if hasattr(self.form.value(), "heldout_share"):
             words = "Not used: the data has its own held-out part." if own else ""

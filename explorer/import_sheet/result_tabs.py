@@ -58,5 +58,5 @@ class ResultTabs(QTabWidget):
     def explain(self, explanation: Explanation) -> None:
         """Show why there are no pairs and offer possible actions."""
         icon, title, text, action, other = explanation
-        self.empty.tell(icon, title, text, self._actions.get(action), self._actions.get(other))
+        self.empty.show_message(icon, title, text, self._actions.get(action), self._actions.get(other))
         self._pairs.setCurrentWidget(self.empty)

@@ -176,19 +176,19 @@ class ImportData(QDialog):
             question,
             done=partial(self._take, ticket, question),
             failed=partial(self._fail, ticket),
-            progress=partial(self._told, ticket),
+            progress=partial(self._on_progress, ticket),
             owner=self,
         )
-        self._tell_background()
+        self._show_background()
         self._show()
 
     def _continue_in_background(self) -> None:
         """Hide the dialog and continue reading."""
         self.hide()
         self._in_background = True
-        self._tell_background()
+        self._show_background()
 
-    def _tell_background(self) -> None:
+    def _show_background(self) -> None:
         if self._in_background and self.pending is not None:
             self.asked_in_background.emit(self.pending)
 
@@ -196,7 +196,7 @@ class ImportData(QDialog):
         self._in_background = False
         super().showEvent(event)
 
-    def _told(self, ticket: Ticket, share: float, note: str) -> None:
+    def _on_progress(self, ticket: Ticket, share: float, note: str) -> None:
         if ticket.cancelled:
             return
         ticket(share, note)
@@ -244,7 +244,7 @@ class ImportData(QDialog):
         self.reading, self._lines = reading, lines
         self.options.offer_columns(reading.columns)
         if not reading.opened:
-            self.options.tell_own_split(reading.has_own_split)
+            self.options.show_own_split(reading.has_own_split)
         self._show()
         self.shown.emit()
         if not reading.opened and not reading.trouble and reading.is_small and not self._undecided:

@@ -56,7 +56,7 @@ class LongQuestions(QObject):
         """Start a process for the request, now or when a slot is free."""
         self._waiting[number] = pending
         self._start_next()
-        self._tell_waiting_soon()
+        self._show_waiting_soon()
         self.count_changed.emit(self.count)
 
     def cancel(self, number: int) -> None:
@@ -65,7 +65,7 @@ class LongQuestions(QObject):
         if pending is None:
             return
         self._forget(number)
-        QTimer.singleShot(0, self, lambda: _tell(pending, Failure("cancelled", "Cancelled.")))
+        QTimer.singleShot(0, self, lambda: _fail(pending, Failure("cancelled", "Cancelled.")))
 
     def close(self) -> None:
         """End all processes within a second; no callback is called afterwards."""
@@ -102,7 +102,7 @@ class LongQuestions(QObject):
             pending = self._asked[number]
             self._forget(number)
             # The process does not come back by itself, as the others do.
-            _tell(pending, replace(failure, next="Ask again.") if failure.kind == "bug" else failure)
+            _fail(pending, replace(failure, next="Ask again.") if failure.kind == "bug" else failure)
 
         return failed
 
@@ -112,15 +112,15 @@ class LongQuestions(QObject):
         if process is not None:
             process.retire()
         self._start_next()
-        self._tell_waiting_soon()
+        self._show_waiting_soon()
         self.count_changed.emit(self.count)
 
-    def _tell_waiting_soon(self) -> None:
+    def _show_waiting_soon(self) -> None:
         """Report the waiting state later, because the caller does not know the request's number yet."""
         if self._waiting:
-            QTimer.singleShot(0, self, self._tell_waiting)
+            QTimer.singleShot(0, self, self._show_waiting)
 
-    def _tell_waiting(self) -> None:
+    def _show_waiting(self) -> None:
         under_way = [_CALLED.get(one.question.ask, "a request is handled") for one in self._asked.values()]
         for place, (number, pending) in enumerate(list(self._waiting.items())):
             self._told.add(number)
@@ -133,6 +133,6 @@ def _note(pending: Pending, words: str) -> None:
         pending.progress(0.0, words)
 
 
-def _tell(pending: Pending, failure: Failure) -> None:
+def _fail(pending: Pending, failure: Failure) -> None:
     if pending.wanted:
         pending.failed(failure)

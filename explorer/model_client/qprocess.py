@@ -55,7 +55,7 @@ class Child(QProcess):
         self.setArguments(list(command[1:]))
         self.started.connect(self._begin)
         self.readyReadStandardOutput.connect(self._hear)
-        self.readyReadStandardError.connect(self._overhear)
+        self.readyReadStandardError.connect(self._read_stderr)
         self.errorOccurred.connect(self._err)
         self.finished.connect(self._end)
 
@@ -76,7 +76,7 @@ class Child(QProcess):
             listener.on_output(self)
 
     @Slot()
-    def _overhear(self) -> None:
+    def _read_stderr(self) -> None:
         if listener := self._listener():
             listener.on_errors(self)
 

@@ -165,30 +165,30 @@ class AnswerProcess(QObject):
         process.start()
         self._announce()
 
-    def _hears(self, child: Child) -> bool:
+    def _is_current(self, child: Child) -> bool:
         """Return whether `child` is the current process; events of an abandoned one are ignored."""
         return child is self._process and not self._closed
 
     def on_started(self, child: Child) -> None:
         """Send the waiting requests."""
-        if self._hears(child):
+        if self._is_current(child):
             for number, pending in self._pending.items():
                 self._send(number, pending.question)
 
     def on_failed_start(self, child: Child) -> None:
         """Handle a failed start like an immediate exit."""
-        if self._hears(child):
+        if self._is_current(child):
             self._last_words.append(child.errorString())
             self.on_finished(child)
 
     def on_finished(self, child: Child) -> None:
         """Fail the pending requests and restart the process after a pause."""
         self._given_up.discard(child)
-        if not self._hears(child):
+        if not self._is_current(child):
             return
         self.on_output(child)
         self.on_errors(child)
-        if not self._hears(child):
+        if not self._is_current(child):
             return  # whoever took its last answer has closed this
         self._last_words.append(self._errors.decode("utf-8", errors="replace"))
         self._forget_process()
@@ -226,7 +226,7 @@ class AnswerProcess(QObject):
 
     def on_output(self, child: Child) -> None:
         """Read complete lines."""
-        if not self._hears(child):
+        if not self._is_current(child):
             return
         *lines, self._output = (self._output + child.readAllStandardOutput().data()).split(b"\n")
         for line in lines:
@@ -234,7 +234,7 @@ class AnswerProcess(QObject):
 
     def on_errors(self, child: Child) -> None:
         """Keep the newest lines."""
-        if not self._hears(child):
+        if not self._is_current(child):
             return
         # Cut at line ends, so that a character split between two reads stays whole.
         *lines, self._errors = (self._errors + child.readAllStandardError().data()).split(b"\n")

@@ -197,7 +197,7 @@ class RunsModel(QAbstractTableModel):
         first = len(RunColumn)
         if [one.name for one in before] == [one.name for one in after]:
             self._columns = after
-            self._tell_values(before, after)
+            self._show_values(before, after)
             return
         if before:
             self.beginRemoveColumns(QModelIndex(), first, first + len(before) - 1)
@@ -208,8 +208,8 @@ class RunsModel(QAbstractTableModel):
             self._columns = after
             self.endInsertColumns()
 
-    def _tell_values(self, before: Sequence[ValueColumn], after: Sequence[ValueColumn]) -> None:
-        """Tell of the columns whose titles or values differ, and sort by new values."""
+    def _show_values(self, before: Sequence[ValueColumn], after: Sequence[ValueColumn]) -> None:
+        """Report of the columns whose titles or values differ, and sort by new values."""
         first = len(RunColumn)
         changed = [first + place for place, one in enumerate(after) if one != before[place]]
         if not changed:
@@ -285,7 +285,7 @@ class RunsModel(QAbstractTableModel):
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Tell of changed looks only afterwards.
+        """Report of changed looks only afterwards.
 
         Where a row leaves the filter, the selection changes while the filter is at work; a change of looks told then
         would reach it a second time, and Qt crashes.

@@ -123,7 +123,7 @@ class PanelWidget(QScrollArea):
         # Qt shows new children of what is shown already in a posted event, which comes before the next turn.
         turns().later(self, self._thaw)
 
-    def _tell_legends_once(self, panel: Panel) -> None:
+    def _show_legends_once(self, panel: Panel) -> None:
         """Hide legends of which all was told above; plots side by side keep theirs, or their axes would differ."""
         told: set[object] = set()
         for line, row in zip(self._lines, _in_lines(panel), strict=True):
@@ -192,7 +192,7 @@ class PanelWidget(QScrollArea):
             line.setDirection(QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom)
             self._bound(line, room // max(1, len(widths)) if fits else room)
         if self.panel is not None and not self.filling:
-            self._tell_legends_once(self.panel)
+            self._show_legends_once(self.panel)
 
     @staticmethod
     def _bound(line: QBoxLayout, wide: int) -> None:
@@ -340,7 +340,7 @@ class HeatMapCard(QWidget):
         self.map.setAccessibleName("Heat map")
         self.setMinimumHeight(PLOT_PX + 60)
         card_column(self, self.title, self.note).addWidget(self.map, 1)
-        self.map.pointed.connect(self._tell)
+        self.map.pointed.connect(self._show_values)
         self.map.chosen.connect(self._choose)
 
     def show_mark(self, mark: HeatMap) -> None:
@@ -366,7 +366,7 @@ class HeatMapCard(QWidget):
                 mark.dividers,
             )
         )
-        self._tell(-1, -1)
+        self._show_values(-1, -1)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield row, column and value of every drawn cell."""
@@ -376,7 +376,7 @@ class HeatMapCard(QWidget):
                 where = grid.columns[column] if grid.columns else column
                 yield grid.rows[row] if grid.rows else str(row), where, float(value)
 
-    def _tell(self, row: int, column: int) -> None:
+    def _show_values(self, row: int, column: int) -> None:
         grid = self.grid
         if grid is None:
             return

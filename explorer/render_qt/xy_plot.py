@@ -535,8 +535,8 @@ class XYPlotCard(QWidget):
         self.legend, self.plot = Legend(), XYPlotWidget()
         self.entries: frozenset[object] = frozenset()
         self._repeats = False
-        self.plot.pointed.connect(self._tell)
-        theme.theme().follow(self._tell_legend)
+        self.plot.pointed.connect(self._show_values)
+        theme.theme().follow(self._show_legend)
         column = card_column(self, self.title, self.note)
         column.addWidget(self.legend)
         column.addWidget(self.plot, 1)
@@ -546,17 +546,17 @@ class XYPlotCard(QWidget):
         self.plot.show_plot(spec)
         self.plot.setAccessibleName(spec.title)
         self.title.setText(spec.title)
-        self._tell(math.nan)
-        self._tell_legend()
+        self._show_values(math.nan)
+        self._show_legend()
 
-    def _tell(self, x: float) -> None:
+    def _show_values(self, x: float) -> None:
         spec = self.plot.spec
         if spec is None:
             return
         inside = spec.x.low <= x <= spec.x.high and not spec.equal and not spec.bars
         self.note.setText(read_at(spec, x) if inside else spec.note)
 
-    def _tell_legend(self) -> None:
+    def _show_legend(self) -> None:
         spec = self.plot.spec
         if spec is None:
             return

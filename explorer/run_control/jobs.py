@@ -111,7 +111,7 @@ class Jobs(QObject):
         self._writes.written.connect(self._written)
         self._writes.failed.connect(self.failed)
         self.stop_timeouts = StopTimeouts(workspace, background, self)
-        self.stop_timeouts.became_unresponsive.connect(self._tell_unresponsive)
+        self.stop_timeouts.became_unresponsive.connect(self._show_unresponsive)
         self.stop_timeouts.overdue.connect(self.end)
         self._forced: dict[int, float | None] = {}
         self._slots = queue.Slots()
@@ -216,7 +216,7 @@ class Jobs(QObject):
         accepted that it takes long.
         """
         for run in runs:
-            told = partial(self._told_to_stop, run, after, done)
+            told = partial(self._stop_sent, run, after, done)
             self._write(partial(launch.stop, self._workspace, run, after=after), told)
 
     def ask(self, runs: Sequence[int], what: str) -> None:
@@ -314,7 +314,7 @@ class Jobs(QObject):
         """Return whether this window has ended, or is about to end, the run's session in `row`."""
         return row.id in self._forced and self._forced[row.id] == row.session_at
 
-    def _told_to_stop(self, run: int, after: str, done: Done | None, by_signal: bool) -> None:
+    def _stop_sent(self, run: int, after: str, done: Done | None, by_signal: bool) -> None:
         if after == "step":
             self.stop_timeouts.heard(run, by_signal=by_signal)
         else:
@@ -322,7 +322,7 @@ class Jobs(QObject):
         if done is not None:
             done(None)
 
-    def _tell_unresponsive(self, run: int) -> None:
+    def _show_unresponsive(self, run: int) -> None:
         if (row := self.run(run)) is not None:
             self.became_unresponsive.emit(row)
 
@@ -439,7 +439,7 @@ class Jobs(QObject):
         self._backup.start(BACKUP_MS)
         self.poll()
 
-    def tell_again(self) -> None:
+    def emit_again(self) -> None:
         """Emit `runs_changed` with the runs of the last poll, if there was one, for those who connected later."""
         if self._is_read:
             self.runs_changed.emit(list(self._runs))

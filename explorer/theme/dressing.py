@@ -62,7 +62,7 @@ class Dressing(QObject):
         self._waiting = {}
         for window in _windows(application):
             self._dress_tree(window, divided=False)
-        self._tell()
+        self._notify()
         for part in self._waiting:
             part.installEventFilter(self)
             turns().later(part, lambda part=part: self._go_on(part), unseen=True)
@@ -109,7 +109,7 @@ class Dressing(QObject):
             inner.setProperty(_SHEET, "")
             inner.setStyleSheet("")
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for slot in self._living():
             widget = _widget(slot)
             part = None if widget is None or widget.isVisible() else self._part(widget)

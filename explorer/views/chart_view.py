@@ -64,7 +64,7 @@ class ChartView(View):
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         yield
         self._lay_out()
-        self.tell("")
+        self.show_message("")
         yield
         remembered = self.context.settings.value(f"{self.name}/chart", "")
         self.tabs.setCurrentIndex(list(self.charts).index(remembered) if remembered in self.charts else 0)
@@ -131,7 +131,7 @@ class ChartView(View):
         if self.isVisible():
             self.refresh()
 
-    def tell(self, words: str) -> None:
+    def show_message(self, words: str) -> None:
         """Show a message next to the tabs; an empty one takes no space."""
         self.status.setText(words)
         self.status.setVisible(bool(words))
@@ -186,7 +186,7 @@ class ChartView(View):
 
     def _on_tab(self) -> None:
         self.context.settings.set(f"{self.name}/chart", self.chart.name)
-        self.tell("")
+        self.show_message("")
         self.refresh_if_seen()
 
     def _on_snapshot(self, run: int) -> None:
@@ -200,7 +200,7 @@ class ChartView(View):
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
         self._remembering.timeout.connect(self._remember)
-        self.pane.answered.connect(lambda: self.tell(""))
+        self.pane.answered.connect(lambda: self.show_message(""))
 
     def _lay_out(self) -> None:
         self.bar = bar = QHBoxLayout()

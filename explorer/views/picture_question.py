@@ -24,13 +24,13 @@ class PictureQuestionView(View):
 
     Attributes:
         prefix: Of the names of its widgets.
-        deed: What asking does, for the palette.
+        action_text: What asking does, for the palette.
         failure: What could not be done, in words.
         asking: Sends the questions and keeps the answers.
     """
 
     prefix: ClassVar[str] = ""
-    deed: ClassVar[str] = ""
+    action_text: ClassVar[str] = ""
     failure: ClassVar[str] = ""
     asking: KeptAnswers
 
@@ -92,7 +92,7 @@ class PictureQuestionView(View):
         self.show_now()
 
     def actions_for_palette(self) -> list[QAction]:
-        action = QAction(self.deed, self, objectName=f"{self.prefix}-action-show")
+        action = QAction(self.action_text, self, objectName=f"{self.prefix}-action-show")
         action.triggered.connect(self.ask)
         return [action]
 
@@ -101,7 +101,7 @@ class PictureQuestionView(View):
         question, busy = self.question_now(), self.asking.busy
         self.show_button.setEnabled(question is not None and not self.is_whole and not busy)
         if busy:
-            self.working.tell(self.asking.progress, self.asking.note)
+            self.working.show_progress(self.asking.progress, self.asking.note)
             if self.chart is None:
                 self.answer_area.loading()
             else:

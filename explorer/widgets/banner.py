@@ -75,7 +75,7 @@ class Banner(QFrame):
         parent.installEventFilter(self)
         self.hide()
 
-    def tell(
+    def show_message(
         self,
         message: str,
         next_step: str = "",

@@ -29,7 +29,7 @@ class CheatSheet(Overlay):
         self._columns = QWidget()
         self.body.addWidget(self._columns)
 
-    def tell(self, keys: Keys) -> None:
+    def show_message(self, keys: Keys) -> None:
         """Open with these shortcuts."""
         self.body.removeWidget(self._columns)
         self._columns.deleteLater()
@@ -79,7 +79,7 @@ class MethodPanel(Overlay):
         self.body.addSpacing(theme.INSIDE)
         self.body.addWidget(scroll, 1)
 
-    def tell(self, title: str, question: str, method: str) -> None:
+    def show_message(self, title: str, question: str, method: str) -> None:
         """Open with this explanation."""
         self._title.setText(title)
         self._question.setText(question)

@@ -48,7 +48,7 @@ class HoverCard(QFrame):
         self._lay_out()
         self.hide()
 
-    def tell(self, caption: str, line: str, heads: Sequence[str], rows: Sequence[HoverRow]) -> None:
+    def show_message(self, caption: str, line: str, heads: Sequence[str], rows: Sequence[HoverRow]) -> None:
         """Show this text, and the numbers under their headings."""
         self._caption.setText(caption)
         self._line.setText(line)

@@ -32,7 +32,7 @@ class PixelPicture(QWidget):
             data = np.ascontiguousarray(pixels)
             width, height = data.shape[1], data.shape[0]
             self.image = QImage(data.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
-        self._tell(words)
+        self._show_message(words)
 
     def show_pixmap(self, pixmap: QPixmap | None, words: str) -> None:
         """Show the center square of a thumbnail."""
@@ -41,7 +41,7 @@ class PixelPicture(QWidget):
             side = min(pixmap.width(), pixmap.height())
             left, top = (pixmap.width() - side) // 2, (pixmap.height() - side) // 2
             self.image = pixmap.copy(left, top, side, side).toImage()
-        self._tell(words)
+        self._show_message(words)
 
     def sizeHint(self) -> QSize:
         return QSize(PREFERRED_PX, PREFERRED_PX)
@@ -64,7 +64,7 @@ class PixelPicture(QWidget):
             painter.setClipPath(clip)
             painter.drawImage(room, self.image)
 
-    def _tell(self, words: str) -> None:
+    def _show_message(self, words: str) -> None:
         self.setAccessibleName(words)
         self.setToolTip(words)
         self.update()

@@ -134,7 +134,7 @@ class Working(QWidget):
         self._timer.start()
         return self._ticket
 
-    def tell(self, share: float | None, note: str) -> None:
+    def show_progress(self, share: float | None, note: str) -> None:
         """Show the progress of a request to a process, starting the display if it is idle."""
         ticket = self._ticket or self.start()
         ticket.share, ticket.note = share or 0.0, note

@@ -62,7 +62,7 @@ class StatePage(QWidget):
     def buttons(self) -> tuple[QPushButton, QPushButton, QPushButton]:
         return self.button, self.other, self.third
 
-    def tell(self, icon: str, title: str, text: str, *actions: QAction | None) -> None:
+    def show_message(self, icon: str, title: str, text: str, *actions: QAction | None) -> None:
         """Show this; buttons are visible if they have actions, labeled with the actions' texts."""
         self._icon_name = icon
         self._actions = [*actions, None, None, None][:3]
@@ -149,7 +149,7 @@ class StateArea(OpenPage):
 
     def empty(self, icon: str, title: str, text: str, *actions: QAction | None) -> None:
         """Show that there is nothing, and how to change that: at most a primary action and two others."""
-        self.page.tell(icon, title, text, *actions)
+        self.page.show_message(icon, title, text, *actions)
         self._become("empty", self.page, has_result=False)
 
     def failed(
@@ -166,7 +166,9 @@ class StateArea(OpenPage):
         told = why if isinstance(why, str) else "".join(traceback.format_exception(why))
         self.details = f"{what}\n\n{told}"
         acts = [repair, ("Retry", retry) if retry else None, ("Copy details", self._copy)]
-        self.page.tell("triangle-alert", what, reason_words(why), *(_action(self.page, act) for act in acts if act))
+        self.page.show_message(
+            "triangle-alert", what, reason_words(why), *(_action(self.page, act) for act in acts if act)
+        )
         self._become("failed", self.page, has_result=False)
 
     def cancelled(self, again: Callable[[], object], what: str = "result") -> None:
@@ -200,7 +202,7 @@ class StateArea(OpenPage):
         return self._has_result
 
     def _show_result(self, kind: Kind, words: str, act: Act | None) -> None:
-        self.note.tell(words, act)
+        self.note.show_message(words, act)
         self._become(kind, self._content, has_result=True)
 
     def _become(self, kind: Kind, page: QWidget, *, has_result: bool) -> None:
@@ -299,7 +301,7 @@ class _Note(QFrame):
         row.addWidget(self.button)
         self.hide()
 
-    def tell(self, words: str, act: Act | None) -> None:
+    def show_message(self, words: str, act: Act | None) -> None:
         """Show this; an empty note takes no space."""
         self.words.setText(words)
         self.setVisible(bool(words))

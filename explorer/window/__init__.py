@@ -42,7 +42,7 @@ from explorer.window.saved_views import SavedViews
 from explorer.window.services import Loaded, Services, build, load, load_readers
 from explorer.window.single_instance import answer_the_bell
 from explorer.window.status import Status
-from explorer.window.welcome import tell_how_it_starts
+from explorer.window.welcome import show_how_it_starts
 from explorer.window.zoom import ZOOM_KEY, next_zoom, zoom_of
 from trainer import catalog
 from trainer.distribution import training_part
@@ -257,7 +257,7 @@ class Window(QMainWindow):
         self.intake.vectors_arrived.connect(self.open_vectors)
         self.intake.curves_arrived.connect(self.import_curves)
         self.intake.data_arrived.connect(self.import_data)
-        self.intake.refused.connect(lambda words: self.banner.tell(words, tone="warn"))
+        self.intake.refused.connect(lambda words: self.banner.show_message(words, tone="warn"))
         self.background.failed.connect(self._show_failure)
         self.hooks.caught.connect(self._show_bug)
         selection = self.selection
@@ -283,7 +283,7 @@ class Window(QMainWindow):
 
     def begin(self) -> None:
         self.painted.emit()
-        tell_how_it_starts(self.banner, self.hooks, self.settings, safe=self._safe)
+        show_how_it_starts(self.banner, self.hooks, self.settings, safe=self._safe)
         self._load_after(types_of_qt())
 
     def _load_after(self, steps: Iterator[None]) -> None:
@@ -303,11 +303,11 @@ class Window(QMainWindow):
         self._news.restart_asked.connect(self._edit_and_restart)
         parts = (self.job_panel, self.status, self.banner, self.pages)
         self.job_center = JobCenter(rooms, *parts, self._show_result, self, folder=self.folder, hooks=not self._safe)
-        rooms.client.died.connect(self.hooks.hear)
+        rooms.client.died.connect(self.hooks.report_output)
         if not training_part.is_there():
             self._offer_torch()
         self.status.watch_load()
-        answer_the_bell(self.folder, self._hear_bell, self)
+        answer_the_bell(self.folder, self._on_bell_link, self)
         self.saved_views.begin(rooms.context.workspace, self.background)
         places = [place for place in self._entries if place.name in loaded.names]
         turns().later(self, lambda: self._build_views(loaded, places))
@@ -322,7 +322,7 @@ class Window(QMainWindow):
         self._show_view()
 
     def _take_torch(self) -> None:
-        self.banner.tell("Torch is installed: training and models work now.", tone="good")
+        self.banner.show_message("Torch is installed: training and models work now.", tone="good")
         if self._news is not None:
             self._news.read_facts()
 
@@ -350,12 +350,12 @@ class Window(QMainWindow):
             assert self.rooms is not None
             assert self._news is not None
             # Views that were built after the runs were read have not heard of them.
-            self.rooms.jobs.tell_again()
+            self.rooms.jobs.emit_again()
             self._news.read_facts()
             if self._waiting_images:
                 self.classify(self._waiting_images)
             self._is_ready = True
-            self._tell_plugins()
+            self._show_plugins()
             if self._waiting_data is not None:
                 self.import_data(self._waiting_data)
             if self._waiting_link:
@@ -375,7 +375,7 @@ class Window(QMainWindow):
 
         assert self.rooms is not None
         self.inspector = PairInspector(self.rooms.context)
-        self.inspector.failed.connect(lambda message, step: self.banner.tell(message, step))
+        self.inspector.failed.connect(lambda message, step: self.banner.show_message(message, step))
         self.inspector.go.connect(self.go_to)
         self.pages.set_inspector(self.inspector)
 
@@ -384,12 +384,12 @@ class Window(QMainWindow):
         self.pages.toggle_inspector()
         self.bar.inspector.setChecked(self.pages.shows_inspector)
 
-    def _tell_plugins(self) -> None:
+    def _show_plugins(self) -> None:
         """Say which plug-ins could not be loaded: the window opens without them."""
         from trainer import plugins
 
         if found := plugins.failures():
-            self.banner.tell(found[0], " ".join(found[1:]), tone="warn")
+            self.banner.show_message(found[0], " ".join(found[1:]), tone="warn")
 
     def _go_on_building(self, loaded: Loaded, place: ViewEntry, view: View | None, rest: list[ViewEntry]) -> None:
         """Continue building a view for the rest of this iteration."""
@@ -428,7 +428,7 @@ class Window(QMainWindow):
     def _listen(self, name: str, view: View) -> None:
         if self.job_center is not None:
             self.job_center.jobs.watch(name, view)
-        view.failed.connect(lambda message, step: self.banner.tell(message, step))
+        view.failed.connect(lambda message, step: self.banner.show_message(message, step))
         view.export_asked.connect(self._export)
         view.copy_asked.connect(self.copy_command)
         view.method_asked.connect(self.show_method)
@@ -490,7 +490,7 @@ class Window(QMainWindow):
         self.saved_views.open(link)
         self._mark()
 
-    def _hear_bell(self, link: str) -> None:
+    def _on_bell_link(self, link: str) -> None:
         self.come_forward()
         if link:
             self.open_link(link)
@@ -575,7 +575,7 @@ class Window(QMainWindow):
         sheet.open()
 
     def show_about(self) -> None:
-        """Tell version, license, and the libraries that are installed."""
+        """Report version, license, and the libraries that are installed."""
         from explorer.window.about_sheet import AboutSheet
 
         AboutSheet(self.background, self).open()
@@ -644,7 +644,7 @@ class Window(QMainWindow):
         if view is not None:
             own = [(a.shortcut().toString(), a.text()) for a in view.actions_for_palette()]
             keys[view.title] = [line for line in own if line[0]]
-        self.cheat_sheet.tell({group: lines for group, lines in keys.items() if lines})
+        self.cheat_sheet.show_message({group: lines for group, lines in keys.items() if lines})
 
     def come_forward(self) -> None:
         """Raise the window above the others."""
@@ -680,18 +680,18 @@ class Window(QMainWindow):
         stack = self.selection.undo
         words = stack.undoText()
         stack.undo()
-        self._tell_undone(f"Undone: {words}." if words else "There is nothing to undo.", "Redo", stack.canRedo())
+        self._show_undone(f"Undone: {words}." if words else "There is nothing to undo.", "Redo", stack.canRedo())
 
     def _redo(self) -> None:
         stack = self.selection.undo
         words = stack.redoText()
         stack.redo()
-        self._tell_undone(f"Redone: {words}." if words else "There is nothing to redo.", "Undo", stack.canUndo())
+        self._show_undone(f"Redone: {words}." if words else "There is nothing to redo.", "Undo", stack.canUndo())
 
-    def _tell_undone(self, words: str, other: str, can: bool) -> None:
+    def _show_undone(self, words: str, other: str, can: bool) -> None:
         if not self.banner.is_grave:
             act = (other, self._redo if other == "Redo" else self._undo) if can else None
-            self.banner.tell(words, tone="info", action=act)
+            self.banner.show_message(words, tone="info", action=act)
 
     def _escape(self) -> None:
         if self.banner.isVisible():
@@ -701,7 +701,7 @@ class Window(QMainWindow):
     def show_method(self) -> None:
         view = self.pages.open_view
         if view is not None:
-            self.method_panel.tell(view.title, view.question, view.method)
+            self.method_panel.show_message(view.title, view.question, view.method)
 
     def _export(self, suffix: str) -> None:
         if self._exports is not None and self.pages.open_view is not None:
@@ -739,10 +739,10 @@ class Window(QMainWindow):
         wanted = next_zoom(now, way) if way else 100
         self.settings.set(ZOOM_KEY, wanted)
         if wanted == self._zoom_at_start:
-            self.banner.tell(f"The zoom stays {wanted} %.", tone="good")
+            self.banner.show_message(f"The zoom stays {wanted} %.", tone="good")
         else:
             restart = ("Restart the window", self._open_again)
-            self.banner.tell(
+            self.banner.show_message(
                 f"Zoom {wanted} % after a restart of the window. Runs continue.", tone="good", action=restart
             )
 
@@ -754,12 +754,12 @@ class Window(QMainWindow):
 
     def _show_failure(self, error: Exception) -> None:
         if isinstance(error, UserError):
-            self.banner.tell(str(error))
+            self.banner.show_message(str(error))
         else:
             self.hooks.report(error)
 
     def _show_bug(self, summary: str, details: str) -> None:
-        self._failure.tell(summary, details)
+        self._failure.show_message(summary, details)
 
     # -- remembering -------------------------------------------------------------------------------------------
 
@@ -786,7 +786,9 @@ class Window(QMainWindow):
         backup = self.settings.forget()
         self._restore()
         words = f"The previous settings are kept as {backup.name}." if backup else "There were no saved settings."
-        self.painted.connect(lambda: self.banner.tell("The window uses the default settings.", words, tone="info"))
+        self.painted.connect(
+            lambda: self.banner.show_message("The window uses the default settings.", words, tone="info")
+        )
 
     def _remember_soon(self) -> None:
         self._save_soon.start()
@@ -813,7 +815,7 @@ class Window(QMainWindow):
 
     def _ask_again(self) -> None:
         self.settings.set(close_dialog.KEY, None)
-        self.banner.tell("The window asks again before closing with active runs.", tone="good")
+        self.banner.show_message("The window asks again before closing with active runs.", tone="good")
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save the state and close; the window's close button asks first, the end of the session does not."""

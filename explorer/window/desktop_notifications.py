@@ -16,7 +16,7 @@ class Desktop(QObject):
         super().__init__(parent)
         self._tray: QSystemTrayIcon | None = None
 
-    def tell(self, title: str, text: str, *, warns: bool = True) -> bool:
+    def show_message(self, title: str, text: str, *, warns: bool = True) -> bool:
         """Show a notification; return whether the desktop accepted it."""
         if QApplication.activeWindow() is not None or not self.there():
             return False

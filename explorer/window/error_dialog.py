@@ -60,7 +60,7 @@ class ErrorDialog(QDialog):
         column.addSpacing(theme.BETWEEN)
         column.addLayout(self._buttons())
 
-    def tell(self, summary: str, details: str) -> None:
+    def show_message(self, summary: str, details: str) -> None:
         """Show an error; an open dialog counts further ones."""
         if not self.isVisible():
             self._stories.clear()

@@ -47,7 +47,7 @@ class Exports(QObject):
         """Ask for a file, `suffix` first; the dialog offers every format of the view, and does not block the window."""
         command = view.command_for(suffix)
         if command is None:
-            self.banner.tell(_NOTHING, _NEXT, tone="info")
+            self.banner.show_message(_NOTHING, _NEXT, tone="info")
             return
         formats = {f"{words} (*.{ending})": ending for ending, words in view.exports}
         first = next((words for words, ending in formats.items() if ending == suffix), next(iter(formats)))
@@ -81,7 +81,7 @@ class Exports(QObject):
     def ask_bundle(self, views: Iterable[View], runs: Sequence[int]) -> None:
         """Ask for a file, then write the evidence bundle of these runs with every figure currently shown."""
         if not runs:
-            self.banner.tell("Select a run to export.", _NEXT, tone="info")
+            self.banner.show_message("Select a run to export.", _NEXT, tone="info")
             return
         figures = drawings(views)
         dialog = QFileDialog(self._window, "Export evidence bundle", self._start_folder())
@@ -111,12 +111,12 @@ class Exports(QObject):
         """Copy the view's `trainer` command to the clipboard."""
         command = view.command()
         if command is None:
-            self.banner.tell(_NOTHING, _NEXT, tone="info")
+            self.banner.show_message(_NOTHING, _NEXT, tone="info")
             return
         line = shell_command(command, self._folder)
         QGuiApplication.clipboard().setText(line)
         shown = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
-        self.banner.tell("Copied the command to the clipboard.", shown, tone="good")
+        self.banner.show_message("Copied the command to the clipboard.", shown, tone="good")
 
     def _start_folder(self) -> str:
         remembered = self._settings.value(FOLDER_KEY)
@@ -126,11 +126,11 @@ class Exports(QObject):
     def _progressed(self, export: Export, line: str) -> None:
         if export.command[0] == "bundle":
             cancel = ("Cancel", lambda: self.exporter.cancel(export))
-            self.banner.tell(f"Writing {export.file.name}…", line, tone="info", action=cancel)
+            self.banner.show_message(f"Writing {export.file.name}…", line, tone="info", action=cancel)
 
     def _cancelled(self, export: Export) -> None:
         self._forget(export)
-        self.banner.tell(f"{export.file.name} was cancelled.", "Nothing was written.", tone="info")
+        self.banner.show_message(f"{export.file.name} was cancelled.", "Nothing was written.", tone="info")
 
     def _forget(self, export: Export) -> None:
         """Delete the list of figures written for the command."""
@@ -141,7 +141,7 @@ class Exports(QObject):
     def _done(self, export: Export) -> None:
         self._forget(export)
         folder = QUrl.fromLocalFile(str(export.file.parent))
-        self.banner.tell(
+        self.banner.show_message(
             f"Saved {export.file.name}.",
             str(export.file.parent),
             tone="good",
@@ -151,7 +151,7 @@ class Exports(QObject):
     def _failed(self, export: Export, reason: str) -> None:
         self._forget(export)
         line = shell_command([*export.command, "--out", str(export.file)], self._folder)
-        self.banner.tell(
+        self.banner.show_message(
             f"{export.file.name} could not be exported.", reason, details=f"{line}\n\n{reason}", tone="bad"
         )
 

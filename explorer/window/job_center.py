@@ -48,8 +48,8 @@ class JobCenter(QObject):
         panel.show_asked.connect(self._show)
         panel.hooks_asked.connect(self._ask_hooks)
         self.jobs.changed.connect(self._count)
-        self.jobs.ended.connect(self._tell)
-        self.runner.failed.connect(lambda words: banner.tell(words, tone="warn"))
+        self.jobs.ended.connect(self._notify)
+        self.runner.failed.connect(lambda words: banner.show_message(words, tone="warn"))
         self._count()
 
     def _count(self) -> None:
@@ -63,9 +63,9 @@ class JobCenter(QObject):
         if job.run is not None and (show_run := getattr(self._pages.views.get(job.view), "show_run", None)):
             show_run(job.run)
 
-    def _tell(self, job: Job) -> None:
+    def _notify(self, job: Job) -> None:
         """Notify outside the window, and inside it unless the job's view is open or another message appears."""
-        self.runner.tell(job)
+        self.runner.job_ended(job)
         elsewhere = job.view and self._pages.open_view is not self._pages.views.get(job.view)
         tells_itself = job.kind in ("Training", "Export", "Bundle", "Chart")
         if job.state == "cancelled" or tells_itself or not elsewhere or QApplication.activeWindow() is None:
@@ -74,7 +74,7 @@ class JobCenter(QObject):
             return  # the sheet itself shows it
         title, text = job_hooks.ended_words(job)
         show = ("Show", lambda: self._show(job))
-        self._banner.tell(title, text, tone="bad" if job.state == "failed" else "good", action=show)
+        self._banner.show_message(title, text, tone="bad" if job.state == "failed" else "good", action=show)
 
     def _ask_hooks(self) -> None:
         sheet = job_hooks.JobHooksSheet(self.runner.hooks, self._window)

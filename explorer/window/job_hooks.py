@@ -110,12 +110,12 @@ class JobHookRunner(QObject):
         except OSError as error:
             self.failed.emit(f"{self._folder / FILE} could not be written: {error.strerror}. It holds for this window.")
 
-    def tell(self, job: Job) -> None:
+    def job_ended(self, job: Job) -> None:
         """Handle the end of a job; one canceled by the user is not reported."""
         if job.state == "cancelled" or (job.kind not in _ALWAYS and job.took_s < LEAST_S):
             return
         if self.hooks.desktop:
-            self._desktop.tell(*ended_words(job), warns=job.state == "failed")
+            self._desktop.show_message(*ended_words(job), warns=job.state == "failed")
         if not self._runs or self.hooks.problems:
             return
         if self.hooks.command:
@@ -215,7 +215,7 @@ class JobHooksSheet(Sheet):
         for name, line in (("command", self.command), ("webhook", self.webhook)):
             line.setProperty("invalid", "true" if name in problems else "false")
             theme.set_role(line, "")
-        self.tell(
+        self.show_message(
             " ".join(problems.values())
             or "The command is not run by a shell. The variables CONTRASTIVE_JOB_TITLE, _KIND, _STATE, _REASON, "
             "_SECONDS and _WORKSPACE describe the job; the webhook gets the same as JSON. Both are kept for this user, "

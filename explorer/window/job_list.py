@@ -197,7 +197,7 @@ class JobList(QObject):
     # -- questions to processes --------------------------------------------------------------------------------
 
     def _take_question(self, number: int, question: Question) -> None:
-        if (told := self._told(question)) is not None:
+        if (told := self._described(question)) is not None:
             self._begin_later(("question", number), *told, cancel=partial(self._client.cancel, number))
 
     def _take_progress(self, number: int, share: float, note: str) -> None:
@@ -220,7 +220,7 @@ class JobList(QObject):
         else:
             self._end(key, state, why)
 
-    def _told(self, question: Question) -> tuple[str, str, str] | None:
+    def _described(self, question: Question) -> tuple[str, str, str] | None:
         """Return kind, title and view of a request that may take long; None for others."""
         match question:
             case Evaluate():

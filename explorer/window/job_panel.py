@@ -240,7 +240,7 @@ class JobRow(QWidget):
             self._name_button()
 
     @property
-    def _deed(self) -> tuple[str, Callable[[], object]] | None:
+    def _action(self) -> tuple[str, Callable[[], object]] | None:
         job = self.job
         if job.active:
             return ("Cancel", job.cancel) if job.cancel is not None else None
@@ -249,18 +249,18 @@ class JobRow(QWidget):
         return ("Show", lambda: self._show(job)) if job.view else None
 
     def _name_button(self) -> None:
-        deed = self._deed
+        action = self._action
         policy = self.button.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.button.setSizePolicy(policy)
-        self.button.setVisible(deed is not None)
-        if deed is not None:
-            self.button.setText(deed[0])
-            self.button.setAccessibleName(f"{deed[0]}: {self.job.kind}, {self.job.title}")
+        self.button.setVisible(action is not None)
+        if action is not None:
+            self.button.setText(action[0])
+            self.button.setAccessibleName(f"{action[0]}: {self.job.kind}, {self.job.title}")
 
     def _act(self) -> None:
-        if (deed := self._deed) is not None:
-            deed[1]()
+        if (action := self._action) is not None:
+            action[1]()
 
     def _draw_icon(self) -> None:
         name, role = _ICONS[self.job.state]

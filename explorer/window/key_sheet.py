@@ -88,18 +88,18 @@ class KeySheet(Overlay):
 
     def _assign(self) -> None:
         assert self._bindings is not None
-        self._tell(self._bindings.assign(self._chosen, self.field.keySequence(), self._others()))
+        self._show_message(self._bindings.assign(self._chosen, self.field.keySequence(), self._others()))
 
     def _reset(self) -> None:
         assert self._bindings is not None
-        self._tell(self._bindings.reset(self._chosen))
+        self._show_message(self._bindings.reset(self._chosen))
 
     def _reset_all(self) -> None:
         assert self._bindings is not None
         self._bindings.reset_all()
-        self._tell("")
+        self._show_message("")
 
-    def _tell(self, refusal: str) -> None:
+    def _show_message(self, refusal: str) -> None:
         theme.set_role(self.message, "bad" if refusal else "secondary")
         self.message.setText(refusal or "Saved.")
         if not refusal:

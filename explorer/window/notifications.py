@@ -59,16 +59,16 @@ class Notifications(QObject):
         jobs = rooms.jobs
         jobs.runs_changed.connect(self._take_runs)
         jobs.snapshots_changed.connect(self._run_grew)
-        jobs.run_ended.connect(self._tell_end)
+        jobs.run_ended.connect(self._show_end)
         status.load_clicked.connect(self._show_devices)
-        jobs.deleted.connect(self._tell_deleted)
-        jobs.alerted.connect(self._tell_alert)
-        jobs.failed.connect(self._tell_failure)
+        jobs.deleted.connect(self._show_deleted)
+        jobs.alerted.connect(self._show_alert)
+        jobs.failed.connect(self._show_failure)
         jobs.look_only_changed.connect(self._take_look_only)
-        jobs.adopted.connect(self._tell_adopted)
+        jobs.adopted.connect(self._show_adopted)
         jobs.starts_soon.connect(self._take_start)
         status.hold_clicked.connect(self._hold)
-        status.look_only_clicked.connect(self._tell_look_only)
+        status.look_only_clicked.connect(self._show_look_only)
         rooms.client.state_changed.connect(self._show_model)
         self._selection.runs_changed.connect(self.read_facts)
 
@@ -86,14 +86,14 @@ class Notifications(QObject):
     def _take_runs(self, runs: list[RunRow]) -> None:
         self._bar.show_runs(runs)
         self._status.show_runs(runs)
-        self._tell_meanwhile(runs)
+        self._show_meanwhile(runs)
         ids = frozenset(run.id for run in runs)
         if ids != self._known:
             self._known = ids
             run_a, run_b = first_choice(runs, self._selection.run_a, self._selection.run_b)
             self._selection.propose(run_a=run_a, run_b=run_b)
 
-    def _tell_meanwhile(self, runs: list[RunRow]) -> None:
+    def _show_meanwhile(self, runs: list[RunRow]) -> None:
         """Report with the first poll which runs ended while no window was open, then save the active ones."""
         before, self._before = self._before, None
         if self._rooms.jobs.look_only:
@@ -104,7 +104,7 @@ class Notifications(QObject):
             words = "; ".join(_how_it_ended(run) for run in ended[:3])
             more = f"; and {len(ended) - 3} more" if len(ended) > 3 else ""
             reasons = "\n".join(f"{run.name}: {run.reason}" for run in grave if run.reason)
-            self._banner.tell(
+            self._banner.show_message(
                 f"While no window was open: {words}{more}.",
                 grave[0].reason if grave else "",
                 tone="warn" if grave else "good",
@@ -124,13 +124,13 @@ class Notifications(QObject):
                 self._banner.hide()
         elif not self._banner.amend(QUEUE_WAITS, words) and not self._told_queue and not self._banner.is_grave:
             self._told_queue = True
-            self._banner.tell(QUEUE_WAITS, words, tone="warn", action=("Hold the queue", self._hold))
+            self._banner.show_message(QUEUE_WAITS, words, tone="warn", action=("Hold the queue", self._hold))
 
     def _hold(self) -> None:
         jobs = self._rooms.jobs
         jobs.choose_slots(held=True)
         go: Act = ("Let it start", lambda: jobs.choose_slots(held=False))
-        self._banner.tell(
+        self._banner.show_message(
             "The queue is held: nothing in it starts.", "Release it with Slots in Runs.", action=go, tone="warn"
         )
 
@@ -138,27 +138,29 @@ class Notifications(QObject):
         self._status.show_look_only(why)
         # What the window said at its start, a crash, comes first; the status line stays.
         if why and not self._banner.isVisible():
-            self._tell_look_only()
+            self._show_look_only()
 
-    def _tell_look_only(self) -> None:
+    def _show_look_only(self) -> None:
         jobs = self._rooms.jobs
-        self._banner.tell(
+        self._banner.show_message(
             f"This workspace is look only: {jobs.look_only}.",
             "Training, queueing, downloads and deletion are disabled. Make it yours if you trust its author.",
             tone="warn",
             action=("Make it mine", jobs.adopt),
         )
 
-    def _tell_adopted(self, waiting: int) -> None:
+    def _show_adopted(self, waiting: int) -> None:
         words = f"{waiting} {'run waits' if waiting == 1 else 'runs wait'} in its queue, which is held: see Runs."
-        self._banner.tell("This workspace is yours.", words if waiting else "Its runs can be resumed.", tone="good")
+        self._banner.show_message(
+            "This workspace is yours.", words if waiting else "Its runs can be resumed.", tone="good"
+        )
         self.read_facts()
 
-    def _tell_failure(self, words: str) -> None:
+    def _show_failure(self, words: str) -> None:
         if words == self._rooms.context.workspace.refusal:
-            self._tell_look_only()
+            self._show_look_only()
         else:
-            self._banner.tell(words)
+            self._banner.show_message(words)
 
     def _show_devices(self, widget: QWidget) -> None:
         from explorer.window.device_monitor import DeviceMonitor
@@ -175,9 +177,9 @@ class Notifications(QObject):
         if kind == "models":
             self._status.show_model(state)
 
-    def _tell_end(self, run: RunRow) -> None:
+    def _show_end(self, run: RunRow) -> None:
         self.read_facts()
-        if self._stopping.tell_end(run):
+        if self._stopping.show_end(run):
             return
         if run.status in ("failed", "interrupted"):
             # Not above: the window is painted before the store is loaded.
@@ -188,20 +190,20 @@ class Notifications(QObject):
                 newest_checkpoint,
                 self._rooms.context.workspace,
                 run.id,
-                done=partial(self._tell_failed, run),
-                failed=lambda _: self._tell_failed(run, None),
+                done=partial(self._show_failed, run),
+                failed=lambda _: self._show_failed(run, None),
                 key=f"kept of {run.id}",
                 urgent=True,
             )
         elif run.status == "finished":
-            self._banner.tell(f"{run.name} has finished.", tone="good")
+            self._banner.show_message(f"{run.name} has finished.", tone="good")
 
-    def _tell_failed(self, run: RunRow, kept: int | None) -> None:
+    def _show_failed(self, run: RunRow, kept: int | None) -> None:
         """Show the failure with possible actions; resuming only if there is a checkpoint."""
         resume: Act = ("Resume", lambda: self._rooms.jobs.resume([run.id]))
         edit: Act = ("Edit and restart", lambda: self.restart_asked.emit(run.id))
         acts = (edit, None) if kept is None else (edit, resume) if run.status == "failed" else (resume, edit)
-        self._banner.tell(
+        self._banner.show_message(
             f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
             "See its log in Runs." + (f" Resume continues from step {kept:,}." if kept is not None else ""),
             tone="bad" if run.status == "failed" else "warn",
@@ -210,7 +212,7 @@ class Notifications(QObject):
             other=acts[1],
         )
 
-    def _tell_alert(self, run: RunRow, kind: str) -> None:
+    def _show_alert(self, run: RunRow, kind: str) -> None:
         """Show a banner, and a desktop notification when the window is not in front; failed runs report their end."""
         from explorer.run_control.jobs import STALLED_S
         from trainer import alerts
@@ -222,14 +224,14 @@ class Notifications(QObject):
             return
         else:
             words, step = f"{run.name}: {alerts.WORDS.get(kind, kind).lower()}.", str(run.alerts[kind].get("words", ""))
-        self._banner.tell(words, step, tone="warn")
-        self._desktop.tell(words, step)
+        self._banner.show_message(words, step, tone="warn")
+        self._desktop.show_message(words, step)
 
-    def _tell_deleted(self, runs: list[RunRow]) -> None:
+    def _show_deleted(self, runs: list[RunRow]) -> None:
         words = f"Deleted {runs[0].name}." if len(runs) == 1 else f"Deleted {len(runs)} runs."
         files = "Its files are kept." if len(runs) == 1 else "Their files are kept."
         undo = self._selection.undo
-        self._banner.tell(words, files, tone="info", action=("Undo", undo.undo))
+        self._banner.show_message(words, files, tone="info", action=("Undo", undo.undo))
         # Once anything else was done or undone, this button would undo that instead.
         undo.indexChanged.connect(
             lambda _: self._banner.hide() if self._banner.message.text() == words else None,

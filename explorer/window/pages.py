@@ -83,7 +83,7 @@ class Pages(HairlineSplitter):
     def add_broken(self, name: str, title: str) -> None:
         """Add a message in place of a view that could not be created."""
         broken = StatePage()
-        broken.tell(
+        broken.show_message(
             "octagon-alert",
             f"{title} could not be opened",
             "This is a bug of the application. The other views work; the message below has the details to report.",

@@ -63,7 +63,7 @@ class SavedViews(QObject):
         """Copy the link to what is shown."""
         link = self.link()
         QGuiApplication.clipboard().setText(link)
-        self._banner.tell(
+        self._banner.show_message(
             "The link to this view is on the clipboard.", f"explorer --open opens it: {link}", tone="good"
         )
 
@@ -72,7 +72,7 @@ class SavedViews(QObject):
         try:
             found = read_link(text)
         except UserError as problem:
-            self._banner.tell(str(problem), tone="warn")
+            self._banner.show_message(str(problem), tone="warn")
             return False
         self._selection.propose(**found.values)
         view = self._views().get(self._selection.view or "runs")
@@ -104,7 +104,9 @@ class SavedViews(QObject):
             name,
             self.link(),
             done=functools.partial(self._saved, name),
-            failed=lambda error: self._banner.tell(f"The view was not saved: {reason_words(error)}", tone="warn"),
+            failed=lambda error: self._banner.show_message(
+                f"The view was not saved: {reason_words(error)}", tone="warn"
+            ),
         )
 
     def manage(self) -> SavedViewsSheet:
@@ -125,14 +127,14 @@ class SavedViews(QObject):
             sheet.show_names(list(links))
 
         def refused(error: Exception) -> None:
-            self._banner.tell(f"The saved views stay as they are: {error}", tone="warn")
+            self._banner.show_message(f"The saved views stay as they are: {error}", tone="warn")
             sheet.show_names(list(self.links))
 
         self._background.run(sheet, change, self._workspace, *names, done=show, failed=refused)
 
     def _saved(self, name: str, links: dict[str, str]) -> None:
         self._show(links)
-        self._banner.tell(f"The view {name} is saved; the command palette opens it.", tone="good")
+        self._banner.show_message(f"The view {name} is saved; the command palette opens it.", tone="good")
 
     def _show(self, links: dict[str, str]) -> None:
         self.links, self.actions = links, []

@@ -50,9 +50,9 @@ def ring(folder: Path, link: str = "") -> bool:
     if link:
         connection.write(f"{link}\n".encode()[:_MOST_BYTES])
         connection.flush()
-    heard = connection.waitForReadyRead(ANSWER_MS)
+    answered = connection.waitForReadyRead(ANSWER_MS)
     connection.disconnectFromServer()
-    return heard
+    return answered
 
 
 def answer_the_bell(folder: Path, come_forward: Callable[[str], object], parent: QObject) -> None:
@@ -69,13 +69,13 @@ def answer_the_bell(folder: Path, come_forward: Callable[[str], object], parent:
     def answer() -> None:
         connection = server.nextPendingConnection()
         connection.disconnected.connect(connection.deleteLater)
-        connection.readyRead.connect(lambda: hear(connection))
+        connection.readyRead.connect(lambda: read_link(connection))
         connection.write(b"coming\n")
         come_forward("")
         if connection.bytesAvailable():
-            hear(connection)
+            read_link(connection)
 
-    def hear(connection: QLocalSocket) -> None:
+    def read_link(connection: QLocalSocket) -> None:
         if connection.canReadLine():
             come_forward(bytes(connection.readLine(_MOST_BYTES).data()).decode("utf-8", "replace").strip())
 
@@ -93,11 +93,11 @@ def take_dead_bells_down(folder: Path) -> None:
         return  # its pipes are no files, and end with their process
     for path in folder.glob(f"{_BELL}*"):
         with contextlib.suppress(OSError):
-            if path.is_socket() and path.stat().st_uid == os.getuid() and not _is_heard(path):
+            if path.is_socket() and path.stat().st_uid == os.getuid() and not _is_listening(path):
                 confined.remove(folder, path.name)
 
 
-def _is_heard(path: Path) -> bool:
+def _is_listening(path: Path) -> bool:
     """Return whether a process listens at this socket, without notifying it."""
     # One of another kind is refused for its kind by a listener, and for nobody being there otherwise.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:

@@ -33,10 +33,10 @@ class Stopping(QObject):
         self._words = self._ended_words = ""
         self._covered = self._closed = self._untold = False
         self._clock = QTimer(self, interval=TICK_MS, timeout=self._go_on)
-        self._jobs.became_unresponsive.connect(self._tell)
+        self._jobs.became_unresponsive.connect(self._show_message)
         self._jobs.runs_changed.connect(self._go_on)
 
-    def tell_end(self, run: RunRow) -> bool:
+    def show_end(self, run: RunRow) -> bool:
         """Report that `run` was terminated, if it was; return whether it was."""
         if run.status != "interrupted" or not self._jobs.was_forced(run):
             return False
@@ -48,20 +48,20 @@ class Stopping(QObject):
             newest_checkpoint,
             self._context.workspace,
             run.id,
-            done=partial(self._tell_ended, run.name),
-            failed=lambda _: self._tell_ended(run.name, UNKNOWN),
+            done=partial(self._show_end_message, run.name),
+            failed=lambda _: self._show_end_message(run.name, UNKNOWN),
             key=f"kept of {run.id}",
             urgent=True,
         )
         return True
 
-    def _tell(self, run: RunRow) -> None:
+    def _show_message(self, run: RunRow) -> None:
         self._unresponsive[run.id] = run
         self._covered = False
         self._show()
         self._clock.start()
         # Only now: who counts down in the desktop's corner would have to take it back.
-        self._desktop.tell(self._words, self._next(self._known()))
+        self._desktop.show_message(self._words, self._next(self._known()))
 
     def _known(self) -> list[tuple[RunRow, Unresponsive | None]]:
         return [(run, self._jobs.unresponsive(run.id)) for run in self._unresponsive.values()]
@@ -71,7 +71,7 @@ class Stopping(QObject):
         self._words = asked_words([run.name for run, _ in known])
         self._closed = False
         automatic = any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in known)
-        self._banner.tell(
+        self._banner.show_message(
             self._words,
             self._next(known),
             tone="warn",
@@ -122,7 +122,7 @@ class Stopping(QObject):
         # That is settled: a run that becomes unresponsive later is told of, and ended, without them.
         self._unresponsive = {}
         names = listed([run.name for run in runs])
-        self._banner.tell(
+        self._banner.show_message(
             f"{names} will be stopped as soon as it responds."
             if len(runs) == 1
             else f"{names} will be stopped as soon as they respond.",
@@ -132,7 +132,7 @@ class Stopping(QObject):
             tone="info",
         )
 
-    def _tell_ended(self, name: str, kept: int | None) -> None:
+    def _show_end_message(self, name: str, kept: int | None) -> None:
         shown = self._banner.message.text() if self._banner.isVisible() else ""
         together = self._untold or (bool(shown) and shown == self._ended_words)
         self._ended = {**(self._ended if together else {}), name: kept}
@@ -145,7 +145,7 @@ class Stopping(QObject):
         self._untold = False
         names = list(self._ended)
         self._ended_words = f"{listed(names)} did not stop and {'was' if len(names) == 1 else 'were'} ended."
-        self._banner.tell(self._ended_words, resume_words(list(self._ended.values())), tone="warn")
+        self._banner.show_message(self._ended_words, resume_words(list(self._ended.values())), tone="warn")
 
 
 def asked_words(names: Sequence[str]) -> str:

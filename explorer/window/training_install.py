@@ -94,7 +94,7 @@ class TrainingInstall(QObject):
         self.changed.emit()
 
     def on_failed_start(self, child: Child) -> None:
-        """Tell why the process could not be started."""
+        """Report why the process could not be started."""
         if child is self._process:
             self._process = None
             self.reason = f"The installation could not be started: {child.errorString()}."
@@ -102,7 +102,7 @@ class TrainingInstall(QObject):
             self._become("failed")
 
     def on_finished(self, child: Child) -> None:
-        """Tell how it ended."""
+        """Report how it ended."""
         if child is not self._process:
             return
         self.on_errors(child)

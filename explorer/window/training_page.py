@@ -184,7 +184,7 @@ class TrainingPage(QWidget):
 
     def _show(self) -> None:
         state, install = self.install.state, self.install
-        self._tell_plan()
+        self._show_plan()
         for editor in (self.backend, self.wheels):
             editor.setEnabled(not install.busy)
         self.backend.setEnabled(not install.busy and not self.wheels.text().strip())
@@ -198,14 +198,14 @@ class TrainingPage(QWidget):
         self.details.setVisible(state == "failed")
         self.copy.setVisible(not install.busy)
         self.leave.setText("Continue in the background" if install.busy else "Continue without it")
-        self._tell_note()
+        self._show_note()
 
     def _on_change(self) -> None:
         self._show()
         if self.install.state == "done":
             self.installed.emit()
 
-    def _tell_note(self) -> None:
+    def _show_note(self) -> None:
         state, install = self.install.state, self.install
         words = {
             "running": f"{install.note[:1].upper()}{install.note[1:]}…",
@@ -216,7 +216,7 @@ class TrainingPage(QWidget):
         self.note.setVisible(bool(words))
         theme.set_role(self.note, "bad" if state == "failed" else "secondary")
 
-    def _tell_plan(self) -> None:
+    def _show_plan(self) -> None:
         plan = self._plan
         offline = bool(self.wheels.text().strip())
         if plan is None:
@@ -283,9 +283,9 @@ class TrainingOffer(QObject):
         self.in_front = settings.value(LEFT_KEY) is not True
         self.page.left.connect(self._leave)
         self.page.installed.connect(self._end)
-        self.page.install.changed.connect(self._tell)
+        self.page.install.changed.connect(self._show_message)
         status.install_clicked.connect(self.show)
-        self._tell()
+        self._show_message()
 
     def show(self) -> None:
         """Bring the page to the front."""
@@ -311,7 +311,7 @@ class TrainingOffer(QObject):
         self.turned.emit()
         self.installed.emit()
 
-    def _tell(self) -> None:
+    def _show_message(self) -> None:
         install = self.page.install
         words = {
             "running": f"Installing torch, {install.share:.0%}",

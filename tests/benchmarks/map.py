@@ -78,12 +78,12 @@ def _targets(points: int) -> dict[str, tuple[float, str]]:
     return others | {"sharp_frames_per_s": (12.0, ">=")}
 
 
-def _print(answer: dict[str, Any], tell: Callable[[str], None]) -> None:
-    tell(f"{answer['points']:,} points")
+def _print(answer: dict[str, Any], report: Callable[[str], None]) -> None:
+    report(f"{answer['points']:,} points")
     targets = _targets(answer["points"])
     for name, value in answer.items():
         if name in ("points", "missed"):
             continue
         target = f"   target {targets[name][1]} {targets[name][0]:g}" if name in targets else ""
-        tell(f"  {name:<34} {value}{target}")
-    tell("  missed: " + ("; ".join(answer["missed"]) or "nothing"))
+        report(f"  {name:<34} {value}{target}")
+    report("  missed: " + ("; ".join(answer["missed"]) or "nothing"))

@@ -125,7 +125,7 @@ def test_a_run_is_repeated_with_other_settings(qtbot, context):
     row = context.workspace.runs.get(number)
     sheet = ExperimentSheet(row, context.workspace.runs.config_of(number))
     qtbot.addWidget(sheet)
-    assert not sheet.deed.isEnabled()
+    assert not sheet.confirm.isEnabled()
     sheet.field.setCurrentText("optimizer.batch_size")
     sheet.values.setText("64, none")
     assert "whole number" in sheet.told.text()
@@ -134,7 +134,7 @@ def test_a_run_is_repeated_with_other_settings(qtbot, context):
     found = []
     sheet.chosen.connect(lambda name, text: found.append((name, text)))
     with qtbot.waitSignal(sheet.chosen):
-        sheet.deed.click()
+        sheet.confirm.click()
     context.jobs.add_experiment(*found[0])
     qtbot.waitUntil(lambda: len(context.workspace.runs.of_experiment(found[0][0])) == 9)
 

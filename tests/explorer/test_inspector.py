@@ -97,7 +97,7 @@ def test_a_state_is_stored_and_undone(inspector, qtbot) -> None:
     qtbot.waitUntil(lambda: not flag.isChecked())
     context.selection.undo.redo()
     qtbot.waitUntil(lambda: stored() == {key: "flagged"} and flag.isChecked())
-    inspector.deeds.decide("flagged")  # once more takes it back
+    inspector.pair_actions.decide("flagged")  # once more takes it back
     qtbot.waitUntil(lambda: stored() == {} and not context.background.busy)
     assert not flag.isChecked()
 
@@ -105,18 +105,18 @@ def test_a_state_is_stored_and_undone(inspector, qtbot) -> None:
 def test_a_tag_is_a_kept_selection_and_is_undone(inspector, qtbot) -> None:
     context = inspector.context
     kept = lambda: {one.name: one.items for one in context.workspace.selections.all()}  # noqa: E731
-    inspector.deeds.name.setText("odd")
-    QTest.keyClick(inspector.deeds.name, Qt.Key.Key_Return)
+    inspector.pair_actions.name.setText("odd")
+    QTest.keyClick(inspector.pair_actions.name, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: kept() == {"odd": (inspector.pair.id,)})
     assert inspector.loaded.pair.row == 3
-    chip = inspector.deeds.chips[0]
+    chip = inspector.pair_actions.chips[0]
     assert chip.isVisible()
     assert chip.accessibleName() == "Remove tag odd"
     inspector.context.selection.pairs = (7,)
     wait_for(qtbot, inspector, 7)
     assert not chip.isVisible()
     first = as_computed(inspector, 3).id
-    inspector.deeds.tag("odd", on=True)
+    inspector.pair_actions.tag("odd", on=True)
     qtbot.waitUntil(lambda: kept() == {"odd": (first, inspector.pair.id)})
     qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: kept() == {"odd": (first,)})

@@ -203,7 +203,7 @@ class DesktopDouble:
     def __init__(self) -> None:
         self.told: list[tuple[str, str, bool]] = []
 
-    def tell(self, title: str, text: str, *, warns: bool = True) -> bool:
+    def show_message(self, title: str, text: str, *, warns: bool = True) -> bool:
         self.told.append((title, text, warns))
         return True
 
@@ -228,17 +228,17 @@ def make_runner(qtbot, tmp_path: Path) -> Callable[..., JobHookRunner]:
 
 def test_the_desktop_is_told_of_what_ended_and_not_of_what_the_person_cancelled(make_runner) -> None:
     runner = make_runner()
-    runner.tell(_ended())
-    runner.tell(_ended("failed", note="The disk is full."))
-    runner.tell(_ended("cancelled"))
-    runner.tell(Job(2, "Projection", "UMAP", state="finished", took_s=2.0))
+    runner.job_ended(_ended())
+    runner.job_ended(_ended("failed", note="The disk is full."))
+    runner.job_ended(_ended("cancelled"))
+    runner.job_ended(Job(2, "Projection", "UMAP", state="finished", took_s=2.0))
     titles = [(title.partition(":")[0], text, warns) for title, text, warns in runner.desktop.told]
     assert titles == [
         ("Training finished", "It took 1 min 05 s.", False),
         ("Training failed", "The disk is full.", True),
     ]
     runner.choose(JobHooks(desktop=False))
-    runner.tell(_ended())
+    runner.job_ended(_ended())
     assert len(runner.desktop.told) == 2
 
 
@@ -250,7 +250,7 @@ def test_a_command_gets_facts_as_variables_and_no_shell_reads_them(qtbot, make_r
         "open(sys.argv[1]+'.part','w').write(json.dumps(f)); os.replace(sys.argv[1]+'.part', sys.argv[1])"
     )
     runner.choose(JobHooks(command=f"{sys.executable} {program} '{out}'"))
-    runner.tell(_ended())
+    runner.job_ended(_ended())
     qtbot.waitUntil(out.exists)
     facts = json.loads(out.read_text())
     assert facts["CONTRASTIVE_JOB_TITLE"] == "clip; rm -rf ~$(x)"
@@ -265,7 +265,7 @@ def test_hooks_are_never_read_from_the_workspace_and_not_run_in_safe_mode(make_r
     job_hooks.write(tmp_path / "user", JobHooks(command=f"{sys.executable} -c 'open(1/0)'", webhook="http://x.invalid"))
     safe, heard = make_runner(runs=False), []
     safe.failed.connect(heard.append)
-    safe.tell(_ended())
+    safe.show_message(_ended())
     assert heard == []
     assert len(safe.desktop.told) == 1
 
@@ -302,12 +302,12 @@ def test_a_webhook_gets_json_and_its_failure_is_told(qtbot, make_runner, listene
     address, heard = listener
     runner = make_runner()
     runner.choose(JobHooks(webhook=f"{address}/ok"))
-    runner.tell(_ended())
+    runner.job_ended(_ended())
     qtbot.waitUntil(lambda: bool(heard))
     assert (heard[0]["kind"], heard[0]["state"], heard[0]["seconds"]) == ("Training", "finished", 65.0)
     runner.choose(JobHooks(webhook=f"{address}/wrong"))
     with qtbot.waitSignal(runner.failed) as told:
-        runner.tell(_ended())
+        runner.job_ended(_ended())
     assert "webhook" in told.args[0]
 
 
@@ -317,13 +317,13 @@ def test_the_sheet_refuses_what_cannot_run(qtbot, dressed) -> None:
     qtbot.addWidget(sheet)
     sheet.show()
     sheet.command.setText("no-such-program-at-all now")
-    assert not sheet.deed.isEnabled()
+    assert not sheet.confirm.isEnabled()
     assert "no-such-program-at-all" in sheet.told.text()
     sheet.command.setText("'unclosed")
     assert "quotes" in sheet.told.text()
     sheet.command.setText("")
     sheet.webhook.setText("file:///etc/passwd")
-    assert not sheet.deed.isEnabled()
+    assert not sheet.confirm.isEnabled()
     sheet.webhook.setText("https://example.org/hook")
-    qtbot.mouseClick(sheet.deed, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
     assert chosen == [JobHooks(True, "", "https://example.org/hook")]

@@ -98,7 +98,7 @@ def test_order_is_kept_while_nothing_is_typed(window) -> None:
 
 def test_a_click_outside_closes_the_cheat_sheet(window, qtbot) -> None:
     sheet = CheatSheet(window)
-    sheet.tell({"Go to": [("Ctrl+1", "Runs")], "Window": [("?", "Keys")]})
+    sheet.show_message({"Go to": [("Ctrl+1", "Runs")], "Window": [("?", "Keys")]})
     assert sheet.isVisible()
     assert sheet.rect() == window.rect()
     qtbot.mouseClick(sheet, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))

@@ -131,7 +131,7 @@ def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, 
     sheet.seeds.selectAll()
     qtbot.keyClicks(sheet.seeds, "0-1")
     qtbot.keyClicks(sheet.fields["beta"], "4, x")
-    assert not sheet.deed.isEnabled(), "a value that is no number is named"
+    assert not sheet.confirm.isEnabled(), "a value that is no number is named"
     sheet.fields["beta"].clear()
     qtbot.keyClicks(sheet.fields["beta"], "4, 16")
     sheet.priority.set_value(3)
@@ -139,7 +139,7 @@ def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, 
     assert "4 runs will wait" in sheet.told.text()
     words = ["--seeds", "0", "1", "--grid", "beta=4,16", "--priority", "3", "--after", str(four[0])]
     assert sheet.command() == ["queue", "add", "--run", str(original), *words]
-    qtbot.mouseClick(sheet.deed, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.table.runs.rowCount() == 9)
 
     def queued() -> list:
@@ -182,7 +182,7 @@ def test_turn_branch_and_slots_do_what_they_say(
     qtbot.waitUntil(lambda: view.findChild(Branch) is not None)
     sheet = view.findChild(Branch)
     sheet.step.setCurrentIndex(1)
-    qtbot.mouseClick(sheet.deed, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
     assert branched == [(old, 10, "old from step 10")]
 
 

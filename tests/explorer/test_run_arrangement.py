@@ -156,7 +156,7 @@ def test_columns_are_searched_added_moved_and_removed(qtbot: QtBot):
     assert sheet.columns == ["tag", "val/image_to_text_R@1", "gone"]
     sheet.names.setCurrentRow(2)
     QTest.keyClick(sheet.names, Qt.Key.Key_Delete)
-    sheet.deed.click()
+    sheet.confirm.click()
     assert kept == [["tag", "val/image_to_text_R@1"]]
 
 

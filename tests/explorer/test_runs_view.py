@@ -730,7 +730,7 @@ def test_tags_and_a_note_are_written_in_dialogs(
     assert sheet.tags.text() == "paper"
     assert "old, which stay" in sheet.told.text()
     sheet.tags.setText("figure")
-    sheet.deed.click()
+    sheet.confirm.click()
     qtbot.waitUntil(lambda: workspace.runs.get(three[1]).tags == "figure")
     assert workspace.runs.get(three[0]).tags == "old figure"
     choose(qtbot, view, three[1])
@@ -739,5 +739,5 @@ def test_tags_and_a_note_are_written_in_dialogs(
     note.note.setPlainText("# Why\n![x](file:///etc/hostname)")
     note.show_read()
     assert "Why" in note.read.toPlainText()
-    note.deed.click()
+    note.confirm.click()
     qtbot.waitUntil(lambda: workspace.runs.get(three[1]).note.startswith("# Why"))

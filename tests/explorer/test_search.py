@@ -162,9 +162,9 @@ def test_what_goes_wrong_is_said_where_the_hits_would_be(qtbot, view: SearchView
 
 
 def test_a_long_search_shows_how_far_it_is_and_can_be_ended(qtbot, view: SearchView, monkeypatch: pytest.MonkeyPatch):
-    def slow(_stored, _asks, _k, tell) -> np.ndarray:
+    def slow(_stored, _asks, _k, show_message) -> np.ndarray:
         for step in range(2_000):
-            tell(step / 2_000, "")
+            show_message(step / 2_000, "")
             time.sleep(0.01)
         return np.zeros(48)
 

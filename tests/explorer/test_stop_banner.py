@@ -66,7 +66,7 @@ class Told:
         self.field = QLineEdit(self.window)
         self.banner, self.jobs = Banner(self.window), FakeJobs()
         self.on_the_desktop: list[str] = []
-        desktop = SimpleNamespace(tell=lambda title, _: self.on_the_desktop.append(title))
+        desktop = SimpleNamespace(show_message=lambda title, _: self.on_the_desktop.append(title))
         context = SimpleNamespace(jobs=self.jobs, background=background, workspace=None)
         self.stopping = Stopping(context, self.banner, desktop, self.window)
         self.window.resize(900, 500)
@@ -79,7 +79,7 @@ class Told:
     def is_ended(self, number: int, name: str) -> None:
         del self.jobs.known[number]
         self.jobs.runs_changed.emit([])
-        assert self.stopping.tell_end(row(number, name, status="interrupted"))
+        assert self.stopping.show_end(row(number, name, status="interrupted"))
 
     @property
     def words(self) -> str:
@@ -130,7 +130,7 @@ def test_what_was_closed_does_not_come_back_after_other_news(told: Told, qtbot: 
     told.becomes_unresponsive(1, "one")
     told.banner.dismiss.click()
     qtbot.wait(2 * stop_banner.TICK_MS)
-    told.banner.tell("Something else.")
+    told.banner.show_message("Something else.")
     qtbot.wait(2 * stop_banner.TICK_MS)
     told.banner.dismiss.click()
     qtbot.wait(2 * stop_banner.TICK_MS)
@@ -153,7 +153,7 @@ def test_where_the_store_does_not_say_what_is_kept_nothing_is_made_up(
 def test_keys_on_a_button_do_not_do_what_another_message_puts_there(told: Told, qtbot: QtBot) -> None:
     done: list[str] = []
     told.field.setFocus()
-    told.banner.tell("three is deleted.", tone="info", action=("Undo", lambda: done.append("undo")))
+    told.banner.show_message("three is deleted.", tone="info", action=("Undo", lambda: done.append("undo")))
     qtbot.keyClick(told.window, Qt.Key.Key_F6)
     assert told.window.focusWidget() is told.banner.action
     told.becomes_unresponsive(1, "one", unresponsive(left_s=None))

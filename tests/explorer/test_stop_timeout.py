@@ -199,8 +199,8 @@ def test_trainers_that_hang_are_ended_by_themselves(
     quick(last_ms=HOUR_MS)
     jobs, banner = window.rooms.jobs, window.banner
     told: list[tuple[str, str]] = []
-    tell = banner.tell
-    monkeypatch.setattr(banner, "tell", lambda *words, **more: (told.append(words), tell(*words, **more)))
+    show_message = banner.show_message
+    monkeypatch.setattr(banner, "tell", lambda *words, **more: (told.append(words), show_message(*words, **more)))
     runs = [begin("unresponsive one"), begin("unresponsive two")]
     who = [launch.trainer_of(workspace, run) for run in runs]
     for process in who:
@@ -317,7 +317,7 @@ def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, 
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
     qtbot.waitUntil(banner.isVisible, timeout=15_000)
-    banner.tell("Something else.", tone="good")
+    banner.show_message("Something else.", tone="good")
     qtbot.wait(3 * stop_banner.TICK_MS)
     assert banner.message.text() == "Something else."
     banner.dismiss.click()

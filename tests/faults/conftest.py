@@ -47,7 +47,7 @@ class Trainer:
 
     def ended(self) -> int:
         """Wait for its end; return its exit code, or minus the signal that ended it."""
-        return os.waitstatus_to_exitcode(int(self.zygote.tell({"wait": self.pid})))
+        return os.waitstatus_to_exitcode(int(self.zygote.send({"wait": self.pid})))
 
 
 class Zygote:
@@ -61,7 +61,7 @@ class Zygote:
         )
         assert self._process.stdout.readline() == "ready\n"
 
-    def tell(self, order: dict[str, Any]) -> str:
+    def send(self, order: dict[str, Any]) -> str:
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return self._process.stdout.readline()
@@ -69,7 +69,7 @@ class Zygote:
     def start(self, workspace: Workspace, run: int, *, before: str = "", **environment: str) -> Trainer:
         """Start training the run."""
         order = {"workspace": str(workspace.folder), "run": run, "environment": environment, "before": before}
-        return Trainer(int(self.tell({"start": order})), self)
+        return Trainer(int(self.send({"start": order})), self)
 
     def close(self) -> None:
         self._process.stdin.close()

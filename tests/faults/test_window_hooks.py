@@ -191,7 +191,7 @@ class Origins:
     def in_a_process_beside(self) -> None:
         code = "import sys; sys.stdin.readline(); raise ValueError('in_a_process_beside')"
         client = ModelClient(SimpleNamespace(folder=self.folder), program=(sys.executable, "-c", code))
-        client.died.connect(self.hooks.hear)
+        client.died.connect(self.hooks.report_output)
         heard: list[object] = []
         client.ask(EmbedTexts(run=1, texts=("x",)), done=heard.append, failed=heard.append)
         self.qtbot.waitUntil(lambda: bool(heard), timeout=20_000)
@@ -206,7 +206,7 @@ def test_an_error_anywhere_reaches_the_log_and_one_dialog(qtbot, faults, hooks: 
     parent = QWidget()
     qtbot.addWidget(parent)
     dialog, told = ErrorDialog(hooks, parent), []
-    hooks.caught.connect(dialog.tell)
+    hooks.caught.connect(dialog.show_message)
     hooks.caught.connect(lambda summary, details: told.append((summary, details)))
     origins = Origins(qtbot, tmp_path, hooks)
     good = []
@@ -233,7 +233,7 @@ def test_a_storm_of_errors_opens_one_dialog_in_ten_seconds(qtbot, faults, hooks:
     parent = QWidget()
     qtbot.addWidget(parent)
     dialog, told = ErrorDialog(hooks, parent), []
-    hooks.caught.connect(dialog.tell)
+    hooks.caught.connect(dialog.show_message)
     hooks.caught.connect(lambda *_: told.append(clock.now))
     n = faults.times(10_000)
     start = clock.now
@@ -254,7 +254,7 @@ def test_the_dialog_says_what_is_safe_and_copies_the_whole_story(qtbot, hooks: H
     parent = QWidget()
     qtbot.addWidget(parent)
     dialog = ErrorDialog(hooks, parent)
-    hooks.caught.connect(dialog.tell)
+    hooks.caught.connect(dialog.show_message)
     QTimer.singleShot(0, lambda: fail("<b>here</b>"))
     qtbot.waitUntil(dialog.isVisible)
     assert dialog.happened.text() == "Broken: <b>here</b>"

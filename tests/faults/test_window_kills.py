@@ -61,17 +61,17 @@ class Windows:
 
     def open(self, workspace: Path, name: str, *, runs: int, point: str) -> int:
         order = {"workspace": str(workspace), "name": name, "runs": runs, "point": point}
-        return int(self._tell(json.dumps(order)))
+        return int(self._show_message(json.dumps(order)))
 
     def race(self, workspace: Path) -> tuple[int, int]:
         """Return the process ids of two windows started at the same moment."""
-        first, second = self._tell(json.dumps({"race": str(workspace)})).split()
+        first, second = self._show_message(json.dumps({"race": str(workspace)})).split()
         return int(first), int(second)
 
     def wait(self, pid: int | None = None) -> int:
-        return int(self._tell("wait" if pid is None else f"wait {pid}"))
+        return int(self._show_message("wait" if pid is None else f"wait {pid}"))
 
-    def _tell(self, line: str) -> str:
+    def _show_message(self, line: str) -> str:
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         return self._process.stdout.readline()

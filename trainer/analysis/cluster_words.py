@@ -68,14 +68,14 @@ def cluster_words(
         seed: Decides samples and first centers.
         progress: Called with the share done and a note; what it raises ends the computation.
     """
-    tell = progress or (lambda _share, _note: None)
+    report = progress or (lambda _share, _note: None)
     rng = np.random.default_rng(seed)
     n = len(vectors)
     rows = np.sort(rng.choice(n, MOST_FITTED, replace=False)) if n > MOST_FITTED else np.arange(n)
-    tell(0.0, "grouping")
+    report(0.0, "grouping")
     centers = kmeans(_finite(exact(vectors[rows])), k, rng)
     group = nearest_center(vectors, centers)
-    tell(0.5, "reading captions")
+    report(0.5, "reading captions")
     counts = np.bincount(group, minlength=len(centers))
     order = np.argsort(-counts, kind="stable")
     place = np.empty_like(order)
@@ -83,7 +83,7 @@ def cluster_words(
     group, counts = place[group], counts[order]
     read = np.sort(rng.choice(n, MOST_READ, replace=False)) if n > MOST_READ else np.arange(n)
     words = distinctive_words([captions[i] for i in read], group[read], len(counts), most=most_words + _SPARE)
-    tell(1.0, "named")
+    report(1.0, "named")
     return ClusterWords(group, distinct_words(words, most_words), tuple(int(c) for c in counts), len(rows), len(read))
 
 

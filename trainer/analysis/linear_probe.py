@@ -133,10 +133,10 @@ def linear_probe(
     """
     order = np.random.default_rng(seed).permutation(len(targets))
     validated, fitted = np.split(order, [round(VALIDATION * len(order))])
-    _tell(progress, 0.1, "Choosing the regularization of the probe")
+    _report(progress, 0.1, "Choosing the regularization of the probe")
     train = exact(train)
     decay = chosen_decay((train[fitted], targets[fitted]), (train[validated], targets[validated]), classes)
-    _tell(progress, 0.8, "Fitting the probe")
+    _report(progress, 0.8, "Fitting the probe")
     reading = fit_reading(train, targets, classes, decay=decay)
     return LinearProbe(reading.logits(tried), decay, len(targets))
 
@@ -169,6 +169,6 @@ def few_shot(
     return LinearProbe(reading.logits(tried), decay, len(at))
 
 
-def _tell(progress: Progress | None, share: float, note: str) -> None:
+def _report(progress: Progress | None, share: float, note: str) -> None:
     if progress is not None:
         progress(share, note)

@@ -295,10 +295,10 @@ def _same_pairs(a: Snapshot, b: Snapshot) -> bool:
 def color_columns(items: Items) -> tuple[str, ...]:
     """Return columns that can color a map: numbers, and those with 2 to 256 values; captions last."""
     columns = dict.fromkeys((*_BUILT_IN[:2], *items.metadata, _BUILT_IN[2]))
-    return tuple(name for name in columns if is_scale(values := _column(items, name)) or _tells_apart(values))
+    return tuple(name for name in columns if is_scale(values := _column(items, name)) or _distinguishes(values))
 
 
-def _tells_apart(values: Sequence[object]) -> bool:
+def _distinguishes(values: Sequence[object]) -> bool:
     return 2 <= len(set(map(str, values))) <= _MOST_CLASSES
 
 

@@ -382,8 +382,8 @@ class _Stages:
         """Return the next stage's progress with the note `words`; its work is `part` halves of a product."""
         place, self._done = self._done, self._done + part
 
-        def tell(share: float, _note: str) -> None:
+        def report(share: float, _note: str) -> None:
             if self._progress is not None:
                 self._progress(min(1.0, (place + share * part) / self.ALL), words)
 
-        return tell
+        return report

@@ -144,8 +144,8 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
     asks = asking.gallery(_vectors(snapshot, "text" if target == "image" else "image", snapshot.model))
     if len(asks) > MOST_CSLS:
         asks = asks[at_most(len(asks), MOST_CSLS)]
-    tell = None if progress is None else lambda share, _note: progress(share, f"scale of every {target}")
-    scale = mean_of_nearest(stored, asks, CSLS_K, tell)
+    report = None if progress is None else lambda share, _note: progress(share, f"scale of every {target}")
+    scale = mean_of_nearest(stored, asks, CSLS_K, report)
     with _LOCK:
         _OFFSETS[key] = scale
         while len(_OFFSETS) > _KEPT:

@@ -163,10 +163,10 @@ def checked(settings: S) -> S:
 def held(settings: Any) -> str:
     """Describe the settings: `Temperature τ = 0.07 · Batch size N = 64`, without matrices."""
     known = [one for one in settings_of(type(settings)) if one.kind != "cells"]
-    return " · ".join(f"{one.label} = {_told(getattr(settings, one.name))}" for one in known)
+    return " · ".join(f"{one.label} = {_as_text(getattr(settings, one.name))}" for one in known)
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:,.6g}".replace("-", "−")
 
 

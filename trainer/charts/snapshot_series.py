@@ -136,7 +136,7 @@ def snapshots_of(
 
 def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, Curve]:
     """Return the curves of one run: as logged if available, else computed from its snapshots."""
-    tell, found = progress or silent, {}
+    report, found = progress or silent, {}
     prefix = "val" if run.split != "combinations" else run.split
     names = set(workspace.results.scalar_names(run.run))
     for measure in MEASURES:
@@ -153,7 +153,7 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
         return found
     rows: list[dict[str, float]] = []
     for place, folder in enumerate(run.folders):
-        tell(place / len(run.folders), f"measuring step {run.steps[place]:,} of {run.name}")
+        report(place / len(run.folders), f"measuring step {run.steps[place]:,} of {run.name}")
         rows.append(numbers_of(folder, folder.stat().st_mtime_ns))
     x = np.asarray(run.steps, np.float64)
     for measure in missing:

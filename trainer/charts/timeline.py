@@ -104,11 +104,11 @@ def timeline(
         ChartError: A run has no such snapshots.
         StoreError: No such run.
     """
-    tell, placement = progress or silent, placement or PointPlacement()
+    report, placement = progress or silent, placement or PointPlacement()
     rows = [workspace.runs.get(run) for run in runs]
     chosen = [snapshots_of(workspace, row, dataset=dataset, split=split) for row in rows]
     folders = [[snapshot.folder for snapshot in snapshots] for snapshots in chosen]
-    tell(0.0, "placing the points")
+    report(0.0, "placing the points")
     if placement.method == "pca":
         placed, note = pca_frames(folders)
     elif layouts is None:
@@ -119,7 +119,7 @@ def timeline(
     for index, (row, snapshots, points) in enumerate(zip(rows, chosen, placed, strict=True)):
         run = timeline_run(index, row, snapshots, points)
         if curves:
-            part = lambda share, words, index=index: tell(0.2 + 0.8 * (index + share) / len(rows), words)  # noqa: E731
+            part = lambda share, words, index=index: report(0.2 + 0.8 * (index + share) / len(rows), words)  # noqa: E731
             run.curves.update(measured(workspace, run, progress=part))
         made.append(run)
     return TimelineChart(tuple(made), frame_of([xy for run in made for xy in run.points]), placement, note)

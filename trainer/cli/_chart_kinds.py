@@ -17,7 +17,7 @@ from trainer.cli.export import (
     add_snapshot_arguments,
     check_arguments,
     print_files,
-    tell,
+    report,
 )
 
 if TYPE_CHECKING:
@@ -194,9 +194,9 @@ def _compute(workspace: Workspace, chart: Chart[Any, Any], request: Request, set
     from trainer.charts import ChartError
     from trainer.inference.chart_query import with_vectors
 
-    request = with_vectors(workspace, chart, request, settings, tell)
-    data = chart.result(workspace, request, settings, tell)
-    tell(1.0, "")
+    request = with_vectors(workspace, chart, request, settings, report)
+    data = chart.result(workspace, request, settings, report)
+    report(1.0, "")
     if problems := getattr(data, "problems", ()):
         # A figure that silently lacks a run that was named would be taken for the whole.
         raise ChartError(" ".join(problems))

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     figures = _figures_of(args.figures) if args.figures else None
     values = write_bundle(
-        args.workspace, args.runs, args.out, args.run_command, figures=figures, live=args.live, progress=_tell
+        args.workspace, args.runs, args.out, args.run_command, figures=figures, live=args.live, progress=_report
     )
     print(json.dumps(values, indent=1) if args.json else args.out)
     return 0
@@ -114,11 +114,11 @@ def write_bundle(
         raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
         figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in DEFAULT_EXPORTS]
-    tell = progress or (lambda _share, _note: None)
+    report = progress or (lambda _share, _note: None)
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         folder = Path(scratch) / "bundle"
-        values = _fill(workspace, rows, folder, figures, run_command, tell, live=live)
-        tell(0.98, "packing")
+        values = _fill(workspace, rows, folder, figures, run_command, report, live=live)
+        report(0.98, "packing")
         try:
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
             pack = _zip if out.suffix.lower() in PACKED else shutil.copytree
@@ -127,7 +127,7 @@ def write_bundle(
             write_atomically(out.absolute(), lambda draft: pack(folder, draft))
         except OSError as error:
             raise BundleError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
-    tell(1.0, "done")
+    report(1.0, "done")
     return values
 
 
@@ -152,7 +152,7 @@ def _fill(
     folder: Path,
     figures: Sequence[Sequence[str]],
     run_command: Run,
-    tell: Callable[[float, str], None],
+    report: Callable[[float, str], None],
     *,
     live: bool,
 ) -> dict[str, Any]:
@@ -163,14 +163,14 @@ def _fill(
     drawn, failed, lines = [], [], []
     for place, command in enumerate(figures):
         name = f"{place + 1:02d}-{_stem(command)}"
-        tell(0.9 * place / (len(figures) + 1), f"figure {place + 1} of {len(figures)}: {_stem(command)}")
+        report(0.9 * place / (len(figures) + 1), f"figure {place + 1} of {len(figures)}: {_stem(command)}")
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
         problem = _draw(workspace, command, files, run_command)
         there = [f"figures/{file.name}" for file in files if file.is_file()]
         line = shell.join(["trainer", *command, "--out", *(there or [f"figures/{name}.svg"])], posix=True)
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
         (failed if problem else drawn).append({"name": name, "command": line, "files": there, "problem": problem})
-    tell(0.9 * len(figures) / (len(figures) + 1), "report")
+    report(0.9 * len(figures) / (len(figures) + 1), "report")
     refs = [row.id for row in rows]
     write_report(workspace, refs, folder / "report.html", live=Placement(color="") if live else None)
     words = ["trainer", "report", *map(str, refs), *(["--live"] if live else []), "--out", "report.html"]
@@ -273,6 +273,6 @@ def _write_json(file: Path, values: Any) -> None:
     confined.write(file.parent, file.name, f"{json.dumps(values, indent=1, ensure_ascii=False)}\n".encode())
 
 
-def _tell(share: float, note: str) -> None:
+def _report(share: float, note: str) -> None:
     """Print one line per step to stderr, for the user and the window."""
     print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)

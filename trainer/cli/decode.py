@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _measure(args: argparse.Namespace) -> int:
     from trainer.charts.spec import targets_of
-    from trainer.cli.export import tell
+    from trainer.cli.export import report
     from trainer.evaluation import decode_measures
     from trainer.render_mpl.files import check_suffixes, json_text
     from trainer.training.decoder_limits import attribute_decoder
@@ -110,7 +110,7 @@ def _measure(args: argparse.Namespace) -> int:
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
     request = decode_measures.MeasureRequest(most=args.most, steps=args.steps)
     alike = attribute_decoder if args.limits else None
-    found = decode_measures.measure_decoders(args.workspace, targets, request, tell, alike)
+    found = decode_measures.measure_decoders(args.workspace, targets, request, report, alike)
     _remember(args.workspace, decode_measures.facts_of(found))
     if args.out:
         _write_recovery(args, decode_measures.recovery(found))
@@ -187,13 +187,13 @@ def collect(
         AnswerError: It cannot be answered, or the decoders do not compare.
     """
     from trainer.charts.spec import targets_of
-    from trainer.cli.export import tell
+    from trainer.cli.export import report
     from trainer.inference.decode import OpenDecoders, chart_of, decode
 
     targets = targets_of(runs, steps)
     decoders = OpenDecoders(workspace)
     named = [(target.run, target.step) for target in targets]
-    return chart_of(request, *decode(decoders, named, request, tell))
+    return chart_of(request, *decode(decoders, named, request, report))
 
 
 def document(chart: DecodedChart) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from trainer.cli.export import tell
+from trainer.cli.export import report
 from trainer.errors import UserError
 
 GROUP = "Look"
@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> int:
     model = OpenModels(args.workspace).get(args.run, args.step).opened
     unreadable: dict[str, str] = {}
     if args.texts:
-        vectors, column, items = embed_sentences(model, args.texts, tell), "text", list(args.texts)
+        vectors, column, items = embed_sentences(model, args.texts, report), "text", list(args.texts)
     else:
-        embedded = embed_files(model, paths, tell)
+        embedded = embed_files(model, paths, report)
         vectors, column, items, unreadable = embedded.vectors, "path", list(embedded.images), embedded.unreadable
     if not items:
         raise EmbedError(f"None of the {len(paths)} images could be read; the first: {next(iter(unreadable.values()))}")

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.cli.export import tell
+from trainer.cli.export import report
 
 if TYPE_CHECKING:
     from trainer import config
@@ -120,8 +120,8 @@ def _run_tasks(args: argparse.Namespace) -> int:
         elif not args.json:
             print(_task_text(one), flush=True)
 
-    tell = Telling()
-    done, left_out = evaluate_runs(OpenModels(args.workspace), args.runs, wanted, tell, measured=print_one)
+    report = ProgressLine()
+    done, left_out = evaluate_runs(OpenModels(args.workspace), args.runs, wanted, report, measured=print_one)
     if args.json and not args.json_lines:
         print(json_text([entry for one in done for entry in clip_benchmark(one)], indent=1))
     for what, why in left_out.items():
@@ -224,8 +224,8 @@ def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder
     from trainer.data.dataset_index import listing
     from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
 
-    trained = learned_pairs(run.data, workspace.folder, tell) if run.optimizer.epochs else LearnedPairs()
-    found = listing(choice, workspace.folder, tell).splits["train"] if trained else ()
+    trained = learned_pairs(run.data, workspace.folder, report) if run.optimizer.epochs else LearnedPairs()
+    found = listing(choice, workspace.folder, report).splits["train"] if trained else ()
     if seen := sum(trained.seen(found)):
         raise DataError(
             f"{choice.path} holds {seen:,} pairs that {name} was trained on, of {len(found):,}, copies among them. "
@@ -241,7 +241,7 @@ def _loaded(workspace: Workspace, choice: config.Data, opened: OpenModel) -> Dat
         image_size=opened.image_size,
         preprocessing=opened.preprocessing,
         workspace_folder=workspace.folder,
-        progress=tell,
+        progress=report,
     )
 
 
@@ -263,7 +263,7 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-class Telling:
+class ProgressLine:
     """Progress on stderr: one updated line on a terminal, else an occasional new line."""
 
     def __init__(self) -> None:
@@ -272,7 +272,7 @@ class Telling:
     def __call__(self, share: float, note: str) -> None:
         """Print the progress if it is due."""
         if sys.stderr.isatty():
-            tell(share, note)
+            report(share, note)
         elif time.monotonic() - self._told >= SILENT_S:
             self._told = time.monotonic()
             print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)

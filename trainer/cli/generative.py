@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from trainer.cli.export import add_step_argument, tell
+from trainer.cli.export import add_step_argument, report
 
 GROUP = "Look"
 HELP = "train a PixelCNN and a diffusion model on a run's pictures, on the CPU: bits per dimension, linear probes"
@@ -37,6 +37,6 @@ def run(args: argparse.Namespace) -> int:
     names = {field.name for field in dataclasses.fields(generative.GenerativeRequest)}
     request = generative.GenerativeRequest(**{k: v for k, v in vars(args).items() if k in names})
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
-    found = generative.compare_generative(OpenModels(args.workspace), targets, request, tell)
+    found = generative.compare_generative(OpenModels(args.workspace), targets, request, report)
     print(json_text(dataclasses.asdict(found), indent=1) if args.json else generative.as_text(found))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from trainer.cli.export import tell
+from trainer.cli.export import report
 
 GROUP = "Look"
 HELP = "embed Scenes with independent attributes, to compare runs trained with and without co-occurrence"
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.inference.model_cache import OpenModels
     from trainer.render_mpl.files import json_text
 
-    rows = embed_independent(OpenModels(args.workspace), args.runs, [args.step] * len(args.runs), tell)
+    rows = embed_independent(OpenModels(args.workspace), args.runs, [args.step] * len(args.runs), report)
     if args.json:
         print(json_text([{"run": row.run, "step": row.step, "n": row.n, "folder": str(row.folder)} for row in rows]))
         return 0

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if training_part.is_there():
         print(json.dumps({"installed": True}) if args.json else "Torch is installed; nothing was changed.")
         return 0
-    wanted = training_install.install(_tell, backend=args.backend, wheels=args.wheels)
+    wanted = training_install.install(_report, backend=args.backend, wheels=args.wheels)
     answer = {"installed": True, "folder": wanted.folder, "backend": wanted.backend}
     print(json.dumps(answer) if args.json else f"Torch is installed in {wanted.folder}. See it: trainer doctor")
     return 0
@@ -50,6 +50,6 @@ def _words(wanted: training_install.Plan) -> str:
     )
 
 
-def _tell(share: float, note: str) -> None:
+def _report(share: float, note: str) -> None:
     """Print one line per step to stderr, for the person and the window."""
     print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)

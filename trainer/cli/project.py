@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         ProjectError: The workspace is look only and there is no `--out`; or as `layout_file`.
     """
     from trainer.charts.snapshots import choose_snapshot
-    from trainer.cli.export import tell
+    from trainer.cli.export import report
     from trainer.projection import ProjectError, layout_file
 
     if args.out is None and args.workspace.look_only:
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     snapshot, placement = chosen(args.run), placement_of(args)
     onto = chosen(args.onto).folder if args.onto else None
     fields = {name: getattr(placement, name) for name in placement.__dataclass_fields__}
-    found = layout_file(args.workspace.folder, snapshot.folder, **fields, onto=onto, progress=tell)
+    found = layout_file(args.workspace.folder, snapshot.folder, **fields, onto=onto, progress=report)
     file = found.file
     if args.out is not None:
         file = args.out if args.out.suffix == ".npy" else args.out.with_name(f"{args.out.name}.npy")

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
         queue.choose_slots(workspace, held=args.action == "hold")
     extra = done(args) if done else {}
-    _tell(args, workspace, extra)
+    _report(args, workspace, extra)
     return 0
 
 
@@ -235,7 +235,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
     return {}
 
 
-def _tell(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any]) -> None:
+def _report(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any]) -> None:
     from trainer.scheduling import queue
     from trainer.untrusted import shell
 

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.cli.export import tell
+from trainer.cli.export import report
 from trainer.untrusted.files import spelled
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def run(args: argparse.Namespace) -> int:
     if args.without or args.objective or args.set or args.updates is not None:
         return _what_if(args, row)
     compare = COMPARED if args.compare is None else tuple(args.compare)
-    found = replay(args.workspace, row.id, args.step, compare=compare, progress=tell)
-    tell(1.0, "")
+    found = replay(args.workspace, row.id, args.step, compare=compare, progress=report)
+    report(1.0, "")
     write_replay(row.folder, record_of(found))
     print(json_text(document(found), indent=1) if args.json else as_text(found))
     return 0
@@ -80,8 +80,8 @@ def _what_if(args: argparse.Namespace, row: RunRow) -> int:
 
     change = UpdateChange(tuple(args.without), args.objective, tuple(args.set))
     updates = UPDATES if args.updates is None else args.updates
-    found = what_if(args.workspace, row.id, args.step, change, updates=updates, progress=tell)
-    tell(1.0, "")
+    found = what_if(args.workspace, row.id, args.step, change, updates=updates, progress=report)
+    report(1.0, "")
     write_what_if(row.folder, found)
     forth, back = difference(found.was, found.would), difference(found.was_back, found.would_back)
     facts: dict[str, Any] = {"run": row.id, "name": row.name} | dataclasses.asdict(found)

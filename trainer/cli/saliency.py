@@ -72,7 +72,7 @@ def collect(
         Problem: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
     """
     from trainer.charts.saliency import SaliencyChart, SaliencyRun
-    from trainer.cli.export import tell
+    from trainer.cli.export import report
     from trainer.inference.model_cache import OpenModels
     from trainer.inference.saliency import saliency_of
 
@@ -85,7 +85,7 @@ def collect(
         method=method,
         grid=grid,
         steps=steps,
-        progress=tell,
+        progress=report,
     )
     maps = [
         SaliencyRun(

@@ -97,7 +97,7 @@ class _Bars:
             total = getattr(bar, "total", None)
             share = min(1.0, done[id(bar)] / total) if total else 0.0
             doing = str(getattr(bar, "desc", "") or "Downloading").strip(": ")
-            self._tell(share, f"{self._name}: {doing}")
+            self._report(share, f"{self._name}: {doing}")
             return before(bar, count)
 
         tqdm.update = update
@@ -106,7 +106,7 @@ class _Bars:
         finally:
             tqdm.update = before
 
-    def _tell(self, share: float, note: str) -> None:
+    def _report(self, share: float, note: str) -> None:
         try:
             self._progress(share, note)
         except BaseException as error:

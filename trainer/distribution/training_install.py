@@ -39,7 +39,7 @@ _BEGUN: Final = re.compile(r"^\s*Downloading (\S+) \(([\d.]+)(KiB|MiB|GiB)\)")
 _ENDED: Final = re.compile(r"^\s*Downloaded (\S+)")
 _LINES_KEPT: Final = 12
 
-Tell = Callable[[float, str], None]
+Report = Callable[[float, str], None]
 
 
 class InstallError(UserError):
@@ -87,13 +87,13 @@ def plan(backend: Backend = "auto") -> Plan:
     return Plan(chosen, why, download, disk, round(free, 1), str(folder), private, packages)
 
 
-def install(tell: Tell, *, backend: Backend = "auto", wheels: Path | None = None) -> Plan:
+def install(report: Report, *, backend: Backend = "auto", wheels: Path | None = None) -> Plan:
     """Install the part that trains, and return where it is.
 
     What was downloaded before an interruption stays in uv's cache, so that a second call continues.
 
     Args:
-        tell: Takes the share done and a note; may raise, which ends the process of uv.
+        report: Takes the share done and a note; may raise, which ends the process of uv.
         backend: The build of torch.
         wheels: A folder of wheels to take everything from, without a network.
 
@@ -109,22 +109,22 @@ def install(tell: Tell, *, backend: Backend = "auto", wheels: Path | None = None
             "Free some space, then try again."
         )
     source = _source(backend, wanted, wheels)
-    tell(0.0, "looking for the packages that fit")
+    report(0.0, "looking for the packages that fit")
     with tempfile.TemporaryDirectory(prefix="training-part-") as scratch:
         installed = _write(
             Path(scratch), "installed.txt", [f"{name}=={it}" for name, it in installed_versions().items()]
         )
         try:
             if wanted.private:
-                _install_privately(wanted, source, installed, tell)
+                _install_privately(wanted, source, installed, report)
             else:
                 words = ["install", *source, "--constraints", str(installed), *wanted.packages]
-                _run_uv([*words, "--python", sys.executable], tell)
+                _run_uv([*words, "--python", sys.executable], report)
         except OSError as error:
             raise InstallError(f"{wanted.folder} cannot be written: {error.strerror or error}.") from error
     if not training_part.is_there():
         raise InstallError(f"uv ended without an error, but torch is not in {wanted.folder}. Report this.")
-    tell(1.0, "installed")
+    report(1.0, "installed")
     return wanted
 
 
@@ -166,13 +166,13 @@ def installed_versions() -> dict[str, str]:
     return {name: version for name, version in found.items() if name and normal_name(name) != NAME}
 
 
-def _install_privately(wanted: Plan, source: Sequence[str], installed: Path, tell: Tell) -> None:
+def _install_privately(wanted: Plan, source: Sequence[str], installed: Path, report: Report) -> None:
     """Install only what the environment lacks: the rest would lie on the disk twice, and never be imported."""
     needed = ["compile", *source, "--constraints", str(installed), "--no-header", "--no-annotate", "--quiet"]
     requirements = _write(installed.parent, "wanted.in", wanted.packages)
     pinned = installed.with_name("pinned.txt")
     words = [*needed, "--python", sys.executable, str(requirements), "--output-file", str(pinned)]
-    _run_uv(words, tell)
+    _run_uv(words, report)
     here = {normal_name(name) for name in installed_versions()}
     lines = [line for line in read_text(pinned).splitlines() if line and line[0].isalnum()]
     missing = [line for line in lines if normal_name(re.split(r"[=\[ ;@]", line, maxsplit=1)[0]) not in here]
@@ -182,7 +182,7 @@ def _install_privately(wanted: Plan, source: Sequence[str], installed: Path, tel
     draft = f".{folder.name}-draft"
     confined.remove_tree(folder.parent, draft)
     words = ["install", *source, "--no-deps", "--python", sys.executable, "--target", str(folder.parent / draft)]
-    _run_uv([*words, "--requirements", str(installed.with_name("missing.txt"))], tell)
+    _run_uv([*words, "--requirements", str(installed.with_name("missing.txt"))], report)
     confined.remove_tree(folder.parent, folder.name)
     confined.replace(folder.parent, draft, folder.name)  # whole or not at all
 
@@ -192,7 +192,7 @@ def _write(folder: Path, name: str, lines: Sequence[str]) -> Path:
     return folder / name
 
 
-def _run_uv(words: Sequence[str], tell: Tell) -> None:
+def _run_uv(words: Sequence[str], report: Report) -> None:
     """Run `uv pip ...` and follow what it says.
 
     Raises:
@@ -207,7 +207,7 @@ def _run_uv(words: Sequence[str], tell: Tell) -> None:
         raise InstallError(f"uv could not be started: {error}.") from error
     assert process.stderr is not None
     try:
-        said = _follow((line.decode("utf-8", "replace").rstrip() for line in process.stderr), tell)
+        said = _follow((line.decode("utf-8", "replace").rstrip() for line in process.stderr), report)
     except BaseException:
         process.terminate()
         process.wait()
@@ -254,17 +254,17 @@ class _Downloads:
         return sum(self.announced.get(name, 0.0) for name in self.arrived), sum(self.announced.values())
 
 
-def _follow(lines: Iterator[str], tell: Tell) -> list[str]:
+def _follow(lines: Iterator[str], report: Report) -> list[str]:
     """Report the progress that uv's lines tell; return the last lines that are not about it."""
     downloads = _Downloads()
     said: list[str] = []
     for line in lines:
         if downloads.take(line):
-            tell(0.95 * downloads.share, downloads.words)
+            report(0.95 * downloads.share, downloads.words)
         elif line.strip():
             said = [*said, line][-_LINES_KEPT:]
             if line.startswith("Prepared"):
-                tell(0.97, "unpacking")
+                report(0.97, "unpacking")
     return said
 
 

@@ -233,10 +233,10 @@ def measure_decoders(
              for name, values in labels.items()}  # fmt: skip
     found, answers = [], []
     for place, decoder in enumerate(opened):
-        tell = within(progress, 0.3 + 0.7 * place / len(opened), 0.3 + 0.7 * (place + 1) / len(opened))
-        reference = decoders.reference(decoder, within(tell, 0.0, 0.1))
-        drawn = _drawn(decoder, held, request.steps, within(tell, 0.1, 0.8))
-        tell(0.9, "bits kept")
+        report = within(progress, 0.3 + 0.7 * place / len(opened), 0.3 + 0.7 * (place + 1) / len(opened))
+        reference = decoders.reference(decoder, within(report, 0.0, 0.1))
+        drawn = _drawn(decoder, held, request.steps, within(report, 0.1, 0.8))
+        report(0.9, "bits kept")
         bits = _bits(decoder, originals, drawn)
         cosines, ranks = _re_embedded(opened, held, torch.from_numpy(drawn.first))
         right = _right(judge, drawn.first, truth)
@@ -454,8 +454,8 @@ def _samples(
     for at in range(0, len(rows), _AT_ONCE):
         part = rows[at : at + _AT_ONCE]
         seeds = [1_000_003 * (which + 1) + at + k for k in range(len(part))]
-        tell = within(progress, at / len(rows), (at + len(part)) / len(rows))
-        drawn.append(sample(method, part, noises=seeds, steps=steps, guidance=1.0, progress=tell))
+        report = within(progress, at / len(rows), (at + len(part)) / len(rows))
+        drawn.append(sample(method, part, noises=seeds, steps=steps, guidance=1.0, progress=report))
     return np.concatenate(drawn)
 
 

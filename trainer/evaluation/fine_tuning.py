@@ -101,16 +101,16 @@ def fine_tune(
         seed: Of order and crops.
         progress: Told how far it is; ends it by raising.
     """
-    tell = progress or (lambda _share, _note: None)
+    report = progress or (lambda _share, _note: None)
     with torch.random.fork_rng(devices=[where] if where.type == "cuda" else []):
         torch.manual_seed(seed)
         tuned = _Tuned(towers, where)
-        tell(0.0, "Fitting the head")
+        report(0.0, "Fitting the head")
         features = tuned.features(labeled)
         reading = fit_reading(features, targets, classes, decay=_decay(features, targets, classes))
         linear = reading.logits(tuned.features(tried))
         tuned.begin_head(reading)
-        _train(tuned, labeled, targets, where=where, epochs=epochs, seed=seed, tell=tell)
+        _train(tuned, labeled, targets, where=where, epochs=epochs, seed=seed, report=report)
         answers = tuned.read(tried)
     return FineTuned(answers, linear, len(targets), epochs)
 
@@ -171,7 +171,7 @@ def _train(
     where: torch.device,
     epochs: int,
     seed: int,
-    tell: Progress,
+    report: Progress,
 ) -> None:
     batch = min(BATCH, len(targets))
     per_epoch = math.ceil(len(targets) / batch)
@@ -196,7 +196,7 @@ def _train(
             nn.utils.clip_grad_norm_(parameters, CLIP)
             optimizer.step()
             step += 1
-            tell(step / steps, f"Fine-tuning on {len(targets):,} labels, epoch {epoch + 1} of {epochs}")
+            report(step / steps, f"Fine-tuning on {len(targets):,} labels, epoch {epoch + 1} of {epochs}")
 
 
 def _decay(features: np.ndarray, targets: np.ndarray, classes: int) -> float:

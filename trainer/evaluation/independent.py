@@ -54,21 +54,21 @@ def _embed(
 
     workspace, row = models.workspace, models.workspace.runs.get(run)
 
-    def tell(share: float, note: str) -> None:
+    def report(share: float, note: str) -> None:
         if progress:
             progress((place + share) / parts, note)
 
-    tell(0.0, f"opening {row.name}")
+    report(0.0, f"opening {row.name}")
     opened = models.get(run, step).opened
     splits = data.load(
         INDEPENDENT_SCENES,
         image_size=opened.image_size,
         preprocessing=opened.preprocessing,
         workspace_folder=workspace.folder,
-        progress=lambda share, note: tell(0.8 * share, note),
+        progress=lambda share, note: report(0.8 * share, note),
     )
     pairs = splits.heldout["renderings"]
-    tell(0.8, f"embedding {len(pairs):,} pairs with {row.name}")
+    report(0.8, f"embedding {len(pairs):,} pairs with {row.name}")
     heldout = HeldOut(
         pairs, prefix=INDEPENDENT, suite=None, tokenizer=opened.tokenizer, context_length=opened.context_length
     )
@@ -89,5 +89,5 @@ def _embed(
     )
     width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
     workspace.results.add_snapshot(run, opened.step, pairs.name, INDEPENDENT, folder, n=n, d=width)
-    tell(1.0, f"{row.name} is done")
+    report(1.0, f"{row.name} is done")
     return next(s for s in workspace.results.snapshots(run) if (s.step, s.split) == (opened.step, INDEPENDENT))

@@ -65,15 +65,15 @@ class EvaluationRequest:
 class _Stage:
     """The progress of one of several tasks, reported as progress of the whole."""
 
-    def __init__(self, tell: Progress) -> None:
-        self._tell, self._low, self._high = tell, 0.0, 1.0
+    def __init__(self, report: Progress) -> None:
+        self._report, self._low, self._high = report, 0.0, 1.0
 
     def begin(self, low: float, high: float, note: str) -> None:
         self._low, self._high = low, high
-        self._tell(low, note)
+        self._report(low, note)
 
     def __call__(self, share: float, note: str) -> None:
-        self._tell(self._low + (self._high - self._low) * min(max(share, 0.0), 1.0), note)
+        self._report(self._low + (self._high - self._low) * min(max(share, 0.0), 1.0), note)
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ def evaluate_runs(
 
     possible: list[tuple[RunRow, list[str]]] = []
     for place, row in enumerate(rows):
-        tell = part(_LOOKING * place / len(rows), _LOOKING * (place + 1) / len(rows), row)
+        report = part(_LOOKING * place / len(rows), _LOOKING * (place + 1) / len(rows), row)
         try:
-            tasks, reasons = _possible(models, row, wanted, loaded, tell)
+            tasks, reasons = _possible(models, row, wanted, loaded, report)
         except UserError as problem:
             if len(rows) == 1:
                 raise

@@ -120,7 +120,7 @@ class Decoder:
                 for answer in self._answers():
                     if answer.get("starved") and not self._fresh:
                         break  # what was left of earlier pictures may have been in its way: once more
-                    yield self._told(answer)
+                    yield self._decoded_from(answer)
                     self._fresh = False
                     done += 1
                 if finished := done == len(places):
@@ -168,7 +168,7 @@ class Decoder:
                 self._verdict = ""
         return answer
 
-    def _told(self, answer: dict[str, Any]) -> Decoded:
+    def _decoded_from(self, answer: dict[str, Any]) -> Decoded:
         if answer.get("starved"):
             return Decoded(reason=self._too_large())
         if reason := answer.get("reason"):

@@ -43,13 +43,13 @@ def main(memory: int, seconds: int) -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
 
-    def tell(answer: Answer) -> None:
+    def report(answer: Answer) -> None:
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
-    tell({"ready": os.getpid()})
+    report({"ready": os.getpid()})
     for line in sys.stdin:
-        _do(json.loads(line), tell, seconds)
+        _do(json.loads(line), report, seconds)
 
 
 def _limit(memory: int) -> None:
@@ -61,7 +61,7 @@ def _limit(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _do(job: dict[str, Any], tell: Callable[[Answer], None], seconds: int) -> None:
+def _do(job: dict[str, Any], report: Callable[[Answer], None], seconds: int) -> None:
     """Report for each place of the job, in order, an error or that its pixels are written."""
     alarm = getattr(signal, "alarm", lambda seconds: None)  # its default ends the process, whatever C code runs
     own = job["preprocessing"] and Preprocessing.from_json(job["preprocessing"])
@@ -72,13 +72,13 @@ def _do(job: dict[str, Any], tell: Callable[[Answer], None], seconds: int) -> No
                 answer, pixels = _decoded(place, job["size"], whole=job["whole"], preprocessing=own)
                 if pixels is not None and file is not None:
                     _put(file, job["offset"] + number * job["size"] ** 2 * 3, pixels)
-                tell(answer)
+                report(answer)
                 alarm(0)
             if job["sync"] and file is not None:
                 os.fsync(file.fileno())
-        tell({"done": True})
+        report({"done": True})
     except OSError as error:
-        tell({"failed": error.errno or 0, "words": error.strerror or str(error)})
+        report({"failed": error.errno or 0, "words": error.strerror or str(error)})
 
 
 def _opened(name: str) -> contextlib.AbstractContextManager[BinaryIO | None]:

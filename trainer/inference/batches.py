@@ -32,7 +32,7 @@ def embed_images(
     """Return unit float32 embeddings of whole images; callers set the towers to evaluation mode."""
     rows = []
     with autocast(where):
-        for part in _told(_parts(images, where), alive):
+        for part in _keeping_alive(_parts(images, where), alive):
             pixels = normalized(part.to(where)).contiguous(memory_format=memory_format(where))
             rows.append(towers.encode_image(pixels))
     return _joined(rows)
@@ -48,7 +48,7 @@ def embed_features(
         return None
     rows = []
     with autocast(where):
-        for part in _told(_parts(images, where), alive):
+        for part in _keeping_alive(_parts(images, where), alive):
             pixels = normalized(part.to(where)).contiguous(memory_format=memory_format(where))
             found = tower(pixels if towers.colors is None else towers.colors(pixels))
             rows.append(found[0] if isinstance(found, tuple) else found)
@@ -61,10 +61,10 @@ def embed_tokens(
 ) -> Float[np.ndarray, "n d"]:
     """Return unit float32 embeddings of token rows; callers set the towers to evaluation mode."""
     with autocast(where):
-        return _joined([towers.encode_text(part.to(where)) for part in _told(tokens.split(AT_ONCE), alive)])
+        return _joined([towers.encode_text(part.to(where)) for part in _keeping_alive(tokens.split(AT_ONCE), alive)])
 
 
-def _told(parts: Iterable[Tensor], alive: Alive) -> Iterator[Tensor]:
+def _keeping_alive(parts: Iterable[Tensor], alive: Alive) -> Iterator[Tensor]:
     """Yield the parts, calling `alive` before each."""
     for part in parts:
         if alive is not None:

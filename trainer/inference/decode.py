@@ -238,8 +238,8 @@ def decode(
         check_comparable(*opened[:2])
     original, found = None, []
     for place, decoder in enumerate(opened):
-        tell = within(progress, place / len(opened), (place + 1) / len(opened))
-        reference = decoders.reference(decoder, within(tell, 0.0, 1 / 3))
+        report = within(progress, place / len(opened), (place + 1) / len(opened))
+        reference = decoders.reference(decoder, within(report, 0.0, 1 / 3))
         row, seen = embedding_of(decoder, request, reference)
         original = seen if original is None else original
         samples = sample(
@@ -248,7 +248,7 @@ def decode(
             noises=request.noises,
             steps=request.steps,
             guidance=request.guidance,
-            progress=within(tell, 1 / 3, 1.0),
+            progress=within(report, 1 / 3, 1.0),
         )
         cosines = reference.image @ row
         best = np.argsort(-cosines, kind="stable")[:NEAREST]
@@ -293,7 +293,7 @@ def chart_of(
                 for row, cosine in one.nearest
             ),
             nearest_of=len(one.reference.pairs),
-            told=_told(one.decoder),
+            told=_last_headline(one.decoder),
             told_of=min(MEASURED, next(iter(one.decoder.row.facts.get("heldout_pairs", {}).values()), 0)),
             measured=measured[index][0],
             measured_of=measured[index][1],
@@ -312,7 +312,7 @@ def _held(direction: int, decoded: Sequence[DecodedEmbedding]) -> str:
     return f" It holds {told} of the training images' variance."
 
 
-def _told(decoder: OpenDecoder) -> float:
+def _last_headline(decoder: OpenDecoder) -> float:
     """Return the decoder's last headline number, if it was measured at the step that is open."""
     row = decoder.row
     # A run that was stopped between two evaluations has been measured at an earlier step.

@@ -38,15 +38,15 @@ def predict(
     unreadable: dict[str, str] = {}
     for place, run in enumerate(runs):
 
-        def tell(share: float, note: str, place: int = place) -> None:
+        def report(share: float, note: str, place: int = place) -> None:
             if progress:
                 progress((place + share) / len(runs), note)
 
         kept = models.get(run, step)
-        tell(0.0, "reading")
+        report(0.0, "reading")
         started = time.perf_counter()
-        weights = kept.class_weights(labels, templates, tell)
-        embedded = embed_files(kept.opened, images, tell)
+        weights = kept.class_weights(labels, templates, report)
+        embedded = embed_files(kept.opened, images, report)
         cosines = embedded.vectors @ weights.T if len(embedded.images) else np.zeros((0, len(labels)), np.float32)
         probabilities = softmax(kept.inv_tau * cosines)
         answers[str(run)] = {

@@ -64,16 +64,16 @@ def saliency_of(
     maps, cosines, seen_at, seen = [], [], [], None
     for place, run in enumerate(runs):
 
-        def tell(share: float, note: str, place: int = place) -> None:
+        def report(share: float, note: str, place: int = place) -> None:
             if progress:
                 progress((place + share) / len(runs), note)
 
-        tell(0.0, "opening the model")
+        report(0.0, "opening the model")
         kept = models.get(run, steps[place] if steps else step)
         (pixels,), (read,) = read_pictures([image], kept.opened.image_size, kept.opened.preprocessing)
         if read.reason:
             raise AnswerError("unreadable", read.reason)
-        cells, cosine = _map(kept, pixels, caption, method, grid, tell)
+        cells, cosine = _map(kept, pixels, caption, method, grid, report)
         maps.append(cells)
         cosines.append(cosine)
         seen_at.append(kept.opened.step)
@@ -82,7 +82,7 @@ def saliency_of(
 
 
 def _map(
-    kept: KeptModel, pixels: np.ndarray, caption: str, method: str, grid: int, tell: Progress
+    kept: KeptModel, pixels: np.ndarray, caption: str, method: str, grid: int, report: Progress
 ) -> tuple[np.ndarray, float]:
     import torch
 
@@ -98,7 +98,7 @@ def _map(
 
     cosine = float(score(pixels[None])[0])
     if method == "occlusion":
-        return occlusion(pixels, score, grid=grid, progress=tell), cosine
+        return occlusion(pixels, score, grid=grid, progress=report), cosine
     where = opened.device
     caption_vector = torch.from_numpy(text).float().to(where)
     batch = normalized(torch.from_numpy(np.array(pixels[None])).to(where))[0]
@@ -106,4 +106,4 @@ def _map(
     def differentiable(images: Tensor) -> Tensor:
         return opened.model.encode_image(images).float() @ caption_vector
 
-    return gradient(batch, differentiable, grid=grid, progress=tell), cosine
+    return gradient(batch, differentiable, grid=grid, progress=report), cosine

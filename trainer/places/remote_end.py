@@ -49,9 +49,9 @@ class RemoteEnd:
             return {}, b""
         source = FolderSource(self._workspace.runs.get(run).folder)
         if what == "journal":
-            return _told(source.journal(int(question["offset"]), str(question["digest"])))
+            return _reply(source.journal(int(question["offset"]), str(question["digest"])))
         if what == "read":
-            return _told(source.read(str(question["name"]), int(question["offset"])))
+            return _reply(source.read(str(question["name"]), int(question["offset"])))
         if what == "folders":
             return {}, json.dumps(source.folders()).encode()
         raise PlaceError("The program there does not know this question: it is of another version.")
@@ -121,5 +121,5 @@ class RemoteEnd:
             self._workspace.runs.ask(run, request)
 
 
-def _told(chunk: Chunk) -> tuple[dict[str, Any], bytes]:
+def _reply(chunk: Chunk) -> tuple[dict[str, Any], bytes]:
     return {"offset": chunk.offset}, chunk.content

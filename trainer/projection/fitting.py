@@ -74,8 +74,8 @@ def fit(
     points = np.empty((m, 2), np.float32)
     points[rows] = some
     rest = np.setdiff1d(np.arange(m), rows, assume_unique=True)
-    tell = lambda share: progress(1 - _REST_SHARE * (1 - share), f"placing {len(rest):,} more points")  # noqa: E731
-    found, distances = nearest(vectors[rest], PLACED_BY, tell, among=known)
+    report = lambda share: progress(1 - _REST_SHARE * (1 - share), f"placing {len(rest):,} more points")  # noqa: E731
+    found, distances = nearest(vectors[rest], PLACED_BY, report, among=known)
     points[rest] = place(found, distances, some)
     return Fitted(points, most)
 

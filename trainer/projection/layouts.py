@@ -130,8 +130,8 @@ def series(
     chain: tuple[Path, ...] = () if onto is None else (Path(onto),)
     total = len(snapshot_folders)
     for place, folder in enumerate(reversed(snapshot_folders)):
-        tell = partial(_part, progress or silent, place, total)
-        made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, tell))
+        report = partial(_part, progress or silent, place, total)
+        made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, report))
         chain = (Path(folder), *chain)
     return made
 

@@ -47,8 +47,8 @@ def tsne_layout(
     # A perplexity needs three times as many neighbors; with few points it is as large as it can be.
     perplexity = min(perplexity, (len(vectors) - 1) / 3)
     k = max(2, min(int(3 * perplexity), len(vectors) - 1))
-    tell = lambda share: progress(share * NEIGHBORS_SHARE, "finding neighbors")  # noqa: E731
-    indices, distances = nearest(vectors, k + 1, tell, metric=metric)
+    report = lambda share: progress(share * NEIGHBORS_SHARE, "finding neighbors")  # noqa: E731
+    indices, distances = nearest(vectors, k + 1, report, metric=metric)
     known = tsne.nearest_neighbors.PrecomputedNeighbors(indices[:, 1:].astype(np.int64), distances[:, 1:])
     affinities = tsne.affinity.PerplexityBasedNN(knn_index=known, perplexity=perplexity, n_jobs=-1)
     done = 0

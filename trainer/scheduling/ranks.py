@@ -53,7 +53,7 @@ def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None 
     words = (str(ranks), "fit", str(run), str(workspace.folder.resolve()))
     agent = start_agent(ranks, *words, stdout=stdout)
     requests = _StopRequests()
-    with requests.heard():
+    with requests.signals_handled():
         while agent.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 agent.wait(_POLL_S)
@@ -177,18 +177,18 @@ class _StopRequests:
         return self._heard > told
 
     @contextlib.contextmanager
-    def heard(self) -> Iterator[None]:
+    def signals_handled(self) -> Iterator[None]:
         """Handle SIGTERM and Ctrl-C as requests; only Python's main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self._hear) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.hard = self.hard or (number == signal.SIGINT and self._heard > 0)
         self._heard += 1

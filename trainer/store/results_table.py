@@ -225,7 +225,7 @@ class ResultsTable:
                 values |= {"question": question.key if question else ""}
                 before = {} if question is None else self._metrics(connection, run, values)
                 plain = {name: number_to_json(float(value)) for name, value in (before | found).items()}
-                self._put(connection, schema.evaluation, run, values | {"metrics": json.dumps(plain)}, tell=False)
+                self._put(connection, schema.evaluation, run, values | {"metrics": json.dumps(plain)}, report=False)
             write_run_file(connection, self.folder, run)
 
     def _metrics(self, connection: Connection, run: int, key: Mapping[str, Any]) -> dict[str, float]:
@@ -258,13 +258,13 @@ class ResultsTable:
         return [(row, base) for row in rows if is_sound(table.name, row._mapping)]
 
     def _put(
-        self, connection: Connection, table: Table, run: int, values: dict[str, Any], *, tell: bool = True
+        self, connection: Connection, table: Table, run: int, values: dict[str, Any], *, report: bool = True
     ) -> None:
         values = values | {"run": run, "created_at": time.time()}
         keys = [name for name in ("run", "step", "dataset", "split", "question") if name in values]
         statement = insert(table).values(values)
         connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=values))
-        if tell:
+        if report:
             write_run_file(connection, self.folder, run)
 
     def _inside(self, connection: Connection, run: int, folder: Path) -> str:

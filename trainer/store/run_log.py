@@ -206,7 +206,7 @@ class RunLog:
         self._asked = found
         return found
 
-    def tell(self, phase: str) -> None:
+    def report(self, phase: str) -> None:
         """Report another phase at the same step."""
         known = {"step": self.run.step, "total_steps": self.run.total_steps, **self._progress}
         self.progress(**{**known, "phase": phase})
@@ -413,7 +413,7 @@ class RunLog:
                 try:
                     self._waiting[0]()
                 except ValueRefused as error:  # it would be again, and all that waits behind it with it
-                    self._tell_refused(error)
+                    self._report_refused(error)
                 self._waiting.popleft()
         except StoreError as error:
             self._trouble = error
@@ -433,9 +433,9 @@ class RunLog:
             for entry in self._buffer:  # all but those that do not fit, which the journal has
                 with contextlib.suppress(ValueRefused):
                     self._workspace.results.add_entries(self.run.id, [entry])
-            self._tell_refused(error)
+            self._report_refused(error)
 
-    def _tell_refused(self, error: ValueRefused) -> None:
+    def _report_refused(self, error: ValueRefused) -> None:
         alert = {"words": str(error), "step": int(self.said("step", 0))}
         self._workspace.runs.raise_alert(self.run.id, "refused", alert)
 

@@ -188,7 +188,7 @@ class Beside:
                     waiting.put_nowait(_Numbers(step, dict(values)))
                 except queue.Full:
                     self._failed.put((name, "it takes numbers more slowly than the training makes them"))
-        self._tell()
+        self._report()
 
     def close(self) -> None:
         """Let the trackers write the rest, within 10 s altogether."""
@@ -202,7 +202,7 @@ class Beside:
             thread.join(max(0.0, end - time.monotonic()))
             if thread.is_alive() and name not in self._out:
                 self._failed.put((name, f"it did not end within {PATIENCE_S:.0f} s"))
-        self._tell()
+        self._report()
 
     def __enter__(self) -> Beside:
         return self
@@ -229,7 +229,7 @@ class Beside:
             lines = str(error).strip().splitlines()
             self._failed.put((name, (lines[0] if lines else type(error).__name__)[:300]))
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         while True:
             try:
                 name, reason = self._failed.get_nowait()

@@ -36,7 +36,7 @@ class ControlFlags:
     def __enter__(self) -> ControlFlags:
         # Python allows signal handlers in the main thread only; elsewhere the flags alone must do.
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._hear) for number in _SIGNALS}
+            self._before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         return self
 
     def __exit__(
@@ -52,7 +52,7 @@ class ControlFlags:
             self._looked_at = now
             self._signaled |= stop_flag.is_for(self._log.folder, self._me)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._signaled and number == signal.SIGINT:
             raise KeyboardInterrupt
         self._signaled = True

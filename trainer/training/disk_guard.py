@@ -69,7 +69,7 @@ class DiskGuard:
         while True:
             if self._control.now() in ("stop", "stop-epoch"):
                 raise StoppedWaiting(f"Stopped while waiting for its disk. {trouble} Then resume.")
-            self._log.tell(phase=PHASE)
+            self._log.report(phase=PHASE)
             time.sleep(LOOK_S)
             if time.monotonic() >= until or (trouble.full and trouble.mended()):
                 return

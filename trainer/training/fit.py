@@ -108,7 +108,7 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
 def _logged_beside(workspace: Workspace, log: RunLog, text_log: TextLog) -> Beside:
     """Log the run's numbers also to the trackers that the person named."""
 
-    def told(first: int) -> TrackedRun:
+    def tracked(first: int) -> TrackedRun:
         confined.make_folder(log.folder, FOLDER)
         return TrackedRun(log.run.name, log.folder, config.flatten(workspace.runs.config_of(log.run.id)), first)
 
@@ -116,7 +116,7 @@ def _logged_beside(workspace: Workspace, log: RunLog, text_log: TextLog) -> Besi
         text_log.say(sentence)
         log.alert("tracker", sentence, int(log.said("step", log.run.step)))
 
-    beside = Beside(wanted(), told, warn)
+    beside = Beside(wanted(), tracked, warn)
     log.beside = beside.log
     return beside
 
@@ -141,7 +141,7 @@ def _train(
     config.check_kernels(run, cuda=where.type == "cuda")
     device.be_polite(where)
     text_log.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
-    progress = _telling(log, control, text_log)
+    progress = _reporter(log, control, text_log)
     try:
         decoded = _decoded(workspace, run, log)
         found = None if run.objective.towers == "source" else _found(workspace, run, log, progress)
@@ -254,7 +254,7 @@ def _give_up(control: ControlFlags) -> None:
         raise _Stopped
 
 
-def _telling(log: RunLog, control: ControlFlags, text_log: TextLog) -> Callable[[float, str], None]:
+def _reporter(log: RunLog, control: ControlFlags, text_log: TextLog) -> Callable[[float, str], None]:
     """Return a progress callback that reports preparation as the run's phase and raises on a stop request."""
     said_at = time.monotonic()
 

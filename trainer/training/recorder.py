@@ -172,7 +172,7 @@ class Recorder:
         self._prune()
         self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
         self._session = _Session(self._training.step)
-        self._tell(TRAINING)
+        self._report(TRAINING)
         if measured:
             self._snapshot_batch()
         elif not found:
@@ -199,7 +199,7 @@ class Recorder:
             raise problem
         self._ring(self._alarms.saw(update.loss, self._training.method.inv_tau))
         last = step == self._training.total_steps
-        self._tell(TRAINING)
+        self._report(TRAINING)
         if step % watching.log_every == 0 or last:
             self._log_curves(update, step)
         improved = False
@@ -268,14 +268,14 @@ class Recorder:
         while (requested := control.now()) in ("pause", "save", "evaluate"):
             if requested == "evaluate":
                 self.evaluate()
-            self._tell("paused")
+            self._report("paused")
             time.sleep(REST_S)
         self._session = _Session(self._training.step)
         if requested != "stop":
             self._log.status("running")
             self._text_log.say("going on")
 
-    def _tell(self, phase: str) -> None:
+    def _report(self, phase: str) -> None:
         step, total = self._training.step, self._training.total_steps
         self._log.progress(step=step, total_steps=total, phase=phase, eta_s=self._session.eta_s(step, total))
 
@@ -391,7 +391,7 @@ class Recorder:
 
         def alive() -> None:
             nonlocal pause
-            self._tell(EVALUATING)
+            self._report(EVALUATING)
             if self._saved_step is None:
                 self._give_up()
             if (spent := time.monotonic() - began) >= pause:

@@ -271,23 +271,23 @@ def _continued(
     training: TrainingSession,
     watched: HeldOut,
     places: Sequence[int],
-    tell: Callable[[int], None],
+    report: Callable[[int], None],
     *,
     left_out: Int[np.ndarray, " k"] | None = None,
 ) -> list[_Measured]:
     """Make the updates up to the last place, and return what is measured at each."""
     found = []
     for place in places:
-        _advance(training, place, tell, left_out)
+        _advance(training, place, report, left_out)
         found.append(_measured(training, watched))
     return found
 
 
 def _advance(
-    training: TrainingSession, until: int, tell: Callable[[int], None], left_out: Int[np.ndarray, " k"] | None = None
+    training: TrainingSession, until: int, report: Callable[[int], None], left_out: Int[np.ndarray, " k"] | None = None
 ) -> None:
     while training.step < until:
-        tell(training.step + 1)
+        report(training.step + 1)
         batch = training.batch()
         if left_out is not None and len(left_out):
             batch = _without(batch, left_out)

@@ -105,13 +105,13 @@ class Questions(QWidget):
         self._labels_count.setText(f"{len(self.labels):,}")
         self._templates_count.setText(f"{len(self.templates):,}")
         nothing = ("Write at least one label.", "Write at least one template, such as: a photo of a {}")
-        self._tell(self._labels_remark, self._labels.remark or ("" if self.labels else nothing[0]))
-        self._tell(self._templates_remark, self._templates.remark or ("" if self.templates else nothing[1]))
+        self._show_message(self._labels_remark, self._labels.remark or ("" if self.labels else nothing[0]))
+        self._show_message(self._templates_remark, self._templates.remark or ("" if self.templates else nothing[1]))
         if (self._labels.entries, self._templates.entries) != before:
             self.changed.emit()
 
     @staticmethod
-    def _tell(remark: QLabel, text: str) -> None:
+    def _show_message(remark: QLabel, text: str) -> None:
         remark.setText(text)
         remark.setVisible(bool(text))
 

@@ -244,26 +244,28 @@ class ClassifyView(View):
         sides = self.context.selection.sides
         found = verdict(said, [*map(self._name, sides)])
         if problem := self.asking.problem(path):
-            self._tell("triangle-alert", "bad", problem)
+            self._show_message("triangle-alert", "bad", problem)
         elif not sides:
             there = bool(self.context.jobs.runs)
             words = "Choose run A and run B above." if there else "No run yet: start the demo runs in Runs (Ctrl+1)."
-            self._tell("info", "secondary", words)
+            self._show_message("info", "secondary", words)
         elif not self._has_words and self.questions.suite != OF_THE_RUN:
-            self._tell("info", "secondary", "Enter labels and templates.")
+            self._show_message("info", "secondary", "Enter labels and templates.")
         elif found is not None:
             sign, role = {True: ("circle-check", "good"), False: ("circle-x", "warn"), None: ("image", "secondary")}[
                 found.agree
             ]
-            self._tell(sign, role, found.words)
+            self._show_message(sign, role, found.words)
         elif self.asking.waiting or not self._has_words:
             state = self.context.client.state("models")
-            self._tell("loader", "secondary", "Predicting…" if state in ("warm", "busy") else "Loading the models…")
+            self._show_message(
+                "loader", "secondary", "Predicting…" if state in ("warm", "busy") else "Loading the models…"
+            )
         else:
             trouble = next((t for side in sides if (t := self.asking.trouble(side.run, side.step))), "")
-            self._tell("triangle-alert" if trouble else "image", "warn" if trouble else "secondary", trouble)
+            self._show_message("triangle-alert" if trouble else "image", "warn" if trouble else "secondary", trouble)
 
-    def _tell(self, sign: str, role: str, words: str) -> None:
+    def _show_message(self, sign: str, role: str, words: str) -> None:
         self._verdict_sign.setPixmap(theme.icon(sign, 20, role).pixmap(QSize(20, 20)))
         self._verdict_sign.setVisible(bool(words))
         self._verdict.setText(words)
@@ -358,7 +360,7 @@ class ClassifyView(View):
             self.asking.ask_again()
 
     def _recolor(self) -> None:
-        self._tell(*self._sign_now, self._verdict.text())
+        self._show_message(*self._sign_now, self._verdict.text())
         self._show_strip()
         self._show_bars(self.strip.current)
 

@@ -42,7 +42,7 @@ class DecodeView(PictureQuestionView):
     when_chosen = "A decoder of each shows what its embeddings keep."
     method = METHOD
     prefix = "decode"
-    deed = "Decode the picture or the sentence"
+    action_text = "Decode the picture or the sentence"
     failure = "Could not decode"
     details_title = "Moves"
 
@@ -168,7 +168,7 @@ class DecodeView(PictureQuestionView):
             self.status.setText("Press Enter or Decode; it takes some seconds.")
         self.controls.controls["prior"].setVisible(bool(self.sentence.text().strip()))
         self.show_progress()
-        self._tell_missing()
+        self._show_missing()
         self.limits.setText("" if chart is None else chart.limits)
         self._show_rows(chart)
 
@@ -210,7 +210,7 @@ class DecodeView(PictureQuestionView):
             None if why else self._form,
         )
 
-    def _tell_missing(self) -> None:
+    def _show_missing(self) -> None:
         """Say which run has no decoder next to the other's, and offer one that compares."""
         jobs = self.context.jobs
         if self.answer_area.kind != "ready" or not (missing := self._without()):

@@ -81,7 +81,7 @@ class ConfusionPane(QWidget):
         self.strip.show_items(items)
         self.strip.setVisible(bool(items))
         more = f", the first {MOST_IMAGES} shown" if len(paths) > MOST_IMAGES else ""
-        self._tell(index, row, column, more)
+        self._show_message(index, row, column, more)
 
     def _show(self) -> None:
         for place in range(2):
@@ -106,9 +106,9 @@ class ConfusionPane(QWidget):
 
     def _point(self, index: int, row: int, column: int) -> None:
         if row >= 0:
-            self._tell(index, row, column, "")
+            self._show_message(index, row, column, "")
 
-    def _tell(self, index: int, row: int, column: int, more: str) -> None:
+    def _show_message(self, index: int, row: int, column: int, more: str) -> None:
         found = self._found[index]
         if found is None:
             return

@@ -135,9 +135,9 @@ class EvaluateControls(QWidget):
         """Choose a second data set for measuring robustness to a shift; cancel to choose none."""
         words = "Second data set, to measure the drop in accuracy; Cancel for none"
         self._shift = QFileDialog.getExistingDirectory(self, words, self._shift or self.data.currentText())
-        self._tell_shift()
+        self._show_shift()
 
-    def _tell_shift(self) -> None:
+    def _show_shift(self) -> None:
         named = f": {Path(self._shift).name}" if self._shift else "…"
         self.shift_action.setText(f"Shifted data for robustness{named}")
 
@@ -175,7 +175,7 @@ class EvaluateControls(QWidget):
         self._name_tasks()
         most = self._settings.value("evaluate/most", MOST)
         self.most.setValue(most if isinstance(most, int) else MOST)
-        self._tell_shift()
+        self._show_shift()
 
     def _connect(self) -> None:
         self.browse.clicked.connect(self._choose_folder)

@@ -190,7 +190,7 @@ class EvaluateView(View):
             show_published(self.published, references(self.controls.dataset_named()))
         for widget in (self._published_head, self._published_pane):
             widget.setVisible(self.published.rowCount() > 0)
-        _tell_nothing(self.empty, chart if there and isinstance(chart, str) else NOTHING)
+        _show_nothing(self.empty, chart if there and isinstance(chart, str) else NOTHING)
         self.empty.setVisible(self.chart is None)
         self.table.setVisible(self.chart is not None)
         for widget in (self.shown, self.about):
@@ -362,7 +362,7 @@ class EvaluateView(View):
     def _curves_pane(self) -> QWidget:
         pane = QWidget()
         self._no_curves = StatePage()
-        _tell_nothing(self._no_curves, NOTHING)
+        _show_nothing(self._no_curves, NOTHING)
         column = QVBoxLayout(pane)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._no_curves, 1)
@@ -373,7 +373,7 @@ class EvaluateView(View):
     def _numbers(self) -> QWidget:
         pane = QWidget()
         self.empty = StatePage()
-        _tell_nothing(self.empty, NOTHING)
+        _show_nothing(self.empty, NOTHING)
         self._published_pane = self.published.at_left()
         self._published_head = QLabel("Published numbers, of other models at full resolution")
         theme.set_role(self._published_head, "strong")
@@ -405,5 +405,5 @@ def stored(
         return there, str(problem)
 
 
-def _tell_nothing(page: StatePage, words: str) -> None:
-    page.tell("list-checks", "No results yet", words)
+def _show_nothing(page: StatePage, words: str) -> None:
+    page.show_message("list-checks", "No results yet", words)

@@ -68,8 +68,8 @@ class ExplainingView(ChartView):
         self.pane.refused.connect(self._on_answer)
         self.pane.panel.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
         jobs.run_ended.connect(self._on_ended)
-        jobs.runs_changed.connect(lambda _rows: self._tell_ablation())
-        self._tell_ablation()
+        jobs.runs_changed.connect(lambda _rows: self._show_ablation())
+        self._show_ablation()
 
     def request_now(self) -> Request:
         request = super().request_now()
@@ -188,7 +188,7 @@ class ExplainingView(ChartView):
     def _ablation(self) -> list[Any]:
         return [row for row in self.context.jobs.runs if row.preset == PRESET]
 
-    def _tell_ablation(self) -> None:
+    def _show_ablation(self) -> None:
         rows = self._ablation()
         waiting = [row for row in rows if row.active]
         self.start.setEnabled(not waiting)

@@ -149,7 +149,7 @@ class HopfieldView(ChartView):
         self._vectors, self._trouble = {}, None
         self.open_chart(RETRIEVAL)
         self._show_query()
-        self.tell("Embedding the query …")
+        self.show_message("Embedding the query …")
         for number in self._open:
             self.context.client.cancel(number)
         self._open = []
@@ -178,7 +178,7 @@ class HopfieldView(ChartView):
         self._vectors[side.place] = tuple(load_npy(file)[0].tolist())
         confined.remove(file.parent, file.name)
         if self._embedded_by_all():
-            self.tell("")
+            self.show_message("")
             self.refresh_if_seen()
 
     def _not_embedded(self, words: str, failure: Failure) -> None:
@@ -190,7 +190,7 @@ class HopfieldView(ChartView):
                 partial(again, words),
             )
             self._show_query()
-            self.tell("")
+            self.show_message("")
             self.refresh_if_seen()
 
     def _show_query(self) -> None:

@@ -78,7 +78,7 @@ class InspectView(PictureQuestionView):
     when_chosen = "Then compute the saliency of a caption."
     method = METHOD
     prefix = "inspect"
-    deed = "Compute the saliency of the caption"
+    action_text = "Compute the saliency of the caption"
     failure = "Could not compute the saliency"
 
     def build(self) -> Iterator[None]:
@@ -330,9 +330,9 @@ class InspectView(PictureQuestionView):
         cells.setBuddy(self.grid)
         for widget in (cells, self.grid, self.show_button):
             bar.addWidget(widget)
-        tell = QHBoxLayout()
-        tell.setSpacing(theme.INSIDE)
-        tell.addWidget(self.status, 1)
+        show_message = QHBoxLayout()
+        show_message.setSpacing(theme.INSIDE)
+        show_message.addWidget(self.status, 1)
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(2)
@@ -352,7 +352,7 @@ class InspectView(PictureQuestionView):
         column = QVBoxLayout()
         column.setSpacing(theme.INSIDE)
         column.addLayout(bar)
-        column.addLayout(tell)
+        column.addLayout(show_message)
         column.addWidget(self.lay_in(panels), 1)
         column.addWidget(self.strip)
         self.body.addLayout(column, 1)

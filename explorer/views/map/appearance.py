@@ -81,7 +81,7 @@ class Looks(QObject):
         self._watches: dict[int, StopFlag] = {}
         self._changes: tuple[tuple[MapSide, MapSide], Mapping[str, MetadataColumn]] | None = None
         self._poll = QTimer(self, interval=POLL_MS)
-        self._poll.timeout.connect(self._tell_work)
+        self._poll.timeout.connect(self._show_work)
         self._restore()
         toolbar.color_changed.connect(self._choose)
         toolbar.tools.shown_changed.connect(self._switch)
@@ -251,14 +251,14 @@ class Looks(QObject):
 
     def _take_changes(self, sides: tuple[MapSide, MapSide], found: Mapping[str, MetadataColumn]) -> None:
         self._watches.pop(BETWEEN, None)
-        self._tell_work()
+        self._show_work()
         self._changes = (sides, found)
         if self._toolbar.color_by in CHANGED:
             self.recolor()
 
     def _take_numbers(self, index: int, side: MapSide, numbers: PairNumbers | None) -> None:
         self._watches.pop(index, None)
-        self._tell_work()
+        self._show_work()
         if self._panels[index].side is not side:
             return
         self._panels[index].numbers = numbers
@@ -269,7 +269,7 @@ class Looks(QObject):
     def _fail(self, index: int, watch: StopFlag, error: Exception) -> None:
         if self._watches.get(index) is watch:
             del self._watches[index]
-        self._tell_work()
+        self._show_work()
         if not isinstance(error, InterruptedError):
             self._context.background.failed.emit(error)
 
@@ -285,7 +285,7 @@ class Looks(QObject):
             side = self._panels[index].side
             if side is None or side.n > MOST_RANKED:
                 self._stop(index)
-        self._tell_work()
+        self._show_work()
 
     def _cancel(self) -> None:
         """Cancel the rank computation and color by modality."""
@@ -294,10 +294,10 @@ class Looks(QObject):
         self._toolbar.offer_colors(columns_of(self._selecting.sides), MODALITY)
         self._choose()
 
-    def _tell_work(self) -> None:
+    def _show_work(self) -> None:
         large = [watch for index, watch in self._watches.items() if self._is_long(index)]
         if large:
-            self._working.tell(large[0].share, (large[0].note or "Reading the embeddings").capitalize())
+            self._working.show_progress(large[0].share, (large[0].note or "Reading the embeddings").capitalize())
         else:
             self._working.end()
         if not self._watches:

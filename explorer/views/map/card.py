@@ -43,7 +43,7 @@ class PairCard(HoverCard):
         inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
         rows = [HoverRow("AB"[p.index], inks[p.index], _of(p, row)) for p in panels if p.side]
         path = items.path[row]
-        self.tell(items.caption[row], items.label[row], HEADS, rows)
+        self.show_message(items.caption[row], items.label[row], HEADS, rows)
         self.set_picture(self._pictures.get(path), instead="no image" if self._pictures.problem(path) else "")
 
 

@@ -52,7 +52,7 @@ class MapDetails(QWidget):
         self.remove.clicked.connect(self.remove_asked)
         self.selected = SelectedPanel(context, pictures)
         self._lay_out()
-        self.tell_placed(0)
+        self.show_placed(0)
         self.legend.isolated.connect(self.isolated)
         self.show_pairs(None, np.empty(0, np.int64))
 
@@ -78,7 +78,7 @@ class MapDetails(QWidget):
         two = " · A · B" if len(sides) > 1 and not own else ""
         self.legend_title.setText((words(first.by) if first else "Colors") + two)
         self.scale_b.setVisible(own and len(colors) > 1)
-        self._tell_note(colors)
+        self._show_note(colors)
         self.legend.setVisible(first is not None and first.scale is None)
         self.scale.setVisible(first is not None and first.scale is not None)
         if first is None:
@@ -100,17 +100,17 @@ class MapDetails(QWidget):
         names = [entry.name for entry in self.legend.entries()]
         return [names[i] for i in self.legend.chosen() if i < len(names)]
 
-    def tell_placed(self, count: int) -> None:
+    def show_placed(self, count: int) -> None:
         """Show how many external images are among the points."""
         self.placed.setText(f"{count:,} image{'' if count == 1 else 's'} from outside placed")
         for widget in (self.placed, self.remove):
             widget.setVisible(count > 0)
 
-    def tell_growth(self, words: str) -> None:
+    def show_growth(self, words: str) -> None:
         """Show the result of growing the selection."""
-        self.selected.tell(words)
+        self.selected.show_message(words)
 
-    def _tell_note(self, colors: Sequence[Coloring]) -> None:
+    def _show_note(self, colors: Sequence[Coloring]) -> None:
         first = colors[0] if colors else None
         unknown = sum(one.unknown for one in colors)
         parts = [first.note if first is not None else "", f"{unknown:,} points gray: no value" if unknown else ""]

@@ -60,7 +60,7 @@ class MapPanel(MapCard):
         before, self.side, self.numbers, self.one = self.side, side, None, None
         self.coloring, self._level = colors, None
         self.labels.show(())
-        self.tell_projection(projection)
+        self.show_projection(projection)
         if before is not None and (before.images, before.texts) == (side.images, side.texts) and before.run == side.run:
             self.map.move_points(side.xy)
             self.map.set_colors(colors.index, colors.palette)
@@ -114,7 +114,7 @@ class MapPanel(MapCard):
         self.sprites.set_first(mask)
         self.labels.dim(mask is not None)
 
-    def tell_projection(self, words: str) -> None:
+    def show_projection(self, words: str) -> None:
         """Show above the points what they are and how they were placed."""
         self._projection = words
         if self.side is None:
@@ -126,10 +126,10 @@ class MapPanel(MapCard):
         parts = (count + sampled, self._projection, self._progress, f"{row.dataset}, {split_words(row.split)}")
         self.note.setText(" · ".join(part for part in parts if part))
 
-    def tell_progress(self, words: str) -> None:
+    def show_progress(self, words: str) -> None:
         """Show the progress of another projection; nothing if empty."""
         self._progress = words
-        self.tell_projection(self._projection)
+        self.show_projection(self._projection)
 
     def clear(self, name: str = "") -> None:
         """Remove the points; `area` then shows the reason."""

@@ -159,7 +159,7 @@ class Turning(QObject):
         cloud, panel = self._clouds[index], self._panels[index]
         if self.on and panel.side is cloud.side:
             panel.preview(seen_from(cloud.few, *self.sides[index]), cloud.of)
-            panel.tell_projection(self.words(index))
+            panel.show_projection(self.words(index))
 
     def _settle(self) -> None:
         """Draw all points, because the rotation has ended."""
@@ -177,7 +177,7 @@ class Turning(QObject):
         if self.on and panel.side is side and not self._rest.isActive():
             panel.map.layer.move_points(seen.xy)
             panel.shade(seen.level)
-            panel.tell_projection(self.words(index))
+            panel.show_projection(self.words(index))
             if index in self._fits:
                 self._fits.discard(index)
                 panel.map.fit()

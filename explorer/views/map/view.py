@@ -253,7 +253,7 @@ class MapView(View):
                 self._ask_projection(index)
             else:
                 panel.map.move_points(panel.side.xy)
-                panel.tell_projection(panel.side.pca_words)
+                panel.show_projection(panel.side.pca_words)
                 self._lay(index)
 
     def _ask_projection(self, index: int) -> None:
@@ -266,7 +266,7 @@ class MapView(View):
         panel = self.panels[index]
         if panel.side is side and projection == self.toolbar.projection and not self.turning.on:
             panel.map.move_points(points)
-            panel.tell_projection(words)
+            panel.show_projection(words)
             self._lay(index, projection, points)
 
     def _lay(self, index: int, how: PointPlacement | None = None, points: np.ndarray | None = None) -> None:
@@ -286,12 +286,12 @@ class MapView(View):
         face = index == 1 and first is not None and first.identity == side.identity and first.row != side.row
         return first if face else None
 
-    def _tell_progress(self, index: int, share: float, note: str) -> None:
+    def _show_progress(self, index: int, share: float, note: str) -> None:
         method = LABELS[self.toolbar.projection.method]
         words = f"{method} of {'AB'[index]}: {note}"
-        self.placing.tell(share, words)
+        self.placing.show_progress(share, words)
         for panel in self.panels:
-            panel.tell_progress(f"{method}: {note}" if panel.index == index else "")
+            panel.show_progress(f"{method}: {note}" if panel.index == index else "")
             if panel.side is not None:
                 panel.area.loading()
 
@@ -300,7 +300,7 @@ class MapView(View):
             return
         self.placing.end()
         for panel in self.panels:
-            panel.tell_progress("")
+            panel.show_progress("")
             if panel.area.kind == "loading" and panel.side is not None:
                 panel.area.ready()
 
@@ -338,12 +338,12 @@ class MapView(View):
         numbers = [
             ("AB"[panel.index], panel.numbers)
             for panel in self.panels
-            if panel.numbers is not None and (linked_same or panel.side is owner) and self._tells_ranks
+            if panel.numbers is not None and (linked_same or panel.side is owner) and self._shows_ranks
         ]
         self.details_pane.show_pairs(owner, self.selecting.rows, of=letter, numbers=numbers)
 
     @property
-    def _tells_ranks(self) -> bool:
+    def _shows_ranks(self) -> bool:
         """Whether the list shows ranks; only on request, because captions need the space."""
         return self.toolbar.color_by in COMPUTED
 
@@ -429,7 +429,7 @@ class MapView(View):
         toolbar.projection_changed.connect(self._project)
         self.placing.cancelled.connect(self._stop_projecting)
         self._projecting.placed.connect(self._place)
-        self._projecting.progressed.connect(self._tell_progress)
+        self._projecting.progressed.connect(self._show_progress)
         self._projecting.finished.connect(self._end_progress)
         self._projecting.failed.connect(self._on_projection_failed)
         toolbar.tools.fit_asked.connect(self.fit)
@@ -439,13 +439,13 @@ class MapView(View):
         self.turning.failed.connect(self._space_failed)
         self.turning.turned.connect(self.card.end)
         self.selecting.marked.connect(self._list_pairs)
-        self.selecting.told.connect(self.details_pane.tell_growth)
+        self.selecting.told.connect(self.details_pane.show_growth)
         self.looks.numbers_changed.connect(self._fill_card)
         self.looks.numbers_changed.connect(self._list_pairs)
         self.details_pane.selected.failed.connect(self.failed)
         self.details_pane.remove_asked.connect(self.external_images.clear)
-        self.external_images.changed.connect(lambda: self.details_pane.tell_placed(self.external_images.placed))
-        self.external_images.progressed.connect(self.placing.tell)
+        self.external_images.changed.connect(lambda: self.details_pane.show_placed(self.external_images.placed))
+        self.external_images.progressed.connect(self.placing.show_progress)
         self.external_images.finished.connect(self._end_progress)
         self.external_images.failed.connect(lambda failure: self.failed.emit(failure.message, failure.next))
         selection.placing.connect(self.take)

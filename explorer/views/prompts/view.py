@@ -168,7 +168,7 @@ class PromptsView(View):
         if self.asking.want(wanted, again=again):
             self.status.setText("")
             self.working.start()
-            self.working.tell(0.0, "Computing predictions")
+            self.working.show_progress(0.0, "Computing predictions")
             self.area.loading()
         elif self._reading is not None:
             self._show_samples()
@@ -179,9 +179,9 @@ class PromptsView(View):
     def _show(self, reading: PromptResult) -> None:
         self._reading = reading
         self.working.end()
-        self._tell(" ".join(reading.problems.values()))
+        self._show_message(" ".join(reading.problems.values()))
         if not reading.calibration:
-            self._tell("")
+            self._show_message("")
             why = " ".join(reading.problems.values())
             self.area.failed("These images cannot be classified", why, retry=self._ask_again)
             return
@@ -248,11 +248,11 @@ class PromptsView(View):
             self._vectors[key] = load_npy(answer["array"])[0].astype(np.float64)
             self._show_sample()
         else:
-            self._tell(" ".join(answer["unreadable"].values()))
+            self._show_message(" ".join(answer["unreadable"].values()))
 
     def _image_failed(self, failure: Failure) -> None:
         if failure.kind != "cancelled":
-            self._tell(f"{failure.message} {failure.next}".strip())
+            self._show_message(f"{failure.message} {failure.next}".strip())
 
     def _any_run(self) -> PromptRun | None:
         return self._reading.prompts[0] if self._reading and self._reading.prompts else None
@@ -330,17 +330,17 @@ class PromptsView(View):
 
     def _lacks(self, words: str) -> None:
         """Say which labels or templates are missing, in place of the result or under it."""
-        self._tell(words)
+        self._show_message(words)
         if self._reading is None:
             where = "Labels and templates are in the panel at the right; a label set fills in both."
             self.show_empty("type", "No labels yet", f"{words} {where}")
 
-    def _tell(self, words: str) -> None:
+    def _show_message(self, words: str) -> None:
         self.status.setText(words)
 
     def _progressed(self, share: float, note: str) -> None:
         if self.working.busy:
-            self.working.tell(share, f"Computing predictions: {note}")
+            self.working.show_progress(share, f"Computing predictions: {note}")
 
     def _cancelled(self) -> None:
         self.asking.cancel()

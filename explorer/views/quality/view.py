@@ -47,7 +47,7 @@ LINE_PX: Final = 48
 LEAST_PX: Final = 88
 RANKS_PX: Final = 120
 FILTER: Final = "Parquet (*.parquet);;CSV (*.csv)"
-DEEDS: Final = (
+REVIEW_ACTIONS: Final = (
     ("flagged", "Flag", "F", "Leave these pairs out of cleaned lists"),
     ("ignored", "Ignore", "I", "These pairs are fine as they are"),
     ("reviewed", "Reviewed", "R", "Reviewed, no decision"),
@@ -96,7 +96,7 @@ class QualityView(View):
         for label in (self.note, self.helped):
             theme.set_role(label, "small")
         yield
-        self._deeds = [self._deed(*deed) for deed in DEEDS]
+        self._review_actions = [self._review_action(*spec) for spec in REVIEW_ACTIONS]
         self._check_action = QAction("Check the data", self, objectName="quality-action-check")
         self._check_action.triggered.connect(self.check_data)
         yield
@@ -113,7 +113,7 @@ class QualityView(View):
         return ["data", "quality", *(str(one.run) for one in made), "--step", *(str(one.step) for one in made)]
 
     def actions_for_palette(self) -> list[QAction]:
-        return [self._check_action, *self._deeds]
+        return [self._check_action, *self._review_actions]
 
     def refresh(self) -> None:
         runs = self._runs()
@@ -206,10 +206,10 @@ class QualityView(View):
                 )
             else:
                 self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
-        self._tell()
+        self._show_message()
         self._mark()
 
-    def _tell(self) -> None:
+    def _show_message(self) -> None:
         """Say how many pairs of how many were found, and what was decided."""
         report = self.loaded.report
         if report is None:
@@ -251,7 +251,7 @@ class QualityView(View):
         if report is None or not after:
             return
         before = tuple((one, self.states.get(one.pair, "")) for one, _ in after)
-        words = next(deed[1] for deed in DEEDS if deed[0] == state)
+        words = next(spec[1] for spec in REVIEW_ACTIONS if spec[0] == state)
         n = f"{len(after):,} pair{'s' * (len(after) != 1)}"
         self.context.selection.undo.push(_Decision(self, f"{words}: {n}", report.dataset, before, after))
 
@@ -334,7 +334,7 @@ class QualityView(View):
 
     # -- putting together --------------------------------------------------------------------------------------
 
-    def _deed(self, state: str, words: str, key: str, hint: str) -> QAction:
+    def _review_action(self, state: str, words: str, key: str, hint: str) -> QAction:
         action = QAction(words, self, objectName=f"quality-{words.split()[0].lower()}", toolTip=f"{hint} ({key})")
         action.setShortcut(QKeySequence(key))
         action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -345,7 +345,7 @@ class QualityView(View):
     def _lay_out(self) -> None:
         bar = WrappingRow()
         bar.add(self.shown)
-        for action in self._deeds:
+        for action in self._review_actions:
             button = QPushButton(action.text(), objectName=f"{action.objectName()}-button", toolTip=action.toolTip())
             button.clicked.connect(action.trigger)
             bar.add(button, gap=theme.INSIDE)
@@ -367,7 +367,7 @@ class QualityView(View):
         selection.pairs_changed.connect(self._mark)
         selection.facts_changed.connect(self._on_facts)
         self.shown.picked.connect(lambda _state: self._show_findings())
-        self.tabs.currentChanged.connect(lambda _place: self._tell())
+        self.tabs.currentChanged.connect(lambda _place: self._show_message())
         self.check.clicked.connect(self.check_data)
         self.export_list.clicked.connect(self.ask_export)
         self.train.clicked.connect(self.train_on_these)

@@ -29,7 +29,7 @@ def _queued(runs: Sequence[RunRow]) -> bool:
 
 
 @dataclass(frozen=True)
-class Deed:
+class ActionSpec:
     """One action: label, icon, keys, tool tip, and the selections for which it is enabled."""
 
     words: str
@@ -48,105 +48,109 @@ def _trainable(runs: Sequence[RunRow]) -> bool:
     return len(runs) == 1 and runs[0].objective not in _ELSEWHERE
 
 
-DEEDS: Final[dict[str, Deed]] = {
-    "new": Deed("New run", "plus", "Ctrl+N", "Start a run from a preset", lambda runs: True),
-    "import": Deed(
+ACTION_SPECS: Final[dict[str, ActionSpec]] = {
+    "new": ActionSpec("New run", "plus", "Ctrl+N", "Start a run from a preset", lambda runs: True),
+    "import": ActionSpec(
         "Import data\u2026",
         "folder-open",
         "",
         "See what a folder, table or tar of pairs holds, then train on it  (Ctrl+Shift+O)",
         lambda runs: True,
     ),
-    "stop": Deed(
+    "stop": ActionSpec(
         "Stop",
         "circle-stop",
         "",
         "Stop after the current step, with a checkpoint to resume from",
         lambda runs: any(run.active and run.status != "stopping" for run in runs),
     ),
-    "stop-epoch": Deed("Stop after the epoch", "circle-stop", "", "Stop at the end of the current epoch", _listens),
-    "pause": Deed(
+    "stop-epoch": ActionSpec(
+        "Stop after the epoch", "circle-stop", "", "Stop at the end of the current epoch", _listens
+    ),
+    "pause": ActionSpec(
         "Pause", "circle-pause", "", "Pause after the current step with the model in memory; Resume continues", _listens
     ),
-    "save": Deed("Save a checkpoint now", "save", "", "Write a checkpoint of the current step", _listens),
-    "evaluate": Deed("Evaluate now", "target", "", "Evaluate the held-out pairs at the current step", _listens),
-    "kill": Deed(
+    "save": ActionSpec("Save a checkpoint now", "save", "", "Write a checkpoint of the current step", _listens),
+    "evaluate": ActionSpec("Evaluate now", "target", "", "Evaluate the held-out pairs at the current step", _listens),
+    "kill": ActionSpec(
         "Kill",
         "ban",
         "",
         "End the trainer immediately; work since its last checkpoint is lost",
         lambda runs: any(working(run) for run in runs),
     ),
-    "queue-up": Deed(
+    "queue-up": ActionSpec(
         "Earlier in the queue", "chevron-up", "Alt+Up", "Move up one place; runs can also be dragged", _queued
     ),
-    "queue-down": Deed("Later in the queue", "chevron-down", "Alt+Down", "Move down one place", _queued),
-    "queue-turn": Deed("Choose its turn\u2026", "clock", "", "Priority, and which run to wait for", _queued),
-    "queue-again": Deed(
+    "queue-down": ActionSpec("Later in the queue", "chevron-down", "Alt+Down", "Move down one place", _queued),
+    "queue-turn": ActionSpec("Choose its turn\u2026", "clock", "", "Priority, and which run to wait for", _queued),
+    "queue-again": ActionSpec(
         "Resume in the queue",
         "list",
         "",
         "Continue from the newest checkpoint when a slot is free",
         lambda runs: any(run.status in RESUMABLE for run in runs),
     ),
-    "queue-slots": Deed(
+    "queue-slots": ActionSpec(
         "Max parallel runs\u2026",
         "cpu",
         "",
         "Runs on each GPU and on the processor; hold the queue",
         lambda runs: True,
     ),
-    "end": Deed(
+    "end": ActionSpec(
         "End now",
         "ban",
         "",
         "End a trainer that does not stop; work since its last checkpoint is lost",
         lambda runs: False,
     ),
-    "resume": Deed(
+    "resume": ActionSpec(
         "Resume",
         "play",
         "",
         "Continue after a pause, or from the newest checkpoint",
         lambda runs: any(run.status in RESUMABLE or run.status == "paused" or run.asked == "pause" for run in runs),
     ),
-    "repeat": Deed(
+    "repeat": ActionSpec(
         "Repeat\u2026", "grid-2x2", "", "Queue runs like it over seeds, objectives, beta, tau, batch size", _trainable
     ),
-    "experiment": Deed(
+    "experiment": ActionSpec(
         "Repeat with\u2026", "scale", "", "An experiment: this run with other values of a field, over seeds", _trainable
     ),
-    "branch": Deed(
+    "branch": ActionSpec(
         "Branch off a checkpoint\u2026", "split", "", "A new run that continues from a kept checkpoint", _trainable
     ),
-    "decode": Deed(
+    "decode": ActionSpec(
         "Train a decoder\u2026",
         "eye",
         "",
         "A run that learns pictures from its embeddings, for Decode",
         _trainable,
     ),
-    "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _trainable),
-    "tag": Deed("Tags\u2026", "star", "T", "Words that the filter finds: tag:paper", bool),
-    "note": Deed("Note\u2026", "type", "", "What you want to remember of it, in Markdown", _one),
-    "archive": Deed(
+    "duplicate": ActionSpec(
+        "Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _trainable
+    ),
+    "tag": ActionSpec("Tags\u2026", "star", "T", "Words that the filter finds: tag:paper", bool),
+    "note": ActionSpec("Note\u2026", "type", "", "What you want to remember of it, in Markdown", _one),
+    "archive": ActionSpec(
         "Archive",
         "folder",
         "",
         "Put away; the filter is:archived shows it, and Archive then takes it back",
         lambda runs: bool(runs) and not any(run.active for run in runs),
     ),
-    "rename": Deed("Rename", "pencil", "F2", "Rename in place", _one),
-    "delete": Deed(
+    "rename": ActionSpec("Rename", "pencil", "F2", "Rename in place", _one),
+    "delete": ActionSpec(
         "Delete",
         "trash-2",
         "Del",
         "Remove from the list; can be undone",
         lambda runs: bool(runs) and not any(working(run) for run in runs),
     ),
-    "show-a": Deed("Show as A", "circle-dot", "A", "Make it run A, blue in every view", _one),
-    "show-b": Deed("Show as B", "circle-dot", "B", "Make it run B, orange in every view", _one),
-    "folder": Deed("Open folder", "folder-open", "", "Show the files of the run", _one),
+    "show-a": ActionSpec("Show as A", "circle-dot", "A", "Make it run A, blue in every view", _one),
+    "show-b": ActionSpec("Show as B", "circle-dot", "B", "Make it run B, orange in every view", _one),
+    "folder": ActionSpec("Open folder", "folder-open", "", "Show the files of the run", _one),
 }
 
 TOOLBAR: Final = ("import", "", "stop", "end", "resume", "duplicate", "delete", "", "show-a", "show-b")
@@ -199,7 +203,7 @@ class RunActions:
     """
 
     def __init__(self, parent: QWidget) -> None:
-        self.by_name = {name: self._make(name, deed, parent) for name, deed in DEEDS.items()}
+        self.by_name = {name: self._make(name, spec, parent) for name, spec in ACTION_SPECS.items()}
         self.show_chosen(())
         self.offer_end(False)
 
@@ -208,8 +212,8 @@ class RunActions:
 
     def show_chosen(self, runs: Sequence[RunRow]) -> None:
         """Enable the actions available for these runs."""
-        for name, deed in DEEDS.items():
-            possible = deed.possible(runs)
+        for name, spec in ACTION_SPECS.items():
+            possible = spec.possible(runs)
             self.by_name[name].setEnabled(possible)
             if name in SHY:
                 self.by_name[name].setVisible(possible)
@@ -229,14 +233,14 @@ class RunActions:
                 separator.setSeparator(True)
                 widget.addAction(separator)
 
-    def _make(self, name: str, deed: Deed, parent: QWidget) -> QAction:
-        action = QAction(deed.words, parent)
+    def _make(self, name: str, spec: ActionSpec, parent: QWidget) -> QAction:
+        action = QAction(spec.words, parent)
         action.setObjectName(f"run-{name}")
-        keys = f"  ({deed.keys})" if deed.keys else ""
-        action.setToolTip(f"{deed.hint}{keys}")
-        theme.keep_icon(action, deed.icon, role={"show-a": "run_a", "show-b": "run_b"}.get(name, "text"))
-        if deed.keys:
-            action.setShortcut(QKeySequence(deed.keys))
+        keys = f"  ({spec.keys})" if spec.keys else ""
+        action.setToolTip(f"{spec.hint}{keys}")
+        theme.keep_icon(action, spec.icon, role={"show-a": "run_a", "show-b": "run_b"}.get(name, "text"))
+        if spec.keys:
+            action.setShortcut(QKeySequence(spec.keys))
             # Single letters and Del belong to the table only: elsewhere they are typed.
             action.setShortcutContext(
                 Qt.ShortcutContext.WindowShortcut if name == "new" else Qt.ShortcutContext.WidgetShortcut

@@ -73,7 +73,7 @@ class ColumnsSheet(Sheet):
             self._put(name)
         self._filter()
         self._enable()
-        self.tell("The filter takes the same names: objective.beta>8. Click a header to sort.")
+        self.show_message("The filter takes the same names: objective.beta>8. Click a header to sort.")
         self.accepted.connect(lambda: self.chosen.emit(self.columns))
         self.search.setFocus()
 

@@ -282,13 +282,13 @@ class CurvesPane(QWidget):
         self.whole = ElidedLabel()
         self.whole.setObjectName("curves-whole")
         theme.set_role(self.whole, "small")
-        self._context.selection.pairs_changed.connect(self._tell_whole)
-        self._tell_whole()
+        self._context.selection.pairs_changed.connect(self._show_whole)
+        self._show_whole()
         layout.addWidget(self.partial)
         layout.addWidget(self.area, 1)
         layout.addWidget(self.whole)
 
-    def _tell_whole(self) -> None:
+    def _show_whole(self) -> None:
         """Say why the selected pairs are not drawn; the line has its place always, so that no curve jumps."""
         n = len(self._context.selection.pairs)
         there = "1 pair is" if n == 1 else f"{n:,} pairs are"

@@ -68,11 +68,11 @@ class ExperimentSheet(Sheet):
             made = self.experiment()
         except UserError as problem:
             words = str(problem) if self.values.text().strip() else "Write the other values of the field."
-            self.tell(words, wrong=True)
+            self.show_message(words, wrong=True)
             return
         arms = ", ".join(arm.name for arm in made.arms)
         seeds = f"{made.least_seeds} to {made.most_seeds}"
-        self.tell(f"{arms}: {seeds} seeds each, until decided on {made.outcome.label}.")
+        self.show_message(f"{arms}: {seeds} seeds each, until decided on {made.outcome.label}.")
 
     def _choose(self) -> None:
         made = self.experiment()

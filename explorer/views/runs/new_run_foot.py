@@ -74,7 +74,7 @@ class NewRunFoot(QFrame):
 
     def show_fault(self, sentence: str, repair: str) -> None:
         """Show a problem; `repair` is the label of the button that fixes it, empty if there is none."""
-        self._tell(sentence, "bad")
+        self._show_message(sentence, "bad")
         self.repair.setText(repair)
         self.repair.setVisible(bool(repair))
         self.measure.hide()
@@ -86,13 +86,13 @@ class NewRunFoot(QFrame):
         self.check.setVisible(can_check and not self._measures)
         self.measure.setVisible(can_measure and not self._measures)
         if not self._measures:
-            self._tell(words, "secondary")
+            self._show_message(words, "secondary")
             self.stop.hide()
 
     def show_measuring(self, words: str) -> None:
         """Show the progress of the measurement, with a button that ends it."""
         self._measures = True
-        self._tell(words, "secondary")
+        self._show_message(words, "secondary")
         self.measure.hide()
         self.check.hide()
         self.stop.show()
@@ -102,7 +102,7 @@ class NewRunFoot(QFrame):
         self._measures = False
         self.stop.hide()
 
-    def _tell(self, words: str, role: str) -> None:
+    def _show_message(self, words: str, role: str) -> None:
         self.told.setText(words)
         theme.set_role(self.told, role)
 

@@ -77,11 +77,11 @@ class PlacesSheet(QDialog):
         row.addWidget(self.name, 1)
         row.addWidget(self.address, 3)
         row.addWidget(self.add)
-        deeds = QHBoxLayout()
-        deeds.setSpacing(theme.INSIDE)
-        deeds.addWidget(self.told, 1)
-        deeds.addWidget(self.test)
-        deeds.addWidget(self.remove)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(theme.INSIDE)
+        buttons.addWidget(self.told, 1)
+        buttons.addWidget(self.test)
+        buttons.addWidget(self.remove)
         below = QHBoxLayout()
         below.addStretch(1)
         below.addWidget(self._button("Close", "places-close", self.reject))
@@ -91,13 +91,13 @@ class PlacesSheet(QDialog):
         for part in (about, self.list):
             column.addWidget(part)
         column.addLayout(row)
-        column.addLayout(deeds)
+        column.addLayout(buttons)
         column.addWidget(self.report, 1)
         column.addLayout(below)
 
-    def _button(self, words: str, name: str, deed: Any) -> QPushButton:
+    def _button(self, words: str, name: str, handler: Any) -> QPushButton:
         button = QPushButton(words, self, objectName=name, autoDefault=False)
-        button.clicked.connect(lambda: deed())
+        button.clicked.connect(lambda: handler())
         return button
 
     def _show(self, chosen: str = "") -> None:
@@ -157,12 +157,12 @@ class PlacesSheet(QDialog):
             findings,
             name,
             self._workspace,
-            done=lambda rows: self._tell(name, rows),
+            done=lambda rows: self._show_message(name, rows),
             failed=self._fail,
             key="test",
         )
 
-    def _tell(self, name: str, rows: list[dict[str, Any]]) -> None:
+    def _show_message(self, name: str, rows: list[dict[str, Any]]) -> None:
         broken = sum(row.get("state") == "broken" for row in rows)
         found = f"{broken} finding is broken" if broken == 1 else f"{broken} findings are broken"
         self.told.setText(f"{name} answers; {found}." if broken else f"{name} can train.")

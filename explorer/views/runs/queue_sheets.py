@@ -41,7 +41,7 @@ _FIELDS: Final = {"beta": "Beta", "tau": "Tau", "batch": "Batch size"}
 class Sheet(QDialog):
     """A dialog with a title, a form, a status line and buttons."""
 
-    def __init__(self, title: str, deed: str, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, confirm: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle(title)
         self.setModal(True)
@@ -55,15 +55,15 @@ class Sheet(QDialog):
         self.told.setTextFormat(Qt.TextFormat.PlainText)
         self.told.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         theme.set_role(self.told, "small")
-        self.deed = QPushButton(deed, default=True)
-        theme.set_role(self.deed, "primary")
-        self.deed.clicked.connect(self.accept)
+        self.confirm = QPushButton(confirm, default=True)
+        theme.set_role(self.confirm, "primary")
+        self.confirm.clicked.connect(self.accept)
         leave = QPushButton("Cancel", autoDefault=False)
         leave.clicked.connect(self.reject)
         self.buttons = QHBoxLayout()
         self.buttons.addStretch(1)
         self.buttons.addWidget(leave)
-        self.buttons.addWidget(self.deed)
+        self.buttons.addWidget(self.confirm)
         column = QVBoxLayout(self)
         column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         column.setSpacing(theme.BETWEEN)
@@ -71,10 +71,10 @@ class Sheet(QDialog):
         column.addWidget(self.told, 1)
         column.addLayout(self.buttons)
 
-    def tell(self, words: str, *, wrong: bool = False) -> None:
+    def show_message(self, words: str, *, wrong: bool = False) -> None:
         """Show what will happen, or an error, which disables the button."""
         self.told.setText(words)
-        self.deed.setEnabled(not wrong)
+        self.confirm.setEnabled(not wrong)
 
 
 class Repeat(Sheet):
@@ -148,7 +148,7 @@ class Repeat(Sheet):
         try:
             runs = self.runs()
         except UserError as problem:
-            self.tell(str(problem), wrong=True)
+            self.show_message(str(problem), wrong=True)
             return
         self.chosen.emit(runs, typed(self.priority), self.after.currentData())
         super().accept()
@@ -169,11 +169,11 @@ class Repeat(Sheet):
         try:
             runs = self.runs()
         except UserError as problem:
-            self.tell(str(problem), wrong=True)
+            self.show_message(str(problem), wrong=True)
             return
         names = "\n".join(run.name for run in runs[:SHOWN])
         more = f"\nand {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
-        self.tell(f"{len(runs)} run{'s' * (len(runs) != 1)} will wait in the queue:\n{names}{more}")
+        self.show_message(f"{len(runs)} run{'s' * (len(runs) != 1)} will wait in the queue:\n{names}{more}")
 
 
 class QueueSheet(Sheet):
@@ -193,7 +193,9 @@ class QueueSheet(Sheet):
         self.after = after_box([run for run in runs if run.id not in own], queued[0].after)
         self.form.addRow("Priority", self.priority)
         self.form.addRow("Start after", self.after)
-        self.tell("Higher priorities start first. A run waits until the other one has ended, whatever its result.")
+        self.show_message(
+            "Higher priorities start first. A run waits until the other one has ended, whatever its result."
+        )
 
     def accept(self) -> None:
         """Apply both."""
@@ -222,12 +224,12 @@ class Branch(Sheet):
         self.form.addRow("Name", self.name)
         self.step.currentIndexChanged.connect(self._propose)
         self._propose()
-        self.tell(
+        self.show_message(
             "A new run with the same configuration, curves and snapshots up to that step; it continues from there "
             f"when a slot is free. {row.name} is not changed."
         )
         if not steps:
-            self.tell(f"{row.name} has no checkpoint yet.", wrong=True)
+            self.show_message(f"{row.name} has no checkpoint yet.", wrong=True)
 
     def accept(self) -> None:
         """Create the branch."""
@@ -263,7 +265,9 @@ class SlotsSheet(Sheet):
         self.held = QCheckBox("Hold the queue: nothing starts until this is switched off", objectName="slots-held")
         self.held.setChecked(slots.held)
         self.form.addRow("", self.held)
-        self.tell("Runs already training are not affected. Two runs on one device each take about twice as long.")
+        self.show_message(
+            "Runs already training are not affected. Two runs on one device each take about twice as long."
+        )
 
     def accept(self) -> None:
         """Apply the numbers to the workspace, for every window and command."""

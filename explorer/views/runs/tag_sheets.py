@@ -32,7 +32,7 @@ class TagSheet(Sheet):
         self.form.addRow("Tags", self.tags)
         others = sorted({tag for run in runs for tag in run.tag_list} - {*self._common})
         kept = f" Some of them also have {', '.join(others)}, which stay." if others else ""
-        self.tell(f"Words between blanks; the filter tag:paper finds them.{kept}")
+        self.show_message(f"Words between blanks; the filter tag:paper finds them.{kept}")
         self.accepted.connect(self._choose)
 
     def _choose(self) -> None:

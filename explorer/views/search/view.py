@@ -280,14 +280,14 @@ class SearchView(View):
     def _refuse(self, index: int, error: Exception) -> None:
         if not isinstance(error, UserError | Cancelled):
             self.context.background.failed.emit(error)
-        self._tell_problem(index, error)
+        self._show_problem(index, error)
 
     def _fail(self, index: int, failure: Failure) -> None:
         self._open.pop(index, None)
         if failure.kind != "cancelled":
-            self._tell_problem(index, reason_of(failure))
+            self._show_problem(index, reason_of(failure))
 
-    def _tell_problem(self, index: int, why: Exception | str) -> None:
+    def _show_problem(self, index: int, why: Exception | str) -> None:
         self._end_of(index)
         self.panels[index].refuse(f"Could not search {'AB'[index]}", why, self._search)
 

@@ -14,8 +14,8 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.chart_pane import request_of
+from explorer.views.selected.pair_actions import PairActions
 from explorer.views.selected.pair_cards import CourseCard, FactsTable, NeighborRows, RanksTable
-from explorer.views.selected.pair_deeds import PairDeeds
 from explorer.views.selected.pair_load import LoadedPair, load_pair
 from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
@@ -64,7 +64,7 @@ class PairInspector(QWidget):
         self.caption, self.about, self.problems = (QLabel(wordWrap=True) for _ in range(3))
         self.ranks = RanksTable()
         self.near = NeighborRows(Pictures(context.background, self))
-        self.deeds = PairDeeds(context)
+        self.pair_actions = PairActions(context)
         self.facts = FactsTable()
         self.show_map = QPushButton("Show on map", objectName="inspector-map")
         self.show_saliency = QPushButton("Saliency", objectName="inspector-saliency")
@@ -102,7 +102,7 @@ class PairInspector(QWidget):
             return
         self._at = min(self._at, len(pairs) - 1)
         self._row = int(pairs[self._at])
-        self._tell_place()
+        self._show_place()
         self._load(self._row)
 
     def walk(self, way: int) -> None:
@@ -115,7 +115,7 @@ class PairInspector(QWidget):
 
     def forget_facts(self) -> None:
         """Read tags and states again, because they were changed elsewhere."""
-        self.deeds.facts = None
+        self.pair_actions.facts = None
         self.refresh()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -136,7 +136,7 @@ class PairInspector(QWidget):
             request_of(context.selection),
             row,
             self.loaded.opened if self.loaded else None,
-            self.deeds.facts,
+            self.pair_actions.facts,
             done=self._show,
             failed=self._refuse,
             key="inspector-pair",
@@ -163,7 +163,7 @@ class PairInspector(QWidget):
         self.ranks.show_pair(pair)
         self._show_course(pair)
         self.near.show_pair(pair)
-        self.deeds.show_pair(loaded)
+        self.pair_actions.show_pair(loaded)
         self.facts.show_pair(pair)
         self.area.ready()
 
@@ -183,7 +183,7 @@ class PairInspector(QWidget):
             self.picture.setToolTip(problem or pair.path)
             self.picture.setAccessibleDescription(pair.caption)
 
-    def _tell_place(self) -> None:
+    def _show_place(self) -> None:
         pairs = self.context.selection.pairs
         self.place.setText(f"{self._at + 1:,} of {len(pairs):,} selected" if len(pairs) > 1 else "")
         for button in (self.back, self.forth):
@@ -223,7 +223,7 @@ class PairInspector(QWidget):
         self.pictures.arrived.connect(self._show_picture)
         self.near.chosen.connect(self._choose)
         self.near.hovered.connect(lambda row: setattr(selection, "hovered", row if row >= 0 else None))
-        self.deeds.failed.connect(self.failed)
+        self.pair_actions.failed.connect(self.failed)
         self.show_map.clicked.connect(lambda: self._open("map"))
         self.show_saliency.clicked.connect(lambda: self._open("inspect"))
 
@@ -234,7 +234,7 @@ class PairInspector(QWidget):
 
     def actions_for_palette(self) -> list[QAction]:
         """Return the actions: walk the selected pairs, and what can be decided."""
-        return [*self._walks, *self.deeds.actions()]
+        return [*self._walks, *self.pair_actions.actions()]
 
     # -- putting together --------------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ class PairInspector(QWidget):
         others = WrappingRow()
         others.add(self.show_map)
         others.add(self.show_saliency)
-        for part in (self.ranks, self.near, self.deeds, self.facts):
+        for part in (self.ranks, self.near, self.pair_actions, self.facts):
             part.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         column = QVBoxLayout(content)
         column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.BETWEEN, theme.BETWEEN)
@@ -284,7 +284,7 @@ class PairInspector(QWidget):
         column.addSpacing(theme.SPACE)
         column.addWidget(self.near)
         column.addSpacing(theme.SPACE)
-        column.addWidget(self.deeds)
+        column.addWidget(self.pair_actions)
         column.addWidget(self.facts)
         column.addWidget(others)
         column.addStretch()

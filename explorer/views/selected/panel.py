@@ -107,9 +107,9 @@ class SelectedPanel(QWidget):
         if other:
             self.read()
 
-    def tell(self, words: str) -> None:
+    def show_message(self, words: str) -> None:
         """Show the result of an action on the selection."""
-        self._tell(words)
+        self._show_message(words)
 
     def read(self) -> None:
         """Read the saved selections of this data from the store."""
@@ -150,7 +150,7 @@ class SelectedPanel(QWidget):
 
     def _after_keeping(self, kept: NamedSelection) -> None:
         self.name.clear()
-        self._tell(f"Kept “{kept.name}”, {kept.n:,} pairs")
+        self._show_message(f"Kept “{kept.name}”, {kept.n:,} pairs")
         self.context.selection.facts_changed.emit()
 
     def _recall(self, kept: NamedSelection) -> None:
@@ -159,7 +159,9 @@ class SelectedPanel(QWidget):
         rows = rows_of(kept, self._items)
         self.context.selection.pairs = rows
         missing = kept.n - len(rows)
-        self._tell(f"“{kept.name}”" + (f": {missing:,} of {kept.n:,} pairs are not in this data" if missing else ""))
+        self._show_message(
+            f"“{kept.name}”" + (f": {missing:,} of {kept.n:,} pairs are not in this data" if missing else "")
+        )
 
     def _delete(self, kept: NamedSelection) -> None:
         self.context.selection.undo.push(_Deletion(self, kept))
@@ -168,12 +170,12 @@ class SelectedPanel(QWidget):
         """Delete a saved selection; `put_back` undoes it."""
         self._deleted = kept
         self._run_store(lambda one: self.context.workspace.selections.drop(one), kept)
-        self._tell(f"Deleted “{kept.name}”", undo=True)
+        self._show_message(f"Deleted “{kept.name}”", undo=True)
 
     def put_back(self, kept: NamedSelection) -> None:
         """Restore a deleted selection."""
         self._run_store(lambda one: self.context.workspace.selections.restore(one), kept)
-        self._tell(f"“{kept.name}” is back")
+        self._show_message(f"“{kept.name}” is back")
 
     def _choose_file(self) -> None:
         dialog = QFileDialog(self, "Export the selected pairs", f"{self._dataset}-selected.parquet", FILTER)
@@ -193,7 +195,7 @@ class SelectedPanel(QWidget):
             self._items,
             self._rows,
             file,
-            done=lambda _none: self._tell(f"{len(self._rows):,} pairs written to {file}"),
+            done=lambda _none: self._show_message(f"{len(self._rows):,} pairs written to {file}"),
             failed=self._refuse,
             key="write",
         )
@@ -232,7 +234,7 @@ class SelectedPanel(QWidget):
         self.recall.setText(f"Kept {len(self._kept)}")
         self.save.setEnabled(bool(self.name.text().strip()))
 
-    def _tell(self, words: str, *, undo: bool = False) -> None:
+    def _show_message(self, words: str, *, undo: bool = False) -> None:
         self.told.setText(words)
         self.undo.setVisible(undo)
 
@@ -243,7 +245,7 @@ class SelectedPanel(QWidget):
 
     def _refuse(self, error: Exception) -> None:
         self.failed.emit(reason_words(error), "")
-        self._tell(reason_words(error))
+        self._show_message(reason_words(error))
 
     def _connect(self) -> None:
         selection = self.context.selection

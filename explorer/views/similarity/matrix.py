@@ -189,7 +189,9 @@ class MatrixPane(Pane):
         self.sides[index].scale.show_range(low, high, "cosine" if tile.single else "mean of block")
         rows, columns = len(tile.rows[0]) if tile.rows else 0, len(tile.columns[0]) if tile.columns else 0
         words = "one cosine per cell" if tile.single else f"blocks of {rows:,} × {columns:,}"
-        self.sides[index].tell(f"{window.bottom - window.top:,} × {window.right - window.left:,} cosines · {words}")
+        self.sides[index].show_message(
+            f"{window.bottom - window.top:,} × {window.right - window.left:,} cosines · {words}"
+        )
 
     def _moved(self, index: int) -> None:
         other = self.sides[1 - index].map
@@ -316,7 +318,7 @@ class MatrixSide(QWidget):
         self.title.setText("")
         self.note.setText("")
 
-    def tell(self, words: str) -> None:
+    def show_message(self, words: str) -> None:
         """Show how many cosines are visible."""
         self.note.setText(words)
 

@@ -58,7 +58,7 @@ class TimelineCard(HoverCard):
         rows = [HoverRow("AB"[i], inks[i], _written(step, known)) for i, (step, known) in sorted(self._rows.items())]
         items = self._run.items
         path = items.path[self.row]
-        self.tell(items.caption[self.row], items.label[self.row], HEADS, rows)
+        self.show_message(items.caption[self.row], items.label[self.row], HEADS, rows)
         self.set_picture(self._pictures.get(path), instead="no image" if self._pictures.problem(path) else "")
 
 

@@ -63,7 +63,7 @@ class TimelineQuery(QObject):
                 question,
                 done=partial(self._done, self._round, run.index, placement),
                 failed=partial(self._fail, self._round),
-                progress=partial(self._tell, self._round, place, len(chart.runs), "AB"[run.index]),
+                progress=partial(self._report_progress, self._round, place, len(chart.runs), "AB"[run.index]),
                 owner=self,
             )
         self.progressed.emit(0.0, "waiting for the projection process")
@@ -94,6 +94,6 @@ class TimelineQuery(QObject):
         if failure.kind != "cancelled":
             self.failed.emit(failure)
 
-    def _tell(self, round_: int, place: int, count: int, letter: str, share: float, note: str) -> None:
+    def _report_progress(self, round_: int, place: int, count: int, letter: str, share: float, note: str) -> None:
         if round_ == self._round:
             self.progressed.emit((place + share) / count, f"{letter}, step {note}")

@@ -346,8 +346,8 @@ class TimelineView(View):
         self._reading = TimelineResult(chart, self._reading.problems)
         self._draw(stay=True)
 
-    def _tell_progress(self, share: float, note: str) -> None:
-        self.placing.tell(share, f"UMAP: {note}")
+    def _show_progress(self, share: float, note: str) -> None:
+        self.placing.show_progress(share, f"UMAP: {note}")
         for panel in self.panels:
             if panel.run is not None:
                 panel.area.loading()
@@ -409,7 +409,7 @@ class TimelineView(View):
         self.umap.clicked.connect(lambda _on: self._ask_umap())
         self.placing.cancelled.connect(self._show_pca)
         self._asking.placed.connect(self._on_placed)
-        self._asking.progressed.connect(self._tell_progress)
+        self._asking.progressed.connect(self._show_progress)
         self._asking.ended.connect(self._end_progress)
         self._asking.failed.connect(self._on_failed)
         theme.theme().follow(self._on_theme)

@@ -388,7 +388,7 @@ def gather(bright, faint, points, cells, window, view, linear, depth, states, to
             for row in range(window[2], window[3] + 1):
                 base = (level * side + row) * side
                 begin, end = start[base + window[0]], start[base + window[1] + 1]
-                _tell(told, _splat(bright, faint, points, begin, end, view, linear, one, states))
+                _report_progress(told, _splat(bright, faint, points, begin, end, view, linear, one, states))
         return
     for row in range(window[2], window[3] + 1):
         for column in range(window[0], window[1] + 1):
@@ -403,11 +403,11 @@ def gather(bright, faint, points, cells, window, view, linear, depth, states, to
                 base = level * side * side + cell
                 if start[base + 1] > start[base]:
                     part = _splat(bright, faint, points, start[base], start[base + 1], view, linear, weight, states)
-                    _tell(told, part)
+                    _report_progress(told, part)
 
 
 @compiled
-def _tell(told, part):
+def _report_progress(told, part):
     told[0] += part[0]
     told[1] += part[1]
     told[2] += part[2]
@@ -419,7 +419,7 @@ def gather_some(bright, faint, points, some, view, linear, told):
     """Sum the points at these places of the order: a small selection, drawn completely."""
     one = np.float32(1)
     for i in some:
-        _tell(told, _splat(bright, faint, points, i, i + 1, view, linear, one, 1 << PLAIN))
+        _report_progress(told, _splat(bright, faint, points, i, i + 1, view, linear, one, 1 << PLAIN))
 
 
 @compiled

@@ -438,11 +438,11 @@ def _previewed(asked: tuple[int, RasterRequest, np.ndarray, PointStyle, States, 
     return _Drawn(epoch, replace(picture, visible=of, drawn=len(xy)), request.sight, request.pixel_ratio, False)
 
 
-def _sorted(asked: tuple[int, np.ndarray], tell: Callable[[float], object]) -> tuple[int, PointGrid]:
+def _sorted(asked: tuple[int, np.ndarray], show_message: Callable[[float], object]) -> tuple[int, PointGrid]:
     """Return the index of many points, with compiled kernels if they load in less than a second."""
     epoch, xy = asked
     kernels = load_kernels() if len(xy) > LOADED_FIRST and are_cached() else loaded_kernels()
-    return epoch, PointGrid(xy, kernels=kernels, progress=tell)
+    return epoch, PointGrid(xy, kernels=kernels, progress=show_message)
 
 
 def _arranged(asked: tuple[PointGrid, PointStyle, States]) -> tuple[PointGrid, GridPoints]:

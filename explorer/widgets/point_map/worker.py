@@ -50,9 +50,9 @@ class Newest:
     def work_with(self, function: Callable[..., object]) -> Callable[..., object]:
         """Wrap `function` to run on the newest request when it starts; None if there is none."""
 
-        def work(*tell: Callable[[float], object]) -> object:
+        def work(*show_message: Callable[[float], object]) -> object:
             asked = self.take()
-            return None if asked is None else function(asked, *tell)
+            return None if asked is None else function(asked, *show_message)
 
         return work
 
@@ -119,12 +119,12 @@ def _work_off(work: queue.SimpleQueue[tuple[int, Callable[..., object], bool] | 
     while (call := work.get()) is not None:
         number, function, tells = call
         try:
-            answer = function(partial(_tell, mailbox, number)) if tells else function()
+            answer = function(partial(_report_progress, mailbox, number)) if tells else function()
         except BaseException as error:
             answer = error
         mailbox.post(number, answer)
         del call, function, answer
 
 
-def _tell(mailbox: Mailbox, number: int, share: float) -> None:
+def _report_progress(mailbox: Mailbox, number: int, share: float) -> None:
     mailbox.post(number, _Share(share))

@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from trainer.cli.analyze import add_arguments_of_runs, print_values
-from trainer.cli.export import tell
+from trainer.cli.export import report
 
 if TYPE_CHECKING:
     from trainer.charts.one_pair import OnePair, PairInRun
@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
         raise ChartError("The number of nearest pairs must be at least 1.")
     request = Request(targets_of(args.runs, args.step), args.dataset, args.split)
     opened = open_snapshots(args.workspace, request)
-    found = one_pair(args.workspace, opened, args.row, k=args.k, progress=tell)
-    tell(1.0, "")
+    found = one_pair(args.workspace, opened, args.row, k=args.k, progress=report)
+    report(1.0, "")
     if not args.json:
         print(f"pair {found.row} of {found.dataset}-{found.split}, key {found.key}")
         print(f"{cell(found.path)}\n{cell(found.caption)}\n")

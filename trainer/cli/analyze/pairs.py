@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from trainer.cli.analyze import add_arguments_of_runs, print_values
-from trainer.cli.export import tell, view_of
+from trainer.cli.export import report, view_of
 
 HELP = "cosine and rank of the pairs, as the map colors them, and where the first two runs agree"
 
@@ -20,8 +20,8 @@ def run(args: argparse.Namespace) -> int:
     """Print one column per run."""
     from trainer.charts.map import seen_pairs
 
-    found = seen_pairs(args.workspace, args.runs, **vars(view_of(args)), progress=tell)
-    tell(1.0, "")
+    found = seen_pairs(args.workspace, args.runs, **vars(view_of(args)), progress=report)
+    report(1.0, "")
     print_values(args, [values(one) for one in found])
     return 0
 

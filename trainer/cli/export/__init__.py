@@ -130,7 +130,7 @@ def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], op
     return shell.join([*words, "--out", *(file.name for file in files)])
 
 
-def tell(share: float, note: str) -> None:
+def report(share: float, note: str) -> None:
     """Show progress: on a terminal in one line, else on stderr in a new line every few seconds at most."""
     if sys.stderr.isatty():
         print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ from trainer.cli.export import (
     check_arguments,
     command_line,
     print_files,
-    tell,
+    report,
     view_of,
 )
 from trainer.cli.project import add_placement_arguments, placement_of
@@ -107,7 +107,7 @@ def write(
     pairs = rows_of(placement.pairs) if placement.pairs else None
     placed = [_placed(snapshot, snapshots[0], placement, workspace) for snapshot in snapshots]
     charts = embedding_maps(
-        workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=tell
+        workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=report
     )
     options: dict[str, Any] = {**view.options, **_how(placement).options}
     if placement.turn is not None:
@@ -168,7 +168,7 @@ def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, wor
     how = _how(placement)
     fields = {name: getattr(how, name) for name in how.__dataclass_fields__}
     onto = None if snapshot.folder == first.folder or how.method == "file" else first.folder
-    points = layout(workspace.folder, snapshot.folder, **fields, onto=onto, progress=tell)
+    points = layout(workspace.folder, snapshot.folder, **fields, onto=onto, progress=report)
     parameters = how.words.partition(", ")[2]
     if len(points) > MOST_FITTED and how.method not in ("pca", "file"):
         parameters += f", fitted on {MOST_FITTED:,} of {len(points):,} points, the others placed at their nearest"

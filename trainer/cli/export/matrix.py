@@ -15,7 +15,7 @@ from trainer.cli.export import (
     check_arguments,
     command_line,
     print_files,
-    tell,
+    report,
     view_of,
 )
 
@@ -66,7 +66,7 @@ def write(
 
     part = MatrixWindow(*window) if window else None
     chosen = {**vars(view), "by": by}
-    chart = collect(workspace, runs, **chosen, window=part, blocks=blocks, progress=tell)
+    chart = collect(workspace, runs, **chosen, window=part, blocks=blocks, progress=report)
     options = {
         **view.options,
         "by": by,

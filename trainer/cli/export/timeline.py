@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.cli.export import ExportError, add_run_arguments, add_split_arguments, command_line, tell
+from trainer.cli.export import ExportError, add_run_arguments, add_split_arguments, command_line, report
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -92,7 +92,7 @@ def write(
     from trainer.render_mpl.files import write_figure
 
     chart = collect(workspace, runs, placement=placement, dataset=dataset, split=split)
-    chart = replace(chart, colors=point_colors(chart, color, workspace=workspace, progress=tell))
+    chart = replace(chart, colors=point_colors(chart, color, workspace=workspace, progress=report))
     options = {
         "dataset": dataset,
         "split": split,
@@ -104,7 +104,7 @@ def write(
     title = "Geometry timeline"
     films = [file for file in files if file.suffix.lower() in film.SUFFIXES]
     if films or frames is not None:
-        drawn = list(figure.frames(chart, tell))
+        drawn = list(figure.frames(chart, report))
         for file in films:
             film.write_film(file, drawn, command=line, title=title)
         if frames is not None:
@@ -133,10 +133,10 @@ def collect(
     def layouts(folders: Sequence[Sequence[Path]]) -> list[list[np.ndarray]]:
         placed, anchor = [], None
         for run in folders:
-            found = series(workspace.folder, run, placement, onto=anchor, progress=tell)
+            found = series(workspace.folder, run, placement, onto=anchor, progress=report)
             placed.append([load_npy(one.file) for one in found])
             anchor = anchor or run[-1]
         return placed
 
     chosen = {"dataset": dataset, "split": split}
-    return timeline(workspace, runs, **chosen, placement=placement, layouts=layouts, progress=tell)
+    return timeline(workspace, runs, **chosen, placement=placement, layouts=layouts, progress=report)

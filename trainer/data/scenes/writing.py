@@ -93,14 +93,14 @@ def write(
     _begin(scenes, folder)
     total, done = sum(len(planned[split]) for split in missing), 0
     for split in missing:
-        told = partial(_tell, progress, total, done)
+        told = partial(_report, progress, total, done)
         draw_all = partial(_draw_split, scenes.seed, split, planned[split], told=told, processes=processes)
         written_once(folder / split, draw_all, partial(progress, 0.0, "Waiting for another run that draws Scenes"))
         done += len(planned[split])
     return folder
 
 
-def _tell(progress: Callable[[float, str], None], total: int, before: int, drawn: int) -> None:
+def _report(progress: Callable[[float, str], None], total: int, before: int, drawn: int) -> None:
     progress((before + drawn) / total, f"Drawing Scenes: {before + drawn:,} of {total:,}")
 
 

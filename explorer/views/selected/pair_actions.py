@@ -35,7 +35,7 @@ MOST_CHIPS: Final = 12
 """Tags of a pair that have a button each."""
 
 
-class PairDeeds(QWidget):
+class PairActions(QWidget):
     """Buttons for the state of a pair, and its tags; every change can be undone.
 
     A tag is a kept selection of the data set: what is tagged here is listed under *Kept*, and the other way round.
@@ -51,7 +51,7 @@ class PairDeeds(QWidget):
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("inspector-deeds")
+        self.setObjectName("inspector-actions")
         self.context = context
         self.facts: StoredFacts | None = None
         self._loaded: LoadedPair | None = None
@@ -221,26 +221,26 @@ class PairDeeds(QWidget):
 class _State(QUndoCommand):
     """The state of one pair, for undo."""
 
-    def __init__(self, deeds: PairDeeds, words: str, pair: OnePair, before: str, after: str) -> None:
+    def __init__(self, pair_actions: PairActions, words: str, pair: OnePair, before: str, after: str) -> None:
         super().__init__(words)
-        self._deeds, self._pair, self._before, self._after = deeds, pair, before, after
+        self._pair_actions, self._pair, self._before, self._after = pair_actions, pair, before, after
 
     def redo(self) -> None:
-        self._deeds.apply_state(self._pair, self._after)
+        self._pair_actions.apply_state(self._pair, self._after)
 
     def undo(self) -> None:
-        self._deeds.apply_state(self._pair, self._before)
+        self._pair_actions.apply_state(self._pair, self._before)
 
 
 class _Tag(QUndoCommand):
     """A tag that was added or removed, for undo."""
 
-    def __init__(self, deeds: PairDeeds, pair: OnePair, name: str, *, on: bool) -> None:
+    def __init__(self, pair_actions: PairActions, pair: OnePair, name: str, *, on: bool) -> None:
         super().__init__(f"{'Add' if on else 'Remove'} the tag “{name}”")
-        self._deeds, self._pair, self._name, self._on = deeds, pair, name, on
+        self._pair_actions, self._pair, self._name, self._on = pair_actions, pair, name, on
 
     def redo(self) -> None:
-        self._deeds.apply_tag(self._pair, self._name, on=self._on)
+        self._pair_actions.apply_tag(self._pair, self._name, on=self._on)
 
     def undo(self) -> None:
-        self._deeds.apply_tag(self._pair, self._name, on=not self._on)
+        self._pair_actions.apply_tag(self._pair, self._name, on=not self._on)
