@@ -29,6 +29,7 @@ from trainer.store import Question, RunLog, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 OTHER: dict[str, dict[str, Any]] = {
+    "field-grid": {"rows": "", "columns": ""},
     "axes": {"x": "a red ring; a red disc - a blue ring", "y": "a star"},
     # Nothing has embedded independent Scenes here.
     "attribute-probes": {"independent": False},

@@ -108,7 +108,7 @@ def test_a_definition_is_imported_and_exported_again(qtbot, context, tmp_path):
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.area.kind == "empty")
     told = []
-    view.failed.connect(lambda words, _next: told.append(words))
+    view.failed.connect(lambda words, why: told.append(f"{words} {why}"))
     view.import_file(str(tmp_path / "missing.toml"))
     qtbot.waitUntil(lambda: bool(told))
     assert "cannot be read" in told[0]

@@ -265,7 +265,7 @@ def test_hooks_are_never_read_from_the_workspace_and_not_run_in_safe_mode(make_r
     job_hooks.write(tmp_path / "user", JobHooks(command=f"{sys.executable} -c 'open(1/0)'", webhook="http://x.invalid"))
     safe, heard = make_runner(runs=False), []
     safe.failed.connect(heard.append)
-    safe.show_message(_ended())
+    safe.job_ended(_ended())
     assert heard == []
     assert len(safe.desktop.told) == 1
 

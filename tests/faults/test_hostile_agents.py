@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import dataclasses
 import io
+import sqlite3
 import subprocess
 import traceback
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +81,15 @@ def _asked(server: Any, tool: str, **given: Any) -> str:
 
 def _state(folder: Path) -> dict[str, bytes]:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("explorer.db-")]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    return {path.relative_to(folder).as_posix(): _content(path) for path in files}
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file; of the database its rows, because SQLite moves them from its log when it closes."""
+    if path.name != "explorer.db":
+        return path.read_bytes()
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        return "\n".join(connection.iterdump()).encode()
 
 
 @pytest.mark.parametrize("tool", ["show_run", "compare_runs", "analyze chart", "analyze runs", "search run", "search"])

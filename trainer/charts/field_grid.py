@@ -61,14 +61,17 @@ def compute(workspace: Workspace, request: Request, settings: FieldGridSettings,
     """Sort the runs into cells.
 
     Raises:
-        ChartError: The runs do not differ in two fields, not in the chosen ones, or in too many values of one.
+        ChartError: The runs do not differ in the chosen fields, or in too many values of one.
     """
     return grid(run_fields(workspace, request.targets, settings.outcome), settings.rows, settings.columns)
 
 
 def grid(about: RunFields, rows: str = "", columns: str = "") -> FieldGrid:
-    """Return the outcome by two fields; the seed is chosen by itself only if nothing else differs."""
+    """Return the outcome by two fields, by itself by the seed last; empty if the runs do not differ in two."""
     known = [*(name for name in about.fields if name != "seed"), *(name for name in about.fields if name == "seed")]
+    if len(known) < 2 and not rows and not columns:
+        nothing = np.zeros((0, 0))
+        return FieldGrid(about, ("", ""), (), (), nothing, nothing.astype(np.int64), nothing, nothing)
     chosen = [_chosen(rows, known, columns), ""]
     chosen[1] = _chosen(columns, known, chosen[0])
     levels = [_levels(about, name) for name in chosen]
@@ -113,6 +116,10 @@ def _levels(about: RunFields, name: str) -> tuple[list[int], tuple[str, ...]]:
 def draw(data: FieldGrid, _settings: FieldGridSettings) -> Panel:
     """Draw the grid, and a table with the number and range of each cell."""
     about, scale = data.about, 100.0 if data.about.percent else 1.0
+    if not data.row_values:
+        why = f"The {len(about.runs)} runs differ in less than two fields. An experiment over two makes a grid."
+        count = NumberRow("Fields that differ", "", (float(len(about.fields)),), 0)
+        return Panel(title="Grid", rows=((NumberTable("grid", "Grid", ("Runs",), (count,), badges=False, note=why),),))
     unit, title = "%" if about.percent else "", f"{about.label} by {data.names[0]} and {data.names[1]}"
     shown = scale * data.mean
     there = shown[np.isfinite(shown)]

@@ -96,11 +96,13 @@ def review(args: argparse.Namespace, _progress: Callable[[float, str], None]) ->
             )
     for state, keys in wanted.items():
         about = [(key, found.get(key)) for key in dict.fromkeys(keys)]
-        args.workspace.reviews.put(
-            Review(report.dataset, key, state, args.note, one.path if one else "", one.caption if one else "")
-            for key, one in about
-        )
-    args.workspace.reviews.take_back(report.dataset, args.clear)
+        if about:  # without any it only counts, which is possible in a workspace that is look only
+            args.workspace.reviews.put(
+                Review(report.dataset, key, state, args.note, one.path if one else "", one.caption if one else "")
+                for key, one in about
+            )
+    if args.clear:
+        args.workspace.reviews.take_back(report.dataset, args.clear)
     states = [one.state for one in args.workspace.reviews.all(report.dataset)]
     counts = {state: states.count(state) for state in wanted}
     if args.json:

@@ -135,6 +135,9 @@ class EvaluateControls(QWidget):
         """Choose a second data set for measuring robustness to a shift; cancel to choose none."""
         words = "Second data set, to measure the drop in accuracy; Cancel for none"
         self._shift = QFileDialog.getExistingDirectory(self, words, self._shift or self.data.currentText())
+        if self._shift:  # only this task reads it
+            next(action for action in self._task_actions() if action.data() == "robustness").setChecked(True)
+            self._tasks_changed()
         self._show_shift()
 
     def _show_shift(self) -> None:

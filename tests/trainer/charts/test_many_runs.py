@@ -145,8 +145,10 @@ def test_a_grid_has_the_mean_range_and_number_of_each_cell(sweep: Workspace):
     assert grid(about).names == tuple(about.fields), "the fields that differ, if none is chosen"
     with pytest.raises(ChartError, match="do not differ in 'epochs'"):
         grid(about, "epochs")
+    one = dataclasses.replace(about, fields={"seed": about.fields["optimizer.batch_size"]})
+    assert grid(one).names == ("", "")
     with pytest.raises(ChartError, match="two fields"):
-        grid(dataclasses.replace(about, fields={"seed": about.fields["optimizer.batch_size"]}))
+        grid(one, "seed")
 
 
 def test_the_best_quarter_and_scaling_by_factors(sweep: Workspace):
