@@ -87,8 +87,8 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-STDLIB = {"_exit", "_DummyThread"}
-"""Documented names of Python that begin with an underscore."""
+STDLIB = {"_exit", "_DummyThread", "_actions", "_SubParsersAction"}
+"""Names of Python that begin with an underscore; argparse has no others for the subcommands of a parser."""
 
 
 def private_names_in_tests() -> int:
