@@ -81,9 +81,11 @@ def _do(job: dict[str, Any], report: Callable[[Answer], None], seconds: int) -> 
         report({"failed": error.errno or 0, "words": error.strerror or str(error)})
 
 
-def _opened(name: str) -> contextlib.AbstractContextManager[BinaryIO | None]:
+def _opened(name: str | None) -> contextlib.AbstractContextManager[BinaryIO | None]:
+    if not name:
+        return contextlib.nullcontext()
     path = Path(name)
-    return confined.open_file(path.parent, path.name, "rb+") if name else contextlib.nullcontext()
+    return confined.open_file(path.parent, path.name, "rb+")
 
 
 def _decoded(
