@@ -31,6 +31,9 @@ if os.environ.get("PYTEST_XDIST_WORKER"):
 if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# numba sets OpenMP's threads to its own number, and what trains afterwards in this process would have other bits.
+if threads := os.environ.get("OMP_NUM_THREADS"):
+    os.environ.setdefault("NUMBA_NUM_THREADS", threads)
 # A disk syncs a file in ten milliseconds, and a run of twelve steps syncs 170: in memory tests do not wait for it.
 _MEMORY = Path("/dev/shm")
 if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= 6 * 2**30:

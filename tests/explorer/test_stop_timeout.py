@@ -200,7 +200,9 @@ def test_trainers_that_hang_are_ended_by_themselves(
     jobs, banner = window.rooms.jobs, window.banner
     told: list[tuple[str, str]] = []
     show_message = banner.show_message
-    monkeypatch.setattr(banner, "show_message", lambda *words, **more: (told.append(words), show_message(*words, **more)))
+    monkeypatch.setattr(
+        banner, "show_message", lambda *words, **more: (told.append(words), show_message(*words, **more))
+    )
     runs = [begin("unresponsive one"), begin("unresponsive two")]
     who = [launch.trainer_of(workspace, run) for run in runs]
     for process in who:

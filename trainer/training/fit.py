@@ -50,6 +50,8 @@ def fit(workspace: Workspace, run: int) -> None:
     Raises:
         Problem: It cannot be trained, or failed in a way the person can mend; also when another process trains it.
     """
+    # numba sets OpenMP's threads and not MKL's. Bits depend on both, and a replay sets both to what the run recorded.
+    torch.set_num_threads(torch.get_num_threads())
     shared = ranks.join()
     if shared is None:
         count = workspace.runs.ranks_of(run)

@@ -41,13 +41,17 @@ def curves(folder: Path) -> dict[int, dict[str, float]]:
 @pytest.mark.slow
 def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace, tiny, capsys, tmp_path):
     run = tiny(**{"optimizer.epochs": 2, "watching.snapshots": 2})
+    # What a test before has left (numba sets OpenMP's threads alone) a new process would not have.
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
     fit(workspace, run)
+    torch.set_num_threads(before)
     words = shlex.split(repeat_line(capsys, workspace, run))
     assert words[:2] == ["trainer", "fit"]
     assert words[-2:] == ["--workspace", str(workspace.folder)]
     other = Workspace(tmp_path / "other")
     command = [sys.executable, "-m", *words[:-1], str(other.folder)]
-    alike = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(ROOT)}
+    alike = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     subprocess.run(command, check=True, env=alike, timeout=240, capture_output=True)
     first, again = curves(workspace.runs.get(run).folder), curves(other.runs.get(1).folder)
     assert len(first) >= 8
