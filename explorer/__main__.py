@@ -26,7 +26,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 LINK: Final = "contrastive-explorer:"
 """How a link to a view begins."""
@@ -87,8 +87,9 @@ def take_path(options: argparse.Namespace) -> str | None:
         options.open = words
         return None
     if words.startswith("file:"):  # desktops pass files so
-        words = unquote(urlsplit(words).path)
-        words = words.lstrip("/") if os.name == "nt" else words
+        from urllib.request import url2pathname
+
+        words = url2pathname(urlsplit(words).path)
     path = Path(words).expanduser().absolute()
     if not path.exists():
         return f"{path} is not there. Name a workspace, an evidence bundle, pictures, data, a model or a link."

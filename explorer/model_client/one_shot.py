@@ -56,7 +56,7 @@ class LongQuestions(QObject):
         """Start a process for the request, now or when a slot is free."""
         self._waiting[number] = pending
         self._start_next()
-        self._show_waiting_soon()
+        self._report_waiting_soon()
         self.count_changed.emit(self.count)
 
     def cancel(self, number: int) -> None:
@@ -112,15 +112,15 @@ class LongQuestions(QObject):
         if process is not None:
             process.retire()
         self._start_next()
-        self._show_waiting_soon()
+        self._report_waiting_soon()
         self.count_changed.emit(self.count)
 
-    def _show_waiting_soon(self) -> None:
+    def _report_waiting_soon(self) -> None:
         """Report the waiting state later, because the caller does not know the request's number yet."""
         if self._waiting:
-            QTimer.singleShot(0, self, self._show_waiting)
+            QTimer.singleShot(0, self, self._report_waiting)
 
-    def _show_waiting(self) -> None:
+    def _report_waiting(self) -> None:
         under_way = [_CALLED.get(one.question.ask, "a request is handled") for one in self._asked.values()]
         for place, (number, pending) in enumerate(list(self._waiting.items())):
             self._told.add(number)

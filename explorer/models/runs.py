@@ -209,7 +209,7 @@ class RunsModel(QAbstractTableModel):
             self.endInsertColumns()
 
     def _show_values(self, before: Sequence[ValueColumn], after: Sequence[ValueColumn]) -> None:
-        """Report of the columns whose titles or values differ, and sort by new values."""
+        """Signal the columns whose titles or values differ, and sort by new values."""
         first = len(RunColumn)
         changed = [first + place for place, one in enumerate(after) if one != before[place]]
         if not changed:
@@ -285,7 +285,7 @@ class RunsModel(QAbstractTableModel):
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Report of changed looks only afterwards.
+        """Signal changed looks only afterwards.
 
         Where a row leaves the filter, the selection changes while the filter is at work; a change of looks told then
         would reach it a second time, and Qt crashes.

@@ -111,7 +111,7 @@ class Jobs(QObject):
         self._writes.written.connect(self._written)
         self._writes.failed.connect(self.failed)
         self.stop_timeouts = StopTimeouts(workspace, background, self)
-        self.stop_timeouts.became_unresponsive.connect(self._show_unresponsive)
+        self.stop_timeouts.became_unresponsive.connect(self._report_unresponsive)
         self.stop_timeouts.overdue.connect(self.end)
         self._forced: dict[int, float | None] = {}
         self._slots = queue.Slots()
@@ -322,7 +322,7 @@ class Jobs(QObject):
         if done is not None:
             done(None)
 
-    def _show_unresponsive(self, run: int) -> None:
+    def _report_unresponsive(self, run: int) -> None:
         if (row := self.run(run)) is not None:
             self.became_unresponsive.emit(row)
 

@@ -153,7 +153,7 @@ class StopTimeouts(QObject):
 
     def _lose(self, run: int, request: _Request) -> None:
         request.ends = request.reminded = run in self._own
-        self._look(run, request, self._show_message, remind=request.ends)
+        self._look(run, request, self._report, remind=request.ends)
 
     def _look(
         self,
@@ -176,7 +176,7 @@ class StopTimeouts(QObject):
             urgent=True,
         )
 
-    def _show_message(self, run: int, request: _Request, found: Responsiveness) -> None:
+    def _report(self, run: int, request: _Request, found: Responsiveness) -> None:
         if self._requests.get(run) is not request:
             return
         request.look = found

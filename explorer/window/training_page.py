@@ -283,9 +283,9 @@ class TrainingOffer(QObject):
         self.in_front = settings.value(LEFT_KEY) is not True
         self.page.left.connect(self._leave)
         self.page.installed.connect(self._end)
-        self.page.install.changed.connect(self._show_message)
+        self.page.install.changed.connect(self._show_in_status)
         status.install_clicked.connect(self.show)
-        self._show_message()
+        self._show_in_status()
 
     def show(self) -> None:
         """Bring the page to the front."""
@@ -311,7 +311,7 @@ class TrainingOffer(QObject):
         self.turned.emit()
         self.installed.emit()
 
-    def _show_message(self) -> None:
+    def _show_in_status(self) -> None:
         install = self.page.install
         words = {
             "running": f"Installing torch, {install.share:.0%}",

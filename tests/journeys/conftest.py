@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from PIL import Image, ImageDraw
 
 from trainer.__main__ import main
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from explorer.window import Window
 
 COLORS = ("red", "green", "blue", "gold", "purple", "white", "black")
 SHAPES = ("circle", "square", "bar", "cross")
@@ -89,3 +97,33 @@ def _draw(color: str, shape: str, side: str) -> Image.Image:
         draw.line((x, 6, x + 20, 26), fill=color, width=4)
         draw.line((x, 26, x + 20, 6), fill=color, width=4)
     return picture
+
+
+@contextmanager
+def opened_window(
+    request: pytest.FixtureRequest, qapp: QApplication, runs: TwoRuns, *, safe: bool = False
+) -> Iterator[Window]:
+    """Provide the real window with both runs selected, each at its last step."""
+    from pytestqt.qtbot import QtBot
+
+    from explorer import theme
+    from explorer.event_loop.exception_hooks import Hooks
+    from explorer.event_loop.gc_on_gui_thread import Garbage
+    from explorer.window import Window
+
+    theme.theme().apply(qapp, "light")
+    hooks = Hooks(runs.workspace)
+    hooks.install()
+    garbage = Garbage()
+    window, ready = Window(runs.workspace, hooks, safe=safe), []
+    window.ready.connect(lambda: ready.append(True))
+    window.show()
+    bot = QtBot(request)
+    bot.waitUntil(lambda: bool(ready), timeout=180_000)
+    window.resize(1280, 800)
+    bot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
+    window.selection.select_snapshots((1, runs.steps[0]), (2, runs.steps[1]))
+    yield window
+    window.close()
+    garbage.close()
+    hooks.remove()

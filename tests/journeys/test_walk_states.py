@@ -10,16 +10,14 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
 from explorer.model_client.client import ModelClient
 from explorer.views import VIEWS
 from explorer.views.search.view import SearchQuery
 from explorer.views.view import View
 from explorer.widgets.state_area import Skeleton, StateArea, StatePage
 from explorer.window import Window
+from tests.journeys.conftest import opened_window
 from trainer.messages import Failure
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
@@ -33,23 +31,9 @@ ASKS_NOTHING = frozenset({"runs", "losslab", "experiments", "decode", "quality",
 @pytest.fixture
 def window(request: pytest.FixtureRequest, qapp: QApplication, two_runs) -> Iterator[Window]:
     """Return the real window with both runs selected, before any view but Runs was seen."""
-    theme.theme().apply(qapp, "light")
-    hooks = Hooks(two_runs.workspace)
-    hooks.install()
-    garbage = Garbage()
-    window, ready = Window(two_runs.workspace, hooks, safe=True), []
-    window.ready.connect(lambda: ready.append(True))
-    window.show()
-    bot = QtBot(request)
-    bot.waitUntil(lambda: bool(ready), timeout=180_000)
-    window.resize(1280, 800)
-    bot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
-    window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
-    bot.waitUntil(lambda: not window.background.busy)
-    yield window
-    window.close()
-    garbage.close()
-    hooks.remove()
+    with opened_window(request, qapp, two_runs, safe=True) as window:
+        QtBot(request).waitUntil(lambda: not window.background.busy)
+        yield window
 
 
 def intercept(monkeypatch: pytest.MonkeyPatch, window: Window, instead: Callable[[Callable[..., Any]], None]) -> None:

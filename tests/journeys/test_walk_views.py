@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
-from pytestqt.qtbot import QtBot
 
-from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
 from explorer.event_loop.idle_scheduler import turns
 from explorer.views import VIEWS
 from explorer.window import Window
+from tests.journeys.conftest import opened_window
 from trainer.__main__ import main
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.snapshots import choose_snapshot
@@ -30,22 +27,8 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def window(request: pytest.FixtureRequest, qapp: QApplication, two_runs) -> Iterator[Window]:
     """Return the real window with both runs selected, each at its last step; shared by all tests."""
-    theme.theme().apply(qapp, "light")
-    hooks = Hooks(two_runs.workspace)
-    hooks.install()
-    garbage = Garbage()
-    window, ready = Window(two_runs.workspace, hooks), []
-    window.ready.connect(lambda: ready.append(True))
-    window.show()
-    bot = QtBot(request)
-    bot.waitUntil(lambda: bool(ready), timeout=180_000)
-    window.resize(1280, 800)
-    bot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
-    window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
-    yield window
-    window.close()
-    garbage.close()
-    hooks.remove()
+    with opened_window(request, qapp, two_runs) as window:
+        yield window
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def draw(data: FieldGrid, _settings: FieldGridSettings) -> Panel:
     """Draw the grid, and a table with the number and range of each cell."""
     about, scale = data.about, 100.0 if data.about.percent else 1.0
     if not data.row_values:
-        why = f"The {len(about.runs)} runs differ in less than two fields. An experiment over two makes a grid."
+        why = f"The {len(about.runs)} runs differ in fewer than two fields. An experiment over two makes a grid."
         count = NumberRow("Fields that differ", "", (float(len(about.fields)),), 0)
         return Panel(title="Grid", rows=((NumberTable("grid", "Grid", ("Runs",), (count,), badges=False, note=why),),))
     unit, title = "%" if about.percent else "", f"{about.label} by {data.names[0]} and {data.names[1]}"

@@ -60,7 +60,7 @@ def pin(workspace: Workspace, probes: Sequence[PinnedProbe]) -> tuple[PinnedProb
     """
     found = tuple(dict.fromkeys((*pinned(workspace), *probes)))
     if len(found) > MOST:
-        raise UserError(f"At most {MOST} probes can be pinned. Remove one in Probes first.")
+        raise UserError(f"At most {MOST} probes can be pinned. Remove one in Probe strip first.")
     return keep(workspace, found)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.distribution.bundle_files import PACKED
+from trainer.distribution.bundle_files import FACTS, PACKED
 from trainer.errors import UserError
 from trainer.store import write_atomically
 from trainer.untrusted import confined, shell
@@ -192,7 +192,7 @@ def _fill(
         "not_drawn": failed,
         "sha256": {str(file.relative_to(folder).as_posix()): _hash(file) for file in _files(folder)},
     }
-    _write_json(folder / "bundle.json", values)
+    _write_json(folder / FACTS, values)
     return values
 
 
@@ -261,7 +261,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _zip(folder: Path, draft: Path) -> None:
     with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in _files(folder):
+        for file in sorted(_files(folder), key=lambda file: file.name != FACTS):
             archive.write(file, file.relative_to(folder).as_posix())
 
 

@@ -57,7 +57,7 @@ def repeated(run: Run, *, seeds: Sequence[int] = (), grid: Mapping[str, Sequence
             count *= len(values)
         if len(found) + count > MOST:
             raise ConfigError(f"That would be more than {MOST} runs. Choose fewer values.")
-        for made in _combinations(start, own, seeds, report_kind=len(kinds) > 1):
+        for made in _combinations(start, own, seeds, with_kind=len(kinds) > 1):
             found[made.name] = made
     for made in found.values():
         check(made)
@@ -81,10 +81,10 @@ def _own(run: Run, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str
 
 
 def _combinations(
-    run: Run, grid: Mapping[str, Sequence[str]], seeds: Sequence[int], *, report_kind: bool
+    run: Run, grid: Mapping[str, Sequence[str]], seeds: Sequence[int], *, with_kind: bool
 ) -> Iterator[Run]:
     for values in itertools.product(*grid.values()):
-        changed, words = run, [run.objective.label] if report_kind else []
+        changed, words = run, [run.objective.label] if with_kind else []
         for name, value in zip(grid, values, strict=True):
             changed = replace(changed, name, value)
             words.append(f"{in_a_word(name)} {value}")

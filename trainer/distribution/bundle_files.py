@@ -5,19 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from trainer.untrusted.archives import has_member
+from trainer.untrusted.archives import first_member
 
 SUFFIX: Final = ".cebundle"
 """Of a packed bundle that a double click opens; `.zip` is the same."""
 PACKED: Final = (".zip", SUFFIX)
 FACTS: Final = "bundle.json"
+"""What a bundle holds; the first member of an archive, so that one is recognized without reading on."""
 
 
 def is_bundle(path: Path) -> bool:
-    """Return whether a path is a folder or an archive that `trainer bundle` wrote, by the name of its list."""
+    """Return whether a path is a folder or an archive that `trainer bundle` wrote, which list their contents first."""
     try:
         if path.is_dir():
             return (path / FACTS).is_file() and (path / "runs").is_dir()
-        return path.suffix.lower() in PACKED and path.is_file() and has_member(path, FACTS)
+        return path.suffix.lower() in PACKED and path.is_file() and first_member(path) == FACTS
     except OSError:
         return False

@@ -138,7 +138,7 @@ class Follower:
     # -- requests --------------------------------------------------------------------------------------------
 
     def _send_request(self, mirror: Mirror) -> None:
-        """Report the trainer there what was asked here since the last look."""
+        """Send the trainer there what was requested here since the last look."""
         asked = self._workspace.runs.asked(self._run)
         # After a restart nothing is known: a pending request is sent, and an empty one withdraws nothing.
         if asked == self._request or (self._request is None and not asked):

@@ -148,7 +148,7 @@ class Ranks:
             )
 
     def lead(self) -> None:
-        """Report the others to make an update with this one.
+        """Ask the others to make an update with this one.
 
         Raises:
             RankError: One of them is gone.
@@ -157,7 +157,7 @@ class Ranks:
         self._say("update")
 
     def dismiss(self) -> None:
-        """Report the others that the training ends here; they may be gone."""
+        """Notify the others that the training ends here; they may be gone."""
         with contextlib.suppress(RuntimeError):
             self._store.set(_DISMISSED, "")
             self._store.set(f"go/{self._turn + 1}", "end")
@@ -193,7 +193,7 @@ class Ranks:
         return self._guarded(lambda: self._store.get(key)).decode()
 
     def confess(self, words: str) -> None:
-        """Report the others why this rank ends."""
+        """Notify the others why this rank ends."""
         if self._peers is not None:
             self._peers.confess(words)
 

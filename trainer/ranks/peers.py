@@ -18,7 +18,7 @@ LOOK_S: Final = 0.5
 
 
 def introduce_self(store: Any, rank: int) -> None:
-    """Report the other ranks which process this is."""
+    """Write for the other ranks which process this is."""
     me = identity()
     ticks, boot = (me.start_ticks, me.boot_id) if me is not None else (-1, "")
     store.set(f"rank/{rank}", f"{os.getpid()} {ticks} {boot or '-'} {platform.node() or '-'}")

@@ -62,10 +62,10 @@ def _draw_row(places: list[Axes], chart: DecodedChart, run: DecodedRun, line: in
     last = places[-1]
     last.imshow(run.spread, cmap="gray", vmin=0, vmax=WHITE, interpolation="nearest")
     last.set_axis_off()
-    _report(last, f"not kept, {run.not_kept:.1f} %", 3)
+    _write_above(last, f"not kept, {run.not_kept:.1f} %", 3)
     badge = f"{'AB'[line]}  " if len(chart.runs) < 3 else ""
     words = f"{badge}{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
-    _report(places[0], words, 13, size=7, color=run_color(run.index))
+    _write_above(places[0], words, 13, size=7, color=run_color(run.index))
 
 
 def _show(axes: Axes, pixels: np.ndarray | None, words: str) -> None:
@@ -74,10 +74,10 @@ def _show(axes: Axes, pixels: np.ndarray | None, words: str) -> None:
     else:
         axes.set_aspect("equal")
     axes.set_axis_off()
-    _report(axes, words, 3)
+    _write_above(axes, words, 3)
 
 
-def _report(axes: Axes, words: str, above_pt: float, *, size: float = 6.5, color: str = QUIET) -> None:
+def _write_above(axes: Axes, words: str, above_pt: float, *, size: float = 6.5, color: str = QUIET) -> None:
     """Write above a picture, over the next ones where it is long: in the layout it would widen the column."""
     text = axes.annotate(
         words, (0, 1), (0, above_pt), xycoords="axes fraction", textcoords="offset points", fontsize=size, color=color

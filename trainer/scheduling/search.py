@@ -231,7 +231,7 @@ def _fits(search: Search, one: Trial) -> bool:
 
 
 def _add(study: optuna.Study, search: Search, one: Trial) -> None:
-    """Report the study of a trial that has ended."""
+    """Pass the study the result of a trial that has ended."""
     import optuna
 
     if not _fits(search, one):

@@ -94,7 +94,7 @@ class Projecting(QObject):
             owner=self,
         )
         self._open[ticket] = _Waiting(index, side, projection, number, onto and onto.row)
-        self._show_message()
+        self._report_progress()
 
     def cancel(self) -> None:
         """Cancel all pending requests."""
@@ -121,20 +121,20 @@ class Projecting(QObject):
         if waiting is not None:
             words = note or waiting.projection.words
             self.placed.emit(waiting.index, waiting.side, waiting.projection, points, words)
-            self._show_message()
+            self._report_progress()
 
     def _on_failure(self, ticket: int, failure: Failure) -> None:
         if self._open.pop(ticket, None) is not None:
             if failure.kind != "cancelled":
                 self.failed.emit(failure)
-            self._show_message()
+            self._report_progress()
 
     def _on_progress(self, ticket: int, share: float, note: str) -> None:
         if ticket in self._open:
             self._open[ticket].share, self._open[ticket].note = share, note
-            self._show_message()
+            self._report_progress()
 
-    def _show_message(self) -> None:
+    def _report_progress(self) -> None:
         if not self._open:
             self.finished.emit()
             return

@@ -206,10 +206,10 @@ class QualityView(View):
                 )
             else:
                 self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
-        self._show_message()
+        self._show_counts()
         self._mark()
 
-    def _show_message(self) -> None:
+    def _show_counts(self) -> None:
         """Say how many pairs of how many were found, and what was decided."""
         report = self.loaded.report
         if report is None:
@@ -367,7 +367,7 @@ class QualityView(View):
         selection.pairs_changed.connect(self._mark)
         selection.facts_changed.connect(self._on_facts)
         self.shown.picked.connect(lambda _state: self._show_findings())
-        self.tabs.currentChanged.connect(lambda _place: self._show_message())
+        self.tabs.currentChanged.connect(lambda _place: self._show_counts())
         self.check.clicked.connect(self.check_data)
         self.export_list.clicked.connect(self.ask_export)
         self.train.clicked.connect(self.train_on_these)

@@ -43,7 +43,7 @@ class TimelinePanel(MapCard):
         diamond = np.arange(run.images + run.texts) >= run.images
         self.map.set_points(run.points[self._place], diamond=diamond, color=color, palette=palette)
         self.map.set_frame(frame)
-        self._show_message()
+        self._show_step()
         self.area.ready()
 
     def go_to(self, step: float, *, animated: bool = True) -> None:
@@ -52,7 +52,7 @@ class TimelinePanel(MapCard):
             return
         self._place = place
         self.map.glide_to(self.run.points[place], animated=animated)
-        self._show_message()
+        self._show_step()
 
     def clear(self) -> None:
         """Remove the points; `area` then shows the reason."""
@@ -70,7 +70,7 @@ class TimelinePanel(MapCard):
         """Whether there are points."""
         return self.run is not None
 
-    def _show_message(self) -> None:
+    def _show_step(self) -> None:
         run = self.run
         self.title.setText(f"{run.name} · step {run.steps[self._place]:,}")
         what = "pairs" if run.images and run.texts else "items"

@@ -67,7 +67,7 @@ class Transport(QWidget):
             self.slider.setRange(0, max(len(steps) - 1, 0))
             self.slider.setValue(len(steps) - 1 if at is None else self.place_of(at))
         self.setEnabled(len(steps) > 1)
-        self._show_message()
+        self._show_step()
 
     def place_of(self, step: float) -> int:
         """Return the index of the step nearest to `step`."""
@@ -82,7 +82,7 @@ class Transport(QWidget):
         self.slider.setValue(self.place_of(step))
 
     def _on_value(self, place: int) -> None:
-        self._show_message()
+        self._show_step()
         self.moved.emit(place)
 
     def _on_play(self, on: bool) -> None:
@@ -105,6 +105,6 @@ class Transport(QWidget):
         if self.slider.value() == self.slider.maximum():
             self.play.setChecked(False)
 
-    def _show_message(self) -> None:
+    def _show_step(self) -> None:
         place = f"{self.slider.value() + 1} of {len(self._steps)}"
         self.label.setText(f"Step {self.step:,}  ·  {place}" if self._steps else "")
