@@ -1,4 +1,4 @@
-"""Controls generated from a panel's settings: sliders with a spin box, segmented choices, editable cells."""
+"""Controls generated from a panel's settings: sliders with a spin box, segmented choices, texts, editable cells."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLabel,
+    QLineEdit,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -232,6 +233,35 @@ class Cells(Control):
             self.changed.emit()
 
 
+class Line(Control):
+    """A text, taken when Enter is pressed or the field is left."""
+
+    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+        super().__init__(setting, panel, parent)
+        self.line = QLineEdit(objectName=f"{panel}-{setting.name}", accessibleName=setting.label)
+        self.line.setPlaceholderText("Chosen by itself" if not setting.default else "")
+        self.line.setToolTip(setting.help)
+        self.line.setClearButtonEnabled(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self._heading())
+        column.addWidget(self.line)
+        column.addStretch()
+        self.show_value(setting.default)
+        self.line.editingFinished.connect(self._typed)
+
+    def show_value(self, value: str) -> None:
+        self.value = value
+        with QSignalBlocker(self.line):
+            self.line.setText(value)
+
+    def _typed(self) -> None:
+        if (typed := self.line.text().strip()) != self.value:
+            self.value = typed
+            self.changed.emit()
+
+
 class Controls(QWidget):
     """The controls of a chart's settings, in a wrapping row or stacked.
 
@@ -281,11 +311,11 @@ class Controls(QWidget):
 
 def control_of(setting: Setting, name: str) -> Control | None:
     """Return the control of a setting in a row; None for settings without a control."""
-    if not setting.control or setting.kind in ("rows", "text", "texts", "numbers"):
+    if not setting.control or setting.kind in ("rows", "texts", "numbers"):
         return None
-    kinds: dict[str, type[Control]] = {"choice": Choose, "flag": Check, "cells": Cells}
+    kinds: dict[str, type[Control]] = {"choice": Choose, "flag": Check, "cells": Cells, "text": Line}
     control = kinds.get(setting.kind, Slide)(setting, name)
-    if setting.kind not in kinds:
+    if setting.kind not in kinds or setting.kind == "text":
         control.setFixedWidth(SLIDE_PX)
     return control
 

@@ -15,6 +15,9 @@ def marks(now: Tokens, *, dark: bool) -> dict[str, tuple[str, str]]:
         f"down-{suffix}.svg": ("chevron-down", now.secondary),
         f"up-{suffix}.svg": ("chevron-up", now.secondary),
         f"right-{suffix}.svg": ("chevron-right", now.secondary),
+        f"left-{suffix}.svg": ("chevron-left", now.secondary),
+        f"right-off-{suffix}.svg": ("chevron-right", now.disabled),
+        f"left-off-{suffix}.svg": ("chevron-left", now.disabled),
         f"down-off-{suffix}.svg": ("chevron-down", now.disabled),
         f"check-{suffix}.svg": ("check", now.accent_text),
         f"minus-{suffix}.svg": ("minus", now.accent_text),
@@ -219,6 +222,13 @@ QTabBar::tab { background: transparent; color: $secondary; border: none; border-
 QTabBar::tab:hover { color: $text; }
 QTabBar::tab:selected { color: $text; border-bottom-color: $text; }
 QTabBar::tab:focus { color: $text; border-bottom-color: $focus; }
+QTabBar::scroller { width: 44px; }
+QTabBar QToolButton { background: $surface; border: none; border-radius: 0; min-width: 20px; padding: 0; }
+QTabBar QToolButton::right-arrow { image: url(theme:right-$theme.svg); width: 14px; height: 14px; }
+QTabBar QToolButton::left-arrow { image: url(theme:left-$theme.svg); width: 14px; height: 14px; }
+QTabBar QToolButton::right-arrow:disabled { image: url(theme:right-off-$theme.svg); }
+QTabBar QToolButton::left-arrow:disabled { image: url(theme:left-off-$theme.svg); }
+QTabBar::tear { width: 0; border: none; image: none; }
 QStatusBar { background: $background; border-top: 1px solid $line; color: $secondary; font-size: ${small_px}px; }
 QStatusBar::item { border: none; }
 QStatusBar QLabel, QStatusBar QToolButton { color: $secondary; font-size: ${small_px}px; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, Final
 
 import numpy as np
@@ -29,8 +30,8 @@ MOST_VALUES: Final = 24
 class FieldGridSettings:
     """Which fields."""
 
-    rows: str = setting("", "Rows", "A field in which the runs differ; empty: the first one.")
-    columns: str = setting("", "Columns", "Another such field; empty: the next one.")
+    rows: str = setting("", "Rows", "A field in which the runs differ; empty: the one that fills most cells.")
+    columns: str = setting("", "Columns", "Another such field; empty: the one that fills most cells.")
     outcome: str = setting("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
 
 
@@ -67,13 +68,18 @@ def compute(workspace: Workspace, request: Request, settings: FieldGridSettings,
 
 
 def grid(about: RunFields, rows: str = "", columns: str = "") -> FieldGrid:
-    """Return the outcome by two fields, by itself by the seed last; empty if the runs do not differ in two."""
-    known = [*(name for name in about.fields if name != "seed"), *(name for name in about.fields if name == "seed")]
-    if len(known) < 2 and not rows and not columns:
+    """Return the outcome by two fields; where one is not given, that with most cells filled, most runs, then the first.
+
+    Empty if the runs do not differ in two fields.
+    """
+    if len(about.fields) < 2 and not rows and not columns:
         nothing = np.zeros((0, 0))
         return FieldGrid(about, ("", ""), (), (), nothing, nothing.astype(np.int64), nothing, nothing)
-    chosen = [_chosen(rows, known, columns), ""]
-    chosen[1] = _chosen(columns, known, chosen[0])
+    given = [_named(about, name) if name else "" for name in (rows, columns)]
+    pairs = [pair for pair in permutations(about.fields, 2) if all(g in ("", name) for g, name in zip(given, pair))]
+    if not pairs:
+        raise ChartError("A grid needs two fields in which the runs differ, such as an experiment over both.")
+    chosen = max(pairs, key=lambda pair: _filled(about, pair))
     levels = [_levels(about, name) for name in chosen]
     shape = (len(levels[0][1]), len(levels[1][1]))
     members: list[list[list[float]]] = [[[] for _ in range(shape[1])] for _ in range(shape[0])]
@@ -90,16 +96,22 @@ def grid(about: RunFields, rows: str = "", columns: str = "") -> FieldGrid:
     )
 
 
-def _chosen(name: str, known: list[str], taken: str) -> str:
-    if name:
-        fits = [one for one in known if one == name] or [one for one in known if one.rpartition(".")[2] == name]
-        if len(fits) != 1:
-            raise ChartError(f"The runs do not differ in {name!r}. They differ in {', '.join(known) or 'nothing'}.")
-        return fits[0]
-    left = [one for one in known if taken not in (one, one.rpartition(".")[2])]
-    if not left:
-        raise ChartError("A grid needs runs that differ in two fields, such as an experiment over both.")
-    return left[0]
+def _named(about: RunFields, name: str) -> str:
+    """Return the field with this name, or with this last part."""
+    fits = [one for one in about.fields if name in (one, one.rpartition(".")[2])]
+    if len(fits) != 1 and name not in fits:
+        there = ", ".join(about.fields) or "nothing"
+        raise ChartError(f"The runs do not differ in {name!r}. They differ in {there}.")
+    return name if name in fits else fits[0]
+
+
+def _filled(about: RunFields, pair: tuple[str, str]) -> tuple[float, int]:
+    """Return the share of cells that have runs, and how many runs those are; 0 where there are too many cells."""
+    known = np.isfinite([about.fields[name] for name in pair]).all(axis=0) & np.isfinite(about.values)
+    sizes = [len(np.unique(about.fields[name][known])) for name in pair]
+    cells = len({*zip(*(about.fields[name][known].tolist() for name in pair), strict=True)})
+    fits = min(sizes) > 1 and max(sizes) <= MOST_VALUES
+    return (cells / (sizes[0] * sizes[1]) if fits else 0.0), int(known.sum())
 
 
 def _levels(about: RunFields, name: str) -> tuple[list[int], tuple[str, ...]]:
@@ -138,7 +150,7 @@ def draw(data: FieldGrid, _settings: FieldGridSettings) -> Panel:
     table = NumberTable("cells", f"Mean (range; n){', %' if unit else ''}", data.column_values, lines, badges=False)
     n = int(data.count.sum())
     note = f"{about.label} ({about.outcome}), the last value of each of {n} runs; mean of each cell."
-    return Panel(title=title, rows=((heat,), (table,)), notes=(note,))
+    return Panel(title=title, rows=((heat,), (table,)), notes=(note,), warnings=about.warnings)
 
 
 def _cell(data: FieldGrid, row: int, column: int, scale: float) -> str:

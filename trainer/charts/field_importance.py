@@ -128,9 +128,9 @@ def draw(data: FieldImportance, _settings: ImportanceSettings) -> Panel:
         for name, mean, std in zip(data.fields, data.mean, data.std, strict=True)
     )
     table = NumberTable("fields", "All fields", ("Importance, points of variance",), lines, badges=False)
-    warnings: tuple[str, ...] = ()
+    warnings = about.warnings
     if data.r2 < 0.1:
-        warnings = (
+        warnings += (
             f"The forest does not predict held-out runs (R² {data.r2:.2f}): these importances say nothing. More runs "
             "that differ in these fields would.",
         )

@@ -99,7 +99,8 @@ def draw(data: RunFields, _settings: ParallelSettings) -> Panel:
     notes = [f"Outcome: {data.label} ({data.outcome}), the last value of each run."]
     notes += [f"{left} more fields differ; the configurations list them."] if left else []
     notes += [f"{without} runs have no such number; their lines end before it."] if without else []
-    return Panel(title="Parallel coordinates", rows=((plot,), (_table(data, names),)), notes=tuple(notes))
+    rows = ((plot,), (_table(data, names),))
+    return Panel(title="Parallel coordinates", rows=rows, notes=tuple(notes), warnings=data.warnings)
 
 
 def _table(data: RunFields, names: list[str]) -> NumberTable:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from trainer.charts import ChartError
 from trainer.charts.spec import Target
-from trainer.metrics import metric
+from trainer.metrics import headline_name, metric
 from trainer.store import Workspace
 from trainer.store.run_values import configurations, plain, read_values
 
@@ -30,10 +30,11 @@ class RunFields:
         fields: Field -> a number of each run; NaN where it has no such field. Words are numbered in their order.
         words: Field -> its words in the order of their numbers; of fields that hold numbers none.
         outcome: Name of the number that is explained.
-        label: Its label for people.
+        label: Its label for people; of a recall with direction, split and n.
         percent: It is a share, to be shown times 100.
         better: Which way is good: `up`, `down` or `none`.
         values: Of the outcome; NaN where a run has none.
+        unfinished: Runs with an outcome that did not end their training: it is that of an earlier step.
     """
 
     runs: tuple[tuple[int, str], ...]
@@ -44,6 +45,14 @@ class RunFields:
     percent: bool
     better: str
     values: Float[np.ndarray, " n"]
+    unfinished: int
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the outcomes not comparable."""
+        n = int(np.isfinite(self.values).sum())
+        words = f"{self.unfinished:,} of {n:,} runs did not finish: their {self.label} is of an earlier step."
+        return (f"{words} The filter is:finished leaves them out.",) if self.unfinished else ()
 
 
 def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) -> RunFields:
@@ -61,7 +70,8 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
     if len(rows) > MOST_RUNS:
         raise ChartError(f"{len(rows):,} runs are too many; choose at most {MOST_RUNS:,}.")
     outcome = outcome or rows[0].metric or "val/image_to_text_R@1"
-    known = metric(outcome if "/" in outcome else f"val/{outcome}")
+    known_name = outcome if "/" in outcome else f"val/{outcome}"
+    known = metric(known_name)
     if not known.shared_axis and len({row.objective for row in rows}) > 1:
         raise ChartError(
             f"{known.label} of different objectives are different quantities. Choose a recall, or one objective."
@@ -89,10 +99,11 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
         fields,
         words,
         outcome,
-        known.label,
+        headline_name(known_name, *(row.facts for row, value in zip(rows, values, strict=True) if np.isfinite(value))),
         known.percent,
         known.better,
         values,
+        sum(row.status != "finished" for row, value in zip(rows, values, strict=True) if np.isfinite(value)),
     )
 
 

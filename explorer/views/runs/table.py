@@ -51,12 +51,11 @@ WIDTHS = {
 }
 assert set(WIDTHS) == set(RunColumn), "a column without a width"
 
-GROWING = (RunColumn.NAME, RunColumn.PROGRESS)
 ICON_PX = 16
-LEAST_PX = 140
-"""Of a column that grows with the table."""
+LEAST_PX = {RunColumn.NAME: 240, RunColumn.PROGRESS: 140}
+"""Of the columns that grow with the table: runs of an experiment have long names that begin alike."""
 
-STATE_VERSION = b"3"
+STATE_VERSION = b"4"
 QUEUED = "application/x-contrastive-explorer-queued"
 """Format of dragged runs: their ids as JSON."""
 
@@ -332,14 +331,14 @@ class RunsTable(QTableView):
     def _share(self) -> None:
         """Give the name and bar columns the remaining width, if that keeps them readable."""
         header = self.horizontalHeader()
-        others = sum(header.sectionSize(column) for column in range(header.count()) if column not in GROWING)
-        enough = self.viewport().width() - others >= LEAST_PX * len(GROWING)
+        others = sum(header.sectionSize(column) for column in range(header.count()) if column not in LEAST_PX)
+        enough = self.viewport().width() - others >= sum(LEAST_PX.values())
         mode = QHeaderView.ResizeMode.Stretch if enough else QHeaderView.ResizeMode.Interactive
-        for column in GROWING:
+        for column, least in LEAST_PX.items():
             if header.sectionResizeMode(column) != mode:
                 header.setSectionResizeMode(column, mode)
                 if not enough:
-                    header.resizeSection(column, LEAST_PX)
+                    header.resizeSection(column, least)
 
     def _dress_headers(self) -> None:
         self.verticalHeader().hide()
@@ -355,9 +354,9 @@ class RunsTable(QTableView):
         for column, width in WIDTHS.items():
             self.setColumnWidth(column, width)
         # Names and bars share what is left, so no ground at the right is empty; where nothing is, the table scrolls.
-        for column in GROWING:
+        for column in LEAST_PX:
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
-        header.sectionResized.connect(lambda column, *_: None if column in GROWING else self._share())
+        header.sectionResized.connect(lambda column, *_: None if column in LEAST_PX else self._share())
         header.setStretchLastSection(False)
         self.setSortingEnabled(True)
         self.sortByColumn(RunColumn.STARTED, Qt.SortOrder.DescendingOrder)

@@ -151,6 +151,22 @@ def test_a_grid_has_the_mean_range_and_number_of_each_cell(sweep: Workspace):
         grid(one, "seed")
 
 
+def test_a_grid_chooses_the_fields_that_fill_it_and_says_which_runs_did_not_finish(tmp_path: Path):
+    workspace = Workspace(tmp_path / "space")
+    for number, (objective, seed) in enumerate([(o, s) for o in (config.Clip(), config.Cloob()) for s in (0, 1)]):
+        run = config.Run(name=f"run {number}", objective=objective, seed=seed)
+        with RunLog.claim(workspace, workspace.runs.create(run)) as log:
+            log.scalars(1, {"val/image_to_text_R@1": 0.1 * (number + 1)})
+            log.status("stopped" if number == 3 else "finished")
+    about = run_fields(workspace, targets(workspace), "")
+    assert {"objective", "objective.inv_tau", "seed"} <= set(about.fields)
+    assert set(grid(about).names) != {"objective", "objective.inv_tau"}, "those two say the same: half is empty"
+    assert grid(about).count.min() == 1
+    assert grid(about, "seed").names[0] == "seed"
+    assert about.unfinished == 1
+    assert "1 of 4 runs did not finish" in about.warnings[0]
+
+
 def test_the_best_quarter_and_scaling_by_factors(sweep: Workspace):
     about = run_fields(sweep, targets(sweep), "image_to_text_R@1")
     best = best_quarter(about)
