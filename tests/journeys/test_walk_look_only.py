@@ -144,15 +144,20 @@ def foreign(two_runs, tmp_path_factory) -> Path:
         assert main([*words, "--workspace", str(original.folder)]) == 0, words
     original.experiments.add("asked", to_toml(clip_and_cloob(None)))
     original.close()
-    # Whoever opens a database first and closes it last moves its journal into it.
-    with closing(sqlite3.connect(original.database_file)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    _move_journal(original.database_file)
     shutil.copytree(original.folder, folder / "copy")
     return folder / "copy"
 
 
+def _move_journal(database: Path) -> None:
+    """Move what the journal holds into the database, as whoever closes a database last does, at no certain time."""
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+
+
 def _state(folder: Path) -> dict[str, tuple[bytes, int] | None]:
-    """Return contents and times of what lies there, without the two files SQLite needs to read a database."""
+    """Return contents and times of what lies there; what is in the journal of the database counts as its content."""
+    _move_journal(folder / "explorer.db")
     files = [path for path in sorted(folder.rglob("*")) if not path.name.startswith("explorer.db-")]
     return {
         path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns) if path.is_file() else None
