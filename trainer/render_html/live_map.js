@@ -121,7 +121,7 @@ class LiveMap {
         if (x < -radius || y < -radius || x >= width + radius || y >= height + radius) continue;
         const diamond = i >= this.data.images, color = lit ? this.colors[i] : gray;
         for (let dy = -radius; dy <= radius; dy++) {
-          const half = diamond ? radius - Math.abs(dy) : Math.round(Math.sqrt(radius * radius - dy * dy));
+          const half = diamond ? radius - Math.abs(dy) : Math.round(Math.sqrt((radius + 0.5) ** 2 - dy * dy) - 0.5);
           const row = y + dy;
           if (row < 0 || row >= height) continue;
           const from = Math.max(0, x - half), to = Math.min(width - 1, x + half);
@@ -194,15 +194,16 @@ class LiveMaps {
 
   controls(root) {
     const row = element("div", root, { class: "live-controls" });
-    this.low = this.slider(row, "Matched cosine from", this.ends[0], this.ends[1], this.ends[0], () => this.filter());
-    this.high = this.slider(row, "to", this.ends[0], this.ends[1], this.ends[1], () => this.filter());
-    this.slider(row, "Point size", 1, 12, this.size, (value) => { this.size = value; this.draw(); }, 1);
+    const [low, high] = this.ends.map((end) => Math.round(end * 1000));
+    this.low = this.slider(row, "Matched cosine from", low, high, low, () => this.filter(), 1000);
+    this.high = this.slider(row, "to", low, high, high, () => this.filter(), 1000);
+    this.slider(row, "Point size", 1, 12, this.size, (value) => { this.size = value; this.draw(); });
     const label = element("label", row, {}, "Captions with ");
     this.words = element("input", label, { type: "search", "aria-label": "Captions with" });
     this.words.addEventListener("input", () => this.filter());
     const reset = element("button", row, { type: "button" }, "Show all");
     reset.addEventListener("click", () => {
-      this.low.value = this.ends[0]; this.high.value = this.ends[1]; this.words.value = "";
+      this.low.value = this.low.min; this.high.value = this.high.max; this.words.value = "";
       for (const slider of [this.low, this.high]) slider.dispatchEvent(new Event("input"));
       for (const map of this.maps) map.reset();
       this.filter();
@@ -210,11 +211,12 @@ class LiveMaps {
     this.count = element("output", row, { class: "quiet" });
   }
 
-  slider(row, words, low, high, value, changed, step = 0.001) {
+  // Whole numbers: steps of .001 from an odd start end below the last value, by rounding.
+  slider(row, words, low, high, value, changed, parts = 1) {
     const label = element("label", row, {}, `${words} `);
-    const range = element("input", label, { type: "range", min: low, max: high, step, value, "aria-label": words });
+    const range = element("input", label, { type: "range", min: low, max: high, value, "aria-label": words });
     const shown = element("output", label);
-    const tell = () => { shown.textContent = step === 1 ? range.value : Number(range.value).toFixed(3); };
+    const tell = () => { shown.textContent = parts === 1 ? range.value : (range.value / parts).toFixed(3); };
     range.addEventListener("input", () => { tell(); changed(Number(range.value)); });
     tell();
     return range;
@@ -232,8 +234,8 @@ class LiveMaps {
 
   filter() {
     const first = this.maps[0], pairs = first.data.pairs, words = this.words.value.toLowerCase();
-    const low = Number(this.low.value) - 1e-9, high = Number(this.high.value) + 1e-9, lit = new Uint8Array(pairs).fill(1);
-    const ranged = low > this.ends[0] || high < this.ends[1];
+    const low = this.low.value / 1000 - 1e-9, high = this.high.value / 1000 + 1e-9, lit = new Uint8Array(pairs).fill(1);
+    const ranged = this.low.value !== this.low.min || this.high.value !== this.high.max;
     let count = 0;
     for (let i = 0; i < pairs; i++) {
       for (const map of this.maps) {

@@ -202,7 +202,7 @@ def _legend(chart: Any) -> list[tuple[str, str]]:
     if not chart.classes:
         return []
     colors = [str(color) for color in colors_of_classes(chart)]
-    some = list(zip(chart.classes, colors))[:_MOST_LEGEND]
+    some = [(name[:_MOST_CAPTION], color) for name, color in zip(chart.classes, colors)][:_MOST_LEGEND]
     more = len(chart.classes) - len(some)
     return some if not more else [*some, (f"and {more} more", "transparent")]
 
@@ -210,7 +210,7 @@ def _legend(chart: Any) -> list[tuple[str, str]]:
 def _class(chart: MapChart, row: int) -> str:
     if chart.numbers is not None:
         return f"{words(chart.color)} {chart.numbers[row]:.4g}"
-    return chart.classes[chart.class_of[row]] if chart.classes and chart.class_of[row] >= 0 else ""
+    return chart.classes[chart.class_of[row]][:_MOST_CAPTION] if chart.classes and chart.class_of[row] >= 0 else ""
 
 
 def _pictures(paths: Sequence[str], thumbnails: Thumbnails) -> list[str]:
