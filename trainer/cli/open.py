@@ -120,7 +120,8 @@ def _open_vectors(args: argparse.Namespace) -> int:
     left_out = f", {opened.left_out:,} left out that are zero or no numbers" if opened.left_out else ""
     answer = {"id": number, "name": row.name, "status": row.status, "rows": opened.rows, "kept": opened.kept}
     text = f"Run {number} ({row.name}): {opened.kept:,} of {opened.rows:,} vectors of {opened.width} numbers{left_out}."
-    print(json.dumps(answer | {"left_out": opened.left_out, "width": opened.width}) if args.json else text)
+    answer |= {"left_out": opened.left_out, "width": opened.width, "note": opened.note}
+    print(json.dumps(answer) if args.json else f"{text} {opened.note}".strip())
     return 0
 
 
@@ -130,13 +131,15 @@ def _vectors(args: argparse.Namespace) -> config.Run:
     Raises:
         UserError: The vectors cannot be opened.
     """
-    import dataclasses
     from pathlib import Path
 
     from trainer import config
     from trainer.vectors.found import VectorError, find
     from trainer.vectors.open_run import run_of
 
+    ignored = [name for name in ("data", "preset", "like", "detach") if getattr(args, name)]
+    if ignored:
+        raise VectorError(f"--{ignored[0]} belongs to models: vectors come with --items, and are opened at once.")
     if not (args.image or args.text):
         raise VectorError("Name the vectors: trainer open vectors --image PATH, --text PATH, or both.")
     image, text, columns = args.image or "", args.text or "", {"image": args.image_column, "text": args.text_column}
@@ -153,15 +156,11 @@ def _vectors(args: argparse.Namespace) -> config.Run:
         text_column=columns["text"],
         items=args.items or "",
         pictures=args.pictures or "",
-        called=args.called or Path(args.items or image or text).stem or "vectors",
-        **({"rows": args.rows} if args.rows else {}),
+        called=(args.called or "").strip() or Path(args.items or image or text).stem or "vectors",
+        **({} if args.rows is None else {"rows": args.rows}),
     )
     made = run_of(config.absolute(data), args.name or Path(image or text).stem)
-    for change in args.set:
-        field, _, value = change.partition("=")
-        made = config.replace(made, field.strip(), value.strip())
-    config.check(made)
-    return dataclasses.replace(made, data=config.absolute(made.data))
+    return _changed(made, args.set)
 
 
 def _refuse_vector_options(args: argparse.Namespace) -> None:
@@ -183,8 +182,6 @@ def _configured(args: argparse.Namespace) -> config.Run:
     Raises:
         Problem: The model or the data cannot be opened.
     """
-    import dataclasses
-
     from trainer import catalog, config
     from trainer.format_detection import answered
     from trainer.pretrained import model_of, run_of
@@ -198,7 +195,20 @@ def _configured(args: argparse.Namespace) -> config.Run:
         data = config.Scenes() if args.preset == "scenes" else catalog.preset(args.preset).data
     model = model_of(args.model)
     made = run_of(model, data, name=args.name, cache=args.workspace.folder / "cache", progress=lambda share, note: None)
-    for change in args.set:
+    return _changed(made, args.set)
+
+
+def _changed(made: config.Run, changes: list[str]) -> config.Run:
+    """Return the run with the fields that `--set` names, checked.
+
+    Raises:
+        ConfigError: A change is none, or contradicts others.
+    """
+    import dataclasses
+
+    from trainer import config
+
+    for change in changes:
         field, equals, value = change.partition("=")
         if not equals:
             raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. data.heldout_share=0.5.")

@@ -17,8 +17,9 @@ class PublishedModel:
         architecture: As open_clip calls it.
         repository: On the hub: `OWNER/NAME`.
         parameters: Of both towers, each stored in four bytes.
-        license: Of the weights, as its repository says. No installed package repeats it; copies of the model cards were
-            seen on 2026-11-26 for ViT-B/32 and ViT-B/16 of LAION-2B and for SigLIP, not for the other two.
+        license: Of the weights, as its repository says. No installed package repeats it. On 2026-11-26 archived
+            pages of the repositories were read for SigLIP and DataComp-XL, one of a duplicate on the hub for ViT-L/14,
+            and copies of the model cards for ViT-B/32 and ViT-B/16 of LAION-2B.
         source: Who trained it, on what, and where that is described.
     """
 

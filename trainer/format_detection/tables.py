@@ -110,6 +110,17 @@ def separator_of(header: str, wanted: Sequence[str] = ()) -> str:
     return max(SEPARATORS, key=fitness)
 
 
+def encoding_and_separator(path: Path) -> tuple[str, str]:
+    """Return how the text of a table of cells is encoded, as Python calls it, and what separates its cells.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    head = _head(path)
+    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return "utf-16" if wide else encoding_of(path)[0], separator_of(_first_line(head))
+
+
 def parquet_files(path: Path) -> list[Path]:
     """Return the files of a Parquet table: the file itself, or those of the pattern or folder.
 

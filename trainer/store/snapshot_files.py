@@ -7,7 +7,9 @@ row i of `features.npy` is what the image tower makes of image i before it proje
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +39,8 @@ VERIFIED_BYTES: Final = 32 * 2**20
 """Up to which size a snapshot is compared with its manifest when it is read; `trainer doctor --check` reads all."""
 _VERIFIED: Final[dict[Path, tuple[tuple[tuple[int, int, int], ...], bool]]] = {}
 """Folder -> how its files were when they were compared, and whether its table may be read in this process."""
+_NO_NAME: Final = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
+"""Signs that the name of a folder cannot have, on one system or another."""
 _ITEMS: Final = "items.parquet"
 
 
@@ -95,8 +99,14 @@ class Snapshot:
 
 
 def snapshot_name(*, dataset: str, split: str, step: int) -> str:
-    """Return the folder's name, `scenes-renderings@000123`, in the run's `snapshots/`."""
-    return f"{dataset}-{split}@{step:06d}"
+    """Return the folder's name, `scenes-renderings@000123`, in the run's `snapshots/`.
+
+    A name of data that no folder can have on every system gets other signs and a digest, so that no two share a folder.
+    """
+    name = _NO_NAME.sub("_", dataset)
+    if name != dataset:
+        name += f"-{hashlib.sha256(dataset.encode()).hexdigest()[:8]}"
+    return f"{name}-{split}@{step:06d}"
 
 
 def write_snapshot(

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.errors import UserError
+from trainer.format_detection.tables import encoding_and_separator
 from trainer.untrusted.bounded import read
 from trainer.untrusted.bounded.arrays import load_npz, map_npy, map_safetensors
 
@@ -34,6 +35,8 @@ TABLES: Final = (".parquet", ".arrow", ".feather", ".ipc")
 TORCH: Final = (".pt", ".pth")
 READ: Final = (".npy", ".npz", ".safetensors", *TORCH, *TABLES)
 """What files of vectors are called."""
+_BFLOAT16: Final = "V"
+"""Kind of the type that stands for it: numpy has none."""
 _MOST_TENSORS: Final = 1_000
 _MOST_FILES: Final = 10_000
 _SECONDS: Final = 120.0
@@ -93,8 +96,10 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
             f"{path} cannot be read: {error.strerror or error}. Name the file or folder again."
         ) from error
     if not matrices:
+        seen = _seen(path)
         raise VectorError(
-            f"{path} holds no vectors: an array of two axes, rows and numbers, or a column of lists is needed."
+            f"{path} holds no vectors{seen and ' but ' + seen}: an array of two axes, rows and numbers, or a column of "
+            "lists is needed."
         )
     if side is not None:
         chosen = _one(path, matrices, side, column)
@@ -140,20 +145,32 @@ def _matrices(path: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
     return list(_of_arrays(path)), ()
 
 
-def _of_arrays(path: Path) -> Iterator[Matrix]:
-    """Yield the matrices of a file that numpy maps or loads."""
+def _of_arrays(path: Path) -> list[Matrix]:
+    """Return the matrices of a file that numpy maps or loads; those of whole numbers only if there are no others."""
+    matrices = {name: one for name, one in _arrays(path).items() if one.ndim == 2 and one.shape[1] >= 2}
+    for kinds in (("f", _BFLOAT16), ("i", "u")):
+        if found := [_of_array(name, [one]) for name, one in matrices.items() if one.dtype.kind in kinds]:
+            return found
+    return []
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a file by name; those of bfloat16 as values of two bytes without a meaning."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        arrays: dict[str, Any] = {path.stem: map_npy(path, "f", sparse=True)}
-    elif suffix == ".npz":
-        arrays = {name: array for name, array in load_npz(path).items() if array.dtype.kind == "f"}
-    elif suffix in TORCH:
-        arrays = _of_torch(path)
-    else:
-        arrays = map_safetensors(path, most=_MOST_TENSORS)
-    for name, array in arrays.items():
-        if array.ndim == 2 and array.shape[1] >= 2 and (array.dtype.kind == "f" or array.dtype == np.uint16):
-            yield _of_array(name, [array])
+        return {path.stem: map_npy(path, "fiu", sparse=True)}
+    if suffix == ".npz":
+        return load_npz(path)
+    arrays = _of_torch(path) if suffix in TORCH else map_safetensors(path, most=_MOST_TENSORS)
+    return {name: one.view("V2") if one.dtype == np.uint16 else one for name, one in arrays.items()}
+
+
+def _seen(path: Path) -> str:
+    """Return what the arrays of a file are, in words; empty for tables, folders and files without any."""
+    if path.is_dir() or path.suffix.lower() in TABLES:
+        return ""
+    shapes = {name: (" x ".join(map(str, one.shape)), one.dtype) for name, one in _arrays(path).items()}
+    return ", ".join(f"{name} ({shape or 'a single value'}, {kind})" for name, (shape, kind) in shapes.items())[:300]
 
 
 def _of_array(name: str, parts: Sequence[np.ndarray]) -> Matrix:
@@ -173,9 +190,9 @@ def _of_array(name: str, parts: Sequence[np.ndarray]) -> Matrix:
 
 
 def _plain(rows: np.ndarray) -> np.ndarray:
-    """Return the rows as float16 or float32; those of bfloat16 arrive as uint16."""
-    if rows.dtype == np.uint16:
-        return (rows.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    """Return the rows as float16 or float32; those of bfloat16 arrive as two bytes."""
+    if rows.dtype.kind == _BFLOAT16:
+        return (np.ascontiguousarray(rows).view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return np.asarray(rows) if rows.dtype == np.float16 else np.asarray(rows, np.float32)
 
 
@@ -224,13 +241,19 @@ def _of_tables(files: Sequence[Path]) -> list[Matrix]:
 
 def describe(files: Sequence[Path]) -> list[dict[str, Any]]:
     """Return `rows`, `vectors` and `plain` of each table, as reported by its reader in the helper process."""
-    reader = read("trainer.untrusted.bounded.vector_tables:describe", files, {}, cpu_s=_SECONDS)
+    options = {"cells": _cells(files)}
+    reader = read("trainer.untrusted.bounded.vector_tables:describe", files, options, cpu_s=_SECONDS)
     told = []
     for part in reader:
         told.append(part.facts)
         for _ in part.rows:
             pass
     return told
+
+
+def _cells(files: Sequence[Path]) -> dict[str, tuple[str, str]]:
+    """Return encoding and separator of each CSV, by its absolute path."""
+    return {os.fspath(one.absolute()): encoding_and_separator(one) for one in files if one.suffix.lower() == ".csv"}
 
 
 def taken(
@@ -250,7 +273,8 @@ def taken(
         os.fspath(file.absolute()): (rows[ends[i] : ends[i + 1]] - firsts[i]).tolist() for i, file in enumerate(files)
     }
     chosen = [file for file in files if wanted[os.fspath(file.absolute())]]
-    reader = read("trainer.untrusted.bounded.vector_tables:rows", chosen, options | {"rows": wanted}, cpu_s=_SECONDS)
+    options = options | {"rows": wanted, "cells": _cells(chosen)}
+    reader = read("trainer.untrusted.bounded.vector_tables:rows", chosen, options, cpu_s=_SECONDS)
     for part in reader:
         yield from part.rows
 
@@ -270,9 +294,9 @@ def _of_folder(folder: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
     """Return the contents of a folder of clip-retrieval, of `datasets`, of CLIP_benchmark, or of Parquet."""
     if (folder / "img_emb").is_dir() or (folder / "text_emb").is_dir():
         matrices = [
-            _of_array(side, [map_npy(file, "f", sparse=True) for file in _numbered(folder / f"{name}_emb", ".npy")])
+            _of_parts(side, files)
             for side, name in (("image", "img"), ("text", "text"))
-            if _numbered(folder / f"{name}_emb", ".npy")
+            if (files := _numbered(folder / f"{name}_emb", ".npy"))
         ]
         return matrices, _numbered(folder / "metadata", ".parquet")
     for suffix in (".arrow", ".parquet"):
@@ -282,6 +306,21 @@ def _of_folder(folder: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
         one for end in (".npy", ".safetensors", ".pt") for file in _numbered(folder, end) for one in _of_arrays(file)
     ]
     return arrays, ()
+
+
+def _of_parts(name: str, files: Sequence[Path]) -> Matrix:
+    """Return the matrix whose rows lie in several files.
+
+    Raises:
+        VectorError: One of them does not fit the others.
+    """
+    parts = [map_npy(file, "f", sparse=True) for file in files]
+    width = parts[0].shape[-1] if parts[0].ndim else 0
+    for file, part in zip(files, parts):
+        if part.ndim != 2 or part.shape[1] != width:
+            shape = " x ".join(map(str, part.shape)) or "a single value"
+            raise VectorError(f"{file} holds {shape}, and its neighbors rows of {width} numbers. Write it again.")
+    return _of_array(name, parts)
 
 
 def _numbered(folder: Path, suffix: str) -> tuple[Path, ...]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Int
 
+from trainer.format_detection.tables import native_names
 from trainer.store.snapshot_files import Items
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.vector_tables import SUFFIXES
@@ -28,8 +29,8 @@ _MOST_COLUMNS: Final = 40
 
 def read_items(
     files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int, *, pictures: str = "", split: str
-) -> Items:
-    """Return what is known of the chosen rows.
+) -> tuple[Items, str]:
+    """Return what is known of the chosen rows, and a sentence where they are known by number although there is a table.
 
     Args:
         files: Tables whose lines, one after the other, are the rows; none: rows are known by number.
@@ -47,8 +48,10 @@ def read_items(
     words = {key: [_word(v) for v in columns[name]] if name else [""] * len(rows) for key, name in found.items()}
     ids = words["id"]
     numbered = not found["id"] or len(set(ids)) < len(ids) or "" in ids
+    if pictures:
+        words["path"] = native_names(Path(pictures) / "items", words["path"], pictures)
     more = {name: _plain(values) for name, values in columns.items() if name not in found.values()}
-    return Items(
+    items = Items(
         id=np.asarray(rows, np.int64) if numbered else np.asarray(ids),
         path=[_in_folder(pictures, path) for path in words["path"]],
         caption=words["caption"],
@@ -56,6 +59,19 @@ def read_items(
         split=[split] * len(rows),
         metadata=more,
     )
+    return items, _numbered_because(found, list(columns), ids) if files and numbered else ""
+
+
+def _numbered_because(found: dict[str, str], columns: list[str], ids: list[str]) -> str:
+    """Return why the rows of a table are known by their numbers."""
+    if not any(found.values()):
+        there = ", ".join(columns[:8])
+        return f"No column of the items is called id, path, caption or label; there are {there}." if there else ""
+    if found["id"] and "" in ids:
+        return f"The column {found['id']!r} has empty cells, so rows are known by their numbers."
+    if found["id"]:
+        return f"The column {found['id']!r} names {len(ids) - len(set(ids)):,} rows twice, so numbers tell rows apart."
+    return ""
 
 
 def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:

@@ -26,12 +26,13 @@ _SPARE: Final = 16 << 20
 
 @dataclass(frozen=True)
 class OpenedVectors:
-    """What was kept: rows of the files, those in the snapshot, and those that are no vectors."""
+    """What was kept: rows of the files, those in the snapshot, and those that are no vectors; a note on their items."""
 
     rows: int
     kept: int
     left_out: int
     width: int
+    note: str = ""
 
 
 def run_of(data: config.Vectors, name: str = "") -> config.Run:
@@ -43,6 +44,7 @@ def run_of(data: config.Vectors, name: str = "") -> config.Run:
     found = located(data)
     first = found.image or found.text
     assert first is not None
+    sample(first.rows, 2)
     check_items(found.items, first.rows)
     both = found.image is not None and found.text is not None
     one = config.ImagesElsewhere if found.image is not None else config.TextsElsewhere
@@ -100,7 +102,7 @@ def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
     first = found.image or found.text
     assert first is not None
     chosen = sample(first.rows, data.rows)
-    items = read_items(
+    items, note = read_items(
         found.items, chosen, first.rows, pictures=data.pictures and str(expanded(data.pictures)), split=SPLIT
     )
     arrays = {name: one.take(chosen) for name, one in (("image", found.image), ("text", found.text)) if one is not None}
@@ -109,7 +111,7 @@ def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
         raise VectorError("Fewer than two rows are vectors: the others are zero, or hold a value that is not a number.")
     kept = _only(items, np.flatnonzero(sound))
     unit = {name: unit_rows(rows[sound]) for name, rows in arrays.items()}
-    opened = OpenedVectors(first.rows, len(kept), int((~sound).sum()), first.width)
+    opened = OpenedVectors(first.rows, len(kept), int((~sound).sum()), first.width, note)
     folder = log.folder / "snapshots" / snapshot_name(dataset=data.called, split=SPLIT, step=0)
     with disk.writing("The snapshot of the vectors", folder, _SPARE + sum(rows.nbytes for rows in unit.values())):
         write_snapshot(
@@ -137,7 +139,7 @@ def sample(rows: int, most: int) -> Int[np.ndarray, " k"]:
         VectorError: There are fewer than two rows.
     """
     if rows < 2:
-        raise VectorError(f"There are {rows} rows: at least two vectors are needed.")
+        raise VectorError(f"{'One row' if rows else 'No row'} was found: at least two vectors are needed.")
     if rows <= most:
         return np.arange(rows)
     # One from each of `most` parts of equal size: ascending, without duplicates, and without a permutation of all rows.

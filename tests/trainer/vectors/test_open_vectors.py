@@ -19,7 +19,7 @@ from safetensors.torch import save_file as save_torch
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts.snapshots import choose_snapshot
-from trainer.store import Snapshot, Workspace, read_snapshot
+from trainer.store import Snapshot, Workspace, read_snapshot, snapshot_name
 from trainer.vectors.found import find
 from trainer.vectors.open_run import is_vector, sample, unit_rows
 
@@ -167,6 +167,69 @@ def test_items_give_ids_paths_captions_classes_and_columns(tmp_path: Path, opene
     assert list(items.metadata["score"]) == [i / 2 for i in range(N)]
 
 
+@pytest.mark.parametrize(
+    ("separator", "encoding"), [(";", "utf-8-sig"), (";", "cp1252"), ("\t", "utf-16"), ("|", "utf-8"), (",", "cp1251")]
+)
+def test_items_of_any_separator_and_encoding(tmp_path: Path, opened, separator: str, encoding: str):
+    word = "снег" if encoding == "cp1251" else "Müller, façade"
+    lines = [separator.join(("id", "caption"))] + [f'k{i}{separator}"{word} {i}"' for i in range(N)]
+    (tmp_path / "items.csv").write_text("\n".join(lines) + "\n", encoding=encoding)
+    answer, found = opened(*npy(tmp_path), "--items", str(tmp_path / "items.csv"))
+    assert list(found.items.id) == [f"k{i}" for i in range(N)]
+    assert list(found.items.caption) == [f"{word} {i}" for i in range(N)]
+    assert answer["note"] == ""
+
+
+def test_items_written_on_windows_find_their_pictures(tmp_path: Path, opened):
+    (tmp_path / "pics" / "a").mkdir(parents=True)
+    for i in range(N):
+        (tmp_path / "pics" / "a" / f"{i}.jpg").touch()
+    (tmp_path / "items.csv").write_text("path\n" + "".join(f"a\\{i}.jpg\n" for i in range(N)))
+    _, found = opened(*npy(tmp_path), "--items", str(tmp_path / "items.csv"), "--pictures", str(tmp_path / "pics"))
+    assert all(Path(path).is_file() for path in found.items.path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["id"] + [str(i // 2) for i in range(N)], "names 20 rows twice"),
+        (["id,x"] + [f"{i or ''},y" for i in range(N)], "empty cells"),
+        (["who,what"] + ["a,b"] * N, "there are who, what"),
+    ],
+)
+def test_it_says_why_rows_are_known_by_number(tmp_path: Path, opened, lines: list[str], said: str):
+    (tmp_path / "items.csv").write_text("\n".join(lines) + "\n")
+    answer, found = opened(*npy(tmp_path), "--items", str(tmp_path / "items.csv"))
+    assert said in answer["note"]
+    assert found.items.id.tolist() == list(range(N))
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "u2", ">i4", "i8"])
+def test_quantized_vectors_are_vectors(tmp_path: Path, opened, kind: str):
+    whole = np.abs(IMAGE * 20).astype(kind)
+    np.save(tmp_path / "q.npy", whole)
+    _, found = opened("--image", str(tmp_path / "q.npy"))
+    np.testing.assert_allclose(found.image, unit(whole), atol=1e-6)
+
+
+def test_numbers_of_tokens_are_no_vectors_where_there_are_others(tmp_path: Path):
+    save_file({"input_ids": (IMAGE * 9).astype(np.int64), "embeds": IMAGE}, tmp_path / "x.safetensors")
+    found = find(tmp_path / "x.safetensors")
+    assert found.image is not None
+    assert found.image.name == "embeds"
+
+
+def test_data_of_any_name_stay_in_the_folder_of_the_run(tmp_path: Path, opened):
+    for name in ("../../../out", "a/b\\c:*?", "  "):
+        answer, found = opened(*npy(tmp_path), "--called", name)
+        assert found.dataset == (name.strip() or "a")
+        run = Workspace(tmp_path / "ws").runs.get(answer["id"]).folder
+        assert [one.name for one in run.joinpath("snapshots").iterdir()], "it lies right there"
+        assert all((one / "image.npy").is_file() for one in run.joinpath("snapshots").iterdir())
+    assert not (tmp_path / "out-vectors@000000").exists()
+    assert snapshot_name(dataset="a/b", split="s", step=1) != snapshot_name(dataset="a_b", split="s", step=1)
+
+
 def test_rows_without_a_direction_are_left_out_and_counted(tmp_path: Path, opened):
     broken = IMAGE.copy()
     broken[2], broken[5, 1], broken[7, 0] = 0, np.nan, np.inf
@@ -208,7 +271,16 @@ def test_a_large_map_is_not_read(tmp_path: Path, opened):
     [
         (["--image", "{a}", "--text", "{short}"], "40 images and 39 texts"),
         (["--image", "{a}", "--text", "{wide}"], "Images have 6 numbers and texts 9"),
-        (["--image", "{line}"], "holds no vectors"),
+        (["--image", "{line}"], "holds no vectors but line (6, float32)"),
+        (["--image", "{cube}"], "holds no vectors but cube (40 x 2 x 3, float32)"),
+        (["--image", "{one}"], "One row was found"),
+        (["--image", "{objects}"], "Save it as float32"),
+        (["--image", "{a}", "--rows", "0"], "choose at least 2"),
+        (["--image", "{a}", "--preset", "scenes"], "--preset belongs to models"),
+        (["--image", "{a}", "--detach"], "--detach belongs to models"),
+        (["--image", "{a}", "--set", "data.rows"], "write FIELD=VALUE"),
+        (["--image", "{a}", "--items", "{none}"], "No such file"),
+        (["--image", "{parts}"], "img_emb_1.npy holds 40 x 9"),
         (["--image", "{missing}"], "cannot be read"),
         (["--image", "{a}", "--items", "{two}"], "2 lines and the vectors 40 rows"),
         (["--image", "{liar}"], "its header claims"),
@@ -218,13 +290,18 @@ def test_a_large_map_is_not_read(tmp_path: Path, opened):
 )
 def test_what_cannot_be_opened_says_why_and_leaves_no_run(tmp_path: Path, capsys, words: list[str], said: str):
     arrays = {"a": IMAGE, "short": TEXT[:-1], "wide": np.ones((N, 9), np.float32), "line": IMAGE[0], "liar": IMAGE}
+    arrays |= {"cube": IMAGE.reshape(N, 2, 3), "one": IMAGE[:1], "objects": np.array([None, "a"], object)}
     for name, array in arrays.items():
-        np.save(tmp_path / f"{name}.npy", array)
+        np.save(tmp_path / f"{name}.npy", array, allow_pickle=True)
+    (tmp_path / "parts" / "img_emb").mkdir(parents=True)
+    for number, array in enumerate((IMAGE, arrays["wide"])):
+        np.save(tmp_path / "parts" / "img_emb" / f"img_emb_{number}.npy", array)
     (tmp_path / "liar.npy").write_bytes((tmp_path / "liar.npy").read_bytes()[:-8])
     (tmp_path / "two.csv").write_text("id\n1\n2\n")
     np.savez(tmp_path / "several.npz", u=IMAGE, v=TEXT)
     places = {name: str(tmp_path / f"{name}.npy") for name in [*arrays, "missing"]}
     places |= {"two": str(tmp_path / "two.csv"), "several": str(tmp_path / "several.npz")}
+    places |= {"parts": str(tmp_path / "parts"), "none": str(tmp_path / "none.csv")}
     given = [word.format(**places) for word in words]
     assert main(["open", "vectors", *given, "--workspace", str(tmp_path / "ws")]) == 2
     assert said in capsys.readouterr().err

@@ -81,7 +81,8 @@ def _limit(memory: int) -> None:
 
 
 def _cannot(file: Path, error: Exception) -> str:
-    reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+    said = (error.strerror if isinstance(error, OSError) else "") or str(error)
+    reason = said.splitlines()[0][:300] if said else type(error).__name__
     kind = " as Parquet" if file.suffix.lower() == ".parquet" else ""
     return f"{file} cannot be read{kind}: {reason.rstrip('.')}. Write it again, or choose another."
 

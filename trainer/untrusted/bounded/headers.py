@@ -86,7 +86,9 @@ def npy_header(path: Path, file: BinaryIO, size: int, kinds: str = NUMBERS) -> t
     """
     header, start = _parsed(path, file, size)
     if header.dtype.kind not in kinds or header.dtype.itemsize == 0:
-        raise Unreadable(f"{path.name} holds values of type {header.dtype}, where numbers are expected.")
+        raise Unreadable(
+            f"{path.name} holds values of type {header.dtype}, where real numbers are expected. Save it as float32."
+        )
     if len(header.shape) > _MOST_AXES or not all(type(length) is int and length >= 0 for length in header.shape):
         raise Unreadable(f"{path.name} has a header with the shape {_short(header.shape)}, which is invalid.")
     _check_length(path, start + math.prod(header.shape) * header.dtype.itemsize, size)

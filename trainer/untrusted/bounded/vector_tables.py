@@ -39,7 +39,7 @@ def describe(path: Path, options: dict[str, Any]) -> Answer:
     Raises:
         Unreadable: It is none of these files, or claims what cannot be.
     """
-    schema, batches, rows = _opened(path)
+    schema, batches, rows = _opened(path, options)
     first = next(batches, None)
     widths = {} if first is None else {name: _width(first.column(name)) for name in _lists(schema)}
     if rows is None:
@@ -55,14 +55,14 @@ def rows(path: Path, options: dict[str, Any]) -> Answer:
     Args:
         path: The file.
         options: `rows`: ascending row numbers by absolute path; `vector`: a column and `width`, or `columns`: names of
-            plain columns.
+            plain columns; `cells`: encoding and separator of a CSV, by absolute path.
 
     Raises:
         Unreadable: It claims what cannot be.
     """
     wanted = np.asarray(options["rows"][str(path)], np.int64)
     vector, columns = options.get("vector"), list(options.get("columns", ()))
-    schema, batches, _ = _opened(path, [vector] if vector else columns)
+    schema, batches, _ = _opened(path, options, [vector] if vector else columns)
     if vector:
         fields = [pa.field(vector, pa.list_(pa.float32(), int(options["width"])))]
     else:
@@ -88,7 +88,9 @@ def _chosen(
         yield pa.record_batch(arrays, schema=schema)
 
 
-def _opened(path: Path, columns: list[str] | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
+def _opened(
+    path: Path, options: dict[str, Any], columns: list[str] | None = None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
     """Return schema, batches of at most 1,024 rows, and the number of rows if the file has it."""
     untrusted_files.check_ordinary(path)
     suffix = path.suffix.lower()
@@ -101,8 +103,9 @@ def _opened(path: Path, columns: list[str] | None = None) -> tuple[pa.Schema, It
     if suffix in (".arrow", ".feather", ".ipc"):
         return _of_arrow(path)
     if suffix in (".csv", ".tsv"):
-        parsing = pa.csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
-        read = pa.csv.ReadOptions(use_threads=False, block_size=1 << 20)
+        encoding, separator = options.get("cells", {}).get(str(path), ("utf-8", "\t" if suffix == ".tsv" else ","))
+        parsing = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+        read = pa.csv.ReadOptions(use_threads=False, block_size=1 << 20, encoding=encoding)
         table = pa.csv.open_csv(path, read_options=read, parse_options=parsing)
         return table.schema, _small(table), None
     if suffix in (".jsonl", ".ndjson"):
