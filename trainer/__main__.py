@@ -127,7 +127,7 @@ def _commands() -> dict[str, ModuleType]:
 
 def _modules_of(package: ModuleType) -> dict[str, ModuleType]:
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_")
-    return {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
+    return {name.replace("_", "-"): importlib.import_module(f"{package.__name__}.{name}") for name in names}
 
 
 def _kinds(name: str, module: ModuleType, words: Sequence[str]) -> dict[str, Any]:

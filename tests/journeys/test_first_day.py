@@ -10,20 +10,22 @@ import os
 import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QDialog, QFileDialog, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QDialog, QFileDialog, QLabel, QLineEdit, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.gc_on_gui_thread import Garbage
 from explorer.window import Window
+from trainer.catalog import preset
 from trainer.scheduling import launch
-from trainer.store import RunRow
+from trainer.store import RunRow, Workspace
 
 pytestmark = pytest.mark.timeout(1_800)
 
@@ -138,6 +140,30 @@ class Person:
         dialog.reject()
         self.wait(file.is_file, 120)
         self.wait(lambda: not self.window.rooms.exporter.running, 60)
+
+
+def test_a_grid_from_the_table_is_an_experiment_with_its_own_page(qtbot, open_window, folder: Path):
+    from trainer.scheduling import queue
+
+    workspace = Workspace(folder)
+    queue.choose_slots(workspace, held=True)
+    workspace.runs.create(replace(preset("cloob-scenes"), name="base"), status="stopped")
+    workspace.close()
+    person = Person(qtbot, open_window())
+    person.wait(lambda: person.window.rooms.jobs.runs, 20)
+    person.choose("base")
+    person.window.pages.views["runs"].actions_of_runs["repeat"].trigger()
+    person.wait(lambda: person.window.findChild(QDialog, "repeat-sheet"), 20)
+    qtbot.keyClicks(person.find(QLineEdit, "repeat-beta"), "4, 16")
+    dialog = person.find(QDialog, "repeat-sheet")
+    qtbot.mouseClick(dialog.confirm, Qt.MouseButton.LeftButton)
+    person.wait(lambda: len(person.window.rooms.jobs.runs) == 3, 20)
+    person.window.go_to("experiments")
+    view = person.window.pages.views["experiments"]
+    person.wait(lambda: view.chosen is not None and view.chosen.name == "base", 20)
+    assert view.chosen.state == "going"
+    arms = {run.arm for run in person.window.rooms.jobs.runs if run.experiment == "base"}
+    assert arms == {"beta 4", "beta 16"}
 
 
 def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_window, folder: Path, tmp_path: Path):

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.timeout(600)
 
 ELSEWHERE = {
     "ablation": "trains four runs of Scenes",
+    "bench": "measures a device: tests/trainer/training/test_gpu_bench.py",
+    "data-efficiency": "trains on shares: tests/trainer/experiments/test_data_efficiency.py",
     "decode": "needs decoders of runs: tests/trainer/inference/test_decode.py",
     "serve": "is spoken to by the window",
     "demo": "trains on Scenes: tests/trainer/render_mpl/test_demo.py",

@@ -34,6 +34,7 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ("bundle",): (("1 2 --out {out}.zip", DONE),),
     ("classify",): (("{picture} --runs 1 2 --labels circle square", DONE),),
     ("compare",): (("1 2", DONE),),
+    ("data-efficiency",): (("--queue", REFUSED),),
     ("data", "scenes"): (("--train-pairs 64 --heldout-pairs 16", REFUSED),),
     ("data", "show"): (("--data {table}", DONE),),
     ("data", "duplicates"): (("--data {table}", DONE),),
@@ -85,6 +86,7 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
 """Command -> the words after it, and what becomes of it. `{out}` lies outside of the workspace."""
 ELSEWHERE = {
     ("mcp",): "runs the commands above",
+    ("bench",): "measures the device: tests/trainer/training/test_gpu_bench.py",
     ("install",): "installs torch for the user",
     ("serve",): "asks what the window asks: tests/explorer/test_look_only.py",
     ("remote",): "is spoken to by another computer: tests/trainer/places",

@@ -29,7 +29,9 @@ READMES = (
     "packaging/README.md",
 )
 FOLDERS = ("trainer/", "explorer/", "tests/", "assets/", "packaging/", ".ci/")
-COMMANDS = tuple(module.name for module in pkgutil.iter_modules(trainer.cli.__path__) if module.name[0] != "_")
+COMMANDS = tuple(
+    module.name.replace("_", "-") for module in pkgutil.iter_modules(trainer.cli.__path__) if module.name[0] != "_"
+)
 
 
 @pytest.mark.parametrize("readme", READMES)

@@ -22,6 +22,7 @@ from trainer.charts.marks import (
     categories,
     run_tone,
 )
+from trainer.charts.outcome_by_field import outcome_by_field
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
 from trainer.experiments.verdict import (
@@ -73,7 +74,9 @@ def compute(
 def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     """Draw the differences and the values over seeds, then the tables; nothing is left out."""
     experiment = verdict.experiment
-    rows: list[tuple[Any, ...]] = [(_differences(verdict), _values(verdict)), (_decisive(verdict),)]
+    by_field = outcome_by_field(verdict)
+    rows: list[tuple[Any, ...]] = [(_differences(verdict), _values(verdict)), *([(by_field,)] if by_field else [])]
+    rows.append((_decisive(verdict),))
     if verdict.secondaries:
         rows.append((_secondary(verdict),))
     rows += [(arms_table(verdict),), (runs_table(verdict),), (design_table(verdict),)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -212,9 +213,7 @@ def _verdict(args: argparse.Namespace) -> int:
     from trainer.render_mpl.files import json_text
 
     files: list[Path] = getattr(args, "out", [])
-    for file in files:
-        if file.suffix.lower() not in SUFFIXES:
-            raise ExperimentError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
+    check_files(files)
     verdict = judge(args.workspace, _name(args))
     for file in (file for file in files if file.suffix.lower() == ".toml"):
         _write(file, verdict.experiment)
@@ -222,6 +221,17 @@ def _verdict(args: argparse.Namespace) -> int:
     drawn = CHART.panel(verdict, ExperimentSettings(verdict.experiment.name))
     print(json_text(as_values(verdict)) if args.json else as_text(drawn))
     return 0
+
+
+def check_files(files: Sequence[Path]) -> None:
+    """Check that a verdict can be written to files of these names.
+
+    Raises:
+        ExperimentError: One has another ending.
+    """
+    for file in files:
+        if file.suffix.lower() not in SUFFIXES:
+            raise ExperimentError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
 
 
 def _export(args: argparse.Namespace) -> int:

@@ -112,28 +112,13 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _experiment(args: argparse.Namespace, template: config.Run) -> Experiment | None:
-    """Return the experiment of a grid: an arm per combination; None where it is none.
+    """Return the experiment of a grid; None where it is none, or has a turn in the queue."""
+    from trainer.experiments.definition import of_grid
 
-    One without arms to compare, with more of them than an experiment has, with seeds that do not follow each other,
-    with a turn in the queue, of decoders, or whose runs are not measured on held-out pairs is queued run by run.
-    """
-    from trainer.config import ConfigError, grid
-    from trainer.experiments.definition import Arm, check_measured, free_name, of_runs
-
-    seeds = args.seeds or [template.seed]
-    if args.after or args.priority or template.objective.towers == "source":
+    if args.after or args.priority:
         return None
-    if not args.grid or sorted(seeds) != list(range(min(seeds), min(seeds) + len(seeds))):
-        return None
-    runs = grid.repeated(template, grid=_grid(args.grid))
-    arms = tuple(Arm(run.name.removeprefix(f"{template.name}, "), run) for run in runs)
-    name = free_name(template.name, [row.name for row in args.workspace.experiments.all()])
-    try:
-        made = of_runs(name, arms, len(seeds), min(seeds))
-        check_measured(made)
-    except ConfigError:
-        return None
-    return made
+    taken = [row.name for row in args.workspace.experiments.all()]
+    return of_grid(template, _grid(args.grid), args.seeds, taken)
 
 
 def _grid(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

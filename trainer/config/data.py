@@ -15,6 +15,12 @@ def _heldout_share() -> float:
     return option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
 
 
+def train_share_option() -> float:
+    """Return the field `train_share`, which every kind of data has."""
+    words = "Share of the training pairs that is used, the same at every seed; smaller ones are part of larger ones."
+    return option(1.0, "Training share", words, low=0.0001, high=1.0, advanced=True)
+
+
 def _train_list() -> str:
     words = "A text file that names the images to train on, one per line; empty: all."
     return option("", "Training list", words, advanced=True)
@@ -51,6 +57,7 @@ class Scenes:
         low=0.0,
         high=1.0,
     )
+    train_share: float = train_share_option()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +82,7 @@ class Folder:
         "Another folder of the same form to validate on; empty: a share of the first.",
         advanced=True,
     )
+    train_share: float = train_share_option()
     train_list: str = _train_list()
     heldout_list: str = _heldout_list()
 
@@ -113,6 +121,7 @@ class Table:
         "Another table of the same form to validate on; empty: a share of the first.",
         advanced=True,
     )
+    train_share: float = train_share_option()
     train_list: str = _train_list()
     heldout_list: str = _heldout_list()
 
@@ -143,6 +152,7 @@ class ClassFolder:
         "Another folder of the same form to validate on; empty: its folder test or val, or a share of the first.",
         advanced=True,
     )
+    train_share: float = train_share_option()
     train_list: str = _train_list()
     heldout_list: str = _heldout_list()
 
@@ -168,6 +178,7 @@ class Shards:
         "Other tars to validate on; empty: the folder test or val next to train, or a share of the first.",
         advanced=True,
     )
+    train_share: float = train_share_option()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +200,7 @@ class Named:
     ] = option("CIFAR10", "Data set", "Trained on its training split, validated on its test split.")
     root: str = option("", "Folder", "Where it is or is downloaded to; empty: in the workspace.", advanced=True)
     template: str = option("a photo of a {}.", "Caption", "{} is replaced by the name of the class.")
+    train_share: float = train_share_option()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +222,7 @@ class HubDataset:
     template: str = option(
         "a photo of a(n) {}.", "Caption", "Of classes; {} is the name, a(n) its article.", advanced=True
     )
+    train_share: float = train_share_option()
 
 
 Data = Scenes | Folder | ClassFolder | Table | Shards | Named | HubDataset

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from trainer.config.data import train_share_option
 from trainer.config.fields import option
 from trainer.config.model import TinyTowers
 from trainer.config.objectives.image_text import ImageText
@@ -64,6 +65,7 @@ class PluginDataset:
     label: ClassVar[str] = ""
 
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    train_share: float = train_share_option()
 
     @abstractmethod
     def pairs(self) -> Iterable[PluginPair]:

@@ -123,7 +123,7 @@ def load_untrained(
         kept = [sources[row] for row in prepared.rows]
         splits[split] = _pairs("scenes", split, kept, prepared.images, prepared.fingerprint)
     _check_not_empty("scenes", splits, [])
-    planned = scenes.planned_sources(data, folder, "train")
+    planned = _share_of(scenes.planned_sources(data, folder, "train"), data.train_share)
     black = np.broadcast_to(np.uint8(0), (len(planned), image_size, image_size, 3))
     report = ImportReport(sum(map(len, splits.values())), [])
     training = _pairs("scenes", "train", planned, black, "")
@@ -132,9 +132,19 @@ def load_untrained(
 
 def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:
     """Return the training split `train` and held-out splits: the data set's own, or a share."""
-    if len(listed.splits) > 1:
-        return listed.splits
-    return _shared_out(listed.splits["train"], getattr(data, "heldout_share", 0.0))
+    parts = listed.splits
+    if len(parts) == 1:
+        parts = _shared_out(parts["train"], getattr(data, "heldout_share", 0.0))
+    return parts | {"train": _share_of(parts["train"], getattr(data, "train_share", 1.0))}
+
+
+def _share_of(sources: list[Source], share: float) -> list[Source]:
+    """Return a share of the pictures with all their captions, by a hash of their paths; smaller shares lie in it."""
+    pictures = sorted({source.relative for source in sources}, key=lambda name: _place(f"train share {name}"))
+    if share >= 1 or not pictures:
+        return sources
+    kept = set(pictures[: max(1, round(share * len(pictures)))])
+    return [source for source in sources if source.relative in kept]
 
 
 def scenes_folder(data: config.Scenes, workspace_folder: Path, progress: Progress) -> Path:

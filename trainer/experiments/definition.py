@@ -17,6 +17,7 @@ import tomli_w
 from trainer import catalog, config
 from trainer.config import ConfigError
 from trainer.config.ablation import FOUR, PRESET
+from trainer.config.grid import repeated as repeated_runs
 from trainer.metrics import metric, split_words
 from trainer.untrusted import files as untrusted_files
 
@@ -314,6 +315,64 @@ def ablation(run: config.Run, taken: Iterable[str] = (), *, seeds: int = 1) -> E
     question = "What do Hopfield retrieval and InfoLOOB change, alone and together?"
     arms = tuple(Arm(words, replace(run, objective=objective())) for words, objective in FOUR)
     return of_runs(free_name(f"Ablation{after}", taken), arms, seeds, run.seed, question=question, preset=PRESET)
+
+
+def data_efficiency(
+    runs: Sequence[config.Run],
+    shares: Sequence[float],
+    taken: Iterable[str] = (),
+    *,
+    seeds: int = 3,
+    updates: bool = True,
+) -> Experiment:
+    """Return the experiment of how few training pairs suffice: each run with shares of its training pairs.
+
+    Args:
+        runs: One per objective; the first, with its largest share, is the control.
+        shares: Of the training pairs, in (0, 1]; smaller ones are part of larger ones.
+        taken: Names of experiments that cannot be used again.
+        seeds: Each arm is trained with.
+        updates: All arms take about as many updates: a smaller share is passed over more often. Else as many epochs.
+
+    Raises:
+        ConfigError: There are too few or too many arms, or one of them cannot be trained.
+    """
+    wanted = sorted({*shares}, reverse=True)
+    if len(wanted) < 2:
+        raise ConfigError("Give at least two shares of the training pairs, such as 0.25 0.5 1.")
+    labels = [run.objective.label for run in runs]
+    arms = []
+    for run, label in zip(runs, labels, strict=True):
+        words = label if labels.count(label) == 1 else run.name
+        for share in wanted:
+            part = config.replace(run, "data.train_share", f"{share:.12g}")
+            if updates:
+                part = config.replace(part, "optimizer.epochs", str(round(run.optimizer.epochs * wanted[0] / share)))
+            arms.append(Arm(f"{words}, {100 * share:g} %"[:MOST_LETTERS], part))
+    question = "How does the outcome depend on the number of training pairs?"
+    name = free_name(f"Data efficiency on {config.data_name(runs[0].data)}", taken)
+    return of_runs(name, tuple(arms), seeds, runs[0].seed, question=question)
+
+
+def of_grid(
+    template: config.Run, grid: Mapping[str, Sequence[str]], seeds: Sequence[int], taken: Iterable[str] = ()
+) -> Experiment | None:
+    """Return the experiment of a grid over seeds: an arm per combination; None where it is none.
+
+    One without arms to compare, with more of them than an experiment has, with seeds that do not follow each other, of
+    decoders, or whose runs are not measured on held-out pairs is trained run by run.
+    """
+    own = list(seeds) or [template.seed]
+    if not grid or template.objective.towers == "source" or sorted(own) != [*range(min(own), min(own) + len(own))]:
+        return None
+    runs = repeated_runs(template, grid=grid)
+    arms = tuple(Arm(run.name.removeprefix(f"{template.name}, ")[:MOST_LETTERS], run) for run in runs)
+    try:
+        made = of_runs(free_name(template.name, taken), arms, len(own), min(own))
+        check_measured(made)
+    except ConfigError:
+        return None
+    return made
 
 
 def of_runs(name: str, arms: tuple[Arm, ...], seeds: int, first_seed: int = 0, **values: Any) -> Experiment:

@@ -629,11 +629,11 @@ def _first_ready(presets: dict[str, config.Run]) -> str:
 def count_pairs(data: config.Data) -> int | None:
     """Estimate the number of training pairs from captions or lines, without opening images; None if unknown."""
     if isinstance(data, config.Scenes):
-        return data.train_pairs
+        return round(data.train_share * data.train_pairs)
     if not isinstance(data, config.Folder | config.Table):
         return None
     path = Path(data.path).expanduser()
-    share = 1.0 if getattr(data, "heldout_path", "") else 1.0 - data.heldout_share
+    share = data.train_share * (1.0 if data.heldout_path else 1.0 - data.heldout_share)
     if not data.path.strip() or not path.exists():
         return None
     counted = _captions_below(path) if isinstance(data, config.Folder) else _lines_of(path)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ import pytest
 from PIL import Image
 
 from trainer import config
-from trainer.data import DataError, DataSplits, load, prepared, read_image
+from trainer.data import DataError, DataSplits, load, load_untrained, prepared, read_image
 from trainer.data.dataset_index import listing
 from trainer.data.folder import folder_sources
 from trainer.data.workers import spread
@@ -100,6 +101,39 @@ def test_a_pair_stays_on_its_side_when_others_come(folder: Path, workspace: Path
     after = set(read(config.Folder(path=str(folder), heldout_share=0.3), workspace).heldout["heldout"].paths)
     assert before == {path for path in after if "later" not in path}
     assert len(after) > len(before)
+
+
+def test_smaller_training_shares_are_part_of_larger_ones_and_hold_the_same_pairs_out(tmp_path: Path, workspace: Path):
+    for number in range(20):
+        add_pair(tmp_path, f"{number}.png", str(number))
+    table = tmp_path / "many.csv"
+    table.write_text("filepath,title\n" + "".join(f"{n}.png,words {n} {k}\n" for n in range(20) for k in "ab"))
+    data = config.Table(path=str(table), heldout_share=0.3)
+    found = {s: read(replace(data, train_share=s), workspace) for s in (1.0, 0.5, 0.25, 0.0001)}
+    whole = found[1.0].train
+    pictures = {share: set(splits.train.paths) for share, splits in found.items()}
+    n = len(pictures[1.0])
+    assert {s: len(paths) for s, paths in pictures.items()} == {
+        1.0: n, 0.5: round(n / 2), 0.25: round(n / 4), 0.0001: 1
+    }  # fmt: skip
+    assert pictures[0.0001] < pictures[0.25] < pictures[0.5] < pictures[1.0]
+    for splits in found.values():
+        assert splits.heldout["heldout"].paths == found[1.0].heldout["heldout"].paths
+        kept = [row for row, path in enumerate(whole.paths) if path in set(splits.train.paths)]
+        assert splits.train.captions == [whole.captions[row] for row in kept], "with all captions, in order"
+        assert splits.training_pairs == len(splits.train) == 2 * len(set(splits.train.paths))
+
+
+def test_a_share_of_scenes_draws_nothing_again_and_is_known_before_its_pictures(workspace: Path):
+    part = config.Scenes(train_pairs=64, heldout_pairs=16, train_share=0.25)
+    options = {"image_size": 32, "workspace_folder": workspace, "progress": lambda share, note: None}
+    ahead = load_untrained(part, **options)
+    whole, share = read(replace(part, train_share=1.0), workspace).train, read(part, workspace).train
+    assert len(list((workspace / "data").iterdir())) == 1
+    assert ahead is not None
+    assert (ahead.train.captions, ahead.train.paths) == (share.captions, share.paths)
+    assert len(share) == 16
+    assert set(share.paths) < set(whole.paths)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5])

@@ -57,7 +57,8 @@ class _Part:
 
 def folder_of(scenes: config.Scenes, workspace: Path) -> Path:
     """Return the folder where a workspace stores the images of these settings, or would if it is look only."""
-    settings = json.dumps([_VERSION, dataclasses.asdict(scenes)], sort_keys=True)
+    drawn = {name: value for name, value in dataclasses.asdict(scenes).items() if name != "train_share"}
+    settings = json.dumps([_VERSION, drawn], sort_keys=True)
     folder = workspace / "data" / f"scenes-{hashlib.blake2b(settings.encode(), digest_size=6).hexdigest()}"
     is_whole = all(is_drawn(folder, split) for split in SPLITS)
     return folder if is_whole else derived.root(workspace) / folder.relative_to(workspace)
