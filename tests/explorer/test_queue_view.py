@@ -152,6 +152,33 @@ def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, 
     assert {(run.priority, run.after, run.status) for run in made} == {(3, four[0], "queued")}
 
 
+def test_repeat_makes_an_experiment_of_a_grid_and_runs_of_seeds_alone(
+    qtbot: QtBot, context: Context, workspace: Workspace
+):
+    data = config.Scenes(train_pairs=64, heldout_pairs=16)
+    base = config.Run(name="base", objective=config.Cloob(), data=data)
+    original = workspace.runs.create(base, status="stopped")
+    view = show(qtbot, context, 1)
+    view.table.choose([original])
+    view.actions_of_runs["repeat"].trigger()
+    qtbot.waitUntil(lambda: view.findChild(Repeat) is not None)
+    sheet = view.findChild(Repeat)
+    sheet.seeds.setText("1-2")
+    assert sheet.experiment() is None, "seeds alone compare nothing"
+    assert "2 runs will wait in the queue" in sheet.told.text()
+    sheet.fields["beta"].setText("4, 16")
+    assert "4 runs of the experiment base, 2 arms over 2 seeds," in sheet.told.text()
+    sheet.priority.set_value(1)
+    assert "experiment" not in sheet.told.text(), "an experiment takes its own turn"
+    sheet.priority.set_value(0)
+    qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.table.runs.rowCount() == 5)
+    (row,) = workspace.experiments.all()
+    assert (row.name, row.state) == ("base", "going")
+    made = [(run.arm, workspace.runs.config_of(run.id).seed) for run in workspace.runs.of_experiment("base")]
+    assert made == [("beta 4", 1), ("beta 16", 1), ("beta 4", 2), ("beta 16", 2)]
+
+
 def test_turn_branch_and_slots_do_what_they_say(
     qtbot: QtBot, context: Context, workspace: Workspace, four: list[int], monkeypatch: pytest.MonkeyPatch
 ):

@@ -113,7 +113,11 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         lambda runs: any(run.status in RESUMABLE or run.status == "paused" or run.asked == "pause" for run in runs),
     ),
     "repeat": ActionSpec(
-        "Repeat\u2026", "grid-2x2", "", "Queue runs like it over seeds, objectives, beta, tau, batch size", _trainable
+        "Repeat\u2026",
+        "grid-2x2",
+        "",
+        "Runs like it over seeds; over objectives, beta, tau or batch size as an experiment",
+        _trainable,
     ),
     "experiment": ActionSpec(
         "Repeat with\u2026", "scale", "", "An experiment: this run with other values of a field, over seeds", _trainable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
@@ -32,6 +32,9 @@ from trainer.errors import UserError
 from trainer.scheduling.queue import Slots
 from trainer.store import RunRow
 from trainer.untrusted import shell
+
+if TYPE_CHECKING:
+    from trainer.experiments.definition import Experiment
 
 SHOWN: Final = 6
 """Names of the runs to come that are written out; the rest is a number."""
@@ -78,18 +81,34 @@ class Sheet(QDialog):
 
 
 class Repeat(Sheet):
-    """A dialog that repeats a run over seeds and settings.
+    """A dialog that repeats a run over seeds and settings; a grid is an experiment.
+
+    Args:
+        row: The run to repeat.
+        run: Its configuration.
+        runs: That it may wait for.
+        taken: Names of experiments.
+        parent: Over which it opens.
 
     Signals:
         chosen: The runs, the priority, and the run to wait for (None: none).
+        compared: The experiment.
     """
 
     chosen = Signal(object, int, object)
+    compared = Signal(object)
 
-    def __init__(self, row: RunRow, run: config.Run, runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        row: RunRow,
+        run: config.Run,
+        runs: Sequence[RunRow],
+        taken: Sequence[str] = (),
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(f"Repeat {row.name}", "Queue", parent)
         self.setObjectName("repeat-sheet")
-        self._row, self._run = row, run
+        self._row, self._run, self._taken = row, run, tuple(taken)
         self.seeds = QLineEdit(str(run.seed), objectName="repeat-seeds", accessibleName="Seeds")
         self.seeds.setPlaceholderText("0, 1, 2 or 0-4")
         self.form.addRow("Seeds", self.seeds)
@@ -120,6 +139,8 @@ class Repeat(Sheet):
         for field in (self.seeds, *self.fields.values()):
             field.textChanged.connect(self._check)
         self.kinds.itemChanged.connect(self._check)
+        self.priority.edited.connect(self._check)
+        self.after.currentIndexChanged.connect(self._check)
         self._check()
         self.seeds.setFocus()
         self.seeds.selectAll()
@@ -131,6 +152,18 @@ class Repeat(Sheet):
             ConfigError: They cannot be trained; the message says which field.
         """
         return grid.repeated(self._run, seeds=parse_seeds(self.seeds.text()), grid=self._grid())
+
+    def experiment(self) -> Experiment | None:
+        """Return the experiment that the grid is; None where its runs are queued one by one.
+
+        Raises:
+            ConfigError: As `runs`.
+        """
+        if typed(self.priority) or self.after.currentData() is not None:
+            return None
+        from trainer.experiments.definition import of_grid
+
+        return of_grid(self._run, self._grid(), parse_seeds(self.seeds.text()), self._taken)
 
     def command(self) -> list[str]:
         """Return the `trainer` arguments that do the same."""
@@ -146,11 +179,14 @@ class Repeat(Sheet):
     def accept(self) -> None:
         """Queue the runs if they are valid."""
         try:
-            runs = self.runs()
+            runs, experiment = self.runs(), self.experiment()
         except UserError as problem:
             self.show_message(str(problem), wrong=True)
             return
-        self.chosen.emit(runs, typed(self.priority), self.after.currentData())
+        if experiment is None:
+            self.chosen.emit(runs, typed(self.priority), self.after.currentData())
+        else:
+            self.compared.emit(experiment)
         super().accept()
 
     def _grid(self) -> dict[str, tuple[str, ...]]:
@@ -167,13 +203,18 @@ class Repeat(Sheet):
 
     def _check(self) -> None:
         try:
-            runs = self.runs()
+            runs, experiment = self.runs(), self.experiment()
         except UserError as problem:
             self.show_message(str(problem), wrong=True)
             return
+        count = f"{len(runs)} run{'s' * (len(runs) != 1)}"
         names = "\n".join(run.name for run in runs[:SHOWN])
         more = f"\nand {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
-        self.show_message(f"{len(runs)} run{'s' * (len(runs) != 1)} will wait in the queue:\n{names}{more}")
+        where = f"will wait in the queue:\n{names}{more}"
+        if experiment is not None:
+            seeds = f"{experiment.most_seeds} seed{'s' * (experiment.most_seeds != 1)}"
+            where = f"of the experiment {experiment.name}, {len(experiment.arms)} arms over {seeds}, {where}"
+        self.show_message(f"{count} {where}")
 
 
 class QueueSheet(Sheet):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
@@ -15,6 +16,9 @@ from trainer import config
 from trainer.scheduling import system_usage
 from trainer.scheduling.queue import in_order
 from trainer.store import CheckpointRow, RunRow
+
+if TYPE_CHECKING:
+    from trainer.store.experiments import ExperimentRow
 
 
 class Sheets(QObject):
@@ -41,15 +45,26 @@ class Sheets(QObject):
     def repeat(self) -> None:
         """Open the dialog that repeats the selected run over seeds and a grid."""
         for run in self._chosen()[:1]:
-            self._jobs.configuration(run.id, done=partial(self._show_repeat, run))
+            self._context.background.run(
+                self,
+                lambda workspace, number: (workspace.runs.config_of(number), workspace.experiments.all()),
+                self._context.workspace,
+                run.id,
+                done=partial(self._show_repeat, run),
+                key="repeat",
+            )
 
-    def _show_repeat(self, row: RunRow, run: config.Run) -> None:
-        sheet = Repeat(row, run, self._jobs.runs, self._view)
+    def _show_repeat(self, row: RunRow, found: tuple[config.Run, list[ExperimentRow]]) -> None:
+        from trainer.experiments.definition import to_toml
+
+        run, experiments = found
+        sheet = Repeat(row, run, self._jobs.runs, [one.name for one in experiments], self._view)
         sheet.chosen.connect(
             lambda runs, priority, after: self._jobs.enqueue(
                 runs, row.preset, parent=row.id, priority=priority, after=after, done=self._made
             )
         )
+        sheet.compared.connect(lambda made: self._jobs.add_experiment(made.name, to_toml(made)))
         sheet.open()
 
     def experiment(self) -> None:
