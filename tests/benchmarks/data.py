@@ -178,7 +178,7 @@ class _Fed(TrainingSession):
         super().__init__(run, pairs, tokenizer, torch.device("cpu"))
         self._source = source
 
-    def _batch(self) -> methods.Batch:
+    def batch(self) -> methods.Batch:
         images, tokens = next(self._source)
         return methods.Batch(images, tokens, torch.arange(len(images)), None, self.step)
 

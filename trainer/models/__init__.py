@@ -1,6 +1,7 @@
 """Models: two towers with a shared embedding space, or one of them."""
 
 from trainer.models.blueprint import Blueprint, ModelError
+from trainer.models.pooled import recompute_blocks
 from trainer.models.towers import Architecture, TwoTowers, build, has_batch_norm, preprocessing_of
 from trainer.models.word_vectors import WordVectors
 
@@ -13,4 +14,5 @@ __all__ = [
     "build",
     "has_batch_norm",
     "preprocessing_of",
+    "recompute_blocks",
 ]

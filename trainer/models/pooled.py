@@ -6,12 +6,15 @@ at (queries of other places, whatever follows the longest caption) is most of wh
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from open_clip.modified_resnet import AttentionPool2d
 from open_clip.transformer import ResidualAttentionBlock, TextTransformer
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 
 class OneQueryPool(AttentionPool2d):
@@ -43,6 +46,29 @@ def pool_by_one_query(tower: nn.Module) -> None:
         tower.attnpool.__class__ = OneQueryPool
 
 
+class RecomputedBlock(ResidualAttentionBlock):
+    """A block of a transformer that keeps its input alone, and computes the rest again when its gradient is wanted.
+
+    Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, https://arxiv.org/abs/1604.06174
+    """
+
+    def forward(self, *arguments: Any, **named: Any) -> Tensor:
+        """Return what the plain block does."""
+        if not torch.is_grad_enabled():
+            return super().forward(*arguments, **named)
+        return checkpoint(super().forward, *arguments, use_reentrant=False, **named)
+
+
+def recompute_blocks(towers: nn.Module) -> None:
+    """Make the blocks of all transformers of open_clip `RecomputedBlock`s; their parameters keep their names.
+
+    Residual networks stay as they are: their batch norms would count every batch twice.
+    """
+    for module in towers.modules():
+        if type(module) is ResidualAttentionBlock:
+            module.__class__ = RecomputedBlock
+
+
 def reads_end_alone(tower: nn.Module) -> bool:
     """Return whether `at_end` computes what this text tower does."""
     return (
@@ -51,7 +77,7 @@ def reads_end_alone(tower: nn.Module) -> bool:
         and tower.attn_mask is not None
         and tower.cls_emb is None
         and not (tower.use_pad_mask or tower.output_tokens or tower.transformer.grad_checkpointing)
-        and all(type(block) is ResidualAttentionBlock for block in tower.transformer.resblocks)
+        and all(type(block) in (ResidualAttentionBlock, RecomputedBlock) for block in tower.transformer.resblocks)
     )
 
 

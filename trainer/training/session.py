@@ -107,6 +107,8 @@ class TrainingSession:
         if run.objective.towers == "source":
             towers.load_state_dict(source or towers.state_dict())
             towers.freeze_all()
+        if run.optimizer.recompute:
+            models.recompute_blocks(towers)
         self.towers = towers.to(where, memory_format=device.memory_format(where))
         material = methods.Material(run, pairs, tokenizer, self.towers, self.architecture)
         self.method = methods.build(run.objective, material).to(where)
