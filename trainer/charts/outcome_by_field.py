@@ -106,8 +106,8 @@ def _plot(
         level = factor * float(np.mean([one.values[0] for one in measured[arm.name]]))
         ends = np.array([x_axis.low, x_axis.high])
         curves.append(Series(arm.name, "quiet", ends, np.full(2, level), dashed=True))
-    ends = [end for c in curves for end in (c.y, c.low, c.high) if end is not None]
-    y_axis = axis_over("%" if known.percent else known.unit, [*ends, *(one.xy[:, 1] for one in points)])
+    reach = [end for c in curves for end in (c.y, c.low, c.high) if end is not None]
+    y_axis = axis_over("%" if known.percent else known.unit, [*reach, *(one.xy[:, 1] for one in points)])
     title = f"{outcome.label} by {x_axis.label.lower()}"
     return XYPlot("by-field", title, x_axis, y_axis, tuple(curves), points=tuple(points), note=NOTE)
 

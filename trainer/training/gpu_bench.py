@@ -236,10 +236,17 @@ def _loss_rate(name: str, form: str, n: int, size: BenchSize, where: torch.devic
     return replace(found, seconds=seconds, share=operations / seconds / product, peak_mib=peak)
 
 
+def _tiny() -> config.TinyTowers:
+    """Return the towers of Scenes."""
+    found = catalog.preset("clip-scenes").model
+    assert isinstance(found, config.TinyTowers)
+    return found
+
+
 def _sizes(towers: str) -> Architecture:
     """Return the sizes of the towers; of open_clip's, those of its configuration, no weights."""
     if towers == "tiny":
-        return catalog.preset("clip-scenes").model
+        return _tiny()
     from open_clip import get_model_config
 
     return Blueprint("open_clip", get_model_config(towers))
@@ -255,7 +262,7 @@ def _session(towers: str, batch: int, steps: int, where: torch.device) -> Traini
     captions = [f"picture {at % 97} of {at % 89}" for at in range(n)]
     empty = [""] * n
     pairs = Pairs("random", "train", pixels, captions, empty, empty, {}, "")
-    tokenizer = train_tokenizer(captions, catalog.preset("clip-scenes").model.vocabulary)
+    tokenizer = train_tokenizer(captions, _tiny().vocabulary)
     return TrainingSession(run, pairs, tokenizer, where, built_from=sizes)
 
 
@@ -303,6 +310,8 @@ def _step_rate(towers: str, batch: int, steps: int, where: torch.device) -> Step
     waits = []
     for step in range(steps + 2):
         ready = other.batch()
+        assert ready.images is not None
+        assert ready.tokens is not None
         images, tokens = ready.images.cpu(), ready.tokens.cpu()
         other.step += 1
         _wait(where)
