@@ -23,7 +23,7 @@ from trainer.analysis.significance import McNemar, mcnemar, paired_difference
 from trainer.charts.decoder_recovery import Interval, RecoveryRow, recovery_panel
 from trainer.charts.marks import Panel
 from trainer.data import DataSplits, Pairs
-from trainer.data.augment import normalized
+from trainer.evaluation.picture_judge import EPOCHS, judge_of, pictures_at, truth_of
 from trainer.inference.decode import (
     PRIORS,
     OpenDecoder,
@@ -36,17 +36,14 @@ from trainer.inference.decode import (
     within,
 )
 from trainer.losses import noise_schedule
-from trainer.methods.decoder import DecoderPictures, pictures_of
+from trainer.methods.decoder import DecoderPictures
 from trainer.models.judge import Judge
 from trainer.store import Workspace
 
-JUDGE_EPOCHS: Final = 6
-JUDGE_BATCH: Final = 64
 _LEVELS: Final = 25
 """Noise levels over which bits are integrated, even in log-SNR."""
 _BITS_OF: Final = 64
 """Pictures whose bits are measured: two passes at each level."""
-_MOST_VALUES: Final = 64
 _AT_ONCE: Final = 64
 _PROBE_PENALTY: Final = 1e-3
 
@@ -68,7 +65,7 @@ class MeasureRequest:
 
     most: int = 256
     steps: int = 25
-    judge_epochs: int = JUDGE_EPOCHS
+    judge_epochs: int = EPOCHS
     split: str = ""
 
 
@@ -227,10 +224,10 @@ def measure_decoders(
     split = request.split or next(iter(splits.heldout))
     held = splits.heldout[split]
     held = held.part(at_most(len(held), request.most), split=split)
-    judge, labels = train_judge(splits, first.method.size, request.judge_epochs, within(progress, 0.1, 0.3))
-    originals = _pictures(held, first.method.size)
-    truth = {name: np.array([values.index(v) if v in values else -1 for v in held.metadata[name]])
-             for name, values in labels.items()}  # fmt: skip
+    report = within(progress, 0.1, 0.3)
+    judge, labels = judge_of(workspace.folder, splits.train, first.method.size, request.judge_epochs, report)
+    originals = pictures_at(held, first.method.size)
+    truth = truth_of(held, labels)
     found, answers = [], []
     for place, decoder in enumerate(opened):
         report = within(progress, 0.3 + 0.7 * place / len(opened), 0.3 + 0.7 * (place + 1) / len(opened))
@@ -258,36 +255,6 @@ def true_rows(pairs: Pairs, labels: Mapping[str, Sequence[str]]) -> Float[np.nda
     """Return the attributes of each pair as a unit row: one column a value, 1 before scaling where the pair has it."""
     columns = [np.array(pairs.metadata[name])[:, None] == np.array(values) for name, values in labels.items()]
     return moves.unit(np.hstack(columns).astype(np.float32))
-
-
-def train_judge(splits: DataSplits, size: int, epochs: int, progress: Progress) -> tuple[Judge, dict[str, list[str]]]:
-    """Return a judge of the attributes of the training pairs, and the values of each; seeded, without any embedding."""
-    pairs = splits.train
-    columns = {name: sorted(set(values) - {""}) for name, values in pairs.metadata.items()}
-    labels = {name: values for name, values in columns.items() if 2 <= len(values) <= _MOST_VALUES}
-    torch.manual_seed(0)
-    judge = Judge({name: len(values) for name, values in labels.items()})
-    if not labels:
-        return judge.eval(), labels
-    truth = {name: torch.tensor([values.index(v) if v in values else -1 for v in pairs.metadata[name]])
-             for name, values in labels.items()}  # fmt: skip
-    optimizer = torch.optim.AdamW(judge.parameters(), lr=2e-3, weight_decay=0.01)
-    rng, batch = np.random.default_rng(0), min(JUDGE_BATCH, len(pairs))
-    total = epochs * (len(pairs) // batch)
-    for step in range(total):
-        if step % (len(pairs) // batch) == 0:
-            order = rng.permutation(len(pairs))
-        at = np.sort(order[step % (len(pairs) // batch) * batch :][:batch])
-        for group in optimizer.param_groups:
-            group["lr"] = 2e-3 * (1 - step / total)
-        said = judge(_pictures(pairs.part(at, split="train"), size))
-        losses = [F.cross_entropy(logits, truth[name][at], ignore_index=-1) for name, logits in said.items()]
-        loss = torch.stack(losses).sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        progress((step + 1) / total, f"training the judge, step {step + 1} of {total}")
-    return judge.eval(), labels
 
 
 @torch.inference_mode()
@@ -430,12 +397,6 @@ def _measured(
     )
 
 
-def _pictures(pairs: Pairs, size: int) -> torch.Tensor:
-    images = pairs.images
-    parts = [torch.from_numpy(np.array(images[at : at + _AT_ONCE])) for at in range(0, len(pairs), _AT_ONCE)]
-    return torch.cat([pictures_of(normalized(part), size) for part in parts])
-
-
 def _drawn(decoder: OpenDecoder, held: Pairs, steps: int, progress: Progress) -> _Drawn:
     """Return two samples of each picture, whose noise depends on its place alone."""
     rows = np.concatenate(
@@ -497,10 +458,9 @@ def _probed(
     reference: Reference, rows: Float[np.ndarray, "n d"], held: Pairs, labels: dict[str, list[str]]
 ) -> dict[str, Share]:
     """Return what a ridge classifier, learned from the reference pairs, reads off embeddings."""
-    found = {}
+    found, told, wanted_of = {}, truth_of(reference.pairs, labels), truth_of(held, labels)
     for name, values in labels.items():
-        known = np.array([values.index(v) if v in values else -1 for v in reference.pairs.metadata[name]])
-        asked = np.array([values.index(v) if v in values else -1 for v in held.metadata[name]])
+        known, asked = told[name], wanted_of[name]
         wanted = np.eye(len(values))[known[known >= 0]]
         weights = moves.ridge(reference.image[known >= 0], wanted, _PROBE_PENALTY)
         said = (np.hstack([rows, np.ones((len(rows), 1))]) @ weights).argmax(axis=1)
@@ -510,7 +470,7 @@ def _probed(
 
 def _copies(reference: Reference, samples: torch.Tensor, originals: torch.Tensor) -> Share:
     """Return how many samples are nearer to a training picture than 95 of 100 originals are."""
-    known = _pictures(reference.pairs, samples.shape[-1]).flatten(1)
+    known = pictures_at(reference.pairs, samples.shape[-1]).flatten(1)
     near = [torch.cdist(rows.flatten(1), known).min(dim=1).values.numpy() for rows in (samples, originals)]
     return _share(near[0] < np.quantile(near[1], 0.05))
 
