@@ -438,6 +438,8 @@ class Window(QMainWindow):
             asked.connect(self._train_copy)
         if (asked := getattr(view, "decoder_asked", None)) is not None:
             asked.connect(self._train_decoder)
+        if (asked := getattr(view, "direction_asked", None)) is not None:
+            asked.connect(self._decode_along)
         if (asked := getattr(view, "comparison_asked", None)) is not None:
             asked.connect(lambda: self.import_data(compare=True))
         if (asked := getattr(view, "open_model_asked", None)) is not None:
@@ -465,6 +467,11 @@ class Window(QMainWindow):
         """Open the New run form in Runs for a decoder of this run."""
         if (view := self._opened_view("runs")) is not None:
             view.train_decoder(run)  # type: ignore[attr-defined]
+
+    def _decode_along(self, direction: int) -> None:
+        """Open Decode, and move what it decodes along a principal direction."""
+        if (view := self._opened_view("decode")) is not None:
+            view.move_along(direction)  # type: ignore[attr-defined]
 
     def go_to(self, name: str) -> None:
         """Open a view; Alt+Left goes back."""

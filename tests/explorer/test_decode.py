@@ -19,6 +19,7 @@ from pytestqt.qtbot import QtBot
 from explorer.run_control import actions
 from explorer.views.decode import DecodeView
 from explorer.views.decode.choices import decoder_of, in_the_making, why_not
+from explorer.views.decode.view import VISIBLE_DISTANCE
 from explorer.views.view import Context
 from trainer.messages import Decode, Failure, Question
 
@@ -272,6 +273,20 @@ def test_moves_are_asked_for_and_written_as_a_command(
     view.controls.show_settings(dataclasses.replace(wanted, move="along", distance=0.0))
     view.controls.changed.emit()
     qtbot.waitUntil(lambda: context.client.asked[-1].direction == 0 and not view.asking.busy)
+
+
+def test_a_direction_chosen_in_geometry_is_moved_along(
+    qtbot: QtBot, view: DecodeView, decoders: list[int], context: Context, picture: Path
+) -> None:
+    view.refresh()
+    view.take([picture])
+    view.move_along(3)
+    qtbot.waitUntil(lambda: context.client.asked[-1].direction == 3 and not view.asking.busy)
+    assert context.client.asked[-1].distance == VISIBLE_DISTANCE
+    view.controls.show_settings(dataclasses.replace(view.controls.settings, distance=-1.0))
+    view.move_along(5)
+    qtbot.waitUntil(lambda: context.client.asked[-1].direction == 5 and not view.asking.busy)
+    assert context.client.asked[-1].distance == -1.0
 
 
 def test_cancel_keeps_the_first_look_and_a_failure_is_told(

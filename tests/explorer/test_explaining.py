@@ -11,6 +11,7 @@ from PySide6.QtCore import QPointF, Qt
 from explorer.run_control import jobs as jobs_module
 from explorer.views.explaining import ExplainingView
 from trainer import catalog, config
+from trainer.charts.decode import MOST_DIRECTIONS
 from trainer.config.ablation import FOUR, PRESET
 from trainer.store import manifests
 
@@ -217,3 +218,33 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
     assert view.command() == [*own, "--independent"]
     assert not view.embed.isEnabled()
     assert not view.working.busy
+
+
+def test_a_click_on_the_spectrum_of_images_asks_decode_for_that_direction(qtbot, view: ExplainingView):
+    go_to(qtbot, view, "embedding-spectrum")
+    asked: list[int] = []
+    refused: list[str] = []
+    view.direction_asked.connect(asked.append)
+    view.failed.connect(lambda message, step: refused.append(message))
+    plot = view.pane.panel.cards["spectrum-image"].plot
+
+    def press(direction: float) -> None:
+        """Press at this direction of the logarithmic axis, by its own place on the screen."""
+        box = plot.getPlotItem().getViewBox()
+        low, high = box.viewRange()[1]
+        place = plot.mapFromScene(box.mapViewToScene(QPointF(np.log10(direction), (low + high) / 2)))
+        qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+    width = len(view.pane.answer.data.found[0].eigenvalues["image"])
+    press(1)
+    press(3)
+    press(MOST_DIRECTIONS)
+    assert asked == [1, 3, MOST_DIRECTIONS]
+    if width > MOST_DIRECTIONS + 4:
+        press(width)
+        assert f"first {MOST_DIRECTIONS}" in refused[0]
+    text = view.pane.panel.cards["spectrum-text"].plot
+    qtbot.mouseClick(text.viewport(), Qt.MouseButton.LeftButton, pos=text.viewport().rect().center())
+    assert len(asked) == 3
+    assert plot.viewport().cursor().shape() == Qt.CursorShape.PointingHandCursor
+    assert text.viewport().cursor().shape() == Qt.CursorShape.ArrowCursor

@@ -19,6 +19,8 @@ NOISES: Final = 6
 """Samples of an embedding."""
 MEASURED: Final = "decoded"
 """The fact of a run that says what comes back from its samples."""
+MOST_DIRECTIONS: Final = 16
+"""Principal directions that an embedding can be moved along; later ones hold too little to be seen."""
 _MOST_ATTRIBUTES: Final = 16
 
 
@@ -37,7 +39,7 @@ class DecodeSettings:
     strength: float = setting(
         0.0, "Text difference", "How often the second text minus the first is added.", low=0.0, high=2.0
     )
-    direction: int = setting(0, "Principal direction", "Of the training images; 0: none.", low=0, high=16)
+    direction: int = setting(0, "Principal direction", "Of the training images; 0: none.", low=0, high=MOST_DIRECTIONS)
     move: Literal["drop", "along"] = setting(
         "drop", "With this direction", "Set to that of the mean image, or moved along.", named={"along": "Move along"}
     )

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 
-from trainer import config, data
+from trainer import config, data, device
 from trainer.analysis import embedding_moves as moves
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
@@ -508,7 +508,9 @@ def _opened(row: RunRow, wanted: config.Run, opened: OpenModel) -> OpenDecoder:
     facts = told if isinstance(told, dict) else {}
     name, step = str(facts.get("name", objective.of)), facts.get("step", objective.of_step)
     step = step if isinstance(step, int) else objective.of_step
-    return OpenDecoder(row, wanted, opened, method.eval().to(opened.device), name, step)
+    layout = device.memory_format(opened.device)
+    method = method.eval().to(opened.device, memory_format=layout)
+    return OpenDecoder(row, wanted, opened, method, name, step)
 
 
 def _reference(workspace: Workspace, decoder: OpenDecoder, progress: Progress) -> Reference:

@@ -25,7 +25,7 @@ Beside it stand three baselines: the text as it is, the text with the modality g
 
 Moves: slerp to a second picture; the difference of two texts added; a principal direction of the training images \
 set to its mean (drop) or moved along. Directions are those whose number Geometry counts: the line above the pictures \
-says how much of the variance each run has along it.
+says how much of the variance each run has along it, and a click on the spectrum there moves along it.
 
 Limits: trainer decode DECODER --measure --limits trains an equal decoder of the true attributes (color, shape, \
 ground, relation). What a judge cannot read off its samples either is lost by the decoder, not by an embedding. \

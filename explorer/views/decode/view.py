@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,8 @@ TRAINING: Final = (
     "run. Decoders that are made together are alike, and compare."
 )
 LATER_MS: Final = 350
+VISIBLE_DISTANCE: Final = 0.5
+"""Along a principal direction, in lengths of an embedding."""
 COLUMNS: Final = ("Original", "Mean", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Not kept")
 
 
@@ -96,6 +99,13 @@ class DecodeView(PictureQuestionView):
         self._image = new[0]
         self.refresh()
         self.ask()
+
+    def move_along(self, direction: int) -> None:
+        """Move what is decoded along this principal direction, by a visible distance if it is not moved yet."""
+        now: DecodeSettings = self.controls.settings
+        far = now.distance or VISIBLE_DISTANCE
+        self.controls.show_settings(replace(now, direction=direction, move="along", distance=far))
+        self.controls.changed.emit()
 
     @property
     def decoders(self) -> list[tuple[int, RunRow]]:

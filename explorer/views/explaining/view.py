@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
+from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
 from explorer.views.explaining.time_machine import REPLAY, TimeMachine
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.progress_row import Working
+from trainer.charts.decode import MOST_DIRECTIONS
 from trainer.charts.probed_runs import lacking_independent
 from trainer.charts.spec import Request, Target
 from trainer.config.ablation import PRESET
@@ -22,6 +25,8 @@ from trainer.messages import EmbedIndependent, Failure
 
 PROBES: Final = "attribute-probes"
 BATCH: Final = "batch-negatives"
+SPECTRUM: Final = "spectrum-image"
+"""The plot of which a click chooses a direction to decode along."""
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
     Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colors and grounds: four runs."),
@@ -38,6 +43,9 @@ class ExplainingView(ChartView):
     method = METHOD
     name = "explaining"
     shared: ClassVar[tuple[str, ...]] = ("held_out",)
+
+    direction_asked = Signal(int)
+    """Decode is to move along this principal direction of the images, counted from 1."""
 
     def build(self) -> Iterator[None]:
         jobs = self.context.jobs
@@ -67,6 +75,7 @@ class ExplainingView(ChartView):
         self.pane.answered.connect(self._on_answer)
         self.pane.refused.connect(self._on_answer)
         self.pane.panel.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
+        self.pane.panel.plot_dragged.connect(self._choose_direction)
         jobs.run_ended.connect(self._on_ended)
         jobs.runs_changed.connect(lambda _rows: self._show_ablation())
         self._show_ablation()
@@ -82,6 +91,21 @@ class ExplainingView(ChartView):
     def _on_answer(self) -> None:
         if self.chart.name == PROBES:
             self._find_lacking()
+        for key, card in self.pane.panel.cards.items():
+            if isinstance(card, XYPlotCard):
+                held = key == SPECTRUM
+                shape = Qt.CursorShape.PointingHandCursor if held else Qt.CursorShape.ArrowCursor
+                card.plot.viewport().setCursor(shape)
+                card.plot.setToolTip("Click a direction to move along it in Decode" if held else "")
+
+    def _choose_direction(self, key: str, x: float, _y: float) -> None:
+        if key != SPECTRUM:
+            return
+        number, most = max(1, round(x)), MOST_DIRECTIONS
+        if number <= most:
+            self.direction_asked.emit(number)
+        else:
+            self.failed.emit(f"Direction {number} holds too little to be seen.", f"Click one of the first {most}.")
 
     def actions_for_palette(self) -> list[QAction]:
         action = QAction("Run the four-way ablation", self, objectName="explaining-action-ablation")
