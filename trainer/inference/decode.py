@@ -509,7 +509,7 @@ def _opened(row: RunRow, wanted: config.Run, opened: OpenModel) -> OpenDecoder:
     name, step = str(facts.get("name", objective.of)), facts.get("step", objective.of_step)
     step = step if isinstance(step, int) else objective.of_step
     layout = device.memory_format(opened.device)
-    method = method.eval().to(opened.device, memory_format=layout)
+    method = method.eval().to(opened.device, memory_format=layout)  # type: ignore[call-overload]
     return OpenDecoder(row, wanted, opened, method, name, step)
 
 
