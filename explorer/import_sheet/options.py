@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -136,11 +136,17 @@ class Options(QWidget):
         for name in [*wrong][:1]:
             self.form.editor(name).setFocus()
 
-    def show_own_split(self, own: bool) -> None:
-        """Show next to the held-out share that the data contain a held-out split of their own."""
-        if hasattr(self.form.value(), "heldout_share"):
-            words = "Not used: the data has its own held-out part." if own else ""
-            self.form.set_note("heldout_share", words)
+    def show_split(self, pairs: Mapping[str, int], own: bool) -> None:
+        """Show next to the held-out share how many pairs it comes to, or that the data have a split of their own."""
+        if not hasattr(self.form.value(), "heldout_share"):
+            return
+        words, held = "", sum(count for split, count in pairs.items() if split != "train")
+        if own:
+            words = "Not used: the data has its own held-out part."
+        elif held:
+            share = f"{held:,} of {held + pairs.get('train', 0):,} pairs ({held / sum(pairs.values()):.0%})"
+            words = f"{share.replace('%', ' %')}: drawn by path, so that a pair stays in its part when others come."
+        self.form.set_note("heldout_share", words)
 
     def _make(self, kind: type) -> Form:
         names = {field.name for field in dataclasses.fields(kind)}

@@ -74,6 +74,7 @@ class ImportData(QDialog):
         self._lines: list[Line] = []
         self._read_path = ""
         self._undecided, self._decided = "", False
+        self._has_own_split = False
         self._in_background = False
         self._others: tuple[config.Data, ...] = ()
         self._changed = QTimer(self, singleShot=True, interval=CHANGE_MS, timeout=self._read_changed)
@@ -243,8 +244,8 @@ class ImportData(QDialog):
     def _take_report(self, reading: DataSource, lines: list[Line]) -> None:
         self.reading, self._lines = reading, lines
         self.options.offer_columns(reading.columns)
-        if not reading.opened:
-            self.options.show_own_split(reading.has_own_split)
+        self._has_own_split = reading.has_own_split if not reading.opened else self._has_own_split
+        self.options.show_split(reading.pairs if reading.opened else {}, self._has_own_split)
         self._show()
         self.shown.emit()
         if not reading.opened and not reading.trouble and reading.is_small and not self._undecided:

@@ -25,10 +25,12 @@ from explorer.event_loop.idle_scheduler import turns
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
+from explorer.widgets.cell_map import number_in
 from explorer.widgets.combo_boxes import Badge
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.grid_map import GridMap, Heat
 from explorer.widgets.image_row import PictureRow, RowPicture
+from explorer.widgets.min_size_scroll import SidewaysScroll
 from trainer.charts.marks import RUN_TONES, HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.panel_rows import cells_of
 
@@ -43,7 +45,8 @@ COLUMN_PX = 92
 NARROW_COLUMN_PX = 68
 NARROW_PX = 420
 """In less room than this tables of measures have narrow columns."""
-PLOT_LEAST_PX = 240
+PLOT_LEAST_PX = 228
+"""Three beside each other fit next to the inspector in a window of 1280."""
 LEAST_COLUMN_PX = 52
 LEAST_NAME_PX = 72
 QWIDGETSIZE_MAX = 16_777_215
@@ -333,7 +336,7 @@ class HeatMapCard(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self.grid: HeatMap | None = None
-        self.title, self.note = _title(), ElidedLabel()
+        self.title, self.note = heading(), ElidedLabel()
         theme.set_role(self.note, "small")
         self.map = GridMap()
         self.map.setObjectName(f"{name}-map")
@@ -384,7 +387,7 @@ class HeatMapCard(QWidget):
             self.note.setText(grid.note)
             return
         where = [names[at] for names, at in ((grid.rows, row), (grid.columns, column)) if names]
-        self.note.setText(f"{grid.unit} {grid.values[row, column]:.3g} · {' × '.join(where)}".replace("-", "−"))
+        self.note.setText(f"{grid.unit} {number_in(grid.values[row, column])} · {' × '.join(where)}")
         self.map.setAccessibleDescription(self.note.text())
 
     def _choose(self, row: int) -> None:
@@ -404,7 +407,7 @@ class ImageRowCard(QWidget):
     def __init__(self, name: str, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self.strip: ImageRow | None = None
-        self.title, self.note = _title(), ElidedLabel()
+        self.title, self.note = heading(), ElidedLabel()
         theme.set_role(self.note, "small")
         self.row = PictureRow(pictures.get)
         self.row.setAccessibleName("Images")
@@ -455,8 +458,12 @@ class NumberTableCard(QFrame):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self.numbers: NumberTable | None = None
-        self.title = _title()
-        self._grid = QGridLayout()
+        self.title = heading()
+        self._inside = QWidget()
+        self._grid = QGridLayout(self._inside)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._sideways = SidewaysScroll(self._inside)
+        self._sideways.setObjectName(f"{name}-columns")
         self._grid.setHorizontalSpacing(theme.BETWEEN)
         self._grid.setVerticalSpacing(theme.SPACE)
         self._shape: object = None
@@ -469,7 +476,7 @@ class NumberTableCard(QFrame):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
         column.addWidget(self.title)
-        column.addLayout(self._grid)
+        column.addWidget(self._sideways)
         column.addStretch()
 
     def show_mark(self, mark: NumberTable) -> None:
@@ -510,20 +517,28 @@ class NumberTableCard(QFrame):
     def set_room(self, room: int) -> None:
         """Make the columns narrow where the table has no room, and as wide as their headings where it has.
 
-        Where even that is too wide, the names of the measures wrap.
+        Where even that is too wide, the names of the measures wrap; where they had no room, the table scrolls.
         """
         self._set_columns(self._wide, self._gap)
         self._wrap_names(None)
-        least = self.minimumSizeHint().width()
+        least = self._least()
         if room < NARROW_PX or room < least:
             self._set_columns(LEAST_COLUMN_PX, theme.SPACE)
-            if self.minimumSizeHint().width() > room:
-                self._wrap_names(room - len(self._heads) * (LEAST_COLUMN_PX + theme.SPACE))
+            names = room - len(self._heads) * (LEAST_COLUMN_PX + theme.SPACE)
+            if names < LEAST_NAME_PX:
+                self._set_columns(self._wide, self._gap)
+            elif self._least() > room:
+                self._wrap_names(names)
         elif self._heads and self.share:
             part = room // self.share - theme.AROUND
             spare = (part if least <= part else room) - least
             preferred = max(head.fontMetrics().horizontalAdvance(head.text()) for head in self._heads) + theme.SPACE
             self._set_columns(max(self._wide, min(preferred, self._wide + spare // len(self._heads))), self._gap)
+
+        self._sideways.setMinimumWidth(min(self._least(), room))
+
+    def _least(self) -> int:
+        return max(self._inside.minimumSizeHint().width(), self.title.minimumSizeHint().width())
 
     def _wrap_names(self, width: int | None) -> None:
         """Wrap the names at this width, or write each in one line."""
@@ -550,7 +565,7 @@ class NumberTableCard(QFrame):
         self._wide = NARROW_COLUMN_PX if many else COLUMN_PX
         self._grid.setHorizontalSpacing(self._gap)
         for column in range(len(mark.columns)):
-            head = ElidedLabel() if mark.badges else _label("small")
+            head = ElidedLabel(middle=True) if mark.badges else _label("small")
             if not mark.badges:
                 head.setWordWrap(True)
             theme.set_role(head, "small")
@@ -580,7 +595,3 @@ def _label(role: str) -> QLabel:
     if role:
         theme.set_role(label, role)
     return label
-
-
-def _title() -> QLabel:
-    return _label("strong")

@@ -11,10 +11,10 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QTransform
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.legend import Legend, LegendEntry, Mark
 from explorer.widgets.plot import Plot
 from trainer.charts import marks
@@ -26,6 +26,8 @@ LYING_PX, LYING_ROOM_PX = 16, 64
 BARS_WIDE = 0.7
 TICK_SHARE, MOST_TICKS = 0.07, 5_000
 """Height of the ticks of selected pairs as a share of the plot, and how many are drawn."""
+NUMBER_ROOM, NUMBER_ROOM_LYING = 0.12, 0.2
+"""Of the axis: what a number at the end of a bar needs."""
 MOST_WRITTEN = 16
 """More bars than these have no number written over them."""
 _CLASSES = {"first": 2, "second": 3, "fifth": 4, "sixth": 5, "third": 6, "fourth": 7}
@@ -309,21 +311,22 @@ class XYPlotWidget(Plot):
         self.set_labels(x=spec.x.label, y=spec.y.label)
         item.setAspectLocked(spec.equal)
         for side, axis in (("bottom", spec.x), ("left", spec.y)):
-            item.getAxis(side).setTicks([_log_ticks(axis)] if axis.log else None)
+            item.getAxis(side).show_names(spec.names if side == "bottom" else ())
+            if not item.getAxis(side).names:
+                item.getAxis(side).setTicks([_log_ticks(axis)] if axis.log else None)
             item.getAxis(side).setVisible(not spec.equal)
-        if spec.names:
-            item.getAxis("bottom").setTicks([list(enumerate(spec.names))])
         item.showGrid(x=not (spec.equal or spec.bars), y=not spec.equal, alpha=0.14)
-        for set_range, axis in ((self.setXRange, spec.x), (self.setYRange, spec.y)):
-            set_range(_at(axis, axis.low), _at(axis, axis.high), padding=0)
+        self.setXRange(_at(spec.x, spec.x.low), _at(spec.x, spec.x.high), padding=0)
+        self.setYRange(*_with_numbers(spec), padding=0)
 
     def _scale_lying(self, spec: marks.XYPlot) -> None:
         self.set_labels(x=spec.y.label, y=spec.x.label)
         item = self.getPlotItem()
+        item.getAxis("bottom").show_names(())
         item.getAxis("bottom").setTicks(None)
-        item.getAxis("left").setTicks([list(enumerate(spec.names))])
+        item.getAxis("left").show_names(spec.names)
         item.showGrid(x=True, y=False, alpha=0.14)
-        self.setXRange(spec.y.low, spec.y.high, padding=0)
+        self.setXRange(*_with_numbers(spec), padding=0)
         self.setYRange(spec.x.low, spec.x.high, padding=0)
         self.setMinimumHeight(LYING_ROOM_PX + LYING_PX * len(spec.names) * max(len(spec.bars), 1))
 
@@ -528,9 +531,7 @@ class XYPlotCard(QWidget):
 
     def __init__(self, panel: str, key: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"lab-{panel}-{key}")
-        self.title, self.note = QLabel(), ElidedLabel()
-        self.title.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.title, "strong")
+        self.title, self.note = heading(), ElidedLabel()
         theme.set_role(self.note, "small")
         self.legend, self.plot = Legend(), XYPlotWidget()
         self.entries: frozenset[object] = frozenset()
@@ -617,7 +618,19 @@ def _shape(spec: marks.XYPlot) -> object:
 
 def _scales(spec: marks.XYPlot) -> object:
     """Return what determines the axes."""
-    return spec.x, spec.y, spec.equal, spec.names, spec.lying, len(spec.bars)
+    return spec.x, spec.y, spec.equal, spec.names, spec.lying, len(spec.bars), _with_numbers(spec)
+
+
+def _with_numbers(spec: marks.XYPlot) -> tuple[float, float]:
+    """Return the ends of the axis of values, with room for the numbers at the bars."""
+    low, high = _at(spec.y, spec.y.low), _at(spec.y, spec.y.high)
+    shares = spec.y.label == "%" or "(%)" in spec.y.label  # these end at 0 and 100
+    if not _written(spec) or spec.y.log or shares:
+        return low, high
+    ends = [end for bars in spec.bars for end in (bars.high or bars.heights) if math.isfinite(end)]
+    room = (NUMBER_ROOM_LYING if spec.lying else NUMBER_ROOM) * (high - low)
+    below = min(ends) - room if spec.lying and ends and min(ends) < 0 else low
+    return min(low, below), max([high, *(end + room for end in ends if end >= 0)])
 
 
 def _written(spec: marks.XYPlot) -> int:

@@ -12,13 +12,15 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from trainer.config.split_key import SplitKey
+
+if TYPE_CHECKING:
+    import numpy as np
 
 UNDO_LIMIT: Final = 100
 MOST_LISTED: Final = 1_000
@@ -28,32 +30,55 @@ MOST_LISTED: Final = 1_000
 class Rows:
     """An immutable, sorted set of pair numbers that compares by content; a million cost milliseconds."""
 
-    __slots__ = ("array",)
+    __slots__ = ("_array", "_few")
 
     def __init__(self, rows: Iterable[int] | np.ndarray = ()) -> None:
-        given = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, dtype=np.int64)
-        given = np.asarray(given, np.int64)
-        # Rows of a lasso are ascending as they come: sorting a million of them would be seen.
-        ascending = given.ndim == 1 and bool((given[1:] > given[:-1]).all())
-        self.array = given.copy() if ascending else np.unique(given)
-        self.array.setflags(write=False)
+        # What is no array is few, and kept as it is: before the first paint nothing needs numpy, which loads slowly.
+        self._few: tuple[int, ...] | None = None
+        self._array: np.ndarray | None = None
+        if hasattr(rows, "dtype"):
+            self._array = _ascending(cast("np.ndarray", rows))
+        else:
+            self._few = tuple(sorted({int(row) for row in rows}))
+
+    @property
+    def array(self) -> np.ndarray:
+        """The numbers (int64, ascending, unique, read-only)."""
+        if self._array is None:
+            import numpy as np
+
+            self._array = _ascending(np.array(self._few, np.int64))
+        return self._array
 
     def __len__(self) -> int:
-        return len(self.array)
+        return len(self.array) if self._few is None else len(self._few)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.array.tolist())
+        return iter(self.array.tolist() if self._few is None else self._few)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Rows):
-            return np.array_equal(self.array, other.array)
-        return tuple(self) == other if isinstance(other, tuple) else NotImplemented
+        if not isinstance(other, Rows):
+            return tuple(self) == other if isinstance(other, tuple) else NotImplemented
+        if self._few is not None and other._few is not None:
+            return self._few == other._few
+        return len(self) == len(other) and bool((self.array == other.array).all())
 
     def __hash__(self) -> int:
         return hash(self.array.tobytes())
 
     def __repr__(self) -> str:
-        return f"Rows({self.array.tolist() if len(self) <= 8 else f'{len(self):,}'})"
+        return f"Rows({list(self) if len(self) <= 8 else f'{len(self):,}'})"
+
+
+def _ascending(rows: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    given = np.asarray(rows, np.int64)
+    # Rows of a lasso are ascending as they come: sorting a million of them would be seen.
+    ascending = given.ndim == 1 and bool((given[1:] > given[:-1]).all())
+    array = given.copy() if ascending else np.unique(given)
+    array.setflags(write=False)
+    return array
 
 
 @dataclass(frozen=True)
@@ -325,6 +350,8 @@ def _written(rows: Rows) -> list[int] | str:
     """Encode few rows as a list and many as packed bits; a million take some hundred kilobytes."""
     if len(rows) <= MOST_LISTED:
         return list(rows)
+    import numpy as np
+
     chosen = np.zeros(int(rows.array[-1]) + 1, bool)
     chosen[rows.array] = True
     return base64.b64encode(zlib.compress(np.packbits(chosen).tobytes(), 1)).decode()
@@ -337,6 +364,8 @@ def _split_read(value: Any) -> SplitKey | None:
 
 def _rows_read(written: object) -> Rows:
     if isinstance(written, str):
+        import numpy as np
+
         try:
             bits = np.frombuffer(zlib.decompress(base64.b64decode(written)), np.uint8)
         except (ValueError, zlib.error):

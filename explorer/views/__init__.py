@@ -177,7 +177,15 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         "database",
         "QualityView",
         place="data_quality",
-        synonyms=("Mispairs", "Mislabeled", "Label errors", "Near-duplicates", "Outliers", "Leaks between splits"),
+        synonyms=(
+            "Mispairs",
+            "Mispaired",
+            "Mislabeled",
+            "Label errors",
+            "Near-duplicates",
+            "Outliers",
+            "Leaks between splits",
+        ),
     ),
     ViewEntry(
         "evaluate",

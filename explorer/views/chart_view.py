@@ -117,7 +117,8 @@ class ChartView(View):
             self.show_no_run("Choose a run in the bar above; a second one is shown next to it.")
             return
         self.show_content()
-        self.tab_question.setText(self.chart.question)
+        # The heading of the view says its own question already.
+        self.tab_question.setText(self.chart.question if self.chart.question != self.question else "")
         self.method = self.chart.method or type(self).method
         self.pane.ask(self.chart, self.request_now(), self.settings_now())
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
 from explorer import theme
 from explorer.views.chart_view import ChartView
 from explorer.views.view import EXPORTS
 from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.state_area import reason_words
 from trainer.config import ConfigError
 from trainer.store import RunRow, Workspace
@@ -126,7 +127,7 @@ class ExperimentsView(ChartView):
         self.verdict.setTextFormat(Qt.TextFormat.PlainText)
         self.progress.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.verdict, "heading")
-        self.above.addLayout(self._choices())
+        self.above.addWidget(self._choices())
         self.above.addWidget(self.verdict)
         self.above.addWidget(self.progress)
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
@@ -140,15 +141,14 @@ class ExperimentsView(ChartView):
         self.stop.clicked.connect(lambda: self._change_state(self.context.jobs.stop_experiment))
         self.context.jobs.runs_changed.connect(self._runs_changed)
 
-    def _choices(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(theme.BETWEEN)
-        row.addWidget(self.picker, 1)
+    def _choices(self) -> WrappingRow:
+        row = WrappingRow()
+        row.add(self.picker, stretch=True)
         load = QPushButton("Import…", objectName="experiments-import-button")
         load.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
         load.clicked.connect(self._ask_for_file)
         for widget in (self.go, self.stop, load, self.first):
-            row.addWidget(widget)
+            row.add(widget)
         return row
 
     @property

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtGui import QBrush, QColor, QImage, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
@@ -55,6 +55,15 @@ class CellMap(QWidget):
         self._cells, self._image, self._at = values, picture(shares), NOWHERE
         self.update()
 
+    def paint_cells(self, painter: QPainter) -> None:
+        """Draw the cells; those without a number are hatched, which no color of the scale is."""
+        if self._image is None:
+            return
+        room = self.room()
+        if not np.isfinite(self._cells).all():
+            painter.fillRect(room, QBrush(theme.color("disabled"), Qt.BrushStyle.BDiagPattern))
+        painter.drawImage(room, self._image)
+
     def cell_at(self, place: QPointF) -> tuple[int, int]:
         """Return row and column at a widget position; -1, -1 outside."""
         room, (rows, columns) = self.room(), self._cells.shape
@@ -83,7 +92,7 @@ class CellMap(QWidget):
 
     def words_at(self, row: int, column: int) -> str:
         """Return the text that a screen reader reads for a cell."""
-        return f"row {row + 1}, column {column + 1}: {self._cells[row, column]:.3g}".replace("-", "\u2212")
+        return f"row {row + 1}, column {column + 1}: {number_in(self._cells[row, column])}"
 
     def move_by_key(self, event: QKeyEvent) -> bool:
         """Move to the next cell for an arrow key and announce it; False for other keys."""
@@ -102,6 +111,13 @@ class CellMap(QWidget):
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self.point_at(NOWHERE)
+
+
+def number_in(value: float) -> str:
+    """Return what is read out for a cell: its number, as `1,024` or `0.0001`, or that it has none."""
+    if not np.isfinite(value):
+        return "no value"
+    return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace("-", "\u2212")
 
 
 def write_on(painter: QPainter, cell: QRectF, value: float, ground: QColor) -> None:

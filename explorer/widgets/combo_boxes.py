@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
 from explorer import theme
+from explorer.widgets.elided_label import elided_apart
 from explorer.widgets.finder import Choice, Choices, Finder
 from explorer.widgets.still import StillComboBox
 
@@ -21,6 +22,9 @@ MANY: Final = 24
 
 class Picker(StillComboBox):
     """A combo box of `Choice`s that keeps its selection when entries change; long lists are searchable.
+
+    Attributes:
+        apart_from: Another name; what it begins with too is left out first where there is no room.
 
     Signals:
         picked: The key that the person chose; not sent when a program did.
@@ -40,6 +44,7 @@ class Picker(StillComboBox):
         self.setMaxVisibleItems(16)
         self._choices: tuple[Choice, ...] = ()
         self._words = words
+        self.apart_from = ""
         self._offered = Choices(self)
         self.setModel(self._offered)
         self.finder: Finder | None = None
@@ -56,6 +61,12 @@ class Picker(StillComboBox):
             self.setCurrentIndex(place)
         self.setEnabled(len(wanted) > 0)
         self.setToolTip(f"{self._words}: {self.currentText()}" if self.currentText() else self._words)
+
+    def tell_apart(self, other: str) -> None:
+        """Set `apart_from`."""
+        if other != self.apart_from:
+            self.apart_from = other
+            self.update()
 
     @property
     def key(self) -> Any:
@@ -92,7 +103,7 @@ class Picker(StillComboBox):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint like Qt, but elide text that does not fit."""
+        """Paint like Qt, but elide text that does not fit, in its middle: names of runs begin alike."""
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
         style = self.style()
@@ -100,7 +111,7 @@ class Picker(StillComboBox):
             QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
         )
         words = self.currentText() or self.placeholderText()
-        option.currentText = self.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, room.width() - 2)
+        option.currentText = elided_apart(self.fontMetrics(), words, self.apart_from, room.width() - 2)
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

@@ -18,6 +18,7 @@ from explorer.event_loop.idle_scheduler import turns
 from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, stroke, theme
 from explorer.theme import faint as faint_of
 from explorer.widgets.accessible import announce
+from explorer.widgets.elided_label import heading
 from explorer.widgets.plot import Plot
 
 FEW_POINTS = 20
@@ -97,9 +98,7 @@ class CurvePlot(QWidget):
         self.panel: CurvePlotData | None = None
         self._curves: dict[int, tuple[pg.PlotDataItem, pg.PlotDataItem]] = {}
         self._spare: list[tuple[pg.PlotDataItem, pg.PlotDataItem]] = []
-        self.title = QLabel(self)
-        self.title.setTextFormat(Qt.TextFormat.PlainText)
-        set_role(self.title, "strong")
+        self.title = heading()
         self.unit = QLabel(self)
         set_role(self.unit, "small")
         self.plot = Plot(self)

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from itertools import takewhile
+
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QWidget
+
+from explorer import theme
 
 NARROWEST_PX = 48
 """Narrower than this a line says nothing, and is left empty."""
 
 
-class ElidedLabel(QLabel):
-    """A label that uses the available width and never asks for more."""
+def elided_apart(metrics: QFontMetrics, words: str, other: str, width: int) -> str:
+    """Return a name that fits; where it does not, without what `other` begins with too, then cut in its middle."""
+    if metrics.horizontalAdvance(words) <= width:
+        return words
+    pairs = zip(words, other, strict=False)
+    common = "".join(sign for sign, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)) if words != other else ""
+    common = common[: max(common.rfind(sign) + 1 for sign in " -_,/")]
+    rest = f"…{words[len(common) :].lstrip()}" if common else words
+    return metrics.elidedText(rest, Qt.TextElideMode.ElideMiddle, width)
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+
+class ElidedLabel(QLabel):
+    """A label that uses the available width and never asks for more.
+
+    Attributes:
+        middle: It is the middle that is left out: for names that begin alike.
+    """
+
+    def __init__(self, text: str = "", parent: QWidget | None = None, *, middle: bool = False) -> None:
+        self.middle, self.apart_from = middle, ""
         super().__init__(text, parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(NARROWEST_PX, super().minimumSizeHint().width()), super().minimumSizeHint().height())
 
     def setText(self, text: str) -> None:
         super().setText(text)
@@ -25,9 +48,19 @@ class ElidedLabel(QLabel):
     @property
     def elided(self) -> str:
         """The text painted."""
-        if self.width() < NARROWEST_PX:
+        if self.width() < min(NARROWEST_PX, self.sizeHint().width()):
             return ""
-        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.contentsRect().width())
+        width = self.contentsRect().width()
+        if self.middle:
+            return elided_apart(self.fontMetrics(), self.text(), self.apart_from, width)
+        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, width)
+
+    def tell_apart(self, other: str) -> None:
+        """Leave out first what this text begins with as well, such as the name of the other run."""
+        if other != self.apart_from:
+            self.apart_from = other
+            self._explain()
+            self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -46,3 +79,11 @@ class ElidedLabel(QLabel):
 
     def _explain(self) -> None:
         self.setToolTip("" if self.elided == self.text() else self.text())
+
+
+def heading() -> ElidedLabel:
+    """Return the title of a card: as wide as its text where there is room; names of runs are cut in their middle."""
+    title = ElidedLabel(middle=True)
+    title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+    theme.set_role(title, "strong")
+    return title

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.widgets.cell_map import MOVES, NOWHERE, CellMap, write_on
+from explorer.widgets.cell_map import MOVES, NOWHERE, CellMap, number_in, write_on
 from explorer.widgets.viridis import picture, shade
 
 LEFT, BOTTOM, RIGHT, TOP = 22, 36, 66, 4
@@ -116,14 +116,14 @@ class GridMap(CellMap):
         if heat is None or not heat.row_names:
             return super().words_at(row, column)
         names = f"{heat.row_names[row]}, {heat.column_names[column] if heat.column_names else column + 1}"
-        return f"{names}: {written(heat.values[row, column])}"
+        return f"{names}: {number_in(heat.values[row, column])}"
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         if self.heat is None or not self.heat.values.size:
             return
         painter = QPainter(self)
         frame = self.room()
-        painter.drawImage(frame, self._image)
+        self.paint_cells(painter)
         if self.heat.row_names:
             self._write_names(painter, frame, self.heat)
             self._paint_lines(painter, frame, self.heat)
@@ -155,7 +155,7 @@ class GridMap(CellMap):
         painter.setPen(theme.color("secondary"))
         for value, side in ((heat.high, Qt.AlignmentFlag.AlignTop), (heat.low, Qt.AlignmentFlag.AlignBottom)):
             room = QRectF(bar.right() + 4, frame.top(), RIGHT - BAR - 14, frame.height())
-            painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | side), written(value))
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | side), number_in(value))
 
     def _paint_marks(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
         rows, columns = heat.values.shape
@@ -183,14 +183,22 @@ class GridMap(CellMap):
         longest = [max(map(metrics.horizontalAdvance, names)) for names in (heat.row_names, heat.column_names)]
         left = min(longest[0] + theme.BETWEEN, max(80, self.width() // 3))
         top = min(longest[1] + theme.BETWEEN, HEADS_PX, max(60, self.height() // 3))
+        room = self._fitted(heat, left, top)
+        # Names that would not be written leave their room to the cells.
+        return room if self._writes_names(heat, room) else self._fitted(heat, theme.SPACE, theme.SPACE)
+
+    def _fitted(self, heat: Heat, left: int, top: int) -> QRectF:
         rows, columns = heat.values.shape
         side = min((self.width() - left - RIGHT) / columns, (self.height() - top - 2) / rows, MOST_CELL)
         return QRectF(left, top, columns * max(side, 4.0), rows * max(side, 4.0))
 
+    def _writes_names(self, heat: Heat, room: QRectF) -> bool:
+        return room.left() > theme.SPACE and room.height() / len(heat.values) >= self.fontMetrics().height() - 4
+
     def _write_names(self, painter: QPainter, room: QRectF, heat: Heat) -> None:
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         metrics, size = painter.fontMetrics(), room.height() / len(heat.values)
-        if size < metrics.height() - 4:
+        if not self._writes_names(heat, room):
             return
         left, top = int(room.left()) - theme.INSIDE, int(room.top()) - theme.INSIDE
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -219,11 +227,6 @@ class GridMap(CellMap):
             x, y = room.left() + place * size, room.top() + place * size
             painter.drawLine(QPointF(x, room.top()), QPointF(x, room.bottom()))
             painter.drawLine(QPointF(room.left(), y), QPointF(room.right(), y))
-
-
-def written(value: float) -> str:
-    """Format an end of the scale briefly: `1,024`, `16.9`, `0.0001`."""
-    return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace("-", "−")
 
 
 def shares(heat: Heat) -> Float[np.ndarray, "rows columns"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -106,7 +107,8 @@ class Legend(QWidget):
             )
             painter.setPen(theme.color("secondary"))
             words = room.adjusted(MARK_PX + 5, 0, 0, 0)
-            painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, entry.text)
+            cut = painter.fontMetrics().elidedText(entry.text, Qt.TextElideMode.ElideMiddle, math.ceil(words.width()))
+            painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
 
     def changeEvent(self, event: QEvent) -> None:
         self._laid.clear()
@@ -122,7 +124,7 @@ class Legend(QWidget):
         metrics = self.fontMetrics()
         places, x, y = [], 0.0, 0.0
         for entry in self._entries:
-            wide = metrics.horizontalAdvance(entry.text) + MARK_PX + 5.0
+            wide = min(metrics.horizontalAdvance(entry.text) + MARK_PX + 5.0, max(width, 2.0 * MARK_PX))
             if x > 0 and x + wide > width:
                 x, y = 0.0, y + self.LINE
             places.append(QRectF(x, y, wide, self.LINE))

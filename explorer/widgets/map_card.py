@@ -28,7 +28,7 @@ class MapCard(QFrame):
         super().__init__(parent)
         self.index = index
         theme.set_role(self, "card")
-        self.title, self.note = ElidedLabel(), ElidedLabel()
+        self.title, self.note = ElidedLabel(middle=True), ElidedLabel()
         for label, role in ((self.title, "strong"), (self.note, "small")):
             theme.set_role(label, role)
         self.area = StateArea(content, width=EMPTY_PX)

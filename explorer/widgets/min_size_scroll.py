@@ -49,6 +49,23 @@ class MinSizeScroll(QScrollArea):
         content.resize(room.expandedTo(least))
 
 
+class SidewaysScroll(MinSizeScroll):
+    """As high as its content; one that is too wide is scrolled sideways."""
+
+    def __init__(self, content: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(content, parent)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+    def _fit(self) -> None:
+        width = self.width()
+        if (content := self.widget()) is None:
+            return
+        least = _least(content, width)
+        bar = self.horizontalScrollBar().sizeHint().height() if least.width() > width else 0
+        self.setFixedHeight(least.height() + bar)
+        content.resize(max(width, least.width()), least.height())
+
+
 def _least(widget: QWidget, width: int) -> QSize:
     """Return the minimum size of a widget that is at least `width` wide."""
     layout = widget.layout()

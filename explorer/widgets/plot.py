@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QMouseEvent, QWheelEvent
+from PySide6.QtGui import QFontMetrics, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsItem, QWidget
 
 from explorer import theme
@@ -19,8 +20,48 @@ pg.setConfigOptions(antialias=True, useOpenGL=False)
 do_without_menus()
 
 
+LEAST_WORDS_PX: Final = 40
+"""An axis that is shorter has not been laid out yet."""
+
+
 class _Axis(pg.AxisItem):
-    """An axis without tick labels while its plot is empty, since they would look like results."""
+    """An axis whose texts are elided to its room, without tick labels while its plot is empty: they look like results.
+
+    Attributes:
+        words: Its label; `names` are those of categories at 0, 1, 2...
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.words = ""
+        self.names: tuple[str, ...] = ()
+        super().__init__(*args, **options)
+
+    def setLabel(self, text: str | None = None, *args: Any, **options: Any) -> None:
+        """Set the label as pyqtgraph does, elided to the room of the axis."""
+        self.words = text or ""
+        super().setLabel(text, *args, **options)
+        self._elide()
+
+    def show_names(self, names: Sequence[str]) -> None:
+        """Write the names of categories instead of numbers."""
+        self.names = tuple(names)
+        self._elide()
+
+    def resizeEvent(self, ev: Any = None) -> None:
+        self._elide()
+        super().resizeEvent(ev)
+
+    def _elide(self) -> None:
+        along = self.orientation in ("top", "bottom")
+        room = int(self.size().width() if along else self.size().height())
+        metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+        if self.words and room > LEAST_WORDS_PX:
+            self.labelText = metrics.elidedText(self.words, Qt.TextElideMode.ElideMiddle, room)
+            self.label.setHtml(self.labelString())
+        if self.names:
+            each = max(0, room // len(self.names) - theme.INSIDE)
+            cut = [metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, each) for name in self.names]
+            self.setTicks([list(enumerate(cut if along and room > LEAST_WORDS_PX else self.names))])
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         view = self.linkedView()

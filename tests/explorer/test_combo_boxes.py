@@ -6,10 +6,12 @@ from typing import ClassVar
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.widgets.combo_boxes import MANY, Choice, Picker
+from explorer.widgets.elided_label import elided_apart
 from explorer.widgets.finder import holding
 
 
@@ -121,3 +123,13 @@ def test_a_short_list_opens_as_ever(picker: Picker):
 def test_what_holds_every_typed_word_is_found(typed: str, found: list[int]):
     choices = [Choice(0, "a b", "#0 cloob"), Choice(1, "b a", "#1 clip"), Choice(2, "c", "#2 simclr")]
     assert [choice.key for choice in holding(typed, choices)] == found
+
+
+def test_names_that_begin_alike_are_told_apart_where_there_is_no_room(qtbot):
+    metrics = QFontMetrics(QApplication.font())
+    a, b = "CLOOB shares, emoji-pairs, CLIP, seed 0", "CLOOB shares, emoji-pairs, share 1, seed 0"
+    room = metrics.horizontalAdvance("…share 1, seed 0")
+    assert elided_apart(metrics, b, a, room) == "…share 1, seed 0"
+    assert elided_apart(metrics, a, b, room) == "…CLIP, seed 0"
+    assert elided_apart(metrics, a, b, 10_000) == a
+    assert elided_apart(metrics, a, a, room).startswith("CL"), "of two that are equal nothing tells them apart"

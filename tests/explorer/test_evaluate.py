@@ -115,7 +115,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert view.empty.isVisible()
     assert not view.table.isVisible()
     assert view.command() is None
-    assert view.empty.title.text() == "No results yet"
+    assert view.empty.title.text() == "Not evaluated yet"
     view.tabs.setCurrentIndex(1)
     assert "evaluate zero-shot" in view.confusion.told.text()
     assert not view.confusion.tasks.isVisible()

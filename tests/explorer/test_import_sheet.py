@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QMimeData, QObject, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTabWidget, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton, QTabWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
@@ -112,6 +112,9 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
     assert not sheet.start.isEnabled()
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
     assert sheet.note.text() == "27 pairs found: 25 used, 1 with a warning, 2 not used."
+    held, whole = sheet.reading.pairs["heldout"], sum(sheet.reading.pairs.values())
+    notes = [label.text() for label in sheet.options.form.findChildren(QLabel)]
+    assert any(f"{held} of {whole} pairs" in note for note in notes)
     assert sheet.grid.pairs.rowCount() == 10
     captions = [sheet.grid.pairs.index(row).data() for row in range(10)]
     assert captions[0].startswith(CAPTION)

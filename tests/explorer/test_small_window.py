@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QPushButton, QTabBar, QToolButton
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QPushButton,
+    QTabBar,
+    QToolButton,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -17,7 +26,7 @@ from explorer.models.runs import RunColumn
 from explorer.views import VIEWS
 from explorer.views.runs.table import LEAST_PX
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.min_size_scroll import MinSizeScroll
+from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.window import Window
 
 ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
@@ -169,6 +178,41 @@ def test_the_buttons_of_runs_keep_one_line_beside_the_inspector(qtbot, window: W
     assert button.toolButtonStyle() == ICON_ONLY
     assert button.toolTip()
     assert not clipped(window)
+    window.resize(1100, 700)
+    qtbot.wait(30)
+    assert row.height() == before
+    assert not clipped(window)
+
+    shown = window.pages.open_view.findChild(QToolButton, "show-a-button")
+    assert (shown.text(), shown.accessibleName()) == ("A", "Show as A")
+
+
+def too_wide(content: QWidget, room: int) -> list[str]:
+    """Return what in `content` needs more than `room` pixels."""
+    found = [one for one in content.findChildren(QWidget) if one.isVisible() and one.minimumSizeHint().width() > room]
+    return [f"{type(one).__name__} {one.objectName()} {one.minimumSizeHint().width()}" for one in found]
+
+
+@pytest.mark.slow
+def test_long_names_of_runs_make_no_view_wider_than_the_window(qtbot, window: Window, two_runs) -> None:
+    for run in two_runs:
+        window.rooms.jobs.rename(run, f"An experiment whose name begins as all its names do, seed {run}")
+    window.resize(1280, 800)
+    window.selection.pairs = [3]
+    sideways = []
+    for place in VIEWS:
+        open_view(qtbot, window, place.name)
+        view = window.pages.open_view
+        tabs = [bar for bar in view.findChildren(QTabBar) if bar.isVisible()][:1]
+        for tab in range(tabs[0].count() if tabs else 1):
+            if tabs:
+                tabs[0].setCurrentIndex(tab)
+                open_view(qtbot, window, place.name)
+            scrolls = [one for one in view.findChildren(MinSizeScroll) if not isinstance(one, SidewaysScroll)]
+            for one in scrolls:
+                if one.isVisible() and one.horizontalScrollBar().maximum() > 0:
+                    sideways.append(f"{place.name} {tab}: {too_wide(one.widget(), one.viewport().width())}")
+    assert not sideways
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ from explorer.window.single_instance import _name, answer_the_bell, claim, take_
 
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
 AFTER_PAINT = (
-    *("matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
-    *("trainer.store", "explorer.import_sheet.sheet"),
+    *("numpy", "matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
+    *("trainer.store", "trainer.config.contents", "explorer.import_sheet.sheet"),
 )
 
 PROGRAM = """

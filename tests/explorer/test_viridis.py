@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtGui import QColor
 
-from explorer.widgets.viridis import NOTHING, picture, shade
+from explorer import theme
+from explorer.widgets.grid_map import GridMap, Heat
+from explorer.widgets.viridis import picture, shade
 
 
-def test_more_is_brighter_and_what_is_no_number_is_gray(qapp):
+def test_more_is_brighter_and_what_is_no_number_is_clear(qapp):
     values = np.array([[0.0, 0.25, 0.5, 0.75, 1.0], [-3.0, 7.0, np.nan, np.inf, 0.5]])
     colors = shade(values)
-    light = colors[0] @ np.array([0.2126, 0.7152, 0.0722])
+    light = colors[0, :, :3] @ np.array([0.2126, 0.7152, 0.0722])
     assert (np.diff(light) > 20).all()
     assert np.array_equal(colors[1, :2], colors[0, [0, -1]]), "beyond the ends the end's color"
-    assert (colors[1, 2:4] == NOTHING).all()
+    assert (colors[1, 2:4, 3] == 0).all()
+    assert (colors[0, :, 3] == 255).all()
     image = picture(values)
     assert (image.width(), image.height()) == (5, 2)
-    assert image.pixelColor(2, 1) == QColor(NOTHING, NOTHING, NOTHING)
+    assert image.pixelColor(2, 1).alpha() == 0
+
+
+def test_cells_without_a_number_are_hatched_and_said_to_have_none(qtbot):
+    values = np.array([[0.2, np.nan], [0.9, 0.5]])
+    cells = GridMap()
+    qtbot.addWidget(cells)
+    cells.resize(300, 260)
+    cells.show_heat(Heat(values, 0.0, 1.0, log=False))
+    cells.show()
+    image = cells.grab().toImage()
+
+    def colors(row: int, column: int) -> set[str]:
+        room = cells.rect_of(row, column).toRect().adjusted(4, 4, -4, -4)
+        return {
+            image.pixelColor(x, y).name()
+            for x in range(room.left(), room.right())
+            for y in (room.top(), room.center().y())
+        }
+
+    assert len(colors(0, 0)) == 1
+    assert theme.color("disabled").name() in colors(0, 1)
+    assert colors(0, 1) != {theme.color("disabled").name()}
+    assert cells.words_at(0, 1) == "row 1, column 2: no value"

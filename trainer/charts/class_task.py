@@ -24,7 +24,7 @@ from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.arrays import load_npy
 
-MOST_CLASSES: Final = 200
+MOST_CLASSES: Final = 1_000
 """A column with more different values is a caption, not a class."""
 PLAIN_TEMPLATE: Final = "a photo of a {}"
 
@@ -166,7 +166,7 @@ def _classes_of(workspace: Workspace, run: int | str) -> Sequence[str]:
     classes = sorted({label for label in snapshot.items.label if label})
     if not 2 <= len(classes) <= MOST_CLASSES:
         few = "no classes" if not classes else "one class"
-        has = few if len(classes) < 2 else f"{len(classes):,} classes; {MOST_CLASSES} at most can be classified"
+        has = few if len(classes) < 2 else f"{len(classes):,} classes; {MOST_CLASSES:,} at most can be classified"
         raise ChartError(f"The data of run {snapshot.model} has {has}. Name some: --labels cat dog.")
     return classes
 

@@ -40,6 +40,7 @@ MOST_PAIRS: Final = 1_500
 """More pairs are sampled: every two spaces are compared."""
 MOST_SNAPSHOTS: Final = 80
 ODD: Final = 3.5
+MOST_NAMED: Final = 6
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,9 @@ def _plane(data: ModelMap, stress: str) -> XYPlot:
         curves.append(Series(name if len(runs) <= 12 else "", tone, path[:, 0], path[:, 1], width=1.0, marked=True))
         end = data.spaces[own[-1]]
         odd = data.unusual[place] > ODD
-        label = f"#{run}, step {end.step:,}" + (", odd" if odd else "")
+        # A few can all be named; of many, those that are chosen or odd: names over names cannot be read.
+        named = odd or place < 2 or len(runs) <= MOST_NAMED
+        label = f"#{run}, step {end.step:,}" + (", odd" if odd else "") if named else ""
         x, y = path[-1]
         dots.append(Marker("", tone, float(x), float(y), 12.0, "diamond", label))
     half = 0.55 * float(max(np.ptp(data.places, axis=0).max(), 1e-9))

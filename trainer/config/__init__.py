@@ -3,85 +3,24 @@
 The classes are the registry. The *New run* form, `trainer fit --set` and the preset files are all read off
 their fields; a new objective is one class in `trainer.config.objectives`, one function in `trainer.losses`, and
 one line in `trainer.methods`. Nothing here imports torch.
+
+The rest is loaded when a name is first asked for: a window needs none of it before its first paint.
 """
 
-from trainer.config.checking import check, check_kernels, check_ranks, faults, problems
-from trainer.config.data import (
-    ClassFolder,
-    Data,
-    Folder,
-    HubDataset,
-    Named,
-    Scenes,
-    Shards,
-    Table,
-    absolute,
-    data_name,
-    dataset_name,
-    missing_path,
-)
-from trainer.config.elsewhere import (
-    ELSEWHERE,
-    ImagesElsewhere,
-    NoData,
-    NoModel,
-    PairsElsewhere,
-    TextsElsewhere,
-    Vectors,
-)
-from trainer.config.fields import ConfigError, check_fields, field_type
-from trainer.config.model import Model, OpenClip, TinyTowers
-from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
-from trainer.config.objectives import __all__ as _objectives
-from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
-from trainer.config.run import SECTIONS, Optimizer, Run, Watching, choices
-from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
+from __future__ import annotations
 
-__all__ = [
-    "ELSEWHERE",
-    "MOST_LETTERS",
-    "SECTIONS",
-    "ClassFolder",
-    "ConfigError",
-    "Data",
-    "Folder",
-    "HubDataset",
-    "ImagesElsewhere",
-    "Model",
-    "Named",
-    "NoData",
-    "NoModel",
-    "OpenClip",
-    "Optimizer",
-    "PairsElsewhere",
-    "Run",
-    "Scenes",
-    "Shards",
-    "Table",
-    "TextsElsewhere",
-    "TinyTowers",
-    "Vectors",
-    "Watching",
-    "absolute",
-    "missing_path",
-    "check",
-    "check_fields",
-    "check_kernels",
-    "check_ranks",
-    "choices",
-    "data_name",
-    "dataset_name",
-    "difference",
-    "faults",
-    "field_type",
-    "flatten",
-    "from_dict",
-    "from_toml",
-    "name_fault",
-    "problems",
-    "read",
-    "repaired_name",
-    "replace",
-    "to_toml",
-    *_objectives,
-]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainer.config.contents import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        value = globals()[name] = getattr(importlib.import_module("trainer.config.contents"), name)
+    except AttributeError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return value

@@ -42,7 +42,7 @@ class MispairLists(QWidget):
         row.setContentsMargins(0, theme.INSIDE, 0, 0)
         row.setSpacing(theme.BETWEEN)
         for key, words, _hint in HEADS:
-            tiles = Tiles(pictures, name=f"changes-{key.replace('_', '-')}", words=words, edge=88)
+            tiles = Tiles(pictures, name=f"changes-{key.replace('_', '-')}", words=words, edge=88, lines=3)
             count = QLabel(wordWrap=True)
             count.setTextFormat(Qt.TextFormat.PlainText)
             theme.set_role(count, "small")
@@ -75,7 +75,9 @@ class MispairLists(QWidget):
             places = getattr(found, key)
             shown = f", the first {MOST} shown" if len(places) > MOST else ""
             chance = f"; {found.expected:.1f} by chance" if key == "both" else ""
-            self.counts[key].setText(f"{len(places):,} of {changes.n:,} pairs{shown}{chance} · {hint}")
+            self.counts[key].setText(
+                f"{len(places):,} of {changes.n:,} pairs{shown}{chance} · {hint} · image / text rank"
+            )
             self.counts[key].setToolTip(f"Of the worst {100 * found.share:g} % of each run's pairs")
             self.lists[key].show_tiles([_tile(changes, int(place)) for place in places[:MOST]])
 
@@ -94,8 +96,8 @@ class MispairLists(QWidget):
 
 def _tile(changes: Changes, place: int) -> PairTile:
     pair, values = int(changes.rows[place]), changes.values
-    ranks = " ".join(
-        f"{side.upper()} {values[f'image_rank_{side}'][place]:,.0f}/{values[f'text_rank_{side}'][place]:,.0f}"
+    ranks = "\n".join(
+        f"{side.upper()} {values[f'image_rank_{side}'][place]:,.0f} / {values[f'text_rank_{side}'][place]:,.0f}"
         for side in "ab"
     )
     return PairTile(pair, changes.items.path[pair], changes.items.caption[pair], ranks)

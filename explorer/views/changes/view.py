@@ -236,6 +236,8 @@ class ChangesView(View):
             steps = steps_of(self.context.workspace, run, self.context.selection.dataset)
             choices = [Choice(s, f"{names.get(run, f'run {run}')} · step {s:,}") for s in steps]
             picker.show_choices(choices, target.step)
+        for picker, other in zip(self.pickers, reversed(self.pickers), strict=True):
+            picker.tell_apart(other.currentText())
 
     def _tab_action(self, place: int) -> QAction:
         action = QAction(f"Show {self.tabs.tabText(place).lower()}", self, objectName=f"changes-go-{TABS[place]}")

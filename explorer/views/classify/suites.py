@@ -10,8 +10,6 @@ from trainer.catalog import PromptSuite
 if TYPE_CHECKING:
     from trainer.store import Workspace
 
-MOST_CLASSES: Final = 200
-"""A column with more different values is a caption, not a class."""
 PLAIN_TEMPLATE: Final = "a photo of a {}"
 
 
@@ -29,6 +27,7 @@ def suite_of(workspace: Workspace, run: int | None) -> PromptSuite | None:
     snapshots = workspace.results.snapshots(run)
     if not snapshots:
         return None
+    from trainer.charts.class_task import MOST_CLASSES
     from trainer.store.snapshot_files import read_snapshot
 
     # The largest has the most classes; a training batch may lack some.

@@ -304,7 +304,7 @@ class DecodedRow(QWidget):
         super().__init__()
         self.setObjectName(name)
         self._place = place
-        self.heading, self.facts = QLabel(), ElidedLabel()
+        self.heading, self.facts = ElidedLabel(middle=True), ElidedLabel()
         theme.set_role(self.heading, "strong")
         theme.set_role(self.facts, "small")
         self.boxes = [PixelPicture(f"{name}-{column}") for column in range(len(COLUMNS))]

@@ -64,7 +64,9 @@ WITHOUT_DATA: Final = (COMPARISON_TAB, SEEDS_TAB, EFFICIENCY_TAB)
 """Tabs that show more than the data set chosen."""
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
-NOTHING: Final = "Choose data and tasks above, then press Evaluate."
+NOTHING: Final = (
+    "Choose data and tasks above, then press Evaluate. What was measured while the runs trained is in Comparison."
+)
 
 
 class EvaluateView(View):
@@ -406,4 +408,4 @@ def stored(
 
 
 def _show_nothing(page: StatePage, words: str) -> None:
-    page.show_message("list-checks", "No results yet", words)
+    page.show_message("list-checks", "Not evaluated yet", words)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from explorer import theme
 from explorer.render_qt.xy_plot import XYPlotCard
@@ -16,6 +16,7 @@ from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
 from explorer.views.explaining.time_machine import REPLAY, TimeMachine
 from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import Working
 from trainer.charts.decode import MOST_DIRECTIONS
 from trainer.charts.probed_runs import lacking_independent
@@ -52,7 +53,8 @@ class ExplainingView(ChartView):
         self.levels = Picker(name="explaining-levels", words="Co-occurrence of the ablation", width=190)
         self.levels.setMaximumWidth(240)
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
-        self.state = QLabel(objectName="explaining-state")
+        self.state = ElidedLabel()
+        self.state.setObjectName("explaining-state")
         self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
         self.working = Working("explaining-working", self, asks=True)
         self.time_machine = TimeMachine(self.context, self)
@@ -202,9 +204,9 @@ class ExplainingView(ChartView):
         row = QHBoxLayout(self._tools)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.BETWEEN)
-        for widget in (self.start, self.levels, self.state):
-            row.addWidget(widget)
-        row.addStretch()
+        row.addWidget(self.start)
+        row.addWidget(self.levels)
+        row.addWidget(self.state, 1)
         row.addWidget(self.embed)
         self.above.addWidget(self._tools)
         self.above.addWidget(self.time_machine)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
@@ -26,6 +25,7 @@ from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
 from explorer.views.picture_question import PictureQuestionView
 from explorer.views.view import step_words
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_strip import StripItem
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts import objective_label
@@ -56,6 +56,7 @@ NO_IMAGE: Final = (
     "Drop an image on this window, or select pairs in the map. Then choose or enter a caption to see which regions "
     "support it in each run."
 )
+CAPTION_PX: Final = 240
 METHODS: Final = (("occlusion", "Occlusion"), ("gradient", "Gradient"))
 MOST_IMAGES: Final = 50
 MOST_CAPTIONS: Final = 30
@@ -99,7 +100,7 @@ class InspectView(PictureQuestionView):
         self.grid.setValue(int(context.settings.value("inspect/grid", 12)))
         yield
         self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
-        self._heads: list[tuple[QLabel, ElidedLabel]] = []
+        self._heads: list[tuple[ElidedLabel, ElidedLabel]] = []
         yield
         self._lay_out()
         yield
@@ -246,7 +247,7 @@ class InspectView(PictureQuestionView):
     def _show_maps(self, chart: SaliencyChart | None) -> None:
         selection = self.context.selection
         image = chart.image if chart else None
-        self._head(0, "Image", Path(self._current).name)
+        self._head(0, "Image", self._own_caption or Path(self._current).name)
         self.maps[0].show_map(image, None, f"The image {Path(self._current).name}")
         if image is None:
             self.maps[0].show_pixmap(self.pictures.get(self._current))
@@ -316,20 +317,20 @@ class InspectView(PictureQuestionView):
         self.show_now()
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.INSIDE)
-        bar.addWidget(self.captions, 1)
+        bar = WrappingRow()
+        self.captions.setMinimumWidth(CAPTION_PX)
+        bar.add(self.captions, stretch=True)
         remembered = self.context.settings.value("inspect/method", "occlusion")
         for place, (name, words) in enumerate(METHODS):
             button = QPushButton(words, objectName=f"inspect-{name}", checkable=True)
             button.setChecked(name == remembered or place == 0)
             self.methods.addButton(button, place)
-            bar.addWidget(button)
+            bar.add(button)
         cells = QLabel("Grid size")
         theme.set_role(cells, "secondary")
         cells.setBuddy(self.grid)
         for widget in (cells, self.grid, self.show_button):
-            bar.addWidget(widget)
+            bar.add(widget)
         show_message = QHBoxLayout()
         show_message.setSpacing(theme.INSIDE)
         show_message.addWidget(self.status, 1)
@@ -337,8 +338,7 @@ class InspectView(PictureQuestionView):
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(2)
         for place, shown in enumerate(self.maps):
-            heading, quiet = QLabel(), ElidedLabel()
-            heading.setTextFormat(Qt.TextFormat.PlainText)
+            heading, quiet = ElidedLabel(middle=True), ElidedLabel()
             theme.set_role(quiet, "small")
             self._heads.append((heading, quiet))
             grid.addWidget(heading, 0, place)
@@ -351,7 +351,7 @@ class InspectView(PictureQuestionView):
         panels.setLayout(grid)
         column = QVBoxLayout()
         column.setSpacing(theme.INSIDE)
-        column.addLayout(bar)
+        column.addWidget(bar)
         column.addLayout(show_message)
         column.addWidget(self.lay_in(panels), 1)
         column.addWidget(self.strip)

@@ -287,7 +287,7 @@ class PromptsView(View):
         if self.questions.suite != OF_THE_RUN:
             return
         if suite is None:
-            self._lacks("The data of run A has no classes; enter your own labels.")
+            self._lacks("The data of run A has no classes, or more than 1,000; enter your own labels.")
         else:
             self.questions.fill(suite)
 

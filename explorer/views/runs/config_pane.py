@@ -33,7 +33,7 @@ class ConfigPane(QWidget):
         super().__init__(parent)
         self._workspace, self._background = workspace, background
         self._asked: tuple[tuple[int, str], ...] = ()
-        self.words = QLabel()
+        self.words = QLabel(wordWrap=True)
         self.words.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.words, "secondary")
         self.toml = QPlainTextEdit()

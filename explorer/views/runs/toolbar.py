@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolButton
 
 from explorer import theme
 from explorer.views.runs.actions import TOOLBAR, RunActions
 from explorer.widgets.flow_row import WrappingRow
 
-WORDED: Final = frozenset(("show-a", "show-b"))
-"""Buttons whose icons are alike."""
+WORDED: Final = {"show-a": "A", "show-b": "B"}
+"""Buttons whose icons are alike, and the shortest text that tells them apart."""
 
 
 class RunsToolbar:
@@ -63,20 +63,39 @@ class _OneLine(WrappingRow):
     def __init__(self) -> None:
         super().__init__()
         self._short: list[QToolButton] = []
+        self._worded: list[tuple[QAction, str]] = []
+        self._chosen_for: tuple[int, ...] = ()
 
     def shorten(self, button: QToolButton, name: str) -> None:
-        """Let this button lose its words unless its icon alone does not tell what it does."""
-        if name not in WORDED:
+        """Let this button lose its words; last, and all but a letter, if its icon alone does not tell what it does."""
+        if name in WORDED:
+            self._worded.append((button.defaultAction(), WORDED[name]))
+        else:
             self._short.append(button)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._choose_style(event.size().width())
         super().resizeEvent(event)
 
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            # A button that came, such as that which ends a run, must not start a second line either.
+            self._choose_style(self.width())
+        return super().event(event)
+
     def _choose_style(self, width: int) -> None:
+        chosen_for = (width, *(part.widget.isHidden() for part in self._parts))
+        if chosen_for == self._chosen_for:
+            return
+        self._chosen_for = chosen_for
         self._set_style(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        for action, _letter in self._worded:
+            action.setIconText(action.text())
         if self.sizeHint().width() > width:
             self._set_style(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        if self.sizeHint().width() > width:
+            for action, letter in self._worded:
+                action.setIconText(letter)
 
     def _set_style(self, style: Qt.ToolButtonStyle) -> None:
         for button in self._short:

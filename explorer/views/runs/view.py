@@ -41,6 +41,8 @@ from trainer.store import RunRow
 if TYPE_CHECKING:
     from trainer.store.run_values import ValueColumn, Values
 
+LOG_TAB_PX: Final = 260
+"""Longer names of runs are cut in the tab of the log."""
 DRAWN_AT_MOST: Final = 24
 """Selected runs whose curves are drawn: more lines in a plot cannot be told apart."""
 
@@ -381,7 +383,10 @@ class RunsView(View):
         self.table.runs.show_swatches(swatches)
         self.curves.show_runs(drawn, colors, chosen=len(chosen))
         self.log.show_file(drawn[0].folder / "log.txt" if drawn else None)
-        self.tabs.setTabText(1, f"Log of {drawn[0].name}" if len(drawn) > 1 else "Log")
+        of_one = f"Log of {drawn[0].name}" if len(drawn) > 1 else "Log"
+        elided = self.tabs.fontMetrics().elidedText(of_one, Qt.TextElideMode.ElideMiddle, LOG_TAB_PX)
+        self.tabs.setTabText(1, elided)
+        self.tabs.setTabToolTip(1, of_one if elided != of_one else "")
         self.config.show_runs(drawn)
 
     def _colors(self, runs: Sequence[RunRow]) -> dict[int, str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -23,8 +22,7 @@ class HitsPanel(QFrame):
         super().__init__(parent, objectName=f"search-panel-{'ab'[index]}")
         self.index = index
         self.hits: Hits | None = None
-        self.title, self.note = QLabel(), ElidedLabel()
-        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        self.title, self.note = ElidedLabel(middle=True), ElidedLabel()
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
         self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", words=f"Hits of {'AB'[index]}", edge=96)
@@ -32,12 +30,12 @@ class HitsPanel(QFrame):
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
         head.addWidget(Badge("AB"[index], index))
-        head.addWidget(self.title)
-        head.addWidget(self.note, 1)
+        head.addWidget(self.title, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
         column.addLayout(head)
+        column.addWidget(self.note)
         column.addWidget(self.area, 1)
 
     def show_hits(self, hits: Hits, shared: set[int]) -> None:

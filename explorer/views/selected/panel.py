@@ -55,7 +55,7 @@ class SelectedPanel(QWidget):
         self._kept: tuple[NamedSelection, ...] = ()
         self._deleted: NamedSelection | None = None
         self.table = PairTable(pictures, name="selected-table", words="Selected pairs", background=context.background)
-        self.title = QLabel()
+        self.title = ElidedLabel()
         theme.set_role(self.title, "heading")
         self.hint = QLabel("Select pairs in any view; they are listed here.", wordWrap=True)
         theme.set_role(self.hint, "small")

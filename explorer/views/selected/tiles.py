@@ -37,7 +37,7 @@ class PairTile:
         pair: Row of the snapshot.
         path: Of its image; empty if there is none.
         caption: Its text.
-        words: Numbers under it.
+        words: Numbers under it, in one line or more.
         marked: Drawn with a frame in the accent, a shared neighbor or hit for example.
     """
 
@@ -81,7 +81,7 @@ class TilesModel(QAbstractListModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return "\n".join(filter(None, (tile.caption, tile.words, tile.path)))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{tile.caption}, {tile.words}{', shared' if tile.marked else ''}"
+            return ", ".join((tile.caption, *tile.words.split("\n"), *(("shared",) if tile.marked else ())))
         return None
 
     def _on_arrived(self, path: str) -> None:
@@ -193,7 +193,7 @@ class _Cell(QStyledItemDelegate):
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         metrics = painter.fontMetrics()
         ink = "selection_text" if selected else "secondary"
-        texts = [tile.caption, tile.words] if self._lines > 1 else [tile.words or tile.caption]
+        texts = [tile.caption, *tile.words.split("\n")] if self._lines > 1 else [tile.words or tile.caption]
         for number, text in enumerate(texts):
             painter.setPen(theme.color("text" if number == 0 and self._lines > 1 and not selected else ink))
             line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._edge, LINE_PX)

@@ -273,7 +273,7 @@ class MatrixSide(QWidget):
         super().__init__(parent)
         self.index = index
         self.snapshot: Snapshot | None = None
-        self.title, self.note = QLabel(), ElidedLabel()
+        self.title, self.note = ElidedLabel(middle=True), ElidedLabel()
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
         self.map, self.scale = MatrixMap(), ColorScale()
@@ -282,7 +282,7 @@ class MatrixSide(QWidget):
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
         head.addWidget(Badge("AB"[index], index))
-        head.addWidget(self.title)
+        head.addWidget(self.title, 2)
         head.addWidget(self.note, 1)
         content = QWidget()
         inside = QVBoxLayout(content)

@@ -1,0 +1,82 @@
+"""Everything that `trainer.config` offers by its own name."""
+
+from trainer.config.checking import check, check_kernels, check_ranks, faults, problems
+from trainer.config.data import (
+    ClassFolder,
+    Data,
+    Folder,
+    HubDataset,
+    Named,
+    Scenes,
+    Shards,
+    Table,
+    absolute,
+    data_name,
+    dataset_name,
+    missing_path,
+)
+from trainer.config.elsewhere import (
+    ELSEWHERE,
+    ImagesElsewhere,
+    NoData,
+    NoModel,
+    PairsElsewhere,
+    TextsElsewhere,
+    Vectors,
+)
+from trainer.config.fields import ConfigError, check_fields, field_type
+from trainer.config.model import Model, OpenClip, TinyTowers
+from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
+from trainer.config.objectives import __all__ as _objectives
+from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
+from trainer.config.run import SECTIONS, Optimizer, Run, Watching, choices
+from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
+
+__all__ = [
+    "ELSEWHERE",
+    "MOST_LETTERS",
+    "SECTIONS",
+    "ClassFolder",
+    "ConfigError",
+    "Data",
+    "Folder",
+    "HubDataset",
+    "ImagesElsewhere",
+    "Model",
+    "Named",
+    "NoData",
+    "NoModel",
+    "OpenClip",
+    "Optimizer",
+    "PairsElsewhere",
+    "Run",
+    "Scenes",
+    "Shards",
+    "Table",
+    "TextsElsewhere",
+    "TinyTowers",
+    "Vectors",
+    "Watching",
+    "absolute",
+    "missing_path",
+    "check",
+    "check_fields",
+    "check_kernels",
+    "check_ranks",
+    "choices",
+    "data_name",
+    "dataset_name",
+    "difference",
+    "faults",
+    "field_type",
+    "flatten",
+    "from_dict",
+    "from_toml",
+    "name_fault",
+    "problems",
+    "read",
+    "repaired_name",
+    "replace",
+    "to_toml",
+    *_objectives,
+]
