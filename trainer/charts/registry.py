@@ -139,7 +139,7 @@ def load_other(name: str) -> Chart[Any, Any]:
             chart = source.load()
     except ChartError:
         raise
-    except Exception as error:  # whatever the code of another package raises
+    except (Exception, SystemExit) as error:  # whatever the code of another package raises
         raise ChartError(f"Could not load the chart {name} ({source}): {error}. Repair or remove it.") from error
     if not isinstance(chart, Chart) or chart.name != name:
         raise ChartError(f"{source} does not define a chart called {name!r}. Correct its name.")

@@ -92,7 +92,7 @@ def load_all() -> LoadedPlugins:
             _DONE.add(name)
             try:
                 _take(what, read(), name)
-            except Exception as error:  # whatever the code of another package raises
+            except (Exception, SystemExit) as error:  # whatever the code of another package raises
                 reason = str(error).rstrip(".") or type(error).__name__
                 _LOADED.failures.append(
                     f"The plug-in {name} could not be loaded: {reason}. Everything else works; repair or remove it."

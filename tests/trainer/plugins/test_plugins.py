@@ -84,6 +84,7 @@ def test_a_run_of_a_plug_in_that_is_not_loaded_names_it_and_loads_nothing(fresh,
     ("source", "said"),
     [
         ("raise RuntimeError('no')", "no"),
+        ("raise SystemExit('leaves')", "leaves"),
         ("x = 1", "defines none of OBJECTIVE"),
         ("OBJECTIVE = int", "derives from PluginObjective"),
         ("METRICS = 3", "is not a function"),
