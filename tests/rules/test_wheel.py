@@ -23,6 +23,14 @@ def test_the_wheel_holds_the_packages_and_the_assets(files: set[str]):
     assert {"explorer/__main__.py", "trainer/__main__.py", "trainer/assets/prompts/imagenet.json"} <= files
 
 
+def test_every_asset_that_no_readme_shows_is_in_the_wheel(files: set[str]):
+    there = {one.relative_to(ROOT).as_posix() for one in (ROOT / "assets").rglob("*") if one.is_file()}
+    pictures = {one for one in there if one.startswith("assets/screenshots/")}
+    assert pictures
+    assert {f"trainer/{one}" for one in there - pictures} <= files
+    assert not {f"trainer/{one}" for one in pictures} & files
+
+
 def test_the_wheel_holds_no_benchmark_and_no_test(files: set[str]):
     tools = {"bench", "benchmarks", "tests", "faults", "conftest.py", "window_soak.py", "many_runs.py"}
     assert [path for path in files if tools & set(path.split("/"))] == []
