@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QTabBar, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -19,6 +19,7 @@ from explorer.widgets.grid_map import GridMap, Heat
 from explorer.widgets.image_row import PictureRow, RowPicture
 from explorer.widgets.matrix_map import MatrixMap
 from explorer.widgets.point_map.point_map import PointMap
+from explorer.widgets.state_area import StateArea
 from explorer.window import Window
 
 NOTHING = (QAccessible.Role.NoRole, QAccessible.Role.Client)
@@ -55,9 +56,8 @@ def nameless(shown: QWidget) -> set[str]:
     return found
 
 
-@pytest.mark.slow
-def test_everything_that_takes_the_focus_has_a_name_and_a_role(qtbot, window: Window) -> None:
-    found: set[str] = set()
+def every_tab(qtbot, window: Window) -> Iterator[str]:
+    """Open every tab of every view, and yield its name once its data are shown."""
     for place in VIEWS:
         window.go_to(place.name)
         bars = [bar for bar in window.pages.open_view.findChildren(QTabBar) if bar.isVisible()][:1]
@@ -67,7 +67,14 @@ def test_everything_that_takes_the_focus_has_a_name_and_a_role(qtbot, window: Wi
             qtbot.wait(50)
             qtbot.waitUntil(lambda: not window.background.busy, timeout=60_000)
             qtbot.wait(30)
-            found |= nameless(window)
+            yield f"{place.name} {tab}"
+
+
+@pytest.mark.slow
+def test_everything_that_takes_the_focus_has_a_name_and_a_role(qtbot, window: Window) -> None:
+    found: set[str] = set()
+    for _name in every_tab(qtbot, window):
+        found |= nameless(window)
     for panel, show in (
         (window.palette_panel, window.show_palette),
         (window.cheat_sheet, window.show_keys),
@@ -77,6 +84,57 @@ def test_everything_that_takes_the_focus_has_a_name_and_a_role(qtbot, window: Wi
         assert panel.isVisible()
         found |= nameless(window)
         panel.close_panel()
+    assert not found, "\n".join(sorted(found))
+
+
+def faint_texts(window: Window) -> set[str]:
+    """Return labels and buttons that can be used, whose text has less than 4.5:1 to its ground on pixels."""
+    image = window.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    ratio = image.devicePixelRatio()
+    raw = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine() // 4, 4)
+    found = set()
+    for one in (*window.findChildren(QLabel), *window.findChildren(QAbstractButton)):
+        words = getattr(one, "elided", one.text())
+        # Of a shorter text no pixel may have its full color.
+        if (
+            not (one.isVisible() and one.isEnabled() and one.updatesEnabled())
+            or sum(sign.isalnum() for sign in words) < 4
+        ):
+            continue
+        seen = one.visibleRegion().boundingRect()
+        if seen.height() < one.fontMetrics().height() or seen.width() < 12 or faded(one):
+            continue
+        corner = one.mapTo(window, seen.topLeft())
+        left, top = int(corner.x() * ratio), int(corner.y() * ratio)
+        part = raw[top : top + int(seen.height() * ratio), left : left + int(seen.width() * ratio), 2::-1]
+        colors, counts = np.unique(part.reshape(-1, 3), axis=0, return_counts=True)
+        ground = "#{:02x}{:02x}{:02x}".format(*colors[counts.argmax()].tolist())
+        best = max(theme.contrast("#{:02x}{:02x}{:02x}".format(*color), ground) for color in colors.tolist())
+        if best < 4.5:
+            found.add(f"{type(one).__name__} {one.objectName()} {words[:40]!r}: {best:.2f} on {ground}")
+    return found
+
+
+def faded(widget: QWidget | None) -> bool:
+    """Return whether it belongs to an old result, which is dimmed while another is computed."""
+    while widget is not None:
+        if isinstance(widget, StateArea) and widget.kind in ("loading", "stale"):
+            return True
+        widget = widget.parentWidget()
+    return False
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_texts_of_every_view_can_be_read(qtbot, window: Window, mode: theme.Mode) -> None:
+    window.resize(1280, 800)
+    theme.theme().mode = mode
+    try:
+        window.selection.pairs = [3]
+        found = {f"{name}: {one}" for name in every_tab(qtbot, window) for one in faint_texts(window)}
+    finally:
+        theme.theme().mode = "light"
     assert not found, "\n".join(sorted(found))
 
 
