@@ -194,7 +194,8 @@ def _loss_of(name: str, form: str, n: int, where: torch.device) -> Callable[[Ten
         from open_clip.loss import ClipLoss
 
         return lambda image, text: ClipLoss()(image, text, 14.0)
-    tile = n if form == "dense" else max(16, TILE_CELLS[where.type] // n)
+    # Of few pairs a tile of the usual size would hold them all.
+    tile = n if form == "dense" else max(16, min(n // 4, TILE_CELLS.get(where.type, TILE_CELLS["cpu"]) // n))
     if name == "InfoNCE":
         return lambda image, text: losses.info_nce(image, text, 14.0, tile=tile)
     return lambda image, text: losses.cloob(image, text, 30.0, 8.0, tile=tile)

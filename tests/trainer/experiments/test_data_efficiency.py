@@ -117,12 +117,12 @@ def test_the_command_trains_and_shows_its_figure(workspace, capsys, tmp_path):
     small |= {"optimizer.epochs": 1, "optimizer.warmup_steps": 1}
     changes = [word for name, value in small.items() for word in ("--set", f"{name}={value}")]
     figure, page = tmp_path / "figure.svg", tmp_path / "page.html"
-    words = ("data-efficiency", "--preset", "clip-scenes", "--shares", "0.25", "1", "--seeds", "2")
+    words = ("data-efficiency", "--preset", "clip-scenes", "--shares", "0.25", "1", "--seeds", "1")
     space = ("--workspace", str(workspace.folder))
     assert main([*words, *changes, "--out", str(figure), str(page), *space]) == 0
     told = capsys.readouterr().out
     assert "CLIP, 25 % against CLIP, 100 %" in told
     rows = workspace.runs.of_experiment("Data efficiency on Scenes")
     facts = [(row.facts["train_pairs"], row.step, row.status) for row in rows]
-    assert facts == [(128, 8, "finished"), (32, 8, "finished")] * 2, "as many updates on fewer pairs"
+    assert facts == [(128, 8, "finished"), (32, 8, "finished")], "as many updates on fewer pairs"
     assert "Training pairs" in figure.read_text(encoding="utf-8")
