@@ -1,5 +1,9 @@
 """Models: two towers with a shared embedding space, or one of them."""
 
+from trainer.models.deferral import defer_what_towers_do_not_need
+
+defer_what_towers_do_not_need()
+
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.pooled import recompute_blocks
 from trainer.models.towers import Architecture, TwoTowers, build, has_batch_norm, preprocessing_of

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 import torch
 from jaxtyping import Float
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
-from open_clip.model import _build_text_tower, _build_vision_tower
 from torch import Tensor, nn
 
 from trainer.models.blueprint import Blueprint, ModelError
@@ -66,6 +65,8 @@ def image_tower(blueprint: Blueprint) -> nn.Module:
     """
     if blueprint.layout == "cloob_vit":
         return CloobImageTower(blueprint.config["image_encoder"], blueprint.embed_dim)
+    from open_clip.model import _build_vision_tower
+
     return _made(_build_vision_tower, "vision_cfg", blueprint)
 
 
@@ -77,6 +78,8 @@ def text_tower(blueprint: Blueprint) -> nn.Module:
     """
     if blueprint.layout == "cloob_vit":
         return CloobTextTower(blueprint.config["text_encoder"], blueprint.embed_dim)
+    from open_clip.model import _build_text_tower
+
     return _made(_build_text_tower, "text_cfg", blueprint)
 
 
