@@ -1,4 +1,4 @@
-"""The window without a mouse and with a screen reader: names, roles, focus rings, and keys of all widgets."""
+"""The window without a mouse: focus rings, keys, legible texts (test_small_window.py asks all widgets for names)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible, QImage
+from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QWidget
 
@@ -21,8 +21,6 @@ from explorer.widgets.matrix_map import MatrixMap
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import StateArea
 from explorer.window import Window
-
-NOTHING = (QAccessible.Role.NoRole, QAccessible.Role.Client)
 
 
 @pytest.fixture
@@ -40,22 +38,6 @@ def window(dressed, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterato
     shown.deleteLater()
 
 
-def nameless(shown: QWidget) -> set[str]:
-    """Return focusable widgets without an accessible name or role."""
-    found = set()
-    for widget in shown.findChildren(QWidget):
-        # The focus of a proxy's widget goes to the proxy.
-        if not widget.isVisible() or widget.focusPolicy() == Qt.FocusPolicy.NoFocus or widget.focusProxy():
-            continue
-        known = QAccessible.queryAccessibleInterface(widget)
-        if known is None or known.role() in NOTHING or not known.text(QAccessible.Text.Name):
-            parents = [widget]
-            while parents[-1].parentWidget() is not None and len(parents) < 5:
-                parents.append(parents[-1].parentWidget())
-            found.add(" < ".join(f"{type(one).__name__} {one.objectName()}" for one in parents))
-    return found
-
-
 def every_tab(qtbot, window: Window) -> Iterator[str]:
     """Open every tab of every view, and yield its name once its data are shown."""
     for place in VIEWS:
@@ -68,23 +50,6 @@ def every_tab(qtbot, window: Window) -> Iterator[str]:
             qtbot.waitUntil(lambda: not window.background.busy, timeout=60_000)
             qtbot.wait(30)
             yield f"{place.name} {tab}"
-
-
-@pytest.mark.slow
-def test_everything_that_takes_the_focus_has_a_name_and_a_role(qtbot, window: Window) -> None:
-    found: set[str] = set()
-    for _name in every_tab(qtbot, window):
-        found |= nameless(window)
-    for panel, show in (
-        (window.palette_panel, window.show_palette),
-        (window.cheat_sheet, window.show_keys),
-        (window.method_panel, window.show_method),
-    ):
-        show()
-        assert panel.isVisible()
-        found |= nameless(window)
-        panel.close_panel()
-    assert not found, "\n".join(sorted(found))
 
 
 def faint_texts(window: Window) -> set[str]:

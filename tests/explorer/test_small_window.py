@@ -1,14 +1,15 @@
-"""The window below 1280 x 800: texts are not clipped, and content that does not fit scrolls."""
+"""All tabs of the window: names for screen readers, and below 1280 x 800 no clipped text, and scrolling."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QFontMetrics
+from PySide6.QtGui import QAccessible, QFontMetrics
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -19,6 +20,7 @@ from PySide6.QtWidgets import (
     QToolButton,
     QWidget,
 )
+from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -28,31 +30,53 @@ from explorer.views.runs.table import LEAST_PX
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.window import Window
+from trainer.store import Workspace
 
+NOTHING = (QAccessible.Role.NoRole, QAccessible.Role.Client)
 ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 SIZES = ((1100, 700), (880, 560))
 BESIDE_WORDS_PX = 6
 """What a button has at least beside its words: its padding."""
 
 
-@pytest.fixture
-def window(dressed: QApplication, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterator[Window]:
-    """Return the real window with all its views and two runs; no model is started."""
-    folder = tmp_path / "workspace"
-    hooks = Hooks(folder)
+@pytest.fixture(scope="module")
+def window(
+    qapp: QApplication,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    _two_runs_once: tuple[Path, tuple[int, int]],
+) -> Iterator[Window]:
+    """Return the real window with all its views and two runs, shared by all tests; no model is started."""
+    theme.theme().apply(qapp, "light")
+    folder = tmp_path_factory.mktemp("small") / "workspace"
+    shutil.copytree(_two_runs_once[0], folder)
+    copy = Workspace(folder)
+    copy.adopt()
+    copy.close()
+    hooks, ready = Hooks(folder), []
     shown = Window(folder, hooks)
-    with qtbot.waitSignal(shown.ready, timeout=30_000):
-        shown.show()
+    shown.ready.connect(lambda: ready.append(True))
+    shown.show()
+    QtBot(request).waitUntil(lambda: bool(ready))
     shown.rooms.client.ask = lambda _question, **_call: 0
-    shown.selection.select_runs(*two_runs)
+    shown.selection.select_runs(*_two_runs_once[1])
     yield shown
     shown.close()
     hooks.remove()
     shown.deleteLater()
 
 
+@pytest.fixture(autouse=True)
+def _starts_without_pairs(window: Window) -> None:
+    window.selection.pairs = []
+
+
 def open_view(qtbot, window: Window, name: str) -> None:
     window.go_to(name)
+    idle(qtbot, window)
+
+
+def idle(qtbot, window: Window) -> None:
     qtbot.wait(50)
     qtbot.waitUntil(lambda: not window.background.busy, timeout=10_000)
     qtbot.wait(30)
@@ -119,19 +143,52 @@ def faults_of(qtbot, window: Window) -> list[str]:
     return found
 
 
-def test_no_words_are_squeezed_in_a_small_window(qtbot, window: Window):
-    seen = []
+def nameless(shown: QWidget) -> set[str]:
+    """Return focusable widgets without an accessible name or role."""
+    found = set()
+    for widget in shown.findChildren(QWidget):
+        # The focus of a proxy's widget goes to the proxy.
+        if not widget.isVisible() or widget.focusPolicy() == Qt.FocusPolicy.NoFocus or widget.focusProxy():
+            continue
+        known = QAccessible.queryAccessibleInterface(widget)
+        if known is None or known.role() in NOTHING or not known.text(QAccessible.Text.Name):
+            parents = [widget]
+            while parents[-1].parentWidget() is not None and len(parents) < 5:
+                parents.append(parents[-1].parentWidget())
+            found.add(" < ".join(f"{type(one).__name__} {one.objectName()}" for one in parents))
+    return found
+
+
+@pytest.mark.slow
+def test_everything_in_every_tab_has_a_name_and_a_role_and_no_words_are_squeezed_in_a_small_window(
+    qtbot, window: Window
+):
+    without_name: set[str] = set()
+    squeezed = []
     for place in VIEWS:
+        window.resize(1280, 800)
         open_view(qtbot, window, place.name)
         tabs = [bar for bar in window.pages.open_view.findChildren(QTabBar) if bar.isVisible()][:1]
         for tab in range(tabs[0].count() if tabs else 1):
             if tabs:
                 tabs[0].setCurrentIndex(tab)
+                idle(qtbot, window)
+            without_name |= nameless(window)
             for size in SIZES:
                 window.resize(*size)
                 found = faults_of(qtbot, window)
-                seen += [f"{place.name} {tab} at {size[0]}: {words}" for words in found]
-    assert "\n".join(seen) == ""
+                squeezed += [f"{place.name} {tab} at {size[0]}: {words}" for words in found]
+    for panel, show in (
+        (window.palette_panel, window.show_palette),
+        (window.cheat_sheet, window.show_keys),
+        (window.method_panel, window.show_method),
+    ):
+        show()
+        assert panel.isVisible()
+        without_name |= nameless(window)
+        panel.close_panel()
+    assert not without_name, "\n".join(sorted(without_name))
+    assert "\n".join(squeezed) == ""
 
 
 def test_no_button_of_the_rail_is_wider_than_the_rail(qtbot, window: Window):
@@ -193,10 +250,20 @@ def too_wide(content: QWidget, room: int) -> list[str]:
     return [f"{type(one).__name__} {one.objectName()} {one.minimumSizeHint().width()}" for one in found]
 
 
+@pytest.fixture
+def long_names(window: Window) -> Iterator[None]:
+    """Give the runs names that are longer than what has room for them, and their own at the end."""
+    jobs = window.rooms.jobs
+    names = {row.id: row.name for row in jobs.runs}
+    for run in names:
+        jobs.rename(run, f"An experiment whose name begins as all its names do, seed {run}")
+    yield
+    for run, name in names.items():
+        jobs.rename(run, name)
+
+
 @pytest.mark.slow
-def test_long_names_of_runs_make_no_view_wider_than_the_window(qtbot, window: Window, two_runs) -> None:
-    for run in two_runs:
-        window.rooms.jobs.rename(run, f"An experiment whose name begins as all its names do, seed {run}")
+def test_long_names_of_runs_make_no_view_wider_than_the_window(qtbot, window: Window, long_names) -> None:
     window.resize(1280, 800)
     window.selection.pairs = [3]
     sideways = []

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -66,18 +67,50 @@ def _start(*arguments: str, program: str = "") -> subprocess.CompletedProcess[st
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, env=environment)
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from PySide6.QtCore import QCoreApplication
+from explorer.window.single_instance import answer_the_bell
+application = QCoreApplication([])
+answer_the_bell(Path(sys.argv[-1]), print, application)
+os.kill(os.getpid(), 9)
+"""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the program saw, how it ended, its folder, and the sockets before and after it."""
+
+    seen: dict
+    ended: subprocess.CompletedProcess[str]
+    folder: Path
+    killed: subprocess.CompletedProcess[str]
+    bells: tuple[list[str], list[str]]
+
+
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, subprocess.CompletedProcess[str], Path]:
-    """Start the program once with a new folder; return what it saw, how it ended, and the folder."""
+def start(tmp_path_factory: pytest.TempPathFactory) -> Start:
+    """Kill a window, then start the program once with a new folder."""
     folder = tmp_path_factory.mktemp("start") / "new folder"
-    ended = _start("--workspace", str(folder), program=LOOKS_AT_THREADS)
+    # The path of a socket may have a hundred bytes.
+    with tempfile.TemporaryDirectory(prefix="b") as short, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", short)
+        killed = _start("--workspace", f"{short}/killed", program=KILLED)
+        before = _bells(Path(short))
+        ended = _start("--workspace", str(folder), program=LOOKS_AT_THREADS)
+        after = _bells(Path(short))
     assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout.splitlines()[-1]), ended, folder
+    return Start(json.loads(ended.stdout.splitlines()[-1]), ended, folder, killed, (before, after))
+
+
+def _bells(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.is_socket())
 
 
 @pytest.mark.slow
-def test_the_window_paints_before_anything_heavy_is_loaded(start) -> None:
-    seen, ended, folder = start
+def test_the_window_paints_before_anything_heavy_is_loaded(start: Start) -> None:
+    seen, ended, folder = start.seen, start.ended, start.folder
     print(ended.stderr)  # the milliseconds, shown with `pytest -rP`
     assert seen["status"] == 0
     assert seen["skeletons"] == 1, "no view is blank"
@@ -91,10 +124,9 @@ def test_the_window_paints_before_anything_heavy_is_loaded(start) -> None:
 
 
 @pytest.mark.slow
-def test_the_types_of_qt_are_made_before_a_thread_imports_the_views(start) -> None:
-    seen, *_ = start
-    assert seen["there"] == ["PySide6.QtTest"]
-    assert seen["thread"]
+def test_the_types_of_qt_are_made_before_a_thread_imports_the_views(start: Start) -> None:
+    assert start.seen["there"] == ["PySide6.QtTest"]
+    assert start.seen["thread"]
 
 
 def test_a_second_window_of_a_workspace_says_so_and_leaves(qtbot, tmp_path: Path) -> None:
@@ -158,32 +190,13 @@ def test_ctrl_c_closes_the_window_at_any_moment_of_its_start(tmp_path: Path, mom
     assert "Traceback" not in ended.stderr
 
 
-KILLED = """
-import os, sys
-from pathlib import Path
-from PySide6.QtCore import QCoreApplication
-from explorer.window.single_instance import answer_the_bell
-application = QCoreApplication([])
-answer_the_bell(Path(sys.argv[-1]), print, application)
-os.kill(os.getpid(), 9)
-"""
-
-
-def _bells(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.is_socket())
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="its pipes are no files")
-def test_a_window_leaves_no_socket_and_the_next_takes_down_that_of_a_killed_one(monkeypatch) -> None:
-    with tempfile.TemporaryDirectory(prefix="b") as short:  # the path of a socket may have a hundred bytes
-        monkeypatch.setenv("TMPDIR", short)
-        ended = _start("--workspace", f"{short}/killed", program=KILLED)
-        assert ended.returncode == -signal.SIGKILL, ended.stderr
-        assert len(_bells(Path(short))) == 1, "the window was killed before it hung up its bell"
-        ended = _start("--workspace", f"{short}/other", program=PROGRAM)
-        assert ended.returncode == 0, ended.stderr
-        assert _bells(Path(short)) == []
+def test_a_window_leaves_no_socket_and_takes_down_that_of_a_killed_one(start: Start) -> None:
+    before, after = start.bells
+    assert start.killed.returncode == -signal.SIGKILL, start.killed.stderr
+    assert len(before) == 1, "the window was killed before it hung up its bell"
+    assert after == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="its pipes are no files")
