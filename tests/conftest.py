@@ -15,6 +15,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from filelock import FileLock
 
 # CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
 # On a busy computer the first examples may take seconds: how slow it is says nothing about a test.
@@ -98,6 +99,24 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data sets (../shared/data) are not beside this checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Return what has a folder filled by the first process that asks for it; nobody changes it afterwards."""
+    here = tmp_path_factory.getbasetemp()
+    whole = here.parent if os.environ.get("PYTEST_XDIST_WORKER") else here
+
+    def made(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, filled = whole / "made-once" / name, whole / "made-once" / f"{name}.filled"
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not filled.exists():
+                fill(folder)
+                filled.touch()
+        return folder
+
+    return made
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -55,21 +56,27 @@ class TwoRuns:
 
 
 @pytest.fixture(scope="session")
-def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
-    """Return two runs trained once per process; read-only except for what a test adds under its own name."""
-    folder = tmp_path_factory.mktemp("walk")
+def two_runs(
+    made_once: Callable[[str, Callable[[Path], object]], Path], tmp_path_factory: pytest.TempPathFactory
+) -> TwoRuns:
+    """Return two runs, trained once and copied for each process; a test may add something under its own name."""
+    from trainer.store import Workspace
+
+    made = made_once("walk", _train)
+    workspace = Workspace(shutil.copytree(made / "workspace", tmp_path_factory.mktemp("walk") / "workspace"))
+    workspace.adopt()
+    steps = tuple(workspace.runs.get(run).step for run in (1, 2))
+    workspace.close()
+    return TwoRuns(workspace.folder, made / "pictures" / "pairs.csv", steps)
+
+
+def _train(folder: Path) -> None:
     table = _draw_table(folder / "pictures")
     for preset, epochs in (("clip-folder", 6), ("cloob-folder", 9)):
         words = [word for change in (*SMALL, f"optimizer.epochs={epochs}") for word in ("--set", change)]
         words += ["--preset", preset, "--data", str(table), "--workspace", str(folder / "workspace")]
         # Here, where torch is loaded already: test_first_day.py trains by real processes.
         assert main(["fit", *words]) == 0
-    from trainer.store import Workspace
-
-    workspace = Workspace(folder / "workspace")
-    steps = tuple(workspace.runs.get(run).step for run in (1, 2))
-    workspace.close()
-    return TwoRuns(folder / "workspace", table, steps)
 
 
 def _draw_table(folder: Path) -> Path:
