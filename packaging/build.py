@@ -33,6 +33,11 @@ TESTED = ("numpy", "scipy", "sklearn", "matplotlib", "numba", "pyarrow", "llvmli
 UNUSED = ("test", "idlelib", "turtledemo", "ensurepip", "lib2to3", "site-packages")
 """Of the standard library: what an application never imports."""
 
+WINDOWLESS = ("_tkinter*", "_test*", "_ctypes_test*", "nis.*", "_dbm.*", "_gdbm.*", "_xx*", "xx*")
+"""Extension modules that an application with Qt never imports, and whose libraries are not worth packing."""
+SYSTEM_LIBRARIES = r"(ld-linux|linux-vdso|lib(c|m|dl|rt|util|pthread|resolv)\.so)"
+"""Parts of glibc, which must be the system's own; newer ones run what was linked with older ones."""
+
 
 def run(*words: str | Path, **options: object) -> str:
     """Runs a program and returns what it prints; what it says when it fails ends this one."""
@@ -120,17 +125,42 @@ def deb(out: Path, work: Path) -> Path:
 
 
 def own_python(prefix: Path, into: Path) -> str:
-    """Copies an interpreter and returns its version; `prefix` is that of a Python which may be moved."""
+    """Copies an interpreter that was installed at `prefix`, makes it run from anywhere, and returns its version."""
     asked = "import sys; print('%d.%d' % sys.version_info[:2])"
     version = run(prefix / "bin" / "python3", "-I", "-c", asked).strip()
     library = f"lib/python{version}"
     ignore = shutil.ignore_patterns("__pycache__", *UNUSED, f"config-{version}-*")
     shutil.copytree(prefix / library, into / library, ignore=ignore, symlinks=True)
+    for pattern in WINDOWLESS:
+        for file in (into / library / "lib-dynload").glob(pattern):
+            file.unlink()
     (into / "bin").mkdir()
     shutil.copy(prefix / "bin" / f"python{version}", into / "bin" / "python3")
-    for shared in (prefix / "lib").glob(f"libpython{version}*.so*"):
-        shutil.copy(shared, into / "lib" / shared.name)
+    _relocate(into, prefix)
     return version
+
+
+def _relocate(python: Path, prefix: Path) -> None:
+    """Copies the libraries that an interpreter was linked with next to it, and makes them be found from where it lies.
+
+    Those of the system that every Linux has stay the system's; `patchelf` writes the paths.
+    """
+    library = python / "lib"
+    binary = python / "bin" / "python3"
+    waiting = [(binary, prefix / "bin" / "python3")]
+    waiting += [(one, prefix / one.relative_to(python)) for one in library.glob("python*/lib-dynload/*.so")]
+    done = set()
+    while waiting:
+        file, original = waiting.pop()
+        for line in run("ldd", original).splitlines():
+            name, _, place = (part.strip() for part in line.partition("=>"))
+            place = place.partition(" (")[0]
+            if place and name not in done and not re.match(SYSTEM_LIBRARIES, name):
+                done.add(name)
+                shutil.copy(place, library / name)
+        run("patchelf", "--set-rpath", f"$ORIGIN/{os.path.relpath(library, file.parent)}", file)
+    for name in done:
+        run("patchelf", "--set-rpath", "$ORIGIN", library / name)
 
 
 def self_extracting(out: Path, work: Path, prefix: Path) -> Path:
@@ -147,7 +177,9 @@ def self_extracting(out: Path, work: Path, prefix: Path) -> Path:
     for name in ("install.sh", "uninstall.sh"):
         program(tree / name, (HERE / "run" / name).read_text(encoding="utf-8"))
     file = out / f"{NAME}-{VERSION}-x86_64.run"
-    run("makeself", "--xz", "--nox11", "--sha256", tree, file, f"Contrastive Explorer {VERSION}", "./install.sh")
+    # Every Linux has gzip; a minimal Debian has no xz.
+    words = ("--gzip", "--complevel", "4", "--nox11", "--sha256")
+    run("makeself", *words, tree, file, f"Contrastive Explorer {VERSION}", "./install.sh")
     return file
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import plistlib
+import re
 import shutil
 import subprocess
+import sys
 import tomllib
 import xml.etree.ElementTree as ElementTree
 from configparser import ConfigParser
@@ -73,6 +76,26 @@ def test_a_shell_reads_the_scripts(script: str):
     if shutil.which("sh") is None:
         pytest.skip("there is no sh")
     assert subprocess.run(["sh", "-n", str(PACKAGING / script)], capture_output=True).stderr == b""
+
+
+@pytest.mark.slow
+def test_a_packed_python_runs_from_anywhere_with_its_own_libraries(tmp_path: Path):
+    if sys.platform != "linux" or shutil.which("patchelf") is None:
+        pytest.skip("there is no patchelf")
+    spec = importlib.util.spec_from_file_location("packaging_build", PACKAGING / "build.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    build.own_python(Path(sys.base_prefix), tmp_path / "made")
+    moved = (tmp_path / "made").rename(tmp_path / "moved")
+    code = (
+        "import ssl, sqlite3, ctypes, lzma, sys; print(sys.prefix);"
+        "print(*(line.split()[-1] for line in open('/proc/self/maps') if '.so' in line), sep='\\n')"
+    )
+    command = [str(moved / "bin" / "python3"), "-I", "-c", code]
+    prefix, *libraries = subprocess.run(command, env={}, capture_output=True, text=True, check=True).stdout.split()
+    assert prefix == str(moved)
+    foreign = {Path(one).name for one in libraries if not one.startswith(str(moved))}
+    assert {name for name in foreign if not re.match(build.SYSTEM_LIBRARIES, name)} == set()
 
 
 def test_the_desktop_starts_what_the_wheel_installs():
