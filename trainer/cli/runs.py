@@ -8,6 +8,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="tracker",
         choices=("auto", "tensorboard", "wandb", "open_clip", "bundle"),
-        help="of import: PATH holds event files of TensorBoard, an exported history of Weights & Biases (CSV, JSON "
-        "lines), is a folder of results of open_clip, or an evidence bundle",
+        help="of import (auto, unless FOLDER is one of a run): PATH holds event files of TensorBoard, an exported "
+        "history of Weights & Biases (CSV, JSON lines), is a folder of results of open_clip, or an evidence bundle",
     )
     parser.add_argument(
         "--format",
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         text, document = _list(workspace, args)
     elif args.action in _ORDER:
         text, document = _order(workspace, args)
-    elif args.action == "import" and args.tracker:
+    elif args.action == "import" and (args.tracker or not _is_run_folder(expanded(args.run))):
         text, document = _import_curves(workspace, args)
     elif args.action == "import":
         row = workspace.runs.get(workspace.import_run(expanded(args.run)))
@@ -171,6 +172,11 @@ def _order(workspace: Workspace, args: argparse.Namespace) -> tuple[str, Any]:
     return f"{len(runs)} run{plural} {done}.", [_plain(row) for row in rows]
 
 
+def _is_run_folder(path: Path) -> bool:
+    """Return whether a folder looks like one of a run; damaged ones do."""
+    return any((path / name).exists() for name in ("config.toml", "run.json", "metrics.jsonl"))
+
+
 def _import_curves(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
     """Import curves of another program, or the runs of an evidence bundle: one run or several."""
     from trainer.distribution.bundle_files import is_bundle
@@ -178,10 +184,10 @@ def _import_curves(workspace: Workspace, args: argparse.Namespace) -> tuple[str,
     from trainer.trackers.importing import import_curves
 
     path = expanded(args.run)
-    if args.tracker == "bundle" or (args.tracker == "auto" and is_bundle(path)):
+    if args.tracker == "bundle" or (args.tracker in (None, "auto") and is_bundle(path)):
         found = import_bundle(workspace, path)
     else:
-        kind = None if args.tracker == "auto" else args.tracker
+        kind = args.tracker if args.tracker != "auto" else None
         found = import_curves(workspace, path, kind, name=args.name or "")
     text = "\n".join(f"Run {one.id} ({one.name}): {one.curves:,} curves, {one.numbers:,} numbers." for one in found)
     return text, [dataclasses.asdict(one) for one in found]

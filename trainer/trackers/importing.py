@@ -235,7 +235,8 @@ def _is_history(file: Path) -> bool:
     with file.open("rb") as opened:
         first = opened.readline(1 << 16).decode("utf-8", "replace")
     if suffix == ".csv":
-        return '"_step"' in first or "_step," in first or ('"Step"' in first and " - " in first)
+        plain = first.replace('"', "")
+        return "_step" in plain.strip().split(",") or ("Step" in plain.split(",") and " - " in plain)
     return '"_step"' in first and first.lstrip().startswith("{")
 
 

@@ -162,6 +162,31 @@ def test_what_is_no_history_is_refused_in_words(tmp_path: Path, name: str, conte
     assert Workspace(tmp_path / "ws").runs.all() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "curves"),
+    [
+        ("history.jsonl", '{"_step": 0, "loss": 2}\n{"_step": 3, "loss": 1}\n', ["loss"]),
+        ("saved again.csv", "Step,sun - loss\n0,2\n3,1\n", ["loss"]),
+        ("history.csv", "loss,_step\n2,0\n1,3\n", ["loss"]),
+    ],
+)
+def test_curves_are_recognized_where_nothing_says_what_they_are(
+    tmp_path: Path, capsys, name: str, content: str, curves: list[str]
+):
+    (tmp_path / name).write_text(content)
+    space = ["--workspace", str(tmp_path / "ws")]
+    assert main(["runs", "import", str(tmp_path / name), "--json", *space]) == 0
+    (run,) = [one["id"] for one in json.loads(capsys.readouterr().out)]
+    workspace = Workspace(tmp_path / "ws")
+    assert workspace.results.scalar_names(run) == curves
+    assert points(workspace, run, "loss") == {0: 2, 3: 1}
+    (tmp_path / "german.csv").write_text("Step;sun - loss\n0;2\n")
+    assert main(["runs", "import", str(tmp_path / "german.csv"), "--from", "wandb", *space]) == 2
+    assert "separated by commas, and it begins with 'Step;sun - loss'" in capsys.readouterr().err
+    assert main(["runs", "import", str(tmp_path / "missing.csv"), *space]) == 2
+    assert "is not there" in capsys.readouterr().err
+
+
 def test_a_long_curve_keeps_its_ends_and_a_part(tmp_path: Path, imported, monkeypatch):
     monkeypatch.setattr(kept, "MOST_POINTS", 50)
     file = tmp_path / "h.csv"

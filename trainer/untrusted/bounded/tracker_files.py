@@ -160,7 +160,10 @@ def _panel(path: Path) -> Iterator[Row | None]:
         raise Unreadable(f"{path.name} has {len(header):,} columns; at most {_MOST_COLUMNS:,} are read.")
     at = next((header.index(name) for name in _WANDB_STEPS if name in header), None)
     if at is None:
-        raise Unreadable(f"{path.name} has no column of steps: one of {', '.join(_WANDB_STEPS[:3])} is needed.")
+        raise Unreadable(
+            f"{path.name} has no column of steps: one of {', '.join(_WANDB_STEPS[:3])} is needed, separated by commas, "
+            f"and it begins with {', '.join(repr(name[:40]) for name in header[:4]) or 'nothing'}. Export it again."
+        )
     when = header.index("_timestamp") if "_timestamp" in header else -1
     named = [_series(name) for name in header]
     for cells in reader:
