@@ -8,7 +8,11 @@ for name in contrastive-explorer trainer; do
     if [ "$(readlink "$prefix/bin/$name")" = "$to/bin/$name" ]; then rm "$prefix/bin/$name"; fi
 done
 (cd "$to/share" && find . -type f) | while read -r file; do rm -f "$prefix/share/$file"; done
+folders=$(cd "$to/share" && find . -depth -type d)
 rm -rf "$to"
+# Folders that are empty now, install.sh may have made.
+for folder in $folders; do rmdir "$prefix/share/$folder" 2>/dev/null || true; done
+rmdir "$prefix/bin" "$prefix/opt" 2>/dev/null || true
 for tool in "update-mime-database $prefix/share/mime" "update-desktop-database $prefix/share/applications"; do
     if command -v "${tool%% *}" >/dev/null; then $tool >/dev/null 2>&1 || true; fi
 done
