@@ -44,6 +44,7 @@ CASES: Final[dict[str, tuple[config.Objective, config.TinyTowers]]] = {
     "margin": (config.Margin(learn_beta=True), VIT),
     "one-vs-all": (config.OneVsAll(drop_frequent=0), VIT),
     "multiclass": (config.Multiclass(drop_frequent=0), VIT),
+    "caption prediction": (config.CaptionPrediction(decoder_width=32, decoder_layers=1), VIT),
     "word2vec": (config.Word2Vec(), VIT),
     "SimSiam (batch norm)": (config.SimSiam(), VIT),
     "BYOL (batch norm)": (config.Byol(), VIT),

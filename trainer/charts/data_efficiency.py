@@ -27,10 +27,15 @@ The level is the worst of the groups' best means: what every group reaches. Wher
 straight line between its measurements. No ratio of these is given: the level is the largest mean of one of the \
 groups, which flatters it, and it has no interval.
 
+Baselines of that figure: `caption_prediction` names the class whose prompts are likeliest given the image, a bag of \
+words the one whose name's words score highest, CLIP the one whose prompts are nearest. Their answers differ, their \
+question is the same: a likelihood knows how frequent a name is in captions, a cosine does not.
+
 The test compares the first two groups at the largest number of pairs at which both were measured (Welch). The band is \
 one standard deviation over seeds."""
 
 BY_WORDS: Final = "A bag of words scores a class by the words of its name."
+BY_CAPTIONS: Final = "Caption prediction scores a class by the likelihood of its prompts."
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ def draw(chart: EfficiencyChart, _settings: EfficiencySettings) -> Panel:
     plot = XYPlot("curves", label, x, y, tuple(curves), dots=dots, note="band: one standard deviation over seeds")
     sentence = chart.sentence()
     notes = [sentence, *([] if sentence == PAIRS_SEEN else [PAIRS_SEEN]), *([BY_WORDS] if chart.words else [])]
+    notes += [BY_CAPTIONS] if chart.captions else []
     head = (", ".join(filter(None, (f"{chart.dataset} {chart.split}", n))),)
     return Panel(title="Data efficiency", head=head, rows=((plot,), (_table(chart, scale),)), notes=tuple(notes))
 

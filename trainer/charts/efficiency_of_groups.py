@@ -73,6 +73,7 @@ class EfficiencyChart:
         budget: The largest number of pairs seen at which every group was measured; None if there is none.
         test: Of the second group against the first at that budget; None with fewer than 2 runs in one.
         words: Whether a group answers by scores of words instead of prompts.
+        captions: Whether a group answers by the likelihood of prompts instead of cosines.
         question: What all values answer; None where it is not known, and then nothing is tested.
     """
 
@@ -86,6 +87,7 @@ class EfficiencyChart:
     budget: int | None
     test: Groups | None
     words: bool
+    captions: bool = False
     question: Question | None = None
 
     @property
@@ -149,11 +151,10 @@ def efficiency(
     ]
     budget, test = _at_budget(groups)
     test = None if question is None else test
-    words = measure.startswith("zero_shot") and any(
-        row.objective in ("multiclass", "one_vs_all") for _, rows in named for row in rows
-    )
+    asked = {row.objective for _, rows in named for row in rows} if measure.startswith("zero_shot") else set()
+    words, captions = bool(asked & {"multiclass", "one_vs_all"}), "caption_prediction" in asked
     n = _samples(workspace, every, key, same) if question is None else question.n
-    return EfficiencyChart(*key, known, measure, n, tuple(groups), level, budget, test, words, question)
+    return EfficiencyChart(*key, known, measure, n, tuple(groups), level, budget, test, words, captions, question)
 
 
 def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, list[str]]:

@@ -159,6 +159,7 @@ def told(record: TaskRecord) -> list[str]:
         )
     if details.get("suite") and record.task == "zero_shot":
         by = "words of the names" if details.get("by") == "words" else f"{len(details['templates'])} templates"
+        by += ", by likelihood" if details.get("by") == "captions" else ""
         words.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
         if silent := details.get("classes_without_a_word"):
             words.append(f"never predicted, because no word of their names was learned: {', '.join(silent)}")

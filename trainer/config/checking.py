@@ -10,7 +10,17 @@ from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, T
 from trainer.config.elsewhere import NoModel, Vectors
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
 from trainer.config.model import Model, OpenClip
-from trainer.config.objectives import Byol, EmbeddingDecoder, Labeled, Moco, Pcl, SimSiam, Swav, Word2Vec
+from trainer.config.objectives import (
+    Byol,
+    CaptionPrediction,
+    EmbeddingDecoder,
+    Labeled,
+    Moco,
+    Pcl,
+    SimSiam,
+    Swav,
+    Word2Vec,
+)
 from trainer.config.run import SECTIONS, Run
 from trainer.config.run_name import name_fault
 
@@ -172,6 +182,12 @@ def _check_objective(run: Run) -> None:
             f"objective.per_class {objective.per_class} must divide optimizer.batch_size {size} at least twice: "
             "a batch needs positives of two classes. 4 fits most batches.",
             better=_divisor(size // 2, min(objective.per_class, size // 2)) if size % 2 == 0 else None,
+        )
+    if isinstance(objective, CaptionPrediction) and objective.decoder_width % objective.decoder_heads:
+        raise ConfigError(
+            f"objective.decoder_heads {objective.decoder_heads} does not divide objective.decoder_width "
+            f"{objective.decoder_width}: choose {_divisor(objective.decoder_width, objective.decoder_heads)}.",
+            better=_divisor(objective.decoder_width, objective.decoder_heads),
         )
     if isinstance(objective, EmbeddingDecoder):
         _check_decoder(objective, run.optimizer.micro_batch, run.ranks)

@@ -21,11 +21,12 @@ from trainer.data.content import pixel_digests
 from trainer.data.pairs import DataError
 from trainer.data.tokenizer import Tokenizer
 from trainer.evaluation import questions, tasks
+from trainer.evaluation.caption_answers import prompt_likelihoods
 from trainer.evaluation.fine_tuning import SHARES, FineTuned, Some, fine_tune
 from trainer.evaluation.task_data import TaskBatch, TaskData
 from trainer.evaluation.word_answers import word_logits
 from trainer.inference.batches import embed_features, embed_images, embed_tokens
-from trainer.methods import BagOfWords
+from trainer.methods import BagOfWords, CaptionPrediction
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
 from trainer.store.evaluation_files import TaskRecord
@@ -41,7 +42,7 @@ class Subject:
 
     Attributes:
         inv_tau: Its own inverse temperature; NaN where it has none.
-        words: What scores words for images, of a model that learned captions as bags of words.
+        namer: What names classes of images, of a model that predicts the words of captions.
     """
 
     towers: TwoTowers
@@ -49,7 +50,7 @@ class Subject:
     context_length: int
     device: torch.device
     inv_tau: float
-    words: BagOfWords | None = None
+    namer: BagOfWords | CaptionPrediction | None = None
 
 
 class Evaluation:
@@ -91,7 +92,7 @@ class Evaluation:
         no_train = "" if len(set(self._targets.tolist())) > 1 else "There are no labeled pairs to learn from."
         learned = no_image or no_class or no_train
         return {
-            "zero_shot": no_image or no_class or (self._no_words() if self.subject.words else no_text),
+            "zero_shot": no_image or no_class or (self._no_words() if self.subject.namer else no_text),
             "retrieval": no_image or no_text,
             "linear_probe": learned,
             "few_shot": learned,
@@ -102,8 +103,10 @@ class Evaluation:
 
     def _no_words(self) -> str:
         """Return why no class can be named: a bag of words needs a learned word in the class name."""
+        if not isinstance(self.subject.namer, BagOfWords):
+            return ""
         names = self.data.suite.classes if self.data.suite else ()
-        return "" if class_words(names, self.subject.words.words).any() else "It has learned no word of any class."
+        return "" if class_words(names, self.subject.namer.words).any() else "It has learned no word of any class."
 
     def run(self, task: str) -> TaskRecord:
         """Run one task.
@@ -125,7 +128,7 @@ class Evaluation:
             return questions.robustness(record.n, suite, details)
         assert suite is not None, "what asks for classes has been refused without any"
         if record.task == "zero_shot":
-            return questions.zero_shot(record.n, suite, by_words=details.get("by") == "words")
+            return questions.zero_shot(record.n, suite, by=details.get("by", "prompts"))
         learned = {"rows": len(self._targets), "source": self.data.source, "of": details.get("of", "embeddings")}
         return questions.learned(record.task, record.n, suite, **learned, more=questions.how(record.task, details))
 
@@ -134,10 +137,13 @@ class Evaluation:
     def _zero_shot(self) -> TaskRecord:
         suite = self.data.suite
         about = {"classes": list(suite.classes), "templates": list(suite.templates), "suite": suite.name}
-        if self.subject.words is not None:
-            scores = self._word_scores()[self._known]
-            found = tasks.word_zero_shot(scores, self.subject.words.words, suite.classes, self._label)
+        if isinstance(self.subject.namer, BagOfWords):
+            scores = self._word_scores(self.subject.namer)[self._known]
+            found = tasks.word_zero_shot(scores, self.subject.namer.words, suite.classes, self._label)
             return self._record("zero_shot", found, **about | {"templates": []})
+        if isinstance(self.subject.namer, CaptionPrediction):
+            found = tasks.likelihood_zero_shot(self._likelihoods(self.subject.namer), self._label)
+            return self._record("zero_shot", found, **about)
         found = tasks.zero_shot(self._tried()[self._known], self._prompts(), self._label, inv_tau=self.subject.inv_tau)
         return self._record("zero_shot", found, **about)
 
@@ -262,9 +268,14 @@ class Evaluation:
         images = self.data.train.images
         return self._once("train features", lambda: self._embedded(images, note=note, features=True)[self._train_rows])
 
-    def _word_scores(self) -> Float[np.ndarray, "n k"]:
+    def _word_scores(self, method: BagOfWords) -> Float[np.ndarray, "n k"]:
         subject, images = self.subject, self.data.tried.images
-        return self._once("words", lambda: word_logits(subject.towers, subject.words, images, subject.device))
+        return self._once("words", lambda: word_logits(subject.towers, method, images, subject.device))
+
+    def _likelihoods(self, method: CaptionPrediction) -> Float[np.ndarray, "n c"]:
+        subject, images = self.subject, self.data.tried.images[self._known]
+        assert self.data.suite is not None
+        return prompt_likelihoods(subject.towers, method, images, self.data.suite, subject.device)
 
     def _texts(self) -> Float[np.ndarray, "n d"]:
         return self._once("texts", lambda: self._sentences(self.data.tried.captions, "Embedding captions"))

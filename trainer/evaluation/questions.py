@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, Literal
 
 from trainer.analysis.neighbors import NEIGHBORS
 from trainer.catalog import PromptSuite
@@ -14,11 +14,16 @@ from trainer.evaluation.neighbors import ReferencePairs
 from trainer.evaluation.numbers import GRADIENT_BATCHES, hardest_of
 from trainer.store.question import Question, hash_of, retrieval_question
 
+By = Literal["prompts", "words", "captions"]
+"""How a model names classes: embeddings of prompts, scores of the words of names, likelihood of prompts."""
 
-def zero_shot(n: int, suite: PromptSuite, *, by_words: bool = False) -> Question:
+_PROTOCOL: Final = {"words": "by the words of their names", "captions": "by the likelihood of the prompts"}
+
+
+def zero_shot(n: int, suite: PromptSuite, *, by: By = "prompts") -> Question:
     """Return the classes and templates; by words, the class names alone."""
-    templates = () if by_words else suite.templates
-    protocol = "by the words of their names" if by_words else ""
+    templates = () if by == "words" else suite.templates
+    protocol = _PROTOCOL.get(by, "")
     names, sentences = hash_of(suite.classes), hash_of(templates)
     return Question(
         "zero_shot", n, len(suite.classes), len(templates), protocol=protocol, names=names, sentences=sentences
@@ -65,14 +70,14 @@ def robustness(n: int, suite: PromptSuite | None, details: Mapping[str, Any]) ->
     return replace(zero_shot(n, suite), task="robustness", protocol=protocol)
 
 
-def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by_words: bool) -> dict[str, Question]:
+def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by: By) -> dict[str, Question]:
     """Return task -> question of a held-out split measured during training.
 
     Args:
         heldout: The split.
         batch_size: Of the loss.
         both: Whether the run has both towers; else no pictures are compared with texts, and none need to be read.
-        by_words: Whether the run answers by the words of the classes' names.
+        by: How the run names classes.
     """
     pairs, suite = heldout.pairs, heldout.suite
     n, found = len(pairs), {}
@@ -88,7 +93,7 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by_words: bool
         found["own_weight"] = Question("own_weight", n // size * size, protocol=batches)
         found["gradient"] = Question("gradient", min(n // size, GRADIENT_BATCHES) * size, protocol=batches)
     if suite is not None and (known := int((heldout.labels >= 0).sum())):
-        found["zero_shot"] = zero_shot(known, suite, by_words=by_words)
+        found["zero_shot"] = zero_shot(known, suite, by=by)
     return found
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainer.catalog import PromptSuite
     from trainer.evaluation.benchmark import Evaluation, Subject
     from trainer.evaluation.task_data import TaskData
-    from trainer.methods import BagOfWords
+    from trainer.methods import BagOfWords, CaptionPrediction
     from trainer.store import RunRow, Workspace
 
 MOST_TRAIN: Final = 5_000
@@ -255,7 +255,7 @@ def _of_images(
         # The same question on both: the classes of the second data set are asked with the first's sentences.
         shift = replace(shift, suite=replace(shift.suite, templates=data.suite.templates))
     reads_words = not wanted.tasks or "zero_shot" in wanted.tasks
-    subject = _subject(kept, _word_scorer(workspace, row, kept, stage) if reads_words else None)
+    subject = _subject(kept, _namer(workspace, row, kept, stage) if reads_words else None)
     evaluation = Evaluation(subject, data, shift=shift, features=wanted.features, progress=stage)
     return dict.fromkeys(TASKS, evaluation)
 
@@ -317,16 +317,16 @@ def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) ->
     return listed.suite if listed.name == dataset else None
 
 
-def _subject(kept: KeptModel, words: BagOfWords | None = None) -> Subject:
+def _subject(kept: KeptModel, namer: BagOfWords | CaptionPrediction | None = None) -> Subject:
     from trainer.evaluation.benchmark import Subject
 
     opened = kept.opened
     inv_tau = float(kept.inv_tau) if kept.method is not None else float("nan")
-    return Subject(opened.model, opened.tokenizer, opened.context_length, opened.device, inv_tau, words)
+    return Subject(opened.model, opened.tokenizer, opened.context_length, opened.device, inv_tau, namer)
 
 
-def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Stage) -> BagOfWords | None:
-    """Return the word scorer of a bag-of-words run, with the vocabulary of its data.
+def _namer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Stage) -> BagOfWords | CaptionPrediction | None:
+    """Return what names classes in a run that predicts words or captions, with the vocabulary of its data.
 
     Raises:
         AnswerError: The captions it was trained on have changed, so that its words cannot be told any more.
@@ -335,7 +335,7 @@ def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Sta
     from trainer.checkpoints import checkpoint
 
     run = workspace.runs.config_of(row.id)
-    if not isinstance(run.objective, config.OneVsAll | config.Multiclass):
+    if not isinstance(run.objective, config.OneVsAll | config.Multiclass | config.CaptionPrediction):
         return None
     opened = kept.opened
     splits = data.load(
@@ -356,4 +356,5 @@ def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Sta
             f"The words that {row.name} learned are unknown: the captions of {splits.train.name} have changed.",
             "Evaluate it on other tasks, or train it again.",
         ) from error
+    assert isinstance(method, methods.BagOfWords | methods.CaptionPrediction)
     return method.to(opened.device).eval()

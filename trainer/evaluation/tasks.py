@@ -20,7 +20,7 @@ from trainer.analysis.tiles import exact
 from trainer.analysis.word_scores import answerable, class_scores, class_words
 from trainer.analysis.zero_shot import class_ranks, class_weights
 from trainer.evaluation.fine_tuning import SHARES, FineTuned
-from trainer.evaluation.word_answers import places_of
+from trainer.evaluation.word_answers import class_numbers, places_of
 from trainer.store.evaluation_files import TaskRecord
 
 RECALLS: Final = (1, 5, 10)
@@ -171,16 +171,27 @@ def word_zero_shot(
     """Return zero-shot results by the word scores of class names, which have no cosines to calibrate."""
     weights = class_words(classes, words)
     scores = class_scores(logits, weights)
-    places, predicted = places_of(scores, label), scores.argmax(axis=1)
-    right = places == 1
-    metrics = {
-        "zero_shot_acc1": recall_at(places, 1),
-        "zero_shot_acc5": recall_at(places, 5),
-        "zero_shot_mean_per_class": mean_per_class(right, label),
-    }
     silent = [name for name, known in zip(classes, answerable(weights), strict=True) if not known]
     details = {"reliability": {}, "by": "words", "vocabulary": len(words), "classes_without_a_word": silent}
-    return metrics, details, {"label": label, "predicted": predicted, "rank": places, "right": right}
+    metrics, arrays = _by_scores(scores, label)
+    return metrics, details, arrays
+
+
+def likelihood_zero_shot(
+    likely: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]
+) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
+    """Return zero-shot results by log-likelihoods of the classes' prompts, which have no cosines to calibrate."""
+    metrics, arrays = _by_scores(likely, label)
+    return metrics, {"reliability": {}, "by": "captions"}, arrays
+
+
+def _by_scores(
+    scores: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]
+) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    places, predicted = places_of(scores, label), scores.argmax(axis=1)
+    right = places == 1
+    metrics = class_numbers(scores, label) | {"zero_shot_mean_per_class": mean_per_class(right, label)}
+    return metrics, {"label": label, "predicted": predicted, "rank": places, "right": right}
 
 
 def fine_tuning(

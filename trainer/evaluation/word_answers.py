@@ -12,6 +12,7 @@ from jaxtyping import Float, Int, UInt8
 from trainer.analysis.retrieval import recall_at
 from trainer.analysis.word_scores import class_scores, class_words
 from trainer.data.augment import normalized
+from trainer.data.lazy_images import StreamedImages
 from trainer.device import autocast, memory_format
 from trainer.methods import BagOfWords
 from trainer.models import TwoTowers
@@ -23,7 +24,7 @@ NEVER: Final = 1_000_000_000
 
 @torch.inference_mode()
 def word_logits(
-    towers: TwoTowers, method: BagOfWords, images: UInt8[np.ndarray, "n s s 3"], where: torch.device
+    towers: TwoTowers, method: BagOfWords, images: UInt8[np.ndarray, "n s s 3"] | StreamedImages, where: torch.device
 ) -> Float[np.ndarray, "n k"]:
     """Return the score of every word for every image, then restore the modules' modes."""
     modes = towers.training, method.training
@@ -66,5 +67,10 @@ def word_numbers(
     weights = class_words(classes, words)
     if not known.any() or not weights.any():
         return {}
-    places = places_of(class_scores(logits[known], weights), label[known])
+    return class_numbers(class_scores(logits[known], weights), label[known])
+
+
+def class_numbers(scores: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) -> dict[str, float]:
+    """Return zero-shot accuracy by the scores of classes."""
+    places = places_of(scores, label)
     return {"zero_shot_acc1": recall_at(places, 1), "zero_shot_acc5": recall_at(places, 5)}

@@ -7,6 +7,7 @@ of the gradient).
 
 from trainer.losses.autoregressive import autoregressive
 from trainer.losses.byol import byol
+from trainer.losses.caption_prediction import caption_prediction
 from trainer.losses.cloob import cloob
 from trainer.losses.contrastive_margin import contrastive_margin
 from trainer.losses.convirt import convirt
@@ -38,6 +39,7 @@ from trainer.losses.variational_bound import variational_bound
 __all__ = [
     "autoregressive",
     "byol",
+    "caption_prediction",
     "cloob",
     "concentration",
     "contrastive_margin",

@@ -8,6 +8,7 @@ from typing import Any, Final
 from trainer import config
 from trainer.config.extension import PluginObjective
 from trainer.methods.batch import Batch
+from trainer.methods.caption_prediction import CaptionPrediction
 from trainer.methods.decoder import DecoderPictures
 from trainer.methods.gradient_cache import backward
 from trainer.methods.image_text import (
@@ -33,6 +34,7 @@ __all__ = [
     "METHODS",
     "BagOfWords",
     "Batch",
+    "CaptionPrediction",
     "DecoderPictures",
     "ImageText",
     "Material",
@@ -63,6 +65,7 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.Margin: MarginImages,
     config.OneVsAll: BagOfWords,
     config.Multiclass: BagOfWords,
+    config.CaptionPrediction: CaptionPrediction,
     config.Word2Vec: Word2VecTokens,
     config.EmbeddingDecoder: DecoderPictures,
 }

@@ -19,10 +19,10 @@ from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, ReferencePairs, measure, questions
+from trainer.evaluation.caption_answers import while_training
 from trainer.evaluation.decoder_numbers import MOST, decoder_numbers
 from trainer.evaluation.decoder_numbers import question as decoder_question
-from trainer.evaluation.word_answers import word_logits, word_numbers
-from trainer.methods import BagOfWords, DecoderPictures
+from trainer.methods import DecoderPictures
 from trainer.metrics import headline, logged_name, metric
 from trainer.store import EVALUATING, RunLog, crash_points, disk, snapshot_name, write_snapshot
 from trainer.store.files import make_folder
@@ -328,12 +328,8 @@ class Recorder:
             decoder = self._training.method if isinstance(self._training.method, DecoderPictures) else None
             if decoder is not None:
                 numbers |= decoder_numbers(heldout, embedded, decoder, alive=alive)
-            by_words = isinstance(self._training.method, BagOfWords)
-            if isinstance(self._training.method, BagOfWords):
-                scores = word_logits(
-                    self._training.towers, self._training.method, heldout.pairs.images, self._training.device
-                )
-                numbers |= word_numbers(scores, self._training.method.words, heldout.classes, heldout.labels)
+            by, named = while_training(self._training.method, self._training.towers, heldout, self._training.device)
+            numbers |= named
             near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
             logged = numbers | near if alone else numbers
             logged |= self._plugin_numbers(embedded)
@@ -345,7 +341,7 @@ class Recorder:
             if decoder is not None:
                 asked = {"decoder": decoder_question(len(heldout.pairs), decoder.size)}
             else:
-                asked = questions.of_training(heldout, batch_size=size, both=both, by_words=by_words)
+                asked = questions.of_training(heldout, batch_size=size, both=both, by=by)
             if retrieval := asked.get("retrieval"):
                 questions_asked[heldout.pairs.split] = {
                     way: retrieval.asked(way) for way in ("image_to_text", "text_to_image")

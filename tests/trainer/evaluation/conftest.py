@@ -1,4 +1,4 @@
-"""Runs of a few steps with stored features, and one trained on captions as bags of words."""
+"""Runs of a few steps with stored features, and two that predict captions: as bags of words, and word by word."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from trainer.training.fit import fit
 
 @pytest.fixture(scope="session")
 def keeping(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Return runs 1 (CLIP, with features in its snapshots) and 2 (bag of words), both evaluated twice."""
+    """Return runs 1 (CLIP, with features in its snapshots), 2 (bag of words) and 3 (captions), evaluated twice."""
     workspace = Workspace(tmp_path_factory.mktemp("keeping") / "workspace")
-    for name, objective in (("clip", config.Clip()), ("bag", config.Multiclass(drop_frequent=3))):
+    caption = config.CaptionPrediction(decoder_width=32, decoder_layers=1)
+    for name, objective in (("clip", config.Clip()), ("bag", config.Multiclass(drop_frequent=3)), ("said", caption)):
         fit(workspace, workspace.runs.create(short(name, objective)))
     return workspace
 

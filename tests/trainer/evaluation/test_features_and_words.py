@@ -1,14 +1,17 @@
-"""Features in snapshots, probes on them, and class prediction by bags of words: from training to the table."""
+"""Features in snapshots, probes on them, and class prediction by words and captions: from training to the table."""
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from trainer import data
 from trainer.__main__ import main
 from trainer.analysis.linear_probe import linear_probe
 from trainer.analysis.word_scores import class_scores, class_words
@@ -16,11 +19,15 @@ from trainer.charts.efficiency_of_groups import efficiency
 from trainer.charts.evaluation import asked, evaluation
 from trainer.charts.evaluation_scores import draw
 from trainer.charts.panel_tables import as_markdown
+from trainer.checkpoints import checkpoint
+from trainer.cli.evaluate import told
+from trainer.data.augment import normalized
 from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import snapshot_data
 from trainer.images import read_image
 from trainer.inference.batches import embed_features
 from trainer.inference.model_cache import OpenModels
+from trainer.methods import Material, build
 from trainer.store import StoreError, Workspace, read_snapshot, write_snapshot
 from trainer.store.snapshot_files import snapshot_bytes
 
@@ -124,10 +131,51 @@ def test_a_bag_of_words_is_asked_for_classes_while_it_trains_and_afterwards(own:
     assert of_snapshot == ([], {"bag: zero_shot": "The run has no text tower."})
 
 
-def test_both_stand_in_one_chart_of_data_efficiency(own: Workspace):
-    chart = efficiency(own, ["clip", "bag"], split="renderings")
+def test_predicted_captions_name_classes_by_the_likelihood_of_prompts(own: Workspace):
+    """The stored accuracy, next to a loop over single images, single prompts and single tokens."""
+    logged = {one.step: one.metrics for one in own.results.evaluations(3) if one.split == "renderings"}
+    asked = EvaluationRequest(split="renderings", tasks=("zero_shot",))
+    models = OpenModels(own)
+    record = evaluate_runs(models, [3], asked, silent)[0][0].record
+    assert record.metrics["zero_shot_acc1"] == pytest.approx(logged[8]["zero_shot_acc1"])
+    assert record.details["by"] == "captions"
+    assert record.question.protocol == "by the likelihood of the prompts"
+    assert record.details["templates"]
+    assert "by likelihood" in told(record)[0]
+    run = own.runs.config_of(3)
+    splits = data.load(run.data, image_size=32, workspace_folder=own.folder, progress=silent)
+    kept = models.get(3)
+    method = build(run.objective, Material(run, splits.train, kept.opened.tokenizer, kept.opened.model))
+    weights = checkpoint.load(own.runs.get(3).folder / "checkpoints" / "step_000008", training=False)
+    checkpoint.load_weights(weights, {"method": method})
+    method.eval()
+    images, towers = splits.heldout["renderings"].images, kept.opened.model
+    for i in range(3):
+        scores = []
+        for name in record.details["classes"]:
+            likely = []
+            for template in record.details["templates"]:
+                row = kept.opened.tokenizer.encode([template.replace("{}", name)], run.model.context_length)
+                with torch.inference_mode():
+                    logits = method.decoder(
+                        towers.features(normalized(torch.from_numpy(np.array(images[i : i + 1])))), row
+                    )[0]
+                total = 0.0
+                for place, token in enumerate(row[0, 1:].tolist()):
+                    values = logits[place].double().tolist()
+                    total += values[token] - math.log(sum(map(math.exp, values)))
+                    if token == kept.opened.tokenizer.eot:
+                        break
+                likely.append(math.exp(total))
+            scores.append(sum(likely) / len(likely))
+        assert record.arrays["predicted"][i] == int(np.argmax(scores))
+
+
+def test_all_stand_in_one_chart_of_data_efficiency(own: Workspace):
+    chart = efficiency(own, ["clip", "bag", "said"], split="renderings")
     assert chart.words
-    assert [group.band.pairs.tolist() for group in chart.groups] == [[0, 64, 128]] * 2
+    assert chart.captions
+    assert [group.band.pairs.tolist() for group in chart.groups] == [[0, 64, 128]] * 3
     assert chart.n == 24
 
 

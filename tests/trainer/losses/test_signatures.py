@@ -29,6 +29,7 @@ CALLS = {
     "margin": "embeddings labels",
     "one_vs_all_logistic": "logits bag_of_words",
     "multiclass_logistic": "logits bag_of_words",
+    "caption_prediction": "logits tokens said",
     "skip_gram": "center context negatives",
     "skip_gram_softmax": "logits context",
     "skip_gram_tree": "scores signs used",

@@ -140,6 +140,18 @@ def test_objectives_of_words_learn(workspace, tiny, journal, name):
     assert after["val/knn_words"] > before["val/knn_words"]
 
 
+def test_caption_prediction_learns_to_say_captions_and_is_asked_for_classes(workspace, tiny, journal):
+    """What a caption is like is learned before what is in its picture: 40 updates do not teach the tower much."""
+    objective = config.CaptionPrediction(decoder_width=32, decoder_layers=1)
+    run = tiny(objective, **QUICK | {"optimizer.epochs": 10, "optimizer.learning_rate": 3e-3})
+    fit(workspace, run)
+    curves = journal(run)
+    losses = [curves[step]["train/loss"] for step in sorted(curves) if "train/loss" in curves[step]]
+    assert losses[-1] < losses[0] - 1.5
+    before, after = ends(journal, run)
+    assert {"val/zero_shot_acc1", "val/knn_words"} <= before.keys() & after.keys()
+
+
 def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, journal):
     run = tiny(config.Word2Vec(), **SHORT | {"optimizer.epochs": 40, "optimizer.learning_rate": 0.05})
     fit(workspace, run)

@@ -18,11 +18,12 @@ from trainer.config.objectives.image_text import (
 )
 from trainer.config.objectives.labeled import ContrastiveMargin, Labeled, Margin, Triplet
 from trainer.config.objectives.two_views import Byol, Dcl, Moco, Pcl, SimClr, SimSiam, Swav, TwoViews
-from trainer.config.objectives.words import BagOfWords, Multiclass, OneVsAll, Word2Vec
+from trainer.config.objectives.words import BagOfWords, CaptionPrediction, Multiclass, OneVsAll, Word2Vec
 
 __all__ = [
     "BagOfWords",
     "Byol",
+    "CaptionPrediction",
     "Clip",
     "Cloob",
     "ConVirt",
@@ -70,6 +71,7 @@ Objective = (
     | Margin
     | OneVsAll
     | Multiclass
+    | CaptionPrediction
     | Word2Vec
     | EmbeddingDecoder
 )

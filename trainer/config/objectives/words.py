@@ -61,6 +61,28 @@ class Multiclass(BagOfWords):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CaptionPrediction:
+    """Caption prediction: a transformer says the caption word by word from the image's embedding.
+
+    The baseline of Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021,
+    https://arxiv.org/abs/2103.00020, figure 2; as VirTex, https://arxiv.org/abs/2006.06666, but forward only and from
+    one vector an image.
+    """
+
+    kind: ClassVar[str] = "caption_prediction"
+    label: ClassVar[str] = "Caption prediction"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2103.00020"
+    towers: ClassVar[Towers] = "image"
+    labeled: ClassVar[bool] = False
+
+    decoder_width: int = option(128, "Decoder width", "Channels of a token in the decoder.", low=16, high=2048)
+    decoder_layers: int = option(2, "Decoder layers", "Transformer blocks of the decoder.", low=1, high=24)
+    decoder_heads: int = option(
+        4, "Decoder heads", "Attention heads; divides the decoder width.", low=1, high=32, advanced=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Word2Vec:
     """Skip-gram with negative sampling on the captions; a caption is the mean of its tokens' vectors.
 

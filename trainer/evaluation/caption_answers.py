@@ -1,0 +1,67 @@
+"""Class prediction with a model that predicts captions: the class whose prompts are likeliest."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+
+from trainer.catalog import PromptSuite
+from trainer.data.augment import normalized
+from trainer.device import autocast, memory_format
+from trainer.evaluation.heldout import HeldOut
+from trainer.evaluation.questions import By
+from trainer.evaluation.word_answers import AT_ONCE, class_numbers, word_logits, word_numbers
+from trainer.losses.caption_prediction import token_log_probabilities
+from trainer.methods import BagOfWords, CaptionPrediction, Method
+from trainer.models import TwoTowers
+
+
+@torch.inference_mode()
+def prompt_likelihoods(
+    towers: TwoTowers,
+    method: CaptionPrediction,
+    images: UInt8[np.ndarray, "n s s 3"],
+    suite: PromptSuite,
+    where: torch.device,
+) -> Float[np.ndarray, "n c"]:
+    """Return log p(class's prompt | image), the mean over templates taken of p; then restore the modules' modes."""
+    modes = towers.training, method.training
+    towers.eval()
+    method.eval()
+    prompts = [template.replace("{}", name) for name in suite.classes for template in suite.templates]
+    tokens = method.encoded(prompts).to(where)
+    found = np.zeros((len(images), len(prompts)))
+    try:
+        with autocast(where):
+            for start in range(0, len(images), AT_ONCE):
+                part = torch.from_numpy(np.array(images[start : start + AT_ONCE])).to(where)
+                features = towers.features(normalized(part).contiguous(memory_format=memory_format(where)))
+                for number, row in enumerate(tokens):
+                    rows = row.expand(len(part), -1)
+                    log_p = token_log_probabilities(method.decoder(features, rows).float(), rows[:, 1:])
+                    total = torch.where(method.said(rows), log_p, 0).sum(dim=1)
+                    found[start : start + len(part), number] = total.cpu().numpy()
+    finally:
+        towers.train(modes[0])
+        method.train(modes[1])
+    by_class = found.reshape(len(images), len(suite.classes), len(suite.templates))
+    return np.logaddexp.reduce(by_class, axis=2) - math.log(len(suite.templates))
+
+
+def while_training(
+    method: Method, towers: TwoTowers, heldout: HeldOut, where: torch.device
+) -> tuple[By, dict[str, float]]:
+    """Return how the method names classes, and its zero-shot accuracy where it needs no text tower for that."""
+    if isinstance(method, BagOfWords):
+        scores = word_logits(towers, method, heldout.pairs.images, where)
+        return "words", word_numbers(scores, method.words, heldout.classes, heldout.labels)
+    if not isinstance(method, CaptionPrediction):
+        return "prompts", {}
+    known = np.flatnonzero(heldout.labels >= 0)
+    if heldout.suite is None or not len(known):
+        return "captions", {}
+    likely = prompt_likelihoods(towers, method, heldout.pairs.images[known], heldout.suite, where)
+    return "captions", class_numbers(likely, heldout.labels[known])
