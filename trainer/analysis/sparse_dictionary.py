@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from threadpoolctl import threadpool_limits
 
 from trainer.analysis.progress import Progress
 
@@ -103,6 +104,7 @@ def gradients(rows: Float[np.ndarray, "n d"], weights: Weights, active: int) -> 
     return loss, (centered.T @ back, by_bias, codes.T @ error, by_offset), codes
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def fit(
     rows: Float[np.ndarray, "n d"],
     *,
@@ -115,6 +117,8 @@ def fit(
     progress: Progress = lambda _share, _note: None,
 ) -> SparseDictionary:
     """Return a dictionary of the rows, by Adam; the same for the same seed, up to the last digits of the BLAS library.
+
+    By one thread of the BLAS library: at products as small as a batch, several wait more than they save.
 
     Concepts that no row of the last steps had begin anew at rows that are rebuilt badly. In the end decoder and offset
     are fitted to the codes by least squares: where every row has equally many concepts, the same vector could be added
