@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from explorer.views import chart_pane
 from explorer.views.gap import GapView
 from explorer.views.geometry import GeometryView
 from explorer.widgets.progress_row import Cancelled, Working
@@ -39,6 +40,8 @@ def shown_gap(qtbot, show) -> GapView:
 
 def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show, two_runs, monkeypatch):
     monkeypatch.setattr(gap_measures, "LIVE", 20)
+    # Long enough to look at the sample before all pairs are measured, also next to other work.
+    monkeypatch.setattr(chart_pane, "REST_MS", 3_000)
     view = shown_gap(qtbot, show)
     cards = view.pane.panel.cards
     before = [list(cards[f"clouds-{place}"].shown()) for place in (0, 1)]
