@@ -510,7 +510,17 @@ class XYPlotWidget(Plot):
             if dot.label:
                 label = next(labels)
                 label.setText(dot.label)
-                label.setPos(1.17 * dot.x, 1.17 * dot.y)
+                label.setPos(dot.x, dot.y)
+                label.setAnchor(_beside(dot, label.boundingRect()))
+
+
+def _beside(dot: marks.Marker, box: QRectF) -> tuple[float, float]:
+    """Return the part of a label's box that lies on its dot, so that the label is next to it."""
+    (across, up), reach = dot.outward, dot.size / 2 + 2
+    return (
+        (1 - round(across)) / 2 - reach * across / max(box.width(), 1.0),
+        (1 + round(up)) / 2 + reach * up / max(box.height(), 1.0),
+    )
 
 
 def card_column(card: QWidget, *head: QWidget) -> QVBoxLayout:

@@ -154,6 +154,12 @@ class Marker:
     low: float = math.nan
     high: float = math.nan
 
+    @property
+    def outward(self) -> tuple[float, float]:
+        """The direction in which its label lies next to it: away from the origin, upwards at the origin."""
+        away = math.hypot(self.x, self.y)
+        return (self.x / away, self.y / away) if away else (0.0, 1.0)
+
 
 @dataclass(frozen=True)
 class Points:

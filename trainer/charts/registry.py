@@ -40,7 +40,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "search": ("search", "hubness"),
     "changes": ("changes", "representation-similarity"),
     "gap": ("gap",),
-    "geometry": ("geometry", "concepts", "prototypes"),
+    "geometry": ("geometry", "concepts", "prototypes", "word-map"),
     "hopfield": (
         "hopfield-retrieval",
         "hopfield-pair",

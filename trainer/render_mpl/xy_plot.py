@@ -191,7 +191,12 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
             ends: dict[str, Any] = {"xerr" if plot.lying else "yerr": [[dot.y - dot.low], [dot.high - dot.y]]}
             axes.errorbar([x], [y], **ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
         if dot.label:
-            axes.annotate(dot.label, (1.25 * dot.x, 1.25 * dot.y), ha="center", va="center", fontsize=7, color=QUIET)
+            across, up = dot.outward
+            reach = 0.35 * dot.size + 2
+            where: dict[str, Any] = {"xytext": (reach * across, reach * up), "textcoords": "offset points"}
+            where |= {"ha": ("right", "center", "left")[round(across) + 1]}
+            where |= {"va": ("top", "center", "bottom")[round(up) + 1]}
+            axes.annotate(dot.label, (x, y), **where, fontsize=7, color=QUIET, annotation_clip=False)
 
 
 def _scale(axes: Axes, plot: XYPlot) -> None:

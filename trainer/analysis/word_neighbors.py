@@ -1,0 +1,44 @@
+"""Maps of a few hundred vectors, such as those of words, and how well they keep who is near."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+def tsne(rows: Float[np.ndarray, "n d"], *, perplexity: float, seed: int) -> Float[np.ndarray, "n 2"]:
+    """Return scikit-learn's exact t-SNE by cosine distance, started from two principal components.
+
+    van der Maaten and Hinton, Visualizing Data using t-SNE, 2008, https://www.jmlr.org/papers/v9/vandermaaten08a.html
+
+    Args:
+        rows: At least 4.
+        perplexity: At most a third of the other rows is taken.
+        seed: Of the search.
+    """
+    from sklearn.manifold import TSNE
+
+    fitting = min(perplexity, (len(rows) - 1) / 3)
+    made = TSNE(perplexity=fitting, metric="cosine", init="pca", method="exact", random_state=seed, n_jobs=1)
+    return made.fit_transform(_unit(rows)).astype(np.float64)
+
+
+def nearest_rows(rows: Float[np.ndarray, "n d"], count: int) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
+    """Return each row's nearest others by cosine, the nearest first, and the cosines."""
+    cosines = _unit(rows) @ _unit(rows).T
+    np.fill_diagonal(cosines, -np.inf)
+    near = np.argsort(-cosines, axis=1, kind="stable")[:, : min(count, len(rows) - 1)]
+    return near, np.take_along_axis(cosines, near, axis=1)
+
+
+def neighbors_kept(near: Int[np.ndarray, "n k"], places: Float[np.ndarray, "n 2"]) -> float:
+    """Return the share of these neighbors that are among as many nearest places in the map."""
+    distance = ((places[:, None] - places[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(distance, np.inf)
+    drawn = np.argsort(distance, axis=1, kind="stable")[:, : near.shape[1]]
+    return float(np.mean([len(np.intersect1d(a, b)) / len(a) for a, b in zip(near, drawn, strict=True)]))
+
+
+def _unit(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    exact = np.asarray(rows, np.float64)
+    return exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), 1e-12)

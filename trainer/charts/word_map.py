@@ -1,0 +1,156 @@
+"""A map of the words of captions: near are those that a run's text tower embeds alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.cluster_words import words_of
+from trainer.analysis.procrustes import procrustes
+from trainer.analysis.projection import pca
+from trainer.analysis.word_neighbors import nearest_rows, neighbors_kept, tsne
+from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, axis_over, run_tone
+from trainer.charts.opened_snapshot import open_target
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+
+METHOD: Final = """\
+The most frequent words of the captions (without stop words and numbers), each embedded alone by the run's text \
+tower; of word2vec, the word's vector. t-SNE of the unit rows by cosine distance, exact, started from the first two \
+principal components (van der Maaten and Hinton, 2008; map of words as in Joulin et al., 2015, \
+https://arxiv.org/abs/1511.02251, figure 6). Maps of further runs are turned, mirrored and scaled onto the first one.
+
+Neighbors kept: share of each word's nearest words, by cosine, that are also nearest in the map.
+
+Caveats: a text tower that learned from captions never saw a word alone, so this is what it makes of a caption of \
+one word. Distances between far groups and the sizes of groups in a t-SNE say nothing; another seed or perplexity \
+draws another map. Read neighbors off the records, not off the picture."""
+
+NEIGHBORS: Final = 5
+_PERPLEXITY: Final = 10.0
+
+
+@dataclass(frozen=True)
+class WordMapSettings:
+    """The settings of the chart."""
+
+    words: int = setting(40, "Words", "The most frequent ones of the captions.", low=10, high=1_000, log=True)
+    method: Literal["t-SNE", "PCA"] = setting("t-SNE", "Method", "t-SNE keeps neighbors, PCA the largest distances.")
+    perplexity: float = setting(_PERPLEXITY, "Perplexity", "About how many neighbors count, of t-SNE.", low=2, high=50)
+    seed: int = setting(0, "Seed", "Of t-SNE.", low=0, high=99)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordMapRun(SnapshotLabel):
+    """One run's words.
+
+    Attributes:
+        words: The most frequent first.
+        counts: Captions with each word.
+        places: In the map.
+        near: Places in `words` of each word's nearest ones, by cosine.
+        cosines: With these.
+        kept: Share of them that are nearest in the map.
+    """
+
+    words: tuple[str, ...]
+    counts: tuple[int, ...]
+    places: Float[np.ndarray, "w 2"]
+    near: np.ndarray
+    cosines: np.ndarray
+    kept: float
+
+
+def counted(workspace: Workspace, request: Request, most: int) -> tuple[tuple[str, int], ...]:
+    """Return the most frequent words of the first run's captions, and in how many captions each is."""
+    captions = open_target(workspace, request.targets[0], request).snapshot.items.caption
+    found = Counter(word for caption in captions for word in set(words_of(caption)))
+    return tuple(sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most])
+
+
+def sentences(workspace: Workspace, request: Request, settings: WordMapSettings) -> tuple[str, ...]:
+    """Return the words that each run embeds."""
+    return tuple(word for word, _ in counted(workspace, request, settings.words))
+
+
+def word_map(
+    workspace: Workspace, target: Target, request: Request, settings: WordMapSettings, _progress: Progress
+) -> WordMapRun:
+    """Return one run's map.
+
+    Raises:
+        ChartError: There is no such snapshot, or its model could not embed the words.
+    """
+    words, counts = zip(*counted(workspace, request, settings.words), strict=True)
+    vectors = request.vectors_of(target)
+    opened = open_target(workspace, target, request)
+    tall = settings.method == "PCA" or len(words) < 4
+    places = pca(vectors) if tall else tsne(vectors, perplexity=settings.perplexity, seed=settings.seed)
+    near, cosines = nearest_rows(vectors, NEIGHBORS)
+    kept = neighbors_kept(near, places)
+    return WordMapRun(**shown(opened.run, opened.row), words=words, counts=counts, places=places, near=near,
+                      cosines=cosines, kept=kept)  # fmt: skip
+
+
+def compute(
+    workspace: Workspace, request: Request, settings: WordMapSettings, progress: Progress
+) -> PerRun[WordMapRun]:
+    """Return the maps of all targets, all but the first turned onto it."""
+    data = per_run(word_map)(workspace, request, settings, progress)
+    first = data.found[0].places
+    return replace(
+        data,
+        found=tuple(
+            replace(one, places=procrustes(one.places, first, scaled=True).apply(one.places)) for one in data.found
+        ),
+    )
+
+
+def draw(data: PerRun[WordMapRun], _settings: WordMapSettings) -> Panel:
+    """Draw one map per run, and how well it keeps neighbors."""
+    plots = []
+    for name, place, one in zip(labels(data.found), data.places, data.found, strict=True):
+        x, y = (axis_over("", [one.places[:, side]], margin=0.08) for side in (0, 1))
+        dots = tuple(
+            Marker("", run_tone(place), float(at[0]), float(at[1]), 4.0, label=word)
+            for word, at in zip(one.words, one.places, strict=True)
+        )
+        plots.append(XYPlot(f"words-{place}", name, x, y, dots=dots, note=f"{len(one.words)} words",
+                            tone=run_tone(place)))  # fmt: skip
+    kept = tuple(100 * one.kept for one in data.found)
+    row = NumberRow("Neighbors kept (%)", f"Of each word's {NEIGHBORS} nearest by cosine.", kept, 0)
+    table = NumberTable("kept", "The map", tuple(labels(data.found)), (row,))
+    head = tuple(f"{n}: {o.dataset} {o.split}, step {o.step:,}" for n, o in zip(labels(data.found), data.found))
+    return Panel(title="Words of the captions", head=head, rows=(*((plot,) for plot in plots), (table,)),
+                 notes=("Near are words that the text tower embeds alike; far distances say nothing.",))  # fmt: skip
+
+
+def records(data: PerRun[WordMapRun], _settings: WordMapSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return each word's place, and its nearest words by cosine."""
+    facts = ("run", "name", "step", "dataset", "split")
+    return (*facts, "word", "captions", "x", "y", "nearest", "cosines"), [
+        (*(getattr(one, fact) for fact in facts), word, one.counts[at], *one.places[at].tolist(),
+         " ".join(one.words[near] for near in one.near[at]), " ".join(f"{c:.3f}" for c in one.cosines[at]))
+        for one in data.found
+        for at, word in enumerate(one.words)
+    ]  # fmt: skip
+
+
+CHART: Final = Chart(
+    name="word-map",
+    view="geometry",
+    label="Word map",
+    question="Which words does the text tower embed alike?",
+    method=METHOD,
+    settings=WordMapSettings,
+    compute=compute,
+    draw=draw,
+    records=records,
+    sentences=sentences,
+)
