@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from trainer.distribution.version_option import VersionOption
+
 LINK: Final = "contrastive-explorer:"
 """How a link to a view begins."""
 TRACE: Final = "CONTRASTIVE_EXPLORER_TRACE"
@@ -201,6 +203,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--plugin", action="append", default=[], metavar="FILE", help="load a plug-in from a Python file; repeatable"
     )
+    parser.add_argument("--version", action=VersionOption)
     return parser.parse_args(argv)
 
 

@@ -36,6 +36,7 @@ from typing import Any, Final
 
 import trainer.cli
 from trainer.distribution import training_part
+from trainer.distribution.version_option import VersionOption
 from trainer.errors import UserError
 from trainer.untrusted.files import guard_downloads, spelled
 from trainer.untrusted.local_settings import load_elsewhere
@@ -167,6 +168,7 @@ def _parser(modules: dict[str, ModuleType], words: Sequence[str]) -> argparse.Ar
         epilog=_listing(modules),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=VersionOption)
     commands = parser.add_subparsers(
         prog="trainer", dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS
     )

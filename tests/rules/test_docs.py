@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pkgutil
 import re
-import shlex
 import tomllib
 from pathlib import Path
 
@@ -111,7 +110,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 def test_ci_runs_what_the_readme_says():
     """`.ci/run` takes its lines from the README, so they must be where it expects them."""
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert any(shlex.split(line)[:2] == ["uv", "run"] and line.startswith("uv run pytest") for line in lines)
+    assert any(line.startswith("uv run pytest") for line in lines)
     assert any(re.match(r"(sudo )?apt-get install ", line) for line in lines)
 
 
