@@ -1,8 +1,12 @@
 """Models: two towers with a shared embedding space, or one of them."""
 
+import sys
+
 from trainer.models.deferral import defer_what_towers_do_not_need
 
-defer_what_towers_do_not_need()
+# In a notebook torch belongs to its user, whose marks "do not compile" must work: there it stays as it is.
+if "trainer.api" not in sys.modules:
+    defer_what_towers_do_not_need()
 
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.pooled import recompute_blocks
