@@ -439,23 +439,32 @@ def _arm(values: Mapping[str, Any], document: Mapping[str, Any], source: str) ->
     known = ("name", "preset", "config", "set")
     if wrong := next((key for key in values if key not in known), None):
         raise ConfigError(f"{source} [[arm]]: unknown field {wrong!r}; known are {', '.join(known)}.")
+    run = run_of(values, document, f"{source} [[arm]]")
+    return Arm(str(values.get("name") or values.get("preset") or run.objective.label), run)
+
+
+def run_of(values: Mapping[str, Any], document: Mapping[str, Any], source: str) -> config.Run:
+    """Return the run of the `preset` or `config` in `values`, with `data` and `epochs` of the document and then `set`.
+
+    Raises:
+        ConfigError: They define no run; the message begins with `source`.
+    """
     if ("preset" in values) == ("config" in values):
-        raise ConfigError(f"{source} [[arm]]: give each arm either a preset or a config.")
+        raise ConfigError(f"{source}: give either a preset or a config.")
     if "preset" in values:
         run = catalog.preset(str(values["preset"]))
     elif isinstance(values["config"], dict):
-        run = config.from_dict(values["config"], source=f"{source} [[arm]] config")
+        run = config.from_dict(values["config"], source=f"{source} config")
     else:
-        raise ConfigError(f"{source} [[arm]]: config must be a table, as a preset file has it.")
+        raise ConfigError(f"{source}: config must be a table, as a preset file has it.")
     if "data" in document:
         run = replace(run, data=config.from_dict({"data": document["data"]}, source=source).data)
     if "epochs" in document:
         run = config.replace(run, "optimizer.epochs", str(document["epochs"]))
     changes = values.get("set", {})
     if not isinstance(changes, dict):
-        raise ConfigError(f'{source} [[arm]]: write set = {{"objective.beta" = 8}}.')
-    run = changed(run, (f"{field}={value}" for field, value in _flat(changes).items()))
-    return Arm(str(values.get("name") or values.get("preset") or run.objective.label), run)
+        raise ConfigError(f'{source}: write set = {{"objective.beta" = 8}}.')
+    return changed(run, (f"{field}={value}" for field, value in _flat(changes).items()))
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:

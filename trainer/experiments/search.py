@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from trainer import catalog, config
+from trainer import config
 from trainer.config import ConfigError
 from trainer.config.names import meant, unknown
-from trainer.experiments.definition import MOST_LETTERS
+from trainer.experiments.definition import MOST_LETTERS, run_of
 from trainer.metrics import metric
 from trainer.untrusted import files as untrusted_files
 
@@ -77,16 +77,21 @@ class Search:
 
 
 def read(path: Path) -> Search:
-    """Read and check the definition in a file.
+    """Read and check the definition in a file; relative paths of data start at the current folder, as in `fit`.
 
     Raises:
-        ConfigError: The file cannot be read, or defines no search.
+        ConfigError: The file cannot be read, defines no search, or names data that do not exist.
     """
     try:
         text = untrusted_files.read_text(path)
     except (UnicodeDecodeError, OSError) as error:
         raise ConfigError(f"{path} cannot be read: {error}. Choose a TOML file.") from error
-    return from_toml(text, source=path.name)
+    search = from_toml(text, source=path.name)
+    data = config.absolute(search.run.data)  # trainers work in another folder
+    field, missing = config.missing_path(data)
+    if field:
+        raise ConfigError(f"{path.name}: {field} is {missing}, which does not exist. Correct the path.")
+    return replace(search, run=replace(search.run, data=data))
 
 
 def from_toml(text: str, *, source: str = "search") -> Search:
@@ -99,18 +104,12 @@ def from_toml(text: str, *, source: str = "search") -> Search:
         document = untrusted_files.parse_toml(text)
     except ValueError as error:
         raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
-    known = {"preset", "config", "fields", *(one.name for one in fields(Search))} - {"run", "ranges"}
+    of_run = {"preset", "config", "data", "epochs", "set"}
+    known = {*of_run, "fields", *(one.name for one in fields(Search))} - {"run", "ranges"}
     if wrong := next((key for key in document if key not in known), None):
         raise ConfigError(f"{source}: unknown field {wrong!r}; known are {', '.join(sorted(known))}.")
-    if ("preset" in document) == ("config" in document):
-        raise ConfigError(f"{source}: give either a preset or a [config].")
-    if "preset" in document:
-        run = catalog.preset(str(document["preset"]))
-    elif isinstance(document["config"], dict):
-        run = config.from_dict(document["config"], source=f"{source} [config]")
-    else:
-        raise ConfigError(f"{source}: config must be a table, as a preset file has it.")
-    plain = {key: value for key, value in document.items() if key not in ("preset", "config", "fields")}
+    run = run_of(document, document, source)
+    plain = {key: value for key, value in document.items() if key not in of_run | {"fields"}}
     wanted = document.get("fields")
     if not isinstance(wanted, dict) or not 1 <= len(wanted) <= MOST_FIELDS:
         raise ConfigError(f'{source}: write [fields] with "objective.beta" = {{low = 2, high = 30, log = true}}.')

@@ -8,7 +8,7 @@ import pytest
 
 from trainer import config
 from trainer.config import ConfigError
-from trainer.experiments.search import from_toml
+from trainer.experiments.search import from_toml, read
 from trainer.scheduling import launch
 from trainer.scheduling import search as searching
 from trainer.scheduling.search import SearchError, best_of, run_search, trials_of
@@ -131,6 +131,8 @@ def test_what_failed_is_no_trial_with_a_value(workspace):
         (("objective.beta", "objective.betta"), "no such field"),
         (("trials = 12", "trials = 0"), "trials 0"),
         (("[32, 64]", "[32]"), "2 to 100 choices"),
+        (("[fields]", "[set]\noptimizer.nothing = 1\n[fields]"), "no such field"),
+        (("[fields]", "[set]\noptimizer.epochs = 'x'\n[fields]"), "whole number"),
         (("[32, 64]", '["many", "few"]'), "whole number"),
         (("prune = false", "prune = false\nrun_now = true"), "unknown field 'run_now'"),
         (('name = "betas"', ""), "needs a name"),
@@ -142,6 +144,20 @@ def test_what_is_wrong_is_told(change, words):
     assert change[0] in TEXT
     with pytest.raises(ConfigError, match=words):
         from_toml(TEXT.replace(*change, 1))
+
+
+def test_a_preset_takes_data_epochs_and_set_as_an_arm_does(tmp_path, monkeypatch):
+    (tmp_path / "pairs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    words = TEXT.replace("cloob-scenes", "cloob-folder").replace("trials = 12", "trials = 12\nepochs = 3")
+    words += '[data]\nkind = "folder"\npath = "PATH"\n[set]\nmodel.image_size = 32\n"optimizer.warmup_steps" = 7\n'
+    (tmp_path / "search.toml").write_text(words.replace("PATH", "pairs"))
+    run = read(tmp_path / "search.toml").run
+    assert run.data.path == str(tmp_path / "pairs")
+    assert (run.model.image_size, run.optimizer.warmup_steps, run.optimizer.epochs) == (32, 7, 3)
+    (tmp_path / "search.toml").write_text(words.replace("PATH", "nowhere"))
+    with pytest.raises(ConfigError, match=r"data.path is .*nowhere, which does not exist"):
+        read(tmp_path / "search.toml")
 
 
 def test_a_name_that_an_experiment_has_is_refused(workspace, stored):
