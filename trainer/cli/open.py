@@ -137,7 +137,7 @@ def _vectors(args: argparse.Namespace) -> config.Run:
     from trainer.vectors.found import VectorError, find
     from trainer.vectors.open_run import run_of
 
-    ignored = [name for name in ("data", "preset", "like", "detach") if getattr(args, name)]
+    ignored = [name for name in ("data", "preset", "like") if getattr(args, name)]
     if ignored:
         raise VectorError(f"--{ignored[0]} belongs to models: vectors come with --items, and are opened at once.")
     if not (args.image or args.text):
