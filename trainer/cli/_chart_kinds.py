@@ -86,7 +86,8 @@ class AnalyzeChart:
         take_filtered(self.chart, args)
         settings = from_options(self.chart.settings, args)
         data = _compute(args.workspace, self.chart, request_of(self.chart, args), settings)
-        print_values(args, self.chart.numbers(data, settings))
+        values = self.chart.numbers(data, settings)
+        print_values(args, values, () if values else self.chart.draw(data, settings).notes)
         return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import json
 import math
 import shutil
 from pathlib import Path
@@ -214,3 +215,12 @@ def test_the_commands_take_a_filter(sweep: Workspace, tmp_path: Path, capsys):
     assert "objective.scale_hopfield" in capsys.readouterr().out
     assert main(["analyze", "config-difference", "--filter", "beta>99", "--workspace", str(sweep.folder)]) == 2
     assert "No run fits" in capsys.readouterr().err
+
+
+def test_an_analysis_without_values_says_why(sweep: Workspace, capsys):
+    words = ["analyze", "field-importance", "1", "2", "3", "--workspace", str(sweep.folder)]
+    why = "3 of 3 runs have Image to text R@1, held-out; at least 10 are needed."
+    assert main(words) == 0
+    assert capsys.readouterr().out.strip() == why
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"analysis": "field-importance", "runs": [], "notes": [why]}

@@ -19,11 +19,12 @@ def add_arguments_of_runs(parser: argparse.ArgumentParser) -> None:
     add_snapshot_arguments(parser)
 
 
-def print_values(args: argparse.Namespace, values: Sequence[dict[str, Any]]) -> None:
-    """Print one column per run, or with `--json` one object per run."""
+def print_values(args: argparse.Namespace, values: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> None:
+    """Print one column per run, or with `--json` one object per run; the notes say why there are no values."""
     from trainer.render_mpl.files import json_text
 
-    print(json_text({"analysis": args.kind, "runs": values}) if args.json else table(values))
+    answer = {"analysis": args.kind, "runs": values} | ({"notes": notes} if notes else {})
+    print(json_text(answer) if args.json else "\n".join([table(values), *notes]).strip("\n"))
 
 
 def table(values: Sequence[dict[str, Any]]) -> str:
