@@ -80,7 +80,7 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     if verdict.secondaries:
         rows.append((_secondary(verdict),))
     rows += [(arms_table(verdict),), (runs_table(verdict),), (design_table(verdict),)]
-    head = tuple(filter(None, (experiment.question, verdict.words)))
+    head = tuple(filter(None, (experiment.question, *verdict.words.splitlines())))
     return Panel(title=f"Verdict: {experiment.name}", head=head, rows=tuple(rows), notes=verdict.notes)
 
 

@@ -109,10 +109,12 @@ class ExperimentVerdict:
 
     @property
     def words(self) -> str:
-        """The verdict in sentences."""
+        """The verdict: a line for each arm that is compared, and one of what follows where some are undecided."""
         if not any(one.differences for one in self.primary):
             return "No result yet: no seed has been measured in two arms."
-        return " ".join(map(self._sentence, self.primary))
+        follows = {"going": "More seeds follow.", "ended": "The budget is used up."}
+        more = () if self.decided else (follows.get(self.state, "No seeds are being added."),)
+        return "\n".join([*map(self._sentence, self.primary), *more])
 
     def _sentence(self, one: ArmComparison) -> str:
         n, known = len(one.differences), metric(f"val/{one.outcome.metric}")
@@ -123,10 +125,7 @@ class ExperimentVerdict:
         if one.decision == "equal":
             margin = difference_text(known, self.experiment.margin).removeprefix("+")
             return f"{one.arm} and {one.control} are equal within {margin}: {told}."
-        more = {"going": "More seeds follow", "ended": "The budget is used up"}.get(
-            self.state, "No seeds are being added"
-        )
-        return f"{one.arm} against {one.control} is undecided: {told}. {more}."
+        return f"{one.arm} against {one.control} is undecided: {told}."
 
 
 def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:

@@ -65,8 +65,9 @@ def page(workspace: Workspace, verdict: ExperimentVerdict, command: str) -> str:
         f"<h1>{_text(verdict.experiment.name)}</h1>",
         f'<p class="quiet">{_text(verdict.experiment.question)}</p>',
     ]
-    parts += [f"<p><strong>{_text(verdict.words)}</strong></p>"]
-    parts.append(_image(_without_tables(drawn), f"Differences and values: {verdict.words}"))
+    sentences = verdict.words.splitlines()
+    parts += [f"<p><strong>{'<br>'.join(map(_text, sentences))}</strong></p>"]
+    parts.append(_image(_without_tables(drawn), f"Differences and values: {' '.join(sentences)}"))
     parts += [_table(mark) for mark in drawn.marks if isinstance(mark, NumberTable)]
     parts += [f'<p class="quiet">{_text(line)}</p>' for line in (*drawn.warnings, *drawn.notes)]
     try:
