@@ -37,7 +37,9 @@ def latex(text: str) -> str:
     """Escape LaTeX's special characters."""
     signs = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
     signs |= {"–": "--", "−": "$-$", "<": "$<$", ">": "$>$", "×": r"$\times$", "≥": r"$\geq$"}
-    signs |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    signs |= {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
+        "[": "{[}"
+    }  # at the start of a row it belongs to the line break
     return "".join(signs.get(sign, sign) for sign in text)
 
 
@@ -94,6 +96,7 @@ def _markdown(table: NumberTable) -> str:
 def _latex(table: NumberTable) -> str:
     n = len(table.columns)
     lines = [r"\begin{tabular}{l" + "r" * n + "}", r"\toprule", " & ".join(["", *map(latex, table.columns)]) + r" \\"]
+    lines += [r"\midrule"] if table.lines and table.lines[0].values else []  # a group draws its own
     for line in table.lines:
         if not line.values:
             lines += [r"\midrule", rf"\multicolumn{{{n + 1}}}{{l}}{{\textit{{{latex(line.words)}}}}} \\"]

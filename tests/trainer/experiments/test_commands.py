@@ -94,7 +94,9 @@ def test_the_verdict_is_one_page_with_every_run(ask, workspace, stored, tmp_path
         assert f"#{run['run']} {run['name']}" in text
         assert run["name"] in files[1].read_text(encoding="utf-8").replace("\\", "")
     assert len(list(csv.DictReader(files[3].open(encoding="utf-8")))) == len(found["runs"]) == 6
-    assert r"\toprule" in files[2].read_text(encoding="utf-8")
+    tables = files[2].read_text(encoding="utf-8").split(r"\toprule")[1:]
+    assert tables
+    assert all(one.splitlines()[2] == r"\midrule" != one.splitlines()[3] for one in tables)
     assert from_toml(files[5].read_text(encoding="utf-8")) == stored
     assert "<svg" in files[4].read_text(encoding="utf-8")
     assert "choose a name that ends in" in ask("verdict", "duel", "--out", "x.doc", status=2)
