@@ -77,6 +77,13 @@ def test_a_torn_event_file_gives_what_was_whole(tmp_path: Path, imported):
     assert points(workspace, run, "loss") == {step: step for step in range(19)}
 
 
+def test_a_history_that_was_cut_off_gives_what_was_whole(tmp_path: Path, imported):
+    file = tmp_path / "history.jsonl"
+    file.write_text('{"_step": 3, "loss": 1.5}\n{"_step": 6, "loss": 1.25}\n{"_step": 9, "lo', encoding="utf-8")
+    workspace, (run,) = imported(file, "wandb")
+    assert points(workspace, run, "loss") == {3: 1.5, 6: 1.25}
+
+
 def test_a_panel_of_wandb_becomes_its_runs(tmp_path: Path, imported):
     file = tmp_path / "wandb_export.csv"
     with file.open("w", newline="", encoding="utf-8") as opened:
@@ -148,7 +155,7 @@ def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path,
     ("name", "content", "words"),
     [
         ("events.out.tfevents.1.x", b"\xff" * 4000, "no numbers"),
-        ("h.jsonl", b'{"_step": 1, "loss": 2}\n[' + b"[" * 100_000, "has no JSON in line 2"),
+        ("h.jsonl", b'{"_step": 1, "loss": 2}\n[' + b"[" * 100_000 + b"\n", "has no JSON in line 2"),
         ("h.jsonl", b'{"_step": 1, "a": "' + b"x" * (5 << 20), "a line of more than"),
         ("h.csv", b'"_step",' + b"a," * 30_000 + b"\n", "columns"),
         ("h.csv", b"a,b\n1,2\n", "no column of steps"),

@@ -183,10 +183,7 @@ def _series(column: str) -> tuple[str, str]:
 
 
 def _history(path: Path) -> Iterator[Row | None]:
-    for number, line in enumerate(_lines(path)):
-        if not line.strip():
-            continue
-        record = _record(path, line, number)
+    for number, record in _records(path):
         step = next((record[name] for name in _WANDB_STEPS if name in record), number)
         for name, value in _flat(record, "", 0):
             if not name.startswith("_") and name not in _WANDB_STEPS:
@@ -194,14 +191,24 @@ def _history(path: Path) -> Iterator[Row | None]:
         yield None
 
 
-def _record(path: Path, line: str, number: int) -> dict[str, Any]:
-    try:
-        record = parse_json(line)
-    except ValueError as error:
-        raise Unreadable(f"{path.name} has no JSON in line {number + 1:,}: {error}. Export it again.") from error
-    if not isinstance(record, dict):
-        raise Unreadable(f"{path.name} has no JSON object in line {number + 1:,}. Export it again.")
-    return record
+def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the JSON objects of the lines, with their place; a last line that a stopped process cut off is left out.
+
+    Raises:
+        Unreadable: Another line is no JSON object.
+    """
+    for number, line in enumerate(_lines(path)):
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line)
+        except ValueError as error:
+            if not line.endswith("\n"):
+                return
+            raise Unreadable(f"{path.name} has no JSON in line {number + 1:,}: {error}. Export it again.") from error
+        if not isinstance(record, dict):
+            raise Unreadable(f"{path.name} has no JSON object in line {number + 1:,}. Export it again.")
+        yield number, record
 
 
 def _flat(record: dict[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -248,10 +255,7 @@ def _stamp(line: str) -> float:
 
 
 def _results(path: Path) -> Iterator[Row | None]:
-    for number, line in enumerate(_lines(path)):
-        if not line.strip():
-            continue
-        record = _record(path, line, number)
+    for number, record in _records(path):
         epoch = record.pop("epoch", number + 1)
         for name, value in record.items():
             known = {"clip_val_loss": "loss"}.get(name, name)
