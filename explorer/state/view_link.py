@@ -33,7 +33,7 @@ class ViewLink:
     """What a link shows.
 
     Attributes:
-        values: Fields of `Looking`.
+        values: Fields of `Looking`; of a link that names a place alone, the place: runs, step and pairs stay.
         filter: Text of the filter of runs.
         columns: Names of further columns of the table of runs; None leaves those that are there.
         group: What the table is grouped by; None leaves it.
@@ -86,6 +86,8 @@ def read_link(text: str) -> ViewLink:
     if parts.scheme != SCHEME or parts.netloc != "open":
         raise LinkError(f"{text[:60]!r} is not a link to a view: it begins with {SCHEME}://open?")
     values: dict[str, Any] = {"view": fields.get("view", "")}
+    if {"a", "b", "step", "step_b", "dataset", "pairs"}.isdisjoint(fields):
+        return ViewLink(values, *_table(fields))
     for key, name in (("a", "run_a"), ("b", "run_b"), ("step", "step"), ("step_b", "step_b")):
         values[name] = _number(key, fields[key]) if key in fields else None
     there = "dataset" in fields and "split" in fields
@@ -94,8 +96,12 @@ def read_link(text: str) -> ViewLink:
     if len(numbers) > MOST_PAIRS:
         raise LinkError(f"The link selects more than {MOST_PAIRS:,} pairs. Copy it again.")
     values["pairs"] = Rows(_number("pairs", part) for part in numbers)
+    return ViewLink(values, *_table(fields))
+
+
+def _table(fields: Mapping[str, str]) -> tuple[str, tuple[str, ...] | None, str | None]:
     columns = tuple(fields["columns"].split()) if "columns" in fields else None
-    return ViewLink(values, fields.get("filter", ""), columns, fields.get("group"))
+    return fields.get("filter", ""), columns, fields.get("group")
 
 
 def _number(name: str, text: str) -> int:

@@ -22,7 +22,8 @@ def test_a_link_says_what_is_looked_at_and_chooses_it_again():
     found = read_link(link)
     assert found.filter == 'objective:cloob name:"a b" beta>8'
     assert Looking(**found.values) == NOW
-    assert read_link(link_to(Looking())).values["run_a"] is None
+    assert read_link(link_to(Looking(run_a=3))).values["run_b"] is None
+    assert read_link("contrastive-explorer://open?view=map&filter=x").values == {"view": "map"}, "runs stay"
     assert "pairs" not in link_to(Looking(pairs=Rows(range(5_000)))), "more pairs than fit are left out"
 
 
