@@ -277,7 +277,6 @@ def test_a_large_map_is_not_read(tmp_path: Path, opened):
         (["--image", "{objects}"], "Save it as float32"),
         (["--image", "{a}", "--rows", "0"], "choose at least 2"),
         (["--image", "{a}", "--preset", "scenes"], "--preset belongs to models"),
-        (["--image", "{a}", "--detach"], "--detach belongs to models"),
         (["--image", "{a}", "--set", "data.rows"], "write FIELD=VALUE"),
         (["--image", "{a}", "--items", "{none}"], "No such file"),
         (["--image", "{parts}"], "img_emb_1.npy holds 40 x 9"),
