@@ -108,9 +108,9 @@ def _draw(color: str, shape: str, side: str) -> Image.Image:
 
 @contextmanager
 def opened_window(
-    request: pytest.FixtureRequest, qapp: QApplication, runs: TwoRuns, *, safe: bool = False
+    request: pytest.FixtureRequest, qapp: QApplication, workspace: Path, *, safe: bool = False
 ) -> Iterator[Window]:
-    """Provide the real window with both runs selected, each at its last step."""
+    """Provide the real window of a workspace with two runs, once both are known."""
     from pytestqt.qtbot import QtBot
 
     from explorer import theme
@@ -119,17 +119,16 @@ def opened_window(
     from explorer.window import Window
 
     theme.theme().apply(qapp, "light")
-    hooks = Hooks(runs.workspace)
+    hooks = Hooks(workspace)
     hooks.install()
     garbage = Garbage()
-    window, ready = Window(runs.workspace, hooks, safe=safe), []
+    window, ready = Window(workspace, hooks, safe=safe), []
     window.ready.connect(lambda: ready.append(True))
     window.show()
     bot = QtBot(request)
     bot.waitUntil(lambda: bool(ready), timeout=180_000)
     window.resize(1280, 800)
     bot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
-    window.selection.select_snapshots((1, runs.steps[0]), (2, runs.steps[1]))
     yield window
     window.close()
     garbage.close()

@@ -27,7 +27,6 @@ from PySide6.QtWidgets import (
     QSlider,
     QTabBar,
 )
-from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -37,6 +36,7 @@ from explorer.event_loop.stall_detector import LONGEST_MS, Gap
 from explorer.views import VIEWS
 from explorer.views.view import View
 from explorer.window import Window
+from tests.journeys.conftest import opened_window
 from trainer.__main__ import main
 
 LEFT_ALONE = {
@@ -90,22 +90,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def window(request: pytest.FixtureRequest, qapp: QApplication, trained: Path) -> Iterator[Window]:
     """Return the real window with both runs selected, shared by all tests, each of which opens its view."""
-    theme.theme().apply(qapp, "light")
-    hooks = Hooks(trained)
-    hooks.install()
-    garbage = Garbage()
-    window, ready = Window(trained, hooks), []
-    window.ready.connect(lambda: ready.append(True))
-    window.show()
-    bot = QtBot(request)
-    bot.waitUntil(lambda: bool(ready), timeout=180_000)
-    window.resize(1280, 800)
-    bot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
-    window.selection.select_runs(1, 2)
-    yield window
-    window.close()
-    garbage.close()
-    hooks.remove()
+    with opened_window(request, qapp, trained) as window:
+        window.selection.select_runs(1, 2)
+        yield window
 
 
 class Journeys:

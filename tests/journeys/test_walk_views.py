@@ -27,7 +27,8 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def window(request: pytest.FixtureRequest, qapp: QApplication, two_runs) -> Iterator[Window]:
     """Return the real window with both runs selected, each at its last step; shared by all tests."""
-    with opened_window(request, qapp, two_runs) as window:
+    with opened_window(request, qapp, two_runs.workspace) as window:
+        window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
         yield window
 
 

@@ -109,7 +109,8 @@ def _plot(
     reach = [end for c in curves for end in (c.y, c.low, c.high) if end is not None]
     y_axis = axis_over("%" if known.percent else known.unit, [*reach, *(one.xy[:, 1] for one in points)])
     title = f"{outcome.label} by {x_axis.label.lower()}"
-    note = NOTE if any(curve.low is not None for curve in curves) else ""
+    n = f"n = {verdict.samples:,}" if verdict.samples else ""
+    note = "; ".join(filter(None, (n, NOTE if any(curve.low is not None for curve in curves) else "")))
     return XYPlot("by-field", title, x_axis, y_axis, tuple(curves), points=tuple(points), note=note)
 
 
