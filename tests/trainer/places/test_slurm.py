@@ -1,11 +1,18 @@
-"""A run queued by SLURM: by stand-ins of `sbatch`, `squeue` and `scancel` that start real processes."""
+"""A run queued by SLURM: by stand-ins of `sbatch`, `squeue` and `scancel`, and by a cluster of one node.
+
+The cluster is started by its test where `slurmctld slurmd slurm-client munge` of Debian are installed.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import socket
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -143,3 +150,120 @@ def test_without_slurm_a_sentence_says_so(here: Workspace, tmp_path: Path, monke
     wait(lambda: here.runs.get(1).status == "failed", f"{here.runs.get(1)}")
     assert "There is no sbatch there" in here.runs.get(1).reason
     known.remove("cluster")
+
+
+SLURM_CONF = """
+ClusterName=one
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+KillWait=30
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+"""
+NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo")
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
+    """Start SLURM with one node, this computer; return a function that runs one of its programs."""
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    if missing := [name for name in NEEDED if shutil.which(name) is None]:
+        pytest.skip(f"There is no {missing[0]}: apt-get install slurmctld slurmd slurm-client munge")
+    if os.geteuid():
+        pytest.skip("slurmd starts jobs as root alone")
+    folder = Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))  # a socket has room for a short name only
+    folder.chmod(0o755)
+    for name in ("state", "spool"):
+        (folder / name).mkdir()
+    (folder / "key").write_bytes(os.urandom(1024))
+    (folder / "key").chmod(0o600)
+    ports = []
+    for _ in range(2):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    host, file = socket.gethostname().partition(".")[0], folder / "slurm.conf"
+    file.write_text(SLURM_CONF.format(host=host, ports=ports, folder=folder, user="root", cpus=os.cpu_count()))
+    monkeypatch.setenv("SLURM_CONF", str(file))
+    places = [f"--{name}={folder}/{name}" for name in ("log-file", "pid-file", "seed-file")]
+    daemons = (
+        ["munged", "--foreground", "--force", f"--key-file={folder}/key", f"--socket={folder}/munge.socket", *places],
+        ["slurmctld", "-D"],
+        ["slurmd", "-D"],
+    )
+    started = []
+    try:
+        for words in daemons:
+            with (folder / f"{words[0]}.out").open("wb") as log:
+                started.append(subprocess.Popen(words, stdout=log, stderr=log))
+            if words[0] == "munged":
+                wait(lambda: (folder / "munge.socket").exists(), "munged did not come up")
+
+        def told(*words: str) -> str:
+            return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+        wait(lambda: told("sinfo", "-h", "-o", "%T") == "idle", "SLURM did not come up")
+        yield told
+        told("scancel", "--user=root")
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_run_trains_in_a_real_cluster(
+    slurm: Callable[..., str],
+    here: Workspace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    address = f"slurm://{sys.executable}?workspace={tmp_path}/there&partition=main&cpus=1&time=1:00:00"
+    assert main(["places", "add", "cluster", address, "--workspace", str(here.folder)]) == 0
+    try:
+        capsys.readouterr()
+        assert main(["places", "test", "cluster", "--json", "--workspace", str(here.folder)]) == 0
+        assert '"Place"' in capsys.readouterr().out
+        file = written(tmp_path, epochs=400)
+        words = ["fit", "--config", str(file), "--on", "cluster", "--detach", "--workspace", str(here.folder)]
+        assert main(words) == 0
+        wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
+        job = slurm("squeue", "-h", "-o", "%i %P %j %T").split()
+        assert job[1:] == ["main", "far", "RUNNING"]
+        # As SLURM does 90 s before its time is up.
+        slurm("scancel", "--signal=TERM", "--batch", job[0])
+        wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
+        wait(lambda: not here.is_alive(1), "the follower stayed")
+        there = Workspace(tmp_path / "there")
+        assert rows_of(here, 1) == rows_of(there, 1)
+        step = here.runs.get(1).step
+        assert main(["resume", "1", "--workspace", str(here.folder)]) == 0
+        wait(lambda: here.runs.get(1).step > step, "it did not continue as a new job")
+        second = slurm("squeue", "-h", "-o", "%i").split()[0]
+        assert int(second) > int(job[0])
+        launch.stop(here, 1)
+        wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
+        wait(lambda: not here.is_alive(1), "the follower stayed")
+        assert rows_of(here, 1) == rows_of(there, 1)
+        there.close()
+    finally:
+        known.remove("cluster")
