@@ -140,14 +140,15 @@ def test_a_window_that_is_killed_takes_no_run_with_it(
         before = trainers_of(workspace)
         pid = windows.open(workspace.folder, trial.name, runs=rng.randrange(1, 3), point=point)
         if not point:
-            wait_for_a_moment(rng, workspace, trial)
+            wait_for_a_moment(rng, workspace, trial, pid)
             before |= trainers_of(workspace)
             # To its whole group, as a terminal does when it closes or Ctrl-C is pressed in it.
             (os.kill if sent == signal.SIGKILL else os.killpg)(pid, sent)
         if not ends(pid, within_s=90.0):
             trial.wrong.append("the window stays")
             os.kill(pid, signal.SIGKILL)
-        windows.wait()
+        if os.WIFEXITED(status := windows.wait()) and os.WEXITSTATUS(status):
+            trial.wrong.append(f"the window ended by itself, with {os.WEXITSTATUS(status)}")
         for run, process in before.items():
             if identity(process.pid) != process:
                 trial.wrong.append(f"the trainer of run {run} died with the window")
@@ -210,7 +211,7 @@ def trainers_of(workspace: Workspace) -> dict[int, Identity]:
     return found
 
 
-def wait_for_a_moment(rng: random.Random, workspace: Workspace, trial: Trial) -> None:
+def wait_for_a_moment(rng: random.Random, workspace: Workspace, trial: Trial, pid: int) -> None:
     """Wait until something happens: the window opens, a run is created, a trainer trains; and a little longer."""
     stage = rng.choice(("opening", "made", "running", "running"))
     deadline = time.monotonic() + 90
@@ -219,7 +220,10 @@ def wait_for_a_moment(rng: random.Random, workspace: Workspace, trial: Trial) ->
         rows = [row for row in workspace.runs.all() if row.name.startswith(f"{trial.name} ")]
         return bool(rows) if stage == "made" else any(row.status == "running" for row in rows)
 
-    while stage != "opening" and not reached() and time.monotonic() < deadline:
+    while stage != "opening" and not reached():
+        if identity(pid) is None or time.monotonic() > deadline:
+            trial.wrong.append(f"no run was {stage}")
+            return
         time.sleep(0.02)
     time.sleep(rng.random() * (0.6 if stage == "opening" else 0.1))
 

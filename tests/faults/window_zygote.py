@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,7 +73,7 @@ def set_trap(point: str) -> None:
         assert not point, point
 
 
-def open_window(workspace: str, name: str, runs: int, point: str) -> None:
+def open_window(workspace: str, name: str, runs: int, point: str) -> int:
     """Run `explorer` in the child, with a user who starts runs."""
     from explorer import __main__ as program
     from explorer.window import Window
@@ -96,7 +95,7 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> None:
         begin(window)
 
     Window.begin = begin_and_start
-    program._run(Path(workspace), Namespace(theme="light", reset=False, safe=False))
+    return program.main(["--workspace", workspace, "--theme", "light"])
 
 
 def race(workspace: str, at: float) -> int:
