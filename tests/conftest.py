@@ -44,6 +44,11 @@ if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= 6 * 2**30:
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 
+# Hundreds of processes are started: where bytecode is not written, each compiles torch and this program again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
 LEAST_WAIT_MS = 90_000
 """A wait that succeeds ends at once; one that ends early beside other work tells nothing about the program."""
 

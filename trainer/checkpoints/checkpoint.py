@@ -225,9 +225,9 @@ def load_weights(checkpoint: Checkpoint, modules: dict[str, nn.Module]) -> None:
             ) from error
 
 
-def prune(checkpoints: Path, *, best: int | None) -> list[int]:
-    """Remove all but the newest `KEPT` and the best; return the removed steps. Call after saving a new one."""
-    gone = [step for step in steps(checkpoints)[KEPT:] if step != best]
+def prune(checkpoints: Path, *, best: int | None, keep: int = KEPT) -> list[int]:
+    """Remove all but the newest `keep` and the best; return the removed steps. Call after saving a new one."""
+    gone = [step for step in steps(checkpoints)[keep:] if step != best]
     for step in gone:
         confined.remove_tree(checkpoints.parent, f"{checkpoints.name}/step_{step:06d}")
     return gone

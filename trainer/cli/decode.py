@@ -68,29 +68,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="FILE",
-        help=".svg, .pdf, .png or .csv; with --measure: recovered attributes by step or run",
+        help="figures: .svg, .pdf, .png; numbers: .csv; over the steps of a run: .gif, .apng, .mp4 (needs ffmpeg); "
+        "with --measure: recovered attributes by step or run",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the measures of what is kept; write files if requested."""
     from trainer.charts.decode import request_words
+    from trainer.cli.export import report
     from trainer.render_mpl import decode as figure
+    from trainer.render_mpl import film
     from trainer.render_mpl.files import check_suffixes, json_text, write_figure
 
     if args.measure:
         return _measure(args)
-    check_suffixes(args.out)
+    films = [file for file in args.out if file.suffix.lower() in film.SUFFIXES]
+    still = [file for file in args.out if file not in films]
+    for file in films:
+        film.check_film(file)
+    check_suffixes(still)
     request = request_of(args)
     chart = collect(args.workspace, args.runs, args.step, request)
-    if args.out:
-        words = ["trainer", "decode", *map(str, args.runs), *request_words(request), *step_words(args.step)]
-        words += ["--out", *(file.name for file in args.out)]
+    words = ["trainer", "decode", *map(str, args.runs), *request_words(request), *step_words(args.step)]
+    line = shell.join([*words, "--out", *(file.name for file in args.out)])
+    if films:
+        drawn = list(figure.frames(chart, report))
+        for file in films:
+            film.write_film(file, drawn, command=line, title="Decoded over training")
+    if still:
         write_figure(
-            args.out,
+            still,
             figure=lambda: figure.draw(chart),
             rows=lambda: figure.rows(chart),
-            command=shell.join(words),
+            command=line,
             title="Decoded",
         )
     print(json_text(document(chart), indent=1) if args.json else as_text(chart))

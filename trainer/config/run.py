@@ -112,6 +112,14 @@ class Watching:
     checkpoint_every: int = option(
         200, "Checkpoint every", "Steps between two checkpoints.", low=1, high=1_000_000, unit="steps"
     )
+    checkpoints_kept: int = option(
+        3,
+        "Checkpoints kept",
+        "The newest so many and the best. More of them: earlier steps can be decoded and replayed from.",
+        low=3,
+        high=1000,
+        advanced=True,
+    )
     features: bool = option(
         False,
         "Keep features",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from trainer.charts.decode import WHITE, DecodedChart, DecodedRun
 from trainer.render_mpl.files import NumberRows
+from trainer.render_mpl.film import FilmFrame
 from trainer.render_mpl.style import QUIET, footnote, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
@@ -19,6 +21,12 @@ PICTURE_IN: Final = 1.02
 LEFT_IN: Final = 0.2
 ABOVE_IN: Final = 0.36
 """For two lines of words above a row."""
+FILM_DPI: Final = 140
+BETWEEN: Final = 6
+"""Frames between two steps, which fade one into the other."""
+BETWEEN_MS: Final = 40
+HOLD_MS: Final = 1000
+LAST_MS: Final = 2400
 
 
 @in_style
@@ -34,6 +42,45 @@ def draw(chart: DecodedChart) -> Figure:
     figure.suptitle(f"Decoded: {_cut(chart.title, 90)}", fontsize=9, x=0.01, ha="left")
     footnote(figure, f"{chart.how} {chart.limits}")
     return figure
+
+
+def frames(chart: DecodedChart, progress: Callable[[float, str], None] | None = None) -> Iterator[FilmFrame]:
+    """Yield the film over the decoded steps: each step is held for a while, then fades into the next.
+
+    A frame has one row for each decoded run, by its newest decoder up to that step (before its first: by the first).
+    """
+    steps = sorted({run.of_step for run in chart.runs})
+    before: np.ndarray | None = None
+    for place, step in enumerate(steps):
+        if progress:
+            progress(place / len(steps), f"drawing step {step:,}")
+        pixels = _pixels(at_step(chart, step))
+        if before is not None:
+            for part in range(1, BETWEEN + 1):
+                share = part / (BETWEEN + 1)
+                yield FilmFrame(((1 - share) * before + share * pixels).round().astype(np.uint8), BETWEEN_MS)
+        yield FilmFrame(pixels, LAST_MS if step == steps[-1] else HOLD_MS, f"{place:04d}-step-{step:06d}")
+        before = pixels
+
+
+def at_step(chart: DecodedChart, step: int) -> DecodedChart:
+    """Return the chart with one decoder for each decoded run: the newest up to a step, else its first."""
+    chosen = []
+    for name in dict.fromkeys(run.of_name for run in chart.runs):
+        own = sorted((run for run in chart.runs if run.of_name == name), key=lambda run: run.of_step)
+        chosen.append([own[0], *(run for run in own if run.of_step <= step)][-1])
+    runs = tuple(replace(run, index=place) for place, run in enumerate(chosen))
+    return replace(chart, runs=runs)
+
+
+def _pixels(chart: DecodedChart) -> np.ndarray:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = draw(chart)
+    figure.set_dpi(FILM_DPI)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
 def rows(chart: DecodedChart) -> NumberRows:

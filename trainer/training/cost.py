@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from trainer import config, data, device, pretrained
 from trainer.analysis.progress import Progress
-from trainer.checkpoints.checkpoint import KEPT, checkpoint_bytes
+from trainer.checkpoints.checkpoint import checkpoint_bytes
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.tokenizer import train_tokenizer
 from trainer.models import preprocessing_of
@@ -122,4 +122,4 @@ def _disk(run: config.Run, training: TrainingSession, heldout: int) -> float:
     made = 1 + math.ceil(training.total_steps / run.watching.checkpoint_every)
     one = checkpoint_bytes(training.modules, {"optimizer": training.optimizer.state_dict()})
     snapshots = run.watching.snapshots * heldout * 2 * getattr(training.architecture, "embed_dim", 512) * _FLOAT
-    return min(made, KEPT + 1) * one + snapshots
+    return min(made, run.watching.checkpoints_kept + 1) * one + snapshots

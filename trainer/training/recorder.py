@@ -238,7 +238,7 @@ class Recorder:
         self._prune()
 
     def _prune(self) -> None:
-        for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
+        for gone in checkpoint.prune(self._checkpoints, best=self._best_step, keep=self._run.watching.checkpoints_kept):
             crash_points.point("checkpoint.pruned")
             self._log.drop_checkpoint(gone)
 

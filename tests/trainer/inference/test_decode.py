@@ -367,6 +367,34 @@ def test_titles_of_columns_are_whole_in_the_figure(decoders, picture):
     assert not any("…" in text for text in words)
 
 
+def test_a_film_holds_each_decoded_step_and_fades_between_them(decoders, picture):
+    """Decoders of later steps, by hand: each frame that is held is the figure of the newest ones up to its step."""
+    request = DecodeRequest(image=str(picture), steps=2)
+    chart = chart_of(request, *decode(decoders, [(3, None), (4, None)], request, silent))
+    a, b = (dataclasses.replace(run, of_step=0) for run in chart.runs)
+    late = dataclasses.replace(a, of_step=10, mean=255 - a.mean)
+    chart = dataclasses.replace(chart, runs=(a, b, late))
+    held = figure.at_step(chart, 10).runs
+    assert [(run.of_name, run.of_step) for run in held] == [("clip", 10), ("cloob", 0)]
+    assert [run.of_step for run in figure.at_step(chart, 4).runs] == [0, 0]
+    shown = list(figure.frames(chart))
+    assert [frame.name for frame in shown if frame.name] == ["0000-step-000000", "0001-step-000010"]
+    assert len(shown) == 2 + figure.BETWEEN
+    first, middle, last = (shown[place].pixels.astype(float) for place in (0, 3, -1))
+    assert np.abs(middle - (first + 3 / 7 * (last - first))).max() <= 0.5
+
+
+def test_the_command_writes_a_film(workspace, picture, tmp_path, capsys):
+    out = tmp_path / "x.gif"
+    words = ["decode", "3", "4", "--image", str(picture), "--steps", "2", "--workspace", str(workspace.folder)]
+    assert main([*words, "--out", str(out)]) == 0
+    with Image.open(out) as film:
+        assert film.size[0] > 500
+        assert film.info["comment"].startswith(b"Decoded over training: trainer decode 3 4 --image")
+    assert main([*words, "--out", str(tmp_path / "x.doc")]) == 2
+    assert ".png" in capsys.readouterr().err
+
+
 def test_measures_are_printed_with_the_judge_and_what_wins(measures):
     text = as_text(
         dataclasses.replace(measures, decoders=(dataclasses.replace(measures.decoders[0], best_prior="ridge"),))

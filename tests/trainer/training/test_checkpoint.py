@@ -90,6 +90,13 @@ def test_the_last_three_and_the_best_stay(saved, tmp_path):
     assert checkpoint.steps(tmp_path) == [6, 5, 4, 2]
 
 
+def test_so_many_stay_as_are_wanted(saved, tmp_path):
+    for step in range(1, 8):
+        saved(step)
+    assert checkpoint.prune(tmp_path, best=1, keep=5) == [2]
+    assert checkpoint.steps(tmp_path) == [7, 6, 5, 4, 3, 1]
+
+
 def test_a_failing_disk_leaves_the_older_checkpoint_and_no_rubbish(saved, tmp_path, monkeypatch):
     saved(1)
 
