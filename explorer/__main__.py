@@ -209,12 +209,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
 
 def _trace(what: str) -> None:
     if os.environ.get(TRACE):
-        import time
+        from explorer.event_loop.process_age import process_age_s
 
-        import psutil
-
-        since_start = time.time() - psutil.Process().create_time()
-        print(f"explorer: {what} after {1000 * since_start:.0f} ms", file=sys.stderr, flush=True)
+        print(f"explorer: {what} after {1000 * process_age_s():.0f} ms", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ def opened(folder: Path) -> Iterator[Opened]:
     from explorer import theme
     from explorer.event_loop.exception_hooks import Hooks
     from explorer.event_loop.gc_on_gui_thread import Garbage
+    from explorer.event_loop.process_age import process_age_s
     from explorer.window import Window
 
     application = QApplication.instance() or QApplication([])
@@ -80,7 +81,7 @@ def opened(folder: Path) -> Iterator[Opened]:
     garbage = Garbage()
     window.ready.connect(garbage.keep_what_is_there)
     for signal, name in ((window.painted, "first_paint"), (window.ready, "all_views")):
-        signal.connect(lambda name=name: it.passed.setdefault(name, since_start_s()))
+        signal.connect(lambda name=name: it.passed.setdefault(name, round(process_age_s(), 3)))
     window.show()
     try:
         yield it
@@ -95,10 +96,3 @@ def measured_apart(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.benchmarks", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def since_start_s() -> float:
-    """Return the seconds since this process was started."""
-    import psutil
-
-    return round(time.time() - psutil.Process().create_time(), 3)
