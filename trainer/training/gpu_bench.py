@@ -274,7 +274,9 @@ class OpenClipLoop:
         from open_clip.loss import ClipLoss
 
         self.logit_scale = nn.Parameter(torch.tensor(math.log(1 / 0.07), device=session.device))
-        self.towers, self._loss, self._where = session.towers, ClipLoss(), session.device
+        # Its training has no channels last: weights and pictures keep the layout that they are made in.
+        self.towers = session.towers.to(memory_format=torch.contiguous_format)
+        self._loss, self._where = ClipLoss(), session.device
         named = [*self.towers.named_parameters(), ("logit_scale", self.logit_scale)]
         plain = [p for name, p in named if p.ndim < 2 or "bn" in name or "bias" in name or "logit_scale" in name]
         ids = {id(p) for p in plain}
@@ -313,7 +315,7 @@ def _step_rate(towers: str, batch: int, steps: int, where: torch.device) -> Step
         ready = other.batch()
         assert ready.images is not None
         assert ready.tokens is not None
-        images, tokens = ready.images.cpu(), ready.tokens.cpu()
+        images, tokens = ready.images.cpu().contiguous(), ready.tokens.cpu()
         other.step += 1
         _wait(where)
         update = ours.update()
