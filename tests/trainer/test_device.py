@@ -1,7 +1,8 @@
-"""The trainer's settings of the C library: memory freed by one step is reused by the next."""
+"""The trainer's settings of its process: freed memory is kept for the next step, threads that wait sleep."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -32,3 +33,13 @@ def test_a_step_gets_no_new_pages_for_what_the_last_one_freed():
         for kept in (True, False)
     ]
     assert faults[0] < 1000 < faults[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("chosen", "policy"), [("", "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_waiting_threads_of_a_trainer_sleep_unless_told_otherwise(chosen, policy):
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment |= {"OMP_WAIT_POLICY": chosen} if chosen else {}
+    program = "import trainer.__main__, os, sys; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert told.stdout.split() == [policy, "False"]  # OpenMP reads it when torch loads it
