@@ -21,6 +21,8 @@ DATA: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *TARS)
 """What tables and tars of pairs are called; the trainer judges their content."""
 VECTORS: Final = (".npy", ".npz", ".arrow", ".feather")
 """What files of vectors are called that are nothing else."""
+VECTOR_FOLDERS: Final = ("img_emb", "text_emb", "features_train.pt", "features_val.pt", "features_test.pt", "_versions")
+"""What folders of clip-retrieval, of CLIP_benchmark and of Lance hold."""
 MOST: Final = 1_000
 
 
@@ -86,11 +88,11 @@ def is_model(path: Path) -> bool:
 
 
 def is_vectors(path: Path) -> bool:
-    """Return whether a path looks like vectors of another program: an array, or a folder of clip-retrieval."""
+    """Return whether a path looks like vectors of another program: an array, or one of `VECTOR_FOLDERS`."""
     try:
         if path.is_file():
             return path.suffix.casefold() in VECTORS
-        return (path / "img_emb").is_dir() or (path / "text_emb").is_dir()
+        return any((path / name).exists() for name in VECTOR_FOLDERS)
     except OSError:
         return False
 

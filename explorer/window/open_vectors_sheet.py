@@ -25,8 +25,11 @@ _FIELDS: Final = {
     "text": ("Texts", "text vectors of the same rows"),
     "items": ("Items", "CSV, JSONL or Parquet: id, path, caption, label"),
     "pictures": ("Pictures", "the folder where the paths of the items start"),
+    "image-column": ("Image column", "where a file has several arrays of images"),
+    "text-column": ("Text column", "where a file has several arrays of texts"),
     "name": ("Name", "as the file"),
 }
+_PATHS: Final = ("image", "text", "items", "pictures")
 _TEXTS: Final = ("text", "txt", "caption", "sentence")
 
 
@@ -58,7 +61,7 @@ class OpenVectorsSheet(OpenSheet):
     def _editor(self, key: str) -> QLineEdit:
         words, hint = _FIELDS[key]
         line = QLineEdit(self, objectName=f"open-vectors-{key}", accessibleName=words, placeholderText=hint)
-        if key != "name":
+        if key in _PATHS:
             for what in ("folder",) if key == "pictures" else ("folder", "file") if key != "items" else ("file",):
                 self.add_browse(line, what, f"Choose a {what}")
         line.textChanged.connect(lambda: self.check())

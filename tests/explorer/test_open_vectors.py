@@ -32,6 +32,9 @@ def test_arrays_and_folders_of_vectors_are_taken(qapp, tmp_path: Path, files):
     assert dropped(_mime(files[0])).vectors == files[:1]
     (tmp_path / "embeddings" / "img_emb").mkdir(parents=True)
     assert dropped(_mime(tmp_path / "embeddings")).vectors == (tmp_path / "embeddings",)
+    for inside in ("bench/features_train.pt", "x.lance/_versions"):
+        (tmp_path / inside).mkdir(parents=True)
+        assert dropped(_mime((tmp_path / inside).parent)).vectors == ((tmp_path / inside).parent,)
     assert dropped(_mime(tmp_path)).data == str(tmp_path)
     assert sides_of(files[::-1]) == {"image": files[0], "text": files[1]}
 
@@ -42,9 +45,10 @@ def test_the_sheet_opens_a_run_that_the_store_knows(dressed, background, qtbot, 
     qtbot.addWidget(sheet)
     sheet.show()
     qtbot.keyClicks(sheet.editors["name"], "Mine")
+    sheet.editors["text-column"].setText("captions")
     assert sheet.command() == [
         *("open", "vectors", "--image", str(files[0]), "--text", str(files[1])),
-        *("--name", "Mine"),
+        *("--text-column", "captions", "--name", "Mine"),
     ]
     with qtbot.waitSignal(sheet.opened) as opened:
         qtbot.keyClick(sheet.editors["name"], Qt.Key.Key_Return)

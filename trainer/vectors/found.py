@@ -1,8 +1,8 @@
 """Find matrices of vectors in what other programs write; nothing is read but headers.
 
 Read are `.npy`, `.npz`, `.safetensors`, `.pt` (tensors, as CLIP_benchmark keeps its features), Parquet, Arrow and
-Feather with columns of lists, folders of clip-retrieval (`img_emb`, `text_emb`, `metadata`), and folders that
-`datasets` has saved.
+Feather with columns of lists, data sets of Lance, folders of clip-retrieval (`img_emb`, `text_emb`, `metadata`), of
+CLIP_benchmark (`features_train.pt`, `targets_train.pt`), and those that `datasets` has saved.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 Side = Literal["image", "text"]
 SIDES: Final[dict[Side, tuple[str, ...]]] = {
-    "image": ("image", "img", "visual", "vision", "picture", "feature"),
+    "image": ("image", "img", "visual", "vision", "picture"),
     "text": ("text", "txt", "caption", "sentence", "title"),
 }
-"""Side -> how the names of its files, columns and tensors begin or end."""
+"""Side -> how a word in the names of its files, columns and tensors begins."""
 TABLES: Final = (".parquet", ".arrow", ".feather", ".ipc")
 TORCH: Final = (".pt", ".pth")
+LANCE: Final = "_versions"
+"""A folder in every data set of Lance."""
 READ: Final = (".npy", ".npz", ".safetensors", *TORCH, *TABLES)
 """What files of vectors are called."""
 _BFLOAT16: Final = "V"
@@ -70,11 +72,13 @@ class FoundVectors:
     Attributes:
         image, text: Its matrices; None where it has none.
         items: Files with a line for each row, in their order; empty for none.
+        classes: Number of the class of each row; None where it has none.
     """
 
     image: Matrix | None
     text: Matrix | None
     items: tuple[Path, ...] = ()
+    classes: Int[np.ndarray, " rows"] | None = None
 
 
 def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors:
@@ -103,31 +107,47 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
         )
     if side is not None:
         chosen = _one(path, matrices, side, column)
-        return FoundVectors(chosen if side == "image" else None, chosen if side == "text" else None, items)
-    found = {each: next((one for one in matrices if _is_of(one.name, each)), None) for each in SIDES}
-    if len(matrices) == 1 and not any(found.values()):
-        return FoundVectors(matrices[0], None, items)
-    if not any(found.values()):
-        raise VectorError(f"{path} has several arrays: {_names(matrices)}. Say --image PATH --image-column NAME.")
-    return FoundVectors(found["image"], found["text"], items)
+        found: dict[Side, Matrix | None] = {side: chosen}
+    elif not (sides := {_side_of(one.name) for one in matrices} - {None}):
+        if len(matrices) > 1:
+            raise VectorError(f"{path} has several arrays: {_names(matrices)}. Say --image PATH --image-column NAME.")
+        found = {"image": matrices[0]}
+    else:
+        found = {each: _one(path, matrices, each) for each in SIDES if each in sides}
+    image = found.get("image")
+    return FoundVectors(image, found.get("text"), items, None if image is None else _classes(path, image))
 
 
-def _one(path: Path, matrices: Sequence[Matrix], side: Side, column: str) -> Matrix:
+def _one(path: Path, matrices: Sequence[Matrix], side: Side, column: str = "") -> Matrix:
     """Return the matrix that is called `column`, or the one for this side."""
     if column:
         named = [one for one in matrices if one.name == column]
     else:
-        named = [one for one in matrices if _is_of(one.name, side)] if len(matrices) > 1 else list(matrices)
+        named = [one for one in matrices if _side_of(one.name) == side] if len(matrices) > 1 else list(matrices)
     if not named:
         hint = f"--{side}-column NAME"
         what = f"no {column!r}" if column else f"several arrays, none of which is called {side}"
         raise VectorError(f"{path} has {what}: {_names(matrices)}. Name one of them: {hint}.")
+    if len(named) > 1:
+        raise VectorError(f"{path} has several of {side}s: {_names(named)}. Name one of them: --{side}-column NAME.")
     return named[0]
 
 
-def _is_of(name: str, side: Side) -> bool:
+def _classes(path: Path, features: Matrix) -> Int[np.ndarray, " rows"] | None:
+    """Return what CLIP_benchmark keeps next to `features_SPLIT.pt`: `targets_SPLIT.pt`, a class for each row."""
+    begin, _, split = features.name.rpartition("_")
+    file = (path if path.is_dir() else path.parent) / f"targets_{split}.pt"
+    if begin != "features" or not file.is_file():
+        return None
+    targets = _of_torch(file, axes=1).get(file.stem)
+    return targets if targets is not None and targets.dtype.kind in "iu" and len(targets) == features.rows else None
+
+
+def _side_of(name: str) -> Side | None:
+    """Return the side that the first telling word of a name is of; features that say no more are those of images."""
     words = re.split(r"[^a-z]+", name.lower())
-    return any(word.startswith(begin) for word in words for begin in SIDES[side])
+    told = (side for word in words for side, begins in SIDES.items() if word.startswith(begins))
+    return next(told, "image" if any(word.startswith("feature") for word in words) else None)
 
 
 def _names(matrices: Sequence[Matrix]) -> str:
@@ -196,7 +216,7 @@ def _plain(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows) if rows.dtype == np.float16 else np.asarray(rows, np.float32)
 
 
-def _of_torch(path: Path) -> dict[str, np.ndarray]:
+def _of_torch(path: Path, axes: int = 2) -> dict[str, np.ndarray]:
     """Return the tensors of a file of torch: one alone, or a dictionary of them."""
     from trainer.checkpoints import tensor_file
 
@@ -205,19 +225,19 @@ def _of_torch(path: Path) -> dict[str, np.ndarray]:
     return {
         str(name): _of_tensor(one)
         for name, one in named.items()
-        if hasattr(one, "is_floating_point") and _is_stored(one)
+        if hasattr(one, "is_floating_point") and _is_stored(one, axes)
     }
 
 
-def _is_stored(tensor: Any) -> bool:
-    """Return whether a tensor is a matrix whose numbers are all in the file.
+def _is_stored(tensor: Any, axes: int) -> bool:
+    """Return whether a tensor has these axes, a matrix fractions, and all its numbers are in the file.
 
     A description of a few bytes can claim terabytes: by strides of 0, as a sparse one, or on the device `meta`.
     """
     import torch
 
     plain = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
-    if not plain or tensor.ndim != 2 or not tensor.is_floating_point():
+    if not plain or tensor.ndim != axes or tensor.is_floating_point() != (axes == 2):
         return False
     return tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
@@ -229,7 +249,8 @@ def _of_tensor(tensor: Any) -> np.ndarray:
     plain = tensor.detach()
     if plain.dtype == torch.bfloat16:
         return plain.view(torch.int16).numpy().view(np.uint16)
-    return (plain if plain.dtype in (torch.float16, torch.float32, torch.float64) else plain.float()).numpy()
+    exact = plain.dtype in (torch.float16, torch.float32, torch.float64) or not plain.is_floating_point()
+    return (plain if exact else plain.float()).numpy()
 
 
 def _of_tables(files: Sequence[Path]) -> list[Matrix]:
@@ -299,12 +320,18 @@ def _of_folder(folder: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
             if (files := _numbered(folder / f"{name}_emb", ".npy"))
         ]
         return matrices, _numbered(folder / "metadata", ".parquet")
+    if (folder / LANCE).is_dir():
+        return _of_tables([folder]), (folder,)
     for suffix in (".arrow", ".parquet"):
         if files := _numbered(folder, suffix):
             return _of_tables(files), files
     arrays = [
         one for end in (".npy", ".safetensors", ".pt") for file in _numbered(folder, end) for one in _of_arrays(file)
     ]
+    inside = {file.parent.name for suffix in (".arrow", ".parquet") for file in folder.glob(f"*/*{suffix}")}
+    if inside and not arrays:
+        first = folder / min(inside)
+        raise VectorError(f"{folder} holds tables in {', '.join(sorted(inside)[:12])}. Name one of these: {first}.")
     return arrays, ()
 
 

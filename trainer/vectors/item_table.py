@@ -15,12 +15,12 @@ from trainer.store.snapshot_files import Items
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.vector_tables import SUFFIXES
 from trainer.untrusted.files import encodable
-from trainer.vectors.found import VectorError, describe, taken
+from trainer.vectors.found import LANCE, VectorError, describe, taken
 
 NAMES: Final[dict[str, tuple[str, ...]]] = {
     "id": ("id", "key", "uid", "item_id", "image_id"),
     "path": ("path", "image_path", "file_name", "filename", "filepath", "file", "image", "picture"),
-    "caption": ("caption", "text", "title", "sentence", "description", "prompt"),
+    "caption": ("caption", "text", "title", "sentence", "description", "prompt", "captions", "texts", "sentences"),
     "label": ("label", "class", "category", "target", "label_name"),
 }
 """What an item is told by -> how the column that tells it may be called."""
@@ -30,7 +30,9 @@ _MOST_COLUMNS: Final = 40
 def read_items(
     files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int, *, pictures: str = "", split: str
 ) -> tuple[Items, str]:
-    """Return what is known of the chosen rows, and a sentence where they are known by number although there is a table.
+    """Return what is known of the chosen rows, and what of their table is left out or not used, in sentences.
+
+    A row has one caption: the first where its cell is a list, which stays whole among the other columns.
 
     Args:
         files: Tables whose lines, one after the other, are the rows; none: rows are known by number.
@@ -43,14 +45,16 @@ def read_items(
         VectorError: The tables have another number of lines.
         UserError: A table is damaged.
     """
-    columns = _columns(files, rows, total) if files else {}
+    columns, other = _columns(files, rows, total) if files else ({}, [])
     found = {key: next((n for n in columns if n.lower() in names), "") for key, names in NAMES.items()}
-    words = {key: [_word(v) for v in columns[name]] if name else [""] * len(rows) for key, name in found.items()}
+    words = {key: [_first(v) for v in columns[name]] if name else [""] * len(rows) for key, name in found.items()}
     ids = words["id"]
     numbered = not found["id"] or len(set(ids)) < len(ids) or "" in ids
     if pictures:
         words["path"] = native_names(Path(pictures) / "items", words["path"], pictures)
-    more = {name: _plain(values) for name, values in columns.items() if name not in found.values()}
+    lists = {name for name, values in columns.items() if any(isinstance(value, list) for value in values)}
+    told = set(found.values()) - lists
+    more = {name: _plain(values) for name, values in columns.items() if name not in told}
     items = Items(
         id=np.asarray(rows, np.int64) if numbered else np.asarray(ids),
         path=[_in_folder(pictures, path) for path in words["path"]],
@@ -59,7 +63,12 @@ def read_items(
         split=[split] * len(rows),
         metadata=more,
     )
-    return items, _numbered_because(found, list(columns), ids) if files and numbered else ""
+    notes = [_numbered_because(found, list(columns), ids)] if files and numbered else []
+    if found["caption"] in lists:
+        notes.append(f"The column {found['caption']!r} holds lists: the caption of a row is the first of its list.")
+    if other:
+        notes.append(f"Left out, as they hold neither texts, numbers nor vectors: {', '.join(other[:8])}.")
+    return items, " ".join(note for note in notes if note)
 
 
 def _numbered_because(found: dict[str, str], columns: list[str], ids: list[str]) -> str:
@@ -80,7 +89,7 @@ def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
     Raises:
         VectorError: They are not, or a file is no table.
     """
-    wrong = [file.name for file in files if file.suffix.lower() not in SUFFIXES]
+    wrong = [file.name for file in files if file.suffix.lower() not in SUFFIXES and not (file / LANCE).is_dir()]
     if wrong:
         raise VectorError(f"{wrong[0]} cannot be read as a table of items; use {', '.join(SUFFIXES)}.")
     try:
@@ -95,19 +104,26 @@ def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
     return told
 
 
-def _columns(files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int) -> dict[str, list[Any]]:
-    """Return the plain columns that all files have, at the chosen rows."""
+def _columns(files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return the plain columns that all files have, at the chosen rows, and the names of what is neither."""
     told = check_items(files, total)
     names = [name for name in told[0]["plain"] if all(name in one["plain"] for one in told)][:_MOST_COLUMNS]
     found: dict[str, list[Any]] = {name: [] for name in names}
     for batch in taken(files, told, rows, {"columns": names}) if names else ():
         for name, column in zip(names, batch.columns):
             found[name] += column.to_pylist()
-    return found
+    return found, told[0]["other"]
 
 
 def _word(value: Any) -> str:
+    """Return a cell as text; the texts of a list one after the other."""
+    if isinstance(value, list):
+        return ", ".join(_word(one) for one in value if one)
     return "" if value is None else encodable(str(value))
+
+
+def _first(value: Any) -> str:
+    return _word(next((one for one in value if one), None) if isinstance(value, list) else value)
 
 
 def _plain(values: list[Any]) -> list[Any]:

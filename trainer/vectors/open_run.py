@@ -76,7 +76,7 @@ def located(data: config.Vectors) -> FoundVectors:
         items = (expanded(data.items),)
     if image is not None and text is not None:
         _check_pairs(image, text)
-    return FoundVectors(image, text, items)
+    return FoundVectors(image, text, items, sides["image"].classes if "image" in sides else None)
 
 
 def _check_pairs(image: Matrix, text: Matrix) -> None:
@@ -105,6 +105,8 @@ def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
     items, note = read_items(
         found.items, chosen, first.rows, pictures=data.pictures and str(expanded(data.pictures)), split=SPLIT
     )
+    if found.classes is not None and not any(items.label):
+        items = replace(items, label=[str(number) for number in found.classes[chosen]])
     arrays = {name: one.take(chosen) for name, one in (("image", found.image), ("text", found.text)) if one is not None}
     sound = np.logical_and.reduce([is_vector(rows) for rows in arrays.values()])
     if sound.sum() < 2:

@@ -1,3 +1,4 @@
+import json
 import re
 import shutil
 import sqlite3
@@ -64,7 +65,7 @@ def _words(path: Path) -> dict[str, list[str]]:
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(SCHEMA_VERSION,)]
-    return {name: sorted(re.split(r"[\s,()]+", words)) for name, words in rows}
+    return {name: sorted(re.split(r'[\s,()"]+', words)) for name, words in rows}
 
 
 def test_migrations_make_exactly_the_tables_of_the_schema_and_so_does_a_new_database(tmp_path):
@@ -155,6 +156,53 @@ def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
     assert workspace.setting("queue") == {"cpu": 2}
     workspace.close()
     assert [file.name.startswith("explorer-v0001-") for file in (path.parent / "backups").iterdir()] == [True]
+
+
+WORDS = {"status": "finished", "kind": "finite", "state": {"review": "flagged", "experiment": "ended"}}
+WORDS |= {"folder": "0001-old", "config": 'name = "old"', "alerts": "{}"}
+"""Columns that do not take every text -> what is written."""
+EARLIER = {"sitting_at": "session_at"}
+"""Columns of earlier schemas -> their names today."""
+
+
+def _fill(path: Path) -> dict[str, dict[str, object]]:
+    """Write a row with a value in every column of every table, and return table -> column -> value."""
+    written: dict[str, dict[str, object]] = {}
+    with closing(sqlite3.connect(path)) as connection, connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        for table in sorted({*names} - {"alembic_version", "sqlite_sequence"}, key=lambda name: name != "run"):
+            row: dict[str, object] = {}
+            for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({table})"):
+                word = WORDS.get(column, json.dumps({column: 1}))
+                text = word[table] if isinstance(word, dict) else word
+                row[column] = {"INTEGER": 1, "REAL": 2.5, "FLOAT": 2.5, "BOOLEAN": 1}.get(kind, text)
+            marks = ", ".join("?" * len(row))
+            connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", [*row.values()])
+            written[table] = row
+    return written
+
+
+@pytest.mark.parametrize("version", known_versions()[1:])
+def test_every_value_of_every_earlier_schema_arrives_in_the_tables_of_today(tmp_path, version):
+    path, steps = tmp_path / "space" / "explorer.db", tmp_path / "steps"
+    shutil.copytree(MIGRATIONS, steps, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in (steps / "versions").glob("v*.py"):
+        if file.name[1:5] > version:
+            file.unlink()
+    prepare(path, migrations=steps, newest=version)
+    written = _fill(path)
+    assert written["run"]
+    prepare(path)
+    assert version_of(path) == SCHEMA_VERSION
+    prepare(tmp_path / "new.db")
+    assert _words(path) == _words(tmp_path / "new.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        for table in {*written} - FORMER_TABLES:
+            (row,) = connection.execute(f"SELECT * FROM {table}").fetchall()
+            assert {name: row[EARLIER.get(name, name)] for name in written[table]} == written[table], table
+    row = Workspace(path.parent).runs.get(1)
+    assert row.status == "finished", row.reason
 
 
 def test_tables_that_were_never_used_go_and_a_workspace_that_has_them_is_still_looked_at(tmp_path):

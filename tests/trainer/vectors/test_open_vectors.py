@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,39 @@ def test_a_file_of_torch_as_clip_benchmark_keeps_its_features(tmp_path: Path, op
     np.testing.assert_allclose(found.image, unit(IMAGE), atol=1e-6)
 
 
+def test_a_folder_of_clip_benchmark_has_splits_and_classes(tmp_path: Path, opened, capsys):
+    folder = tmp_path / "CIFAR10-ViT-B-32-laion"
+    folder.mkdir()
+    for split, rows in (("train", IMAGE), ("val", TEXT[:-3])):
+        torch.save(torch.from_numpy(rows).half(), folder / f"features_{split}.pt")
+        torch.save(torch.arange(len(rows)) % 10, folder / f"targets_{split}.pt")
+    assert main(["open", "vectors", "--image", str(folder), "--workspace", str(tmp_path / "ws")]) == 2
+    assert "features_train (40 x 6), features_val (37 x 6). Name one of them" in capsys.readouterr().err
+    _, found = opened("--image", str(folder), "--image-column", "features_val")
+    np.testing.assert_allclose(found.image, unit(TEXT[:-3]), atol=1e-3)
+    assert list(found.items.label) == [str(i % 10) for i in range(N - 3)]
+    _, alone = opened("--image", str(folder / "features_train.pt"))
+    assert list(alone.items.label) == [str(i % 10) for i in range(N)]
+
+
+def test_a_data_set_of_lance(tmp_path: Path, opened):
+    lance = pytest.importorskip("lance", reason="the extra [lance] is not installed")
+    table = pa.table({"image": list(IMAGE), "text": list(TEXT), "caption": [f"caption {i}" for i in range(N)]})
+    lance.write_dataset(table, str(tmp_path / "x.lance"), max_rows_per_file=15)
+    _, found = opened("--image", str(tmp_path / "x.lance"))
+    np.testing.assert_allclose(found.image, unit(IMAGE), atol=1e-6)
+    np.testing.assert_allclose(found.text, unit(TEXT), atol=1e-6)
+    assert list(found.items.caption) == [f"caption {i}" for i in range(N)]
+
+
+@pytest.mark.skipif(find_spec("lance") is not None, reason="Lance is installed")
+def test_a_data_set_of_lance_names_the_extra_that_reads_it(tmp_path: Path, capsys):
+    (tmp_path / "x.lance" / "_versions").mkdir(parents=True)
+    words = ["open", "vectors", "--image", str(tmp_path / "x.lance"), "--workspace", str(tmp_path / "ws")]
+    assert main(words) == 2
+    assert "pip install 'contrastive-explorer[lance]'" in capsys.readouterr().err
+
+
 def test_bfloat16_of_safetensors(tmp_path: Path, opened):
     rounded = torch.from_numpy(IMAGE).to(torch.bfloat16)
     save_torch({"features": rounded}, tmp_path / "f.safetensors")
@@ -151,6 +185,15 @@ def test_a_data_set_of_hugging_face_with_columns_of_embeddings(tmp_path: Path, o
     np.testing.assert_allclose(found.image, unit(IMAGE), atol=1e-6)
     np.testing.assert_allclose(found.text, unit(TEXT), atol=1e-6)
     assert list(found.items.caption) == told["caption"]
+
+
+def test_a_data_set_of_several_splits_names_them(tmp_path: Path, capsys):
+    for split in ("train", "test"):
+        (tmp_path / "saved" / split).mkdir(parents=True)
+        pq.write_table(pa.table({"emb": list(IMAGE)}), tmp_path / "saved" / split / "0.parquet")
+    words = ["open", "vectors", "--image", str(tmp_path / "saved"), "--workspace", str(tmp_path / "ws")]
+    assert main(words) == 2
+    assert f"holds tables in test, train. Name one of these: {tmp_path / 'saved' / 'test'}." in capsys.readouterr().err
 
 
 def test_items_give_ids_paths_captions_classes_and_columns(tmp_path: Path, opened):
@@ -178,6 +221,32 @@ def test_items_of_any_separator_and_encoding(tmp_path: Path, opened, separator: 
     assert list(found.items.id) == [f"k{i}" for i in range(N)]
     assert list(found.items.caption) == [f"{word} {i}" for i in range(N)]
     assert answer["note"] == ""
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_the_caption_of_a_row_with_several_is_the_first_and_the_note_says_so(tmp_path: Path, opened, ending: str):
+    rows = [{"captions": [f"a {i}", f"b {i}"], "tags": ["x", "y"][: i % 3], "box": {"w": 1}} for i in range(N)]
+    rows[1] |= {"captions": []}
+    rows[2] |= {"captions": None, "tags": None}
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "items.parquet")
+    else:
+        (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answer, found = opened(*npy(tmp_path), "--items", str(tmp_path / f"items.{ending}"))
+    assert list(found.items.caption) == ["a 0", "", "", *(f"a {i}" for i in range(3, N))]
+    assert found.items.metadata["captions"][3] == "a 3, b 3"
+    assert list(found.items.metadata["tags"])[3:6] == ["", "x", "x, y"]
+    assert "'captions' holds lists: the caption of a row is the first" in answer["note"]
+    assert "Left out, as they hold neither texts, numbers nor vectors: box." in answer["note"]
+
+
+def test_several_arrays_of_one_side_are_not_chosen_from_by_guess(tmp_path: Path, capsys):
+    table = {"image_a": list(IMAGE), "image_b": list(TEXT), "image_size": [[8, 9]] * N}
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    words = ["open", "vectors", "--image", str(tmp_path / "t.parquet"), "--workspace", str(tmp_path / "ws")]
+    assert main(words) == 2
+    assert "several of images: image_a (40 x 6), image_b (40 x 6)." in capsys.readouterr().err
+    assert main([*words, "--image-column", "image_b"]) == 0
 
 
 def test_items_written_on_windows_find_their_pictures(tmp_path: Path, opened):

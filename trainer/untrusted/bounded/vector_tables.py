@@ -7,6 +7,7 @@ are read and not mapped, because a map of a large one would count as memory take
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +35,9 @@ _MOST_ROWS: Final = 2_000_000_000
 
 
 def describe(path: Path, options: dict[str, Any]) -> Answer:
-    """Return the facts `rows`, `vectors` (column -> width) and `plain` (columns of texts and numbers); no rows.
+    """Return the facts `rows`, `vectors` (column -> width), `plain` and `other` (names of columns); no rows.
+
+    Plain are texts, lists of texts, numbers and dates. Of whole numbers are vectors only where none are of fractions.
 
     Raises:
         Unreadable: It is none of these files, or claims what cannot be.
@@ -44,9 +47,14 @@ def describe(path: Path, options: dict[str, Any]) -> Answer:
     widths = {} if first is None else {name: _width(first.column(name)) for name in _lists(schema)}
     if rows is None:
         rows = (0 if first is None else first.num_rows) + sum(batch.num_rows for batch in batches)
-    plain = [one.name for one in schema if _is_plain(one.type)][:_MOST_COLUMNS]
     vectors = {name: width for name, width in widths.items() if width}
-    return {"rows": rows, "vectors": vectors, "plain": plain}, pa.schema([]), iter(())
+    fractions = {
+        name: width for name, width in vectors.items() if types.is_floating(schema.field(name).type.value_type)
+    }
+    plain = [one.name for one in schema if _is_plain(one.type)][:_MOST_COLUMNS]
+    other = [one.name for one in schema if not _is_plain(one.type) and one.name not in vectors][:_MOST_COLUMNS]
+    facts = {"rows": rows, "vectors": fractions or vectors, "plain": plain, "other": other}
+    return facts, pa.schema([]), iter(())
 
 
 def rows(path: Path, options: dict[str, Any]) -> Answer:
@@ -92,6 +100,8 @@ def _opened(
     path: Path, options: dict[str, Any], columns: list[str] | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
     """Return schema, batches of at most 1,024 rows, and the number of rows if the file has it."""
+    if path.is_dir():
+        return _of_lance(path, columns)
     untrusted_files.check_ordinary(path)
     suffix = path.suffix.lower()
     if suffix == ".parquet":
@@ -118,6 +128,23 @@ def _of_parquet(table: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa
     yield from table.iter_batches(_AT_ONCE, columns=columns, use_threads=False)
 
 
+def _of_lance(path: Path, columns: list[str] | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
+    """Read a data set of Lance, which is a folder."""
+    # Each thread's stack counts as memory taken.
+    os.environ |= {"LANCE_CPU_THREADS": "1", "LANCE_IO_THREADS": "1", "TOKIO_WORKER_THREADS": "1"}
+    try:
+        import lance
+    except ImportError as error:
+        raise Unreadable(
+            f"{path.name} is a Lance data set, which the package pylance reads; it is not installed. "
+            "Install it: pip install 'contrastive-explorer[lance]', or write the table as Parquet."
+        ) from error
+    table = lance.dataset(str(path))
+    names = columns if columns is not None else table.schema.names
+    batches = table.to_batches(columns=names, batch_size=_AT_ONCE, batch_readahead=1)
+    return table.schema, _small(batches), table.count_rows()
+
+
 def _of_arrow(path: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
     file = pa.OSFile(str(path), "rb")
     if file.read(6) == b"ARROW1":
@@ -140,8 +167,11 @@ def _lists(schema: pa.Schema) -> list[str]:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(listed and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)))
+    return _is_listed(kind) and bool(types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
+
+
+def _is_listed(kind: pa.DataType) -> bool:
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _width(column: pa.Array) -> int:
@@ -164,12 +194,17 @@ def _vectors(column: pa.Array, width: int) -> pa.Array:
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if types.is_list(kind):
+        ends = np.cumsum([0, *np.asarray(pc.fill_null(pc.list_value_length(column), 0))])
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), _plain(column.flatten(), kind.value_type))
     if types.is_large_string(kind):
         return pc.utf8_slice_codeunits(column.cast(kind), 0, _MOST_WORDS)
     return column.cast(kind)
 
 
 def _sent(kind: pa.DataType) -> pa.DataType:
+    if _is_listed(kind):
+        return pa.list_(pa.large_string())
     if types.is_boolean(kind) or types.is_integer(kind):
         return pa.int64()
     return pa.float64() if types.is_floating(kind) else pa.large_string()
@@ -177,6 +212,10 @@ def _sent(kind: pa.DataType) -> pa.DataType:
 
 def _is_plain(kind: pa.DataType) -> bool:
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    words = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    told = types.is_temporal(kind) or types.is_decimal(kind)
     coded = types.is_dictionary(kind) and types.is_string(kind.value_type)
-    return bool(number or words or coded)
+    return bool(number or told or coded or _is_text(kind) or (_is_listed(kind) and _is_text(kind.value_type)))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
