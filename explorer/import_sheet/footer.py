@@ -57,5 +57,6 @@ class Foot(QWidget):
 
 def classify_words(pictures: int) -> str:
     """Return the label of the button that classifies this number of images."""
-    which = "this picture" if pictures == 1 else f"these {pictures:,} pictures"
-    return f"Classify {which if pictures < dropped_files.MOST else f'the first {pictures:,} pictures'}"
+    # Files: whether each holds a picture is known when it is read.
+    which = "this file" if pictures == 1 else f"these {pictures:,} files"
+    return f"Classify {which if pictures < dropped_files.MOST else f'the first {pictures:,} files'}"

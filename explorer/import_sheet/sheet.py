@@ -89,7 +89,7 @@ class ImportData(QDialog):
         self._build()
         room = (parent or self).size() if parent else None
         wide, high = (room.width(), room.height()) if room else (1_000, 780)
-        self.resize(min(MOST_WIDE, max(760, wide - 160)), min(MOST_HIGH, max(520, high - 40)))
+        self.resize(min(MOST_WIDE, max(760, wide - 240)), min(MOST_HIGH, max(520, high - 120)))
         refuse_drops(self)
         self.path.setText(path)
         self._show()

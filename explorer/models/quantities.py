@@ -35,5 +35,5 @@ def moment(unix_seconds: float | None, *, now: float) -> str:
 
 
 def steps(done: int, total: int) -> str:
-    """Format progress as `350 / 720`, or only the steps done if the total is unknown."""
-    return f"{done:,} / {total:,}".replace(",", " ") if total else (f"{done:,}".replace(",", " ") if done else "")
+    """Format progress as `350 / 1,720`, or only the steps done if the total is unknown."""
+    return f"{done:,} / {total:,}" if total else (f"{done:,}" if done else "")

@@ -48,6 +48,8 @@ NARROW_PX = 420
 PLOT_LEAST_PX = 228
 """Three beside each other fit next to the inspector in a window of 1280."""
 LEAST_COLUMN_PX = 52
+HEADING_LINES = 2.6
+"""Of a heading that wraps, with what wrapping at words loses."""
 LEAST_NAME_PX = 72
 QWIDGETSIZE_MAX = 16_777_215
 """As in Qt, which does not name it for Python: no limit."""
@@ -470,6 +472,7 @@ class NumberTableCard(QFrame):
         self._cells: dict[tuple[int, int], QLabel] = {}
         self._heads: list[QLabel] = []
         self._names: list[QLabel] = []
+        self._letters = ""
         self._wide, self._gap, self.share = COLUMN_PX, theme.BETWEEN, 0
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         column = QVBoxLayout(self)
@@ -489,10 +492,8 @@ class NumberTableCard(QFrame):
             self._shape = shape
             self._build(mark)
         both = mark.badges and len(mark.columns) == 2
-        for label, words, letter in zip(self._heads, mark.columns, "AB" if both else mark.columns, strict=True):
-            # Names that begin alike are cut to the same few letters.
-            label.setText(f"{letter} · {words}" if both else words)
-            label.setToolTip(words)
+        self._letters = "AB" if both else ""
+        self._show_heads()
         for (row, column), label in self._cells.items():
             line = mark.lines[row]
             words = line.text(column)
@@ -519,22 +520,27 @@ class NumberTableCard(QFrame):
 
         Where even that is too wide, the names of the measures wrap; where they had no room, the table scrolls.
         """
-        self._set_columns(self._wide, self._gap)
+        self._show_heads()
+        self._set_columns(self._wide_columns, self._gap)
         self._wrap_names(None)
         least = self._least()
         if room < NARROW_PX or room < least:
-            self._set_columns(LEAST_COLUMN_PX, theme.SPACE)
+            self._show_heads(letters_only=True)
+            self._set_columns([LEAST_COLUMN_PX] * len(self._heads), theme.SPACE)
             names = room - len(self._heads) * (LEAST_COLUMN_PX + theme.SPACE)
             if names < LEAST_NAME_PX:
-                self._set_columns(self._wide, self._gap)
+                self._show_heads()
+                self._set_columns(self._wide_columns, self._gap)
             elif self._least() > room:
                 self._wrap_names(names)
         elif self._heads and self.share:
             part = room // self.share - theme.AROUND
             spare = (part if least <= part else room) - least
-            preferred = max(head.fontMetrics().horizontalAdvance(head.text()) for head in self._heads) + theme.SPACE
-            self._set_columns(max(self._wide, min(preferred, self._wide + spare // len(self._heads))), self._gap)
-
+            more = max(0, spare) // len(self._heads)
+            # Each as its own heading needs: one long heading would move all columns away from the names.
+            preferred = [self._heading_px(head) for head in self._heads]
+            widths = zip(self._wide_columns, preferred, strict=True)
+            self._set_columns([max(wide, min(most, wide + more)) for wide, most in widths], self._gap)
         self._sideways.setMinimumWidth(min(self._least(), room))
 
     def _least(self) -> int:
@@ -550,10 +556,29 @@ class NumberTableCard(QFrame):
             # A grid asks for the height of one line only.
             name.setMinimumHeight(0 if width is None else name.heightForWidth(least))
 
-    def _set_columns(self, wide: int, gap: int) -> None:
-        for column in range(len(self._heads)):
+    def _set_columns(self, widths: list[int], gap: int) -> None:
+        for column, wide in enumerate(widths):
             self._grid.setColumnMinimumWidth(column + 1, wide)
         self._grid.setHorizontalSpacing(gap)
+
+    @property
+    def _wide_columns(self) -> list[int]:
+        """How wide each column is where there is room: a long heading takes three lines at most."""
+        if self.numbers is None or self.numbers.badges:
+            return [self._wide] * len(self._heads)
+        return [max(self._wide, round(self._heading_px(head) / HEADING_LINES)) for head in self._heads]
+
+    @staticmethod
+    def _heading_px(head: QLabel) -> int:
+        return head.fontMetrics().horizontalAdvance(head.text()) + theme.SPACE
+
+    def _show_heads(self, *, letters_only: bool = False) -> None:
+        """Name the columns; A and B by their letters as well, for names that begin alike are cut to the same ones."""
+        columns = self.numbers.columns if self.numbers is not None else ()
+        for label, words, letter in zip(self._heads, columns, self._letters or columns, strict=True):
+            named = f"{letter} · {words}" if self._letters else words
+            label.setText(letter if letters_only and self._letters else named)
+            label.setToolTip(words)
 
     def _build(self, mark: NumberTable) -> None:
         while (item := self._grid.takeAt(0)) is not None:

@@ -93,6 +93,7 @@ class ChartPane(QWidget):
         self.answer: Answer | None = None
         self.selects = True
         self._work: Ticket | None = None
+        self._shown = ""
         self._asked: object = None
         self._sentences, self._files = Sentences(context, self), Sentences(context, self, files=True)
         self._last: tuple[Chart[Any, Any], Request, Any] | None = None
@@ -150,7 +151,8 @@ class ChartPane(QWidget):
 
     def _start(self, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
         self._work = work = self.computing.start()
-        self.area.loading()
+        # What another chart shows would be read as the answer to this one's question.
+        self.area.loading(keep=self._shown in ("", chart.name))
         if chart.sentences is None:
             self._compute(work, chart, request, settings)
             return
@@ -236,7 +238,7 @@ class ChartPane(QWidget):
             self._show(found)
 
     def _show(self, found: Answer) -> None:
-        self.answer = found
+        self.answer, self._shown = found, found.chart.name
         # Shown first: a panel that is seen is filled over several turns of the event loop.
         self.area.ready()
         self.panel.show_panel(found.panel)

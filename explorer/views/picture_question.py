@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.model_client.single_request import KeptAnswers
@@ -15,7 +15,7 @@ from explorer.views.view import View, reason_of
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE, ImageStrip
 from explorer.widgets.progress_row import Working
-from explorer.widgets.state_area import StateArea
+from explorer.widgets.state_area import Act, StateArea
 from trainer.messages import Failure
 
 
@@ -40,12 +40,12 @@ class PictureQuestionView(View):
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.asking = asking
         self._failed: object = None
-        self.strip = ImageStrip(self.pictures.get)
+        self.strip = ImageStrip(self.pictures.get, lines=1)
         self.strip.setObjectName(f"{self.prefix}-images")
         self.show_button = QPushButton(button, objectName=f"{self.prefix}-show")
         theme.set_role(self.show_button, "primary")
         self.working = Working(f"{self.prefix}-working", self, asks=True)
-        self.status = ElidedLabel()
+        self.status: QLabel = ElidedLabel()
         theme.set_role(self.status, "small")
 
     def lay_in(self, panels: QWidget) -> StateArea:
@@ -63,6 +63,10 @@ class PictureQuestionView(View):
     def question_now(self) -> Any:
         """Return the message for the current controls; None while something is missing."""
         raise NotImplementedError
+
+    def repair_now(self) -> Act | None:
+        """Return what mends the cause of a failure; None if nothing here does."""
+        return None
 
     def show_now(self) -> None:
         """Show the answer for the current controls, or why there is none."""
@@ -114,7 +118,7 @@ class PictureQuestionView(View):
         self._failed = self.asking.question
         self.working.end()
         self.status.setText("")
-        self.answer_area.failed(self.failure, reason_of(failure), retry=self.ask)
+        self.answer_area.failed(self.failure, reason_of(failure), retry=self.ask, repair=self.repair_now())
 
     def _remove(self, paths: Iterable[str]) -> None:
         gone = set(paths)

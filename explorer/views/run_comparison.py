@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import QTimer
@@ -10,9 +11,11 @@ from PySide6.QtWidgets import QLabel, QLineEdit
 
 from explorer import theme
 from explorer.views.chart_view import ChartView
+from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
-from trainer.store import Workspace, of_split
+from trainer.metrics import split_words
+from trainer.store import SplitKey, Workspace, of_split
 
 METHOD = """\
 Every run that fits the filter is shown, run A and run B first. A filter is words and terms between blanks: \
@@ -22,10 +25,45 @@ MOST: dict[str, int] = {"map-of-models": 20, "small-multiples": 12, "config-diff
 """Runs that a chart takes at most; of more the newest are shown."""
 
 
+@dataclass(frozen=True)
+class ChosenRuns:
+    """The runs to show.
+
+    Attributes:
+        runs: Run A and run B first.
+        fit: How many fit the filter and have what the chart needs.
+        lacking: How many fit the filter only: they have no snapshot of the data.
+        data: Of which all of them have a snapshot; None if the chart needs none.
+    """
+
+    runs: tuple[int, ...]
+    fit: int
+    lacking: int
+    data: SplitKey | None = None
+
+    @property
+    def words(self) -> str:
+        """What is shown and what is left out, in a line."""
+        cut = f"{len(self.runs)} of the {self.fit} runs that fit: A, B and the newest."
+        shown = cut if len(self.runs) < self.fit else f"{self.fit:,} {'run' if self.fit == 1 else 'runs'}."
+        if not self.lacking:
+            return shown
+        of = f" of {self.data.dataset}, {split_words(self.data.split)}" if self.data else ""
+        return f"{shown} {self.lacking:,} more {'has' if self.lacking == 1 else 'have'} no snapshot{of}."
+
+
 def runs_for(
-    workspace: Workspace, text: str, first: Sequence[int], needs_snapshot: bool, most: int
-) -> tuple[tuple[int, ...], int]:
-    """Return the runs to show, `first` ones first, and how many fit in all. Pure, for a thread.
+    workspace: Workspace, text: str, first: Sequence[int], data: SplitKey | None, needs_snapshot: bool, most: int
+) -> ChosenRuns:
+    """Return the runs to show, `first` ones first. Pure, for a thread.
+
+    Args:
+        workspace: Holds the runs.
+        text: The filter.
+        first: Runs that come first if they fit.
+        data: Of which a run must have a snapshot; None: what the first of the runs prefers.
+        needs_snapshot: Whether a run must have one.
+        most: How many are shown.
 
     Raises:
         FilterError: The text is no filter.
@@ -33,13 +71,17 @@ def runs_for(
     from trainer.store.run_values import fitting
 
     rows = fitting(workspace, text)
-    if needs_snapshot:
-        rows = [row for row in rows if workspace.results.snapshots(row.id)]
     ids = [row.id for row in rows]
+    if needs_snapshot:
+        there = {run: workspace.results.snapshots(run) for run in ids}
+        ordered = [run for run in (*first, *ids) if there.get(run)]
+        data = data or (choose_snapshot(workspace, workspace.runs.get(ordered[0])).key if ordered else None)
+        ids = [run for run in ids if any(one.key == data for one in there[run])]
     ahead = [run for run in first if run in ids]
     rest = [run for run in ids if run not in ahead]
     left = max(most - len(ahead), 0)
-    return (*ahead, *(rest[-left:] if left else ())), len(ids)
+    shown = (*ahead, *(rest[-left:] if left else ()))
+    return ChosenRuns(shown, len(ids), len(rows) - len(ids), data if needs_snapshot else None)
 
 
 class ManyRunsView(ChartView):
@@ -84,7 +126,8 @@ class ManyRunsView(ChartView):
             return
         self._show_controls()
         chart = self.chart.name
-        asked = (self.filter.text(), self.context.selection.runs, chart, self._rows())
+        data = self.context.selection.dataset
+        asked = (self.filter.text(), self.context.selection.runs, chart, data, self._rows())
         if asked == self._asked:
             self._show_found()
             return
@@ -94,6 +137,7 @@ class ManyRunsView(ChartView):
             self.context.workspace,
             self.filter.text(),
             self.context.selection.runs,
+            data,
             self._needs_snapshot,
             MOST.get(chart, 2_000),
             done=partial(self._take, asked),
@@ -109,14 +153,12 @@ class ManyRunsView(ChartView):
         """Return what of the runs decides whether they fit, as of the last poll."""
         return tuple((run.id, run.status, run.tags, run.archived_at, run.last) for run in self.context.jobs.runs)
 
-    def _take(self, asked: object, found: tuple[tuple[int, ...], int]) -> None:
+    def _take(self, asked: object, found: ChosenRuns) -> None:
         self._asked = asked
-        runs, fit = found
-        if runs != self._found:
-            self._found = runs
+        if found.runs != self._found:
+            self._found = found.runs
             self.pane.stop()
-        cut = f"{len(runs)} of the {fit} runs that fit: A, B and the newest." if len(runs) < fit else f"{fit} runs."
-        self.shown.setText(cut)
+        self.shown.setText(found.words)
         self._show_found()
 
     def _show_found(self) -> None:

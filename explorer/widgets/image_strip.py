@@ -100,12 +100,20 @@ class ImageStrip(QListView):
     current_changed = Signal(str)
     remove_asked = Signal(list)
 
-    def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
-        """Create an empty strip; `picture` returns the thumbnail of a path, or None while there is none."""
+    def __init__(
+        self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None, *, lines: int = LINES
+    ) -> None:
+        """Create an empty strip.
+
+        Args:
+            picture: Returns the thumbnail of a path, or None while there is none.
+            parent: As in Qt.
+            lines: How many lines of words are under an image.
+        """
         super().__init__(parent)
         self._model = StripModel(self)
         self.setModel(self._model)
-        self.setItemDelegate(_Cell(picture, self))
+        self.setItemDelegate(_Cell(picture, lines, self))
         self.setFlow(QListView.Flow.LeftToRight)
         self.setWrapping(False)
         self.setUniformItemSizes(True)
@@ -114,7 +122,7 @@ class ImageStrip(QListView):
         self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFixedHeight(cell_size().height() + 14)
+        self.setFixedHeight(cell_size(lines).height() + 14)
         self.setAcceptDrops(False)
         self.setAccessibleName("Images")
         self.selectionModel().currentChanged.connect(lambda now, _: self.current_changed.emit(self._path(now)))
@@ -179,31 +187,32 @@ class ImageStrip(QListView):
 class _Cell(QStyledItemDelegate):
     """Paints one image with its text."""
 
-    def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget) -> None:
+    def __init__(self, picture: Callable[[str], QPixmap | None], lines: int, parent: QWidget) -> None:
         super().__init__(parent)
-        self._picture = picture
+        self._picture, self._lines = picture, lines
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return cell_size()
+        return cell_size(self._lines)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         item: StripItem = index.data(Qt.ItemDataRole.UserRole)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        cell = option.rect.adjusted(2, 2, -2, -2)
+        # The view stretches its items to its own height, which has room for a scroll bar.
+        cell = QRect(option.rect.topLeft(), cell_size(self._lines)).adjusted(2, 2, -2, -2)
         self._paint_ground(painter, QRectF(cell), option)
         square = QRect(cell.left() + PAD, cell.top() + PAD, PICTURE, PICTURE)
         sign, role = ("triangle-alert", "bad") if item.problem else ("image", "disabled")
         paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
         if item.mark:
             self._paint_mark(painter, square, item.mark)
-        words = QRect(square.left(), square.bottom() + 5, PICTURE, LINES * LINE)
+        words = QRect(square.left(), square.bottom() + 5, PICTURE, self._lines * LINE)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         if item.problem:
             painter.setPen(theme.color("bad"))
             text = QFontMetrics(painter.font()).elidedText(item.problem, Qt.TextElideMode.ElideRight, PICTURE)
-            painter.drawText(words.adjusted(0, 0, 0, -LINE), int(Qt.AlignmentFlag.AlignVCenter), text)
+            painter.drawText(words.adjusted(0, 0, 0, LINE - words.height()), int(Qt.AlignmentFlag.AlignVCenter), text)
         else:
             self._paint_lines(painter, words, item)
         painter.restore()
@@ -227,7 +236,7 @@ class _Cell(QStyledItemDelegate):
         theme.icon(sign, 12, mark).paint(painter, place.adjusted(3, 3, -3, -3).toRect())
 
     def _paint_lines(self, painter: QPainter, room: QRect, item: StripItem) -> None:
-        for place, (text, dot) in enumerate(item.lines[:LINES]):
+        for place, (text, dot) in enumerate(item.lines[: self._lines]):
             line = QRect(room.left(), room.top() + place * LINE, room.width(), LINE)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color(dot))
@@ -238,9 +247,9 @@ class _Cell(QStyledItemDelegate):
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
 
 
-def cell_size() -> QSize:
-    """Return the size of one image with its text."""
-    return QSize(PICTURE + 2 * PAD + 4, PICTURE + 2 * PAD + LINES * LINE + 10)
+def cell_size(lines: int = LINES) -> QSize:
+    """Return the size of one image with this many lines of words."""
+    return QSize(PICTURE + 2 * PAD + 4, PICTURE + 2 * PAD + lines * LINE + 10)
 
 
 def _words(item: StripItem) -> list[str]:

@@ -10,7 +10,37 @@ from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
 from explorer import theme
 
 
-class Overlay(QWidget):
+class Shade(QWidget):
+    """Dims its parent while something in front of it is to be answered first."""
+
+    def __init__(self, parent: QWidget, name: str = "") -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        parent.installEventFilter(self)
+        self.hide()
+
+    def dim(self, on: bool) -> None:
+        """Cover the parent, or show it as it is."""
+        self.setVisible(on)
+        if on:
+            self._cover()
+            self.raise_()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and self.isVisible():
+            self._cover()
+        return super().eventFilter(watched, event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        shade = theme.color("shade")
+        shade.setAlphaF(0.45 if theme.theme().dark else 0.25)
+        QPainter(self).fillRect(self.rect(), shade)
+
+    def _cover(self) -> None:
+        self.setGeometry(self.parentWidget().rect())
+
+
+class Overlay(Shade):
     """Covers its parent and shows `panel` in it.
 
     Signals:
@@ -31,8 +61,6 @@ class Overlay(QWidget):
         self._width, self._top = width, top
         self._focus_before: QWidget | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        parent.installEventFilter(self)
-        self.hide()
 
     def open(self, focus: QWidget | None = None) -> None:
         """Show the panel over everything and focus `focus`, or the panel itself."""
@@ -52,11 +80,6 @@ class Overlay(QWidget):
         if self._focus_before is not None and shiboken6.isValid(self._focus_before):
             self._focus_before.setFocus(Qt.FocusReason.PopupFocusReason)
         self.closed.emit()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize and self.isVisible():
-            self._cover()
-        return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ShortcutOverride:
@@ -85,14 +108,9 @@ class Overlay(QWidget):
         if not self.panel.geometry().contains(event.position().toPoint()):
             self.close_panel()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        shade = theme.color("shade")
-        shade.setAlphaF(0.45 if theme.theme().dark else 0.25)
-        QPainter(self).fillRect(self.rect(), shade)
-
     def _cover(self) -> None:
-        room = self.parentWidget().rect()
-        self.setGeometry(room)
+        super()._cover()
+        room = self.rect()
         width = min(self._width, room.width() - 2 * theme.AROUND)
         self.panel.setFixedWidth(max(200, width))
         self.panel.layout().activate()

@@ -6,11 +6,10 @@ import numpy as np
 from jaxtyping import UInt8
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QImage, QPainter, QPainterPath, QPaintEvent, QPixmap
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 
-LEAST_PX = 56
 PREFERRED_PX = 108
 
 
@@ -21,8 +20,6 @@ class PixelPicture(QWidget):
         super().__init__(parent)
         self.setObjectName(name)
         self.image: QImage | None = None
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self.setMinimumSize(LEAST_PX, LEAST_PX)
         theme.theme().changed.connect(self.update)
 
     def show_pixels(self, pixels: UInt8[np.ndarray, "s s 3"] | None, words: str) -> None:
@@ -45,12 +42,6 @@ class PixelPicture(QWidget):
 
     def sizeHint(self) -> QSize:
         return QSize(PREFERRED_PX, PREFERRED_PX)
-
-    def hasHeightForWidth(self) -> bool:
-        return True
-
-    def heightForWidth(self, width: int) -> int:
-        return min(width, 2 * PREFERRED_PX)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)

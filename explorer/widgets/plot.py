@@ -60,7 +60,10 @@ class _Axis(pg.AxisItem):
             self.label.setHtml(self.labelString())
         if self.names:
             each = max(0, room // len(self.names) - theme.INSIDE)
-            cut = [metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, each) for name in self.names]
+            middle = Qt.TextElideMode.ElideMiddle
+            cut = [
+                "\n".join(metrics.elidedText(line, middle, each) for line in name.split("\n")) for name in self.names
+            ]
             self.setTicks([list(enumerate(cut if along and room > LEAST_WORDS_PX else self.names))])
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
@@ -72,6 +75,10 @@ class _Axis(pg.AxisItem):
     def _updateMaxTextSize(self, x: float) -> None:
         """Compute the space for tick labels from the current ticks alone; pyqtgraph also considers earlier ones."""
         self.textWidth = self.textHeight = 0
+        if self.names and self.orientation in ("top", "bottom"):
+            lines = 1 + max(name.count("\n") for name in self.names)
+            # pyqtgraph takes a fifth off each line.
+            x = max(x, lines * QFontMetrics(theme.pixel_font(theme.SMALL_PX)).lineSpacing() if lines > 1 else 0)
         super()._updateMaxTextSize(max(theme.SMALL_PX, 8 * math.ceil(x / 8)))
 
 

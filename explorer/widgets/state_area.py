@@ -178,9 +178,14 @@ class StateArea(OpenPage):
         else:
             self.empty("circle-stop", "Cancelled", "Nothing has been computed.", _action(self.page, ("Compute", again)))
 
-    def loading(self) -> None:
-        """Show that a computation is running: a previous result stays, dimmed, or a skeleton appears."""
+    def loading(self, *, keep: bool = True) -> None:
+        """Show that a computation is running: a previous result stays, dimmed, or a skeleton appears.
+
+        Args:
+            keep: Whether the previous result answers the same question; another one's does not stay.
+        """
         self.kind = "loading"
+        self._has_result &= keep
         if not self._soon.isActive():
             self._soon.start()
 

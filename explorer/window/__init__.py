@@ -25,6 +25,7 @@ from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
 from explorer.widgets.command_palette import CommandPalette, PaletteEntry
 from explorer.widgets.deferred_paint import Exposures, frame
+from explorer.widgets.overlay import Shade
 from explorer.window import close_dialog
 from explorer.window.actions import Actions, Command
 from explorer.window.bar import Bar
@@ -122,7 +123,7 @@ class Window(QMainWindow):
     def _build(self) -> None:
         self.setWindowTitle("Contrastive Explorer")
         self.setMinimumSize(880, 560)
-        self._exposures = Exposures(self)
+        self._exposures, self._shade = Exposures(self), Shade(self, "shade")
         self.rail = Rail(self.places)
         self.bar = Bar(self.selection)
         self._zoom_at_start = zoom_of(self.settings.value(ZOOM_KEY))
@@ -663,6 +664,9 @@ class Window(QMainWindow):
         if event.type() == QEvent.Type.UpdateRequest:
             with frame():
                 return super().event(event)
+        if event.type() in (QEvent.Type.WindowBlocked, QEvent.Type.WindowUnblocked):
+            # A dialog is in front: the window is as dim as under the sheets that are drawn in it.
+            self._shade.dim(event.type() == QEvent.Type.WindowBlocked)
         if event.type() == QEvent.Type.WinIdChange and self.windowHandle() is not None:
             self.windowHandle().installEventFilter(self._exposures)
         return super().event(event)

@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.run_control import actions
 from explorer.views.decode import DecodeView
-from explorer.views.decode.choices import decoder_of, in_the_making, why_not
+from explorer.views.decode.choices import decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.decode.view import VISIBLE_DISTANCE
 from explorer.views.view import Context
 from trainer.messages import Decode, Failure, Question
@@ -79,12 +79,46 @@ class FakeClient(QObject):
         return about | {"original": str(self.folder / "o.npy") if question.image else "", "runs": runs}
 
 
-def row(number: int, *, objective: str = "clip", of: int | None = None, step: int = 9) -> Any:
+def row(number: int, *, objective: str = "clip", of: int | None = None, step: int = 9, steps: int = 9) -> Any:
     facts = {} if of is None else {"decodes": {"run": of, "name": f"run {of}", "step": 240}}
     status, active = ("finished", False) if step else ("stopped" if of is None else "running", False)
     return SimpleNamespace(
-        id=number, name=f"r{number}", objective=objective, facts=facts, step=step, status=status, active=active
+        id=number,
+        name=f"r{number}",
+        objective=objective,
+        facts=facts,
+        step=step,
+        status=status,
+        active=active,
+        preset="decoder",
+        total_steps=steps,
     )
+
+
+def test_of_two_runs_the_newest_decoders_that_are_alike_answer():
+    small, other, large = (
+        row(n, objective="decoder", of=of, steps=s) for n, of, s in ((3, 1, 9), (4, 2, 9), (5, 1, 50))
+    )
+    rows = [row(1), row(2), small, other, large]
+    assert decoders_of(rows, [1, 2]) == [small, other]
+    assert decoders_of(rows, [1]) == [large]
+    assert decoders_of([row(1), row(2), other, large], [1, 2]) == [large, other], "none are alike"
+    assert decoders_of([row(1), row(2), large], [1, 2]) == [large, None]
+
+
+def test_decoders_that_do_not_compare_are_mended_by_one_click(
+    view: DecodeView, context: Context, two_runs: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = [*context.jobs.runs, *(row(10 + n, objective="decoder", of=n, steps=9 * n) for n in two_runs)]
+    monkeypatch.setattr(type(context.jobs), "runs", property(lambda jobs: tuple(known)))
+    started: list[Any] = []
+    monkeypatch.setattr(context.jobs, "start_decoders", lambda runs, like=None: started.append((list(runs), like)))
+    view.refresh()
+    view.asking.failed.emit(Failure("bad_question", "r11 and r12 do not compare.", "Decode one alone."))
+    assert "do not compare" in view.answer_area.page.text.text()
+    assert view.answer_area.page.button.text() == "Train one of B like that of A"
+    view.answer_area.page.button.click()
+    assert started == [([two_runs[1]], 10 + two_runs[0])]
 
 
 def test_the_newest_decoder_that_made_a_step_answers_and_a_decoder_for_itself():

@@ -117,7 +117,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert view.command() is None
     assert view.empty.title.text() == "Not evaluated yet"
     view.tabs.setCurrentIndex(1)
-    assert "evaluate zero-shot" in view.confusion.told.text()
+    assert view.confusion.area.page.text.text().startswith("Evaluate zero-shot")
     assert not view.confusion.tasks.isVisible()
 
 

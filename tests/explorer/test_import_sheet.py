@@ -384,7 +384,7 @@ def test_pictures_without_captions_can_be_classified(open_sheet, qtbot: QtBot, f
     assert "Pictures without captions" in words(sheet)
     assert not sheet.start.isEnabled()
     state = sheet.findChild(StatePage)
-    assert state.button.text() == "Classify these 27 pictures"
+    assert state.button.text() == "Classify these 27 files"
     with qtbot.waitSignal(sheet.classify_asked) as asked:
         qtbot.mouseClick(state.button, Qt.MouseButton.LeftButton)
     assert sorted(asked.args[0]) == sorted(folder.glob("*.png"))

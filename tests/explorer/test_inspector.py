@@ -58,7 +58,7 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairIns
         assert inspector.ranks.text(0, column) == f"{one.caption_rank:,}"
         assert inspector.ranks.text(1, column) == f"{one.image_rank:,}"
     assert inspector.place.text() == "1 of 3 selected"
-    assert "n = 48" in inspector.about.text()
+    assert "n\u00a0=\u00a048" in inspector.about.text()
     shown = [[tile.pair for tile in row.tiles.tiles] for row in inspector.near.rows]
     assert shown == [[near.row for near in one.near] for one in wanted.runs]
     assert len(inspector.course.plot.spec.curves) == 2

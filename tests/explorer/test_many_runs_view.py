@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from explorer.views.run_comparison import ManyRunsView
+from explorer.views.run_comparison import ChosenRuns, ManyRunsView, runs_for
+from trainer.store import SplitKey
 
 
 def test_the_filter_chooses_the_runs_and_a_and_b_come_first(qtbot, make_context, two_runs):
@@ -32,3 +33,15 @@ def test_the_filter_chooses_the_runs_and_a_and_b_come_first(qtbot, make_context,
     command = view.command()
     assert command is not None
     assert command[:4] == ["export", "config-difference", "--runs", str(second)]
+
+
+def test_runs_without_the_data_are_left_out_and_counted(make_context, two_runs):
+    workspace = make_context().workspace
+    there = workspace.results.snapshots(two_runs[0])[0]
+    held, other = SplitKey(there.dataset, there.split), SplitKey("other", "heldout")
+    assert runs_for(workspace, "", two_runs[1:], held, True, 5) == ChosenRuns(two_runs[::-1], 2, 0, held)
+    assert runs_for(workspace, "", (), None, True, 5) == ChosenRuns(two_runs, 2, 0, held), "what the first one prefers"
+    assert runs_for(workspace, "", (), other, True, 5) == ChosenRuns((), 0, 2, other)
+    assert runs_for(workspace, "", (), None, False, 1) == ChosenRuns(two_runs[1:], 2, 0)
+    assert ChosenRuns((1, 2), 2, 1, other).words == "2 runs. 1 more has no snapshot of other, held-out."
+    assert ChosenRuns((1,), 9, 2).words.endswith("B and the newest. 2 more have no snapshot.")

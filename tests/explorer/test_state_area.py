@@ -48,6 +48,9 @@ def test_the_first_result_is_awaited_with_a_skeleton_and_the_next_with_the_old_o
     assert area.findChild(QLabel, "result").isVisible()
     area.ready()
     assert area.grab().toImage() == bright
+    area.loading(keep=False)
+    qtbot.wait(DIMMED_AFTER_MS + 50)
+    assert area.currentWidget().accessibleName() == "Loading", "another question's result does not stay"
 
 
 def test_no_later_than_150_ms(area: StateArea):

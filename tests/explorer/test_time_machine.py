@@ -83,6 +83,23 @@ def test_a_step_is_replayed_with_progress_and_shown(qtbot, view: ExplainingView,
     assert not machine.busy
 
 
+def test_what_was_not_asked_of_a_run_is_a_button(qtbot, view: ExplainingView, answers: Answers, two_runs):
+    write_replay(view.context.workspace.runs.get(two_runs[0]).folder, record(7))
+    view.open_chart("replayed-step")
+    note, name = view.pane.area.note, view.context.workspace.runs.get(two_runs[1]).name
+    qtbot.waitUntil(lambda: note.isVisible() and not view.busy, timeout=8000)
+    assert (note.words.text(), note.button.text()) == (f"No step of {name} was replayed yet.", "Replay the step of B")
+    assert not view.pane.warnings.isVisible(), "no command where a button does it"
+    view.time_machine.step.lineEdit().setText("5")
+    note.button.click()
+    assert answers.asked[-1] == ReplayStep(run=two_runs[1], step=5)
+    view.time_machine.working.cancel()
+    view.open_chart("what-if")
+    qtbot.waitUntil(lambda: note.button.text() == "Ask it of A" and not view.busy, timeout=8000)
+    note.button.click()
+    assert (answers.asked[-1].run, answers.asked[-1].updates) == (two_runs[0], 10)
+
+
 def test_it_is_cancelled_and_a_failure_is_told(qtbot, view: ExplainingView, answers: Answers):
     view.open_chart("replayed-step")
     machine = view.time_machine

@@ -11,7 +11,16 @@ from typing import ClassVar
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QExposeEvent, QGuiApplication, QImage, QRegion
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QDialog,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QToolButton,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -21,6 +30,7 @@ from explorer.views import VIEWS, ViewEntry
 from explorer.views.chart_view import ChartView
 from explorer.views.runs.new_run import NewRun
 from explorer.views.view import View
+from explorer.widgets.overlay import Shade
 from explorer.widgets.plot import Plot
 from explorer.window import Window
 from explorer.window.picker_choices import first_choice
@@ -300,6 +310,17 @@ def test_a_bug_is_told_with_details_to_copy(open_window) -> None:
     assert "who knows" in window.findChild(QLabel, "failureHappened").text()
     window.findChild(QPushButton, "failureCopy").click()
     assert "KeyError" in QGuiApplication.clipboard().text()
+
+
+def test_the_window_is_dim_behind_a_dialog_as_under_a_sheet_drawn_in_it(open_window, qtbot) -> None:
+    window = open_window()
+    shade, dialog = window.findChild(Shade, "shade"), QDialog(window)
+    assert shade.isHidden()
+    dialog.open()
+    qtbot.waitUntil(shade.isVisible)
+    assert shade.geometry() == window.rect()
+    dialog.reject()
+    qtbot.waitUntil(shade.isHidden)
 
 
 def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, picture: Path) -> None:

@@ -438,6 +438,7 @@ class Panel:
         rows: The marks, row by row.
         notes: What must be known to read it; shown under the panel.
         warnings: What is wrong with the embeddings, a sentence each.
+        commands: What fills in what is missing, for a terminal; in the window a button does.
     """
 
     title: str
@@ -445,6 +446,7 @@ class Panel:
     head: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
     @property
     def marks(self) -> tuple[Mark, ...]:

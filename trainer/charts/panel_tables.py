@@ -16,13 +16,13 @@ WIDE: Final = 100
 
 def as_text(panel: Panel) -> str:
     """Format the tables for a terminal; `*` marks what is better."""
-    told = ["\n".join(textwrap.wrap(line, WIDE)) for line in (*panel.warnings, *panel.notes)]
+    told = ["\n".join(textwrap.wrap(line, WIDE)) for line in (*panel.warnings, *panel.commands, *panel.notes)]
     return "\n\n".join([*panel.head, *_titled(panel, _text, "{}"), *told])
 
 
 def as_markdown(panel: Panel) -> str:
     """Format the tables as Markdown for GitHub; what is better is bold."""
-    told = [markdown(line) for line in (*panel.warnings, *panel.notes)]
+    told = [markdown(line) for line in (*panel.warnings, *panel.commands, *panel.notes)]
     tables = _titled(panel, _markdown, "**{}**", markdown)
     return "\n\n".join([*map(markdown, panel.head), *tables, *told]) + "\n"
 

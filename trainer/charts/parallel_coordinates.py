@@ -112,7 +112,9 @@ def _table(data: RunFields, names: list[str]) -> NumberTable:
         cells = [_cell(data, field, place) for field in names]
         lines.append(NumberRow(f"#{run} {name}", "", (_number(data.values[place], data.percent), *cells)))
     more = f"The best {MOST_LISTED} of {len(data.runs):,}." if len(data.runs) > MOST_LISTED else ""
-    return NumberTable("runs", "Runs, best first", (data.label, *names), tuple(lines), badges=False, note=more)
+    short = [name.rpartition(".")[2] for name in names]
+    heads = [brief if short.count(brief) == 1 else name for brief, name in zip(short, names, strict=True)]
+    return NumberTable("runs", "Runs, best first", (data.label, *heads), tuple(lines), badges=False, note=more)
 
 
 def _cell(data: RunFields, field: str, place: int) -> str:

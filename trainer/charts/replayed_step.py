@@ -99,7 +99,7 @@ def draw(data: PerRun[RunReplay], settings: ReplaySettings) -> Panel:
             if record is not None
         ),
         rows=tuple(rows),
-        warnings=tuple(
+        commands=tuple(
             f"No step of {one.name} was replayed yet: trainer replay {one.run} --step N." for one in lacking
         ),
     )

@@ -42,9 +42,9 @@ MEASURES: Final = (
 )
 """What is measured: label, meaning, digits."""
 
-HOW: Final = (
-    "No run with another retrieval share is there. Queue some: trainer queue add --preset cloob-half-scenes "
-    "--grid objective.retrieval_share=0,0.25,0.5,1 --seeds 0 1 2."
+NO_OTHER: Final = "No run with another retrieval share is there. Repeat… in Runs makes a grid of them."
+COMMAND: Final = (
+    "trainer queue add --preset cloob-half-scenes --grid objective.retrieval_share=0,0.25,0.5,1 --seeds 0 1 2"
 )
 
 
@@ -138,7 +138,8 @@ def draw(data: ShareRuns, _settings: Any) -> Panel:
         f"runs: {seeds or 'none of CLOOB'}{f', {others} of CLIP' if others else ''}",
         f"β {data.beta:g}, batches of {data.batch_size:,}",
     )
-    warnings = [HOW] if len(data.shares()) < 2 else []
+    lacking = len(data.shares()) < 2
+    warnings = [NO_OTHER] if lacking else []
     if data.absent:
         warnings.append(f"Not measured at step {data.step:,} and left out: {', '.join(data.absent)}.")
     return Panel(
@@ -147,6 +148,7 @@ def draw(data: ShareRuns, _settings: Any) -> Panel:
         rows=(plots[:2], plots[2:], (_table(data),)),
         notes=("Points: runs. Line: means, with one standard deviation over seeds. Dashed: mean of CLIP.",),
         warnings=tuple(warnings),
+        commands=(COMMAND,) if lacking else (),
     )
 
 

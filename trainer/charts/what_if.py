@@ -76,7 +76,7 @@ def draw(data: PerRun[RunWhatIf], _settings: WhatIfSettings) -> Panel:
         ),
         rows=(*rows, (_table(data),)),
         notes=("Solid: as it was. Dashed: with the change.",) if shown else (),
-        warnings=tuple(
+        commands=tuple(
             f"Nothing was asked of {one.name} yet: trainer replay {one.run} --step N --without suspected --continue 10."
             for one in data.found
             if one.record is None

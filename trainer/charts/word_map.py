@@ -41,7 +41,12 @@ class WordMapSettings:
     """The settings of the chart."""
 
     words: int = setting(40, "Words", "The most frequent ones of the captions.", low=10, high=1_000, log=True)
-    method: Literal["t-SNE", "PCA"] = setting("t-SNE", "Method", "t-SNE keeps neighbors, PCA the largest distances.")
+    method: Literal["t-SNE", "PCA"] = setting(
+        "t-SNE",
+        "Method",
+        "t-SNE keeps neighbors, PCA the largest distances.",
+        named={"t-SNE": "t-SNE", "PCA": "PCA"},
+    )
     perplexity: float = setting(_PERPLEXITY, "Perplexity", "About how many neighbors count, of t-SNE.", low=2, high=50)
     seed: int = setting(0, "Seed", "Of t-SNE.", low=0, high=99)
 

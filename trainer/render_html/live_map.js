@@ -162,7 +162,7 @@ class LiveMap {
     }
     const most = Math.max(1, ...all), bar = width / bins;
     for (let k = 0; k < bins; k++) {
-      context.fillStyle = this.owner.dark ? "#3a404b" : "#dde1e7";
+      context.fillStyle = this.owner.dark ? "#6b7380" : "#8b929e";
       context.fillRect(k * bar, height * (1 - all[k] / most), bar - 1, height * all[k] / most);
       context.fillStyle = this.data.color;
       context.fillRect(k * bar, height * (1 - lit[k] / most), bar - 1, height * lit[k] / most);

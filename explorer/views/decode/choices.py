@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Final
 
 from trainer import config
@@ -18,12 +19,31 @@ _NO_TEXTS: Final = frozenset(
 
 def decoder_of(runs: Sequence[RunRow], run: int) -> RunRow | None:
     """Return the run itself if it is a decoder, else its newest decoder that made a step; None without one."""
-    known = {row.id: row for row in runs}
-    own = known.get(run)
+    return next(iter(_all_of(runs, run)), None)
+
+
+def decoders_of(runs: Sequence[RunRow], chosen: Sequence[int]) -> list[RunRow | None]:
+    """Return a decoder of each of one or two runs: of two the newest that are alike, or else the newest."""
+    found = [_all_of(runs, run) for run in chosen]
+    if len(found) == 2:
+        for one, other in product(*found):
+            if alike(one, other):
+                return [one, other]
+    return [next(iter(one), None) for one in found]
+
+
+def alike(one: RunRow, other: RunRow) -> bool:
+    """Return whether two decoders were made alike, as far as their rows tell; only those compare."""
+    return (one.preset, one.total_steps) == (other.preset, other.total_steps)
+
+
+def _all_of(runs: Sequence[RunRow], run: int) -> list[RunRow]:
+    """Return the run itself if it is a decoder, else its decoders that made a step, newest first."""
+    own = next((row for row in runs if row.id == run), None)
     if own is not None and own.objective == "decoder":
-        return own
+        return [own]
     found = [row for row in runs if row.objective == "decoder" and _decodes(row, own) and row.step > 0]
-    return max(found, key=lambda row: row.id, default=None)
+    return sorted(found, key=lambda row: row.id, reverse=True)
 
 
 def in_the_making(runs: Sequence[RunRow], run: int) -> RunRow | None:

@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QAction, QPixmap
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QPixmap, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.render_qt.controls import Controls
-from explorer.views.decode.choices import decoder_of, in_the_making, why_not
+from explorer.views.decode.choices import alike, decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.decode.method import METHOD
 from explorer.views.decode.query import DecodeQuery
 from explorer.views.picture_question import PictureQuestionView
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import StripItem
 from explorer.widgets.pixel_picture import PixelPicture
+from explorer.widgets.state_area import Act
 from trainer.charts.decode import NOISES, STEPS, WHITE, DecodedChart, DecodedRun, DecodeSettings, request_words
 from trainer.messages import Decode
 from trainer.store import RunRow
@@ -34,6 +35,9 @@ LATER_MS: Final = 350
 VISIBLE_DISTANCE: Final = 0.5
 """Along a principal direction, in lengths of an embedding."""
 COLUMNS: Final = ("Original", "Mean", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Not kept")
+ACROSS: Final = (5, 4, 3, 2)
+"""How many pictures may be next to each other: as lets them be largest."""
+LEAST_PX: Final = 48
 
 
 class DecodeView(PictureQuestionView):
@@ -55,6 +59,8 @@ class DecodeView(PictureQuestionView):
     def build(self) -> Iterator[None]:
         self.make_parts(DecodeQuery(self.context.client, self), "Decode")
         self._image = ""
+        # What was moved, and how far, is longer than a line.
+        self.status = _two_lines()
         yield
         self.sentence = _line("decode-sentence", "A sentence to decode; empty: the chosen picture")
         self.before = _line("decode-before", "From this text …")
@@ -110,9 +116,16 @@ class DecodeView(PictureQuestionView):
     @property
     def decoders(self) -> list[tuple[int, RunRow]]:
         """The decoders of A and B that there are, each with its place."""
-        runs = self.context.jobs.runs
-        found = [(side.place, decoder_of(runs, side.run)) for side in self.context.selection.sides]
-        return [(place, row) for place, row in found if row is not None]
+        sides = self.context.selection.sides
+        found = decoders_of(self.context.jobs.runs, [side.run for side in sides])
+        return [(side.place, row) for side, row in zip(sides, found, strict=True) if row is not None]
+
+    def repair_now(self) -> Act | None:
+        decoders, jobs = self.decoders, self.context.jobs
+        if len(decoders) < 2 or alike(*(row for _, row in decoders)) or self.context.workspace.look_only:
+            return None
+        like, run = decoders[0][1].id, self.context.selection.sides[1].run
+        return "Train one of B like that of A", lambda: jobs.start_decoders([run], like)
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -261,13 +274,15 @@ class DecodeView(PictureQuestionView):
         bar.addWidget(self.sentence, 1)
         bar.addWidget(self.show_button)
         panels = QWidget()
+        beside = QHBoxLayout()
+        beside.setSpacing(theme.BETWEEN)
+        for row in self.rows:
+            beside.addWidget(row, 1)
         column = QVBoxLayout(panels)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.BETWEEN)
-        for row in self.rows:
-            column.addWidget(row)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(beside, 1)
         column.addWidget(self.limits)
-        column.addStretch(1)
         whole = QVBoxLayout()
         whole.setSpacing(theme.INSIDE)
         whole.addLayout(bar)
@@ -298,28 +313,60 @@ class DecodeView(PictureQuestionView):
 
 
 class DecodedRow(QWidget):
-    """The pictures of one decoder in a row."""
+    """The pictures of one decoder in lines, as large as there is room."""
 
     def __init__(self, name: str, place: int) -> None:
         super().__init__()
         self.setObjectName(name)
         self._place = place
-        self.heading, self.facts = ElidedLabel(middle=True), ElidedLabel()
+        self.heading, self.facts = ElidedLabel(middle=True), _two_lines()
         theme.set_role(self.heading, "strong")
-        theme.set_role(self.facts, "small")
         self.boxes = [PixelPicture(f"{name}-{column}") for column in range(len(COLUMNS))]
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(theme.SPACE)
-        grid.setVerticalSpacing(2)
-        grid.addWidget(self.heading, 0, 0, 1, 3)
-        grid.addWidget(self.facts, 0, 3, 1, len(COLUMNS) - 3)
-        for column, (words, box) in enumerate(zip(COLUMNS, self.boxes, strict=True)):
-            label = QLabel(words)
+        self._tiles = QWidget()
+        self._labels = []
+        for words, box in zip(COLUMNS, self.boxes, strict=True):
+            box.setParent(self._tiles)
+            label = QLabel(words, self._tiles)
             theme.set_role(label, "small")
-            grid.addWidget(label, 1, column)
-            grid.addWidget(box, 2, column)
-            grid.setColumnStretch(column, 1)
+            self._labels.append(label)
+        self._column = column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addWidget(self.heading)
+        column.addWidget(self.facts)
+        column.addWidget(self._tiles, 1)
+        across, lines = ACROSS[0], _lines(ACROSS[0])
+        self._tiles.setMinimumSize(
+            across * (LEAST_PX + theme.SPACE), lines * (LEAST_PX + self._words_px() + theme.SPACE)
+        )
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._column.activate()
+        self._place_tiles()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._place_tiles()
+
+    def _words_px(self) -> int:
+        return self._labels[0].sizeHint().height() + 2
+
+    def _side(self, across: int) -> int:
+        """Return the side of a picture with this many next to each other."""
+        wide = (self._tiles.width() - (across - 1) * theme.SPACE) // across
+        high = self._tiles.height() // _lines(across) - self._words_px() - theme.SPACE
+        return max(LEAST_PX, min(wide, high))
+
+    def _place_tiles(self) -> None:
+        """Give every picture the largest square that lets all of them fit, below its words."""
+        words = self._words_px()
+        side, across = max((self._side(across), across) for across in ACROSS)
+        for number, (label, box) in enumerate(zip(self._labels, self.boxes, strict=True)):
+            line, column = divmod(number, across)
+            left, top = column * (side + theme.SPACE), line * (side + words + theme.SPACE)
+            label.setGeometry(left, top, side, words - 2)
+            box.setGeometry(left, top + words, side, side)
 
     def show_run(
         self, decoder: RunRow, run: DecodedRun | None, original: np.ndarray | None, nearest: QPixmap | None
@@ -343,6 +390,21 @@ class DecodedRow(QWidget):
         if run.nearest:
             near = run.nearest[0]
             self.boxes[2].show_pixmap(nearest, f"Nearest training picture, cosine {near.cosine:.3f}: {near.caption}")
+
+
+def _two_lines() -> QLabel:
+    """Return a quiet text that wraps, with room for two lines, so that nothing moves as it grows."""
+    label = QLabel(wordWrap=True, alignment=Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    theme.set_role(label, "small")
+    label.ensurePolished()
+    label.setMinimumHeight(2 * label.fontMetrics().lineSpacing())
+    return label
+
+
+def _lines(across: int) -> int:
+    """Return how many lines all pictures take."""
+    return -(-len(COLUMNS) // across)
 
 
 def _line(name: str, words: str) -> QLineEdit:

@@ -14,11 +14,12 @@ from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.grid_map import GridMap, Heat
 from explorer.widgets.image_strip import ImageStrip, StripItem
+from explorer.widgets.state_area import StateArea
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
 
 MOST_IMAGES: Final = 60
 POINT: Final = "Hover over a cell for its count; click it to see its images."
-NOTHING: Final = "No confusion matrix yet: evaluate zero-shot, linear probe or neighbors on data with classes."
+NOTHING: Final = ("No confusion matrix yet", "Evaluate zero-shot, linear probe or neighbors on data with classes.")
 MOST_CLASSES: Final = 200
 TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbors"}
 
@@ -36,7 +37,7 @@ class ConfusionPane(QWidget):
             one.setObjectName(f"evaluate-confusion-{letter}")
             one.setAccessibleName(f"Confusion matrix of run {letter.upper()}")
         self.heads = [ElidedLabel() for _ in range(2)]
-        self.told = QLabel(NOTHING)
+        self.told = QLabel()
         self.told.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.told, "secondary")
         self.strip = ImageStrip(pictures.get)
@@ -102,7 +103,11 @@ class ConfusionPane(QWidget):
                 widget.setVisible(run is not None)
             names, values = ((), np.zeros((0, 0))) if found is None else (found.classes, found.shares)
             self.maps[place].show_heat(Heat(values, 0.0, 1.0, False, row_names=names, column_names=names))
-        self.told.setText(POINT if self.task else NOTHING)
+        self.told.setText(POINT)
+        if self.task:
+            self.area.ready()
+        else:
+            self.area.empty("grid-2x2", *NOTHING)
 
     def _point(self, index: int, row: int, column: int) -> None:
         if row >= 0:
@@ -137,9 +142,14 @@ class ConfusionPane(QWidget):
             grid.addWidget(self.maps[place], 1, place)
             grid.setColumnStretch(place, 1)
         grid.setRowStretch(1, 1)
-        column = QVBoxLayout(self)
+        content = QWidget()
+        column = QVBoxLayout(content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)
         column.addLayout(bar)
         column.addLayout(grid, 1)
         column.addWidget(self.strip)
+        self.area = StateArea(content)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self.area)

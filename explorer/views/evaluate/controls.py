@@ -30,6 +30,8 @@ from trainer.charts.evaluation import TASK_WORDS
 from trainer.messages import Evaluate
 from trainer.untrusted import safe_subprocess, shell
 
+DATA_PX: Final = 640
+"""The name of a folder needs no more."""
 OWN_DATA: Final = "The runs' own data"
 NAMED: Final = ("cifar10", "cifar100", "mnist", "fashionmnist", "gtsrb", "flowers102", "country211")
 """Data sets that torchvision knows and that are classified by name."""
@@ -217,9 +219,11 @@ class EvaluateControls(QWidget):
         theme.set_role(most, "secondary")
         first = QHBoxLayout()
         first.setSpacing(theme.INSIDE)
-        first.addWidget(self.data, 1)
+        self.data.setMaximumWidth(DATA_PX)
+        first.addWidget(self.data, 4)
         for widget in (self.browse, self.tasks, most, self.most, self.go):
             first.addWidget(widget)
+        first.addStretch(1)
         self.second.setSpacing(theme.INSIDE)
         for widget in (self.split, self.suite):
             self.second.addWidget(widget)

@@ -74,8 +74,8 @@ class TimeMachine(QWidget):
         self.compare.setToolTip("Makes the updates as they were and with the change, and compares the recalls")
         self.working = Working("time-machine-working", self, asks=True)
         self._lay_out()
-        self.again.clicked.connect(lambda: self._replay_typed())
-        self.compare.clicked.connect(lambda: self._what_if())
+        self.again.clicked.connect(lambda: self.ask_of(REPLAY, context.selection.run_a))
+        self.compare.clicked.connect(lambda: self.ask_of(WHAT_IF, context.selection.run_a))
         self.working.cancelled.connect(self._cancel)
 
     @property
@@ -95,15 +95,19 @@ class TimeMachine(QWidget):
         self.step.set_value(step)
         self._ask(ReplayStep(run=run, step=step), REPLAY)
 
-    def _replay_typed(self) -> None:
-        run, step = self._context.selection.run_a, self._whole(self.step, "step")
-        if run is not None and step is not None:
+    def ask_of(self, chart: str, run: int | None) -> None:
+        """Ask of this run what the controls say, for the chart that shows the answer."""
+        step = self._whole(self.step, "step")
+        if run is None or step is None:
+            return
+        if chart == REPLAY:
             self.replay(run, step)
+        else:
+            self._what_if(run, step)
 
-    def _what_if(self) -> None:
-        run, step = self._context.selection.run_a, self._whole(self.step, "step")
+    def _what_if(self, run: int, step: int) -> None:
         updates = self._whole(self.updates, "number of updates")
-        if run is None or step is None or updates is None:
+        if updates is None:
             return
         if not self.leave_out.key and not self.objective.key.kind:
             self.failed.emit("Nothing is changed.", "Leave pairs out, or choose another objective.")

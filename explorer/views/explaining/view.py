@@ -14,7 +14,7 @@ from explorer import theme
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
-from explorer.views.explaining.time_machine import REPLAY, TimeMachine
+from explorer.views.explaining.time_machine import REPLAY, WHAT_IF, TimeMachine
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import Working
@@ -28,6 +28,11 @@ PROBES: Final = "attribute-probes"
 BATCH: Final = "batch-negatives"
 SPECTRUM: Final = "spectrum-image"
 """The plot of which a click chooses a direction to decode along."""
+LACKING: Final = {
+    REPLAY: ("No step of {} was replayed yet.", "Replay the step of {}"),
+    WHAT_IF: ("Nothing was asked of {} yet.", "Ask it of {}"),
+}
+"""What is said of runs without an answer, and the button that asks for the first of them."""
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
     Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colors and grounds: four runs."),
@@ -93,12 +98,25 @@ class ExplainingView(ChartView):
     def _on_answer(self) -> None:
         if self.chart.name == PROBES:
             self._find_lacking()
+        self._offer_replay()
         for key, card in self.pane.panel.cards.items():
             if isinstance(card, XYPlotCard):
                 held = key == SPECTRUM
                 shape = Qt.CursorShape.PointingHandCursor if held else Qt.CursorShape.ArrowCursor
                 card.plot.viewport().setCursor(shape)
                 card.plot.setToolTip("Click a direction to move along it in Decode" if held else "")
+
+    def _offer_replay(self) -> None:
+        """Say of which run nothing is replayed, with a button that does."""
+        name, shown = self.chart.name, self.pane.answer
+        if shown is None or shown.chart.name != name or name not in LACKING or self.pane.area.kind != "ready":
+            return
+        missing = [(one, place) for one, place in zip(shown.data.found, shown.data.places) if one.record is None]
+        if missing:
+            words, button = LACKING[name]
+            one, place = missing[0]
+            act = (button.format("AB"[place]), lambda: self.time_machine.ask_of(name, one.run))
+            self.pane.area.partial(words.format(" and ".join(lacks.name for lacks, _ in missing)), act)
 
     def _choose_direction(self, key: str, x: float, _y: float) -> None:
         if key != SPECTRUM:

@@ -53,6 +53,7 @@ class MapView(View):
         self.pictures = Pictures(context.background, self)
         self.toolbar = MapToolbar()
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
+        self.panels[0].stand_beside(self.panels[1])
         self.card = PairCard(self.pictures, self)
         yield
         self.details_pane = MapDetails(context, self.pictures)

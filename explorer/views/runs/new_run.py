@@ -68,6 +68,7 @@ MOST_COUNTED: Final = 200_000
 MOST_READ: Final = 1 << 30
 """Bytes of a table whose rows are counted."""
 _LONGEST_LINE: Final = 4 << 20
+HIGH_PX: Final = 720
 CHECK_MS: Final = 120
 
 
@@ -118,7 +119,8 @@ class NewRun(QDialog):
         self.setObjectName("new-run")
         self.setWindowTitle("New run" if start_from is None else "Duplicate run")
         self.setModal(True)
-        self.resize(760, 720)
+        high = parent.window().height() - theme.AROUND if parent is not None else HIGH_PX
+        self.resize(760, max(520, min(HIGH_PX, high)))
         self._presets, self._background, self._client = dict(presets), background, client
         self._measuring: int | None = None
         self._measured: tuple[config.Run, dict[str, Any]] | None = None

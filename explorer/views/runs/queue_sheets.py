@@ -259,7 +259,7 @@ class Branch(Sheet):
         self._row = row
         self.step = StillComboBox(objectName="branch-step", accessibleName="Checkpoint")
         for step in sorted(steps, reverse=True):
-            self.step.addItem(f"Step {step:,}".replace(",", "\u202f"), step)
+            self.step.addItem(f"Step {step:,}", step)
         self.name = QLineEdit(objectName="branch-name", accessibleName="Name")
         self.form.addRow("Checkpoint", self.step)
         self.form.addRow("Name", self.name)

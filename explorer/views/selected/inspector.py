@@ -298,6 +298,6 @@ def _about(pair: OnePair) -> str:
     else:
         step = f"step {steps[0]}" if steps else ""
     sizes = {one.n for one in pair.runs}
-    n = f"n = {' and '.join(f'{size:,}' for size in sorted(sizes))} pairs" if sizes else ""
+    n = f"n\u00a0=\u00a0{' and '.join(f'{size:,}' for size in sorted(sizes))} pairs" if sizes else ""
     label = f"class {pair.label}" if pair.label else ""
     return " · ".join(part for part in (label, f"{pair.dataset}, {split_words(pair.split)}", step, n) if part)

@@ -51,7 +51,8 @@ measure of movement in the space.
 
 Curves: {CURVES_METHOD}"""
 
-CURVES_PX = 300
+CURVES_PX = (240, 420)
+"""Least and most: maps need the rest of a wide window."""
 COLOR_PX = 168
 
 
@@ -437,10 +438,11 @@ class TimelineView(View):
         column.setSpacing(theme.SPACE)
         for curve in self.curves:
             column.addWidget(curve, 1)
-        beside.setMinimumWidth(CURVES_PX)
+        beside.setMinimumWidth(CURVES_PX[0])
+        beside.setMaximumWidth(CURVES_PX[1])
         row = QHBoxLayout()
         row.setSpacing(theme.BETWEEN)
-        row.addLayout(left, 4)
-        row.addWidget(beside, 1)
+        row.addLayout(left, 3)
+        row.addWidget(beside, 2)
         self.body.addLayout(bar)
         self.body.addLayout(row, 1)

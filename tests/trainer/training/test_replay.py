@@ -123,7 +123,8 @@ def test_the_chart_draws_what_was_replayed(workspace, trained, capsys, tmp_path)
 def test_without_a_replay_the_chart_says_how_to_make_one(workspace, tiny):
     chart, settings = (found := registry.load("replayed-step")), found.settings()
     panel = chart.panel(chart.result(workspace, Request((Target(run := tiny()),)), settings, silent), settings)
-    assert panel.warnings == (
+    assert panel.warnings == ()
+    assert panel.commands == (
         f"No step of {workspace.runs.get(run).name} was replayed yet: trainer replay {run} --step N.",
     )
     assert panel.mark("replay").lines[0].values == (0.0,)
