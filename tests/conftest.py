@@ -299,6 +299,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _now_quick = False
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Delete the windows that a file has left: whatever is dressed later would dress them, too, for 20 s each."""
+    try:
+        return (yield)
+    finally:
+        widgets = sys.modules.get("PySide6.QtWidgets")
+        if widgets and widgets.QApplication.instance() and (nextitem is None or nextitem.path != item.path):
+            from PySide6.QtCore import QEvent
+
+            for left in widgets.QApplication.topLevelWidgets():
+                if isinstance(left, widgets.QMainWindow):
+                    left.deleteLater()
+            widgets.QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
 def _refuse_processes(event: str, _: object) -> None:
     if _now_quick and event in PROCESSES:
         pytest.fail("A quick test starts no process: mark this one slow (tests/conftest.py).")

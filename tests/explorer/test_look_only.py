@@ -48,6 +48,7 @@ def window(
     yield made
     made.close()
     hooks.remove()
+    made.deleteLater()
 
 
 def statuses(workspace: Workspace) -> list[str]:

@@ -75,6 +75,7 @@ def window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator[Window]:
         shown.show()
     yield shown
     shown.close()
+    shown.deleteLater()
     theme.theme().reduced_motion = False
 
 

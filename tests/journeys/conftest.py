@@ -106,6 +106,19 @@ def _draw(color: str, shape: str, side: str) -> Image.Image:
     return picture
 
 
+@pytest.fixture(autouse=True, scope="session")
+def projections_when_asked() -> Iterator[None]:
+    """Start no projection process in advance, which would compile UMAP for a minute (test_projection_process.py)."""
+    from explorer.model_client.client import ModelClient
+
+    patch, warm_up = pytest.MonkeyPatch(), ModelClient.warm_up
+    patch.setattr(
+        ModelClient, "warm_up", lambda self, runs=(), *, projections=False: projections or warm_up(self, runs)
+    )
+    yield
+    patch.undo()
+
+
 @contextmanager
 def opened_window(
     request: pytest.FixtureRequest, qapp: QApplication, workspace: Path, *, safe: bool = False
@@ -133,3 +146,4 @@ def opened_window(
     window.close()
     garbage.close()
     hooks.remove()
+    window.deleteLater()

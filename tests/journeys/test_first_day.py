@@ -72,6 +72,7 @@ def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
     for window, hooks in opened:
         window.close()
         hooks.remove()
+        window.deleteLater()
     garbage.close()
 
 
