@@ -14,12 +14,16 @@ NARROWEST_PX = 48
 """Narrower than this a line says nothing, and is left empty."""
 
 
+def common_start(one: str, other: str) -> str:
+    """Return what both texts begin with."""
+    return "".join(sign for sign, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 def elided_apart(metrics: QFontMetrics, words: str, other: str, width: int) -> str:
     """Return a name that fits; where it does not, without what `other` begins with too, then cut in its middle."""
     if metrics.horizontalAdvance(words) <= width:
         return words
-    pairs = zip(words, other, strict=False)
-    common = "".join(sign for sign, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)) if words != other else ""
+    common = common_start(words, other) if words != other else ""
     common = common[: max(common.rfind(sign) + 1 for sign in " -_,/")]
     rest = f"…{words[len(common) :].lstrip()}" if common else words
     return metrics.elidedText(rest, Qt.TextElideMode.ElideMiddle, width)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
+from explorer.widgets.elided_label import common_start, elided_apart
 
 Mark = Literal["disc", "diamond", "line", "square"]
 MARK_PX = 18
@@ -107,8 +108,14 @@ class Legend(QWidget):
             )
             painter.setPen(theme.color("secondary"))
             words = room.adjusted(MARK_PX + 5, 0, 0, 0)
-            cut = painter.fontMetrics().elidedText(entry.text, Qt.TextElideMode.ElideMiddle, math.ceil(words.width()))
+            cut = self.cut_text(entry, math.ceil(words.width()))
             painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+
+    def cut_text(self, entry: LegendEntry, width: int) -> str:
+        """Return the text that fits; where it does not, first without what the most similar other one begins with."""
+        others = (one.text for one in self._entries if one.text != entry.text)
+        like = max(others, key=lambda text: len(common_start(text, entry.text)), default="")
+        return elided_apart(QFontMetrics(theme.pixel_font(theme.SMALL_PX)), entry.text, like, width)
 
     def changeEvent(self, event: QEvent) -> None:
         self._laid.clear()

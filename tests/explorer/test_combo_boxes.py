@@ -10,9 +10,11 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from explorer import theme
 from explorer.widgets.combo_boxes import MANY, Choice, Picker
 from explorer.widgets.elided_label import elided_apart
 from explorer.widgets.finder import holding
+from explorer.widgets.legend import Legend, LegendEntry
 
 
 def many(count: int = 2_000) -> tuple[Choice, ...]:
@@ -128,8 +130,18 @@ def test_what_holds_every_typed_word_is_found(typed: str, found: list[int]):
 def test_names_that_begin_alike_are_told_apart_where_there_is_no_room(qtbot):
     metrics = QFontMetrics(QApplication.font())
     a, b = "CLOOB shares, emoji-pairs, CLIP, seed 0", "CLOOB shares, emoji-pairs, share 1, seed 0"
-    room = metrics.horizontalAdvance("…share 1, seed 0")
+    room = metrics.horizontalAdvance("…share 1, seed 0") + 2
     assert elided_apart(metrics, b, a, room) == "…share 1, seed 0"
     assert elided_apart(metrics, a, b, room) == "…CLIP, seed 0"
     assert elided_apart(metrics, a, b, 10_000) == a
     assert elided_apart(metrics, a, a, room).startswith("CL"), "of two that are equal nothing tells them apart"
+
+
+def test_a_legend_tells_names_that_begin_alike_apart(dressed, qtbot) -> None:
+    names = [f"CLOOB shares, emoji-pairs, {arm}, seed 0" for arm in ("CLIP", "share 1")]
+    legend = Legend()
+    qtbot.addWidget(legend)
+    legend.show_entries([LegendEntry(name, "#000000") for name in (*names, "other")])
+    room = QFontMetrics(theme.pixel_font(theme.SMALL_PX)).horizontalAdvance("…share 1, seed 0") + 2
+    assert [legend.cut_text(entry, room) for entry in legend.entries] == ["…CLIP, seed 0", "…share 1, seed 0", "other"]
+    assert legend.cut_text(legend.entries[0], 10_000) == names[0]
