@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -178,6 +179,20 @@ def _train_asked(folder: Path) -> None:
         fit(workspace, workspace.runs.create(_short_run(name, objective)))
     workspace.runs.create(config.Run(name="empty"))
     workspace.close()
+
+
+@pytest.fixture
+def trained_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train in this process, where torch is loaded, what would start a process; store/test_launch.py starts them."""
+    from trainer.scheduling import launch
+    from trainer.training.fit import fit
+
+    def start(workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False) -> int:
+        assert workspace.runs.begin_launch(run, slot=slot, queued_only=queued_only)
+        fit(workspace, run)
+        return os.getpid()
+
+    monkeypatch.setattr(launch, "start_detached", start)
 
 
 @pytest.fixture(scope="session")

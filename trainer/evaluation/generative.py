@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -199,7 +200,9 @@ def bytes_of(images: UInt8[np.ndarray, "n w h 3"] | StreamedImages, size: int) -
 def width_of_cnn(wanted: int) -> int:
     """Return the width of the PixelCNN whose number of parameters is nearest to that of the other model."""
     widths = range(_CNN_STEP, 100 * _CNN_STEP, _CNN_STEP)
-    return min(widths, key=lambda width: abs(parameters_of(PixelCnn(width)) - wanted))
+    place = bisect.bisect_left(widths, wanted, key=lambda width: parameters_of(PixelCnn(width)))
+    near = widths[max(0, place - 1) : place + 1] or widths[-1:]
+    return min(near, key=lambda width: abs(parameters_of(PixelCnn(width)) - wanted))
 
 
 def as_text(found: GenerativeComparison) -> str:

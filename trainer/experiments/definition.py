@@ -464,14 +464,21 @@ def run_of(values: Mapping[str, Any], document: Mapping[str, Any], source: str) 
     changes = values.get("set", {})
     if not isinstance(changes, dict):
         raise ConfigError(f'{source}: write set = {{"objective.beta" = 8}}.')
-    return changed(run, (f"{field}={value}" for field, value in _flat(changes).items()))
+    return changed(run, (f"{field}={value}" for field, value in dotted(changes).items()))
 
 
-def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Return nested tables with dotted names: `objective.beta = 8` in TOML is a table in a table."""
+def dotted(values: Mapping[str, Any], before: str = "", *, whole: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return nested tables with dotted names: `objective.beta = 8` in TOML is a table in a table.
+
+    Args:
+        values: The tables.
+        before: What the names begin with.
+        whole: A table with one of these names is a value.
+    """
     found: dict[str, Any] = {}
     for name, value in values.items():
-        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+        is_table = isinstance(value, dict) and not whole & {*value}
+        found |= dotted(value, f"{before}{name}.", whole=whole) if is_table else {f"{before}{name}": value}
     return found
 
 

@@ -11,13 +11,15 @@ from typing import Any, Final, Literal
 from trainer import config
 from trainer.config import ConfigError
 from trainer.config.names import meant, unknown
-from trainer.experiments.definition import MOST_LETTERS, run_of
+from trainer.experiments.definition import MOST_LETTERS, dotted, run_of
 from trainer.metrics import metric
 from trainer.untrusted import files as untrusted_files
 
 MOST_TRIALS: Final = 10_000
 MOST_FIELDS: Final = 30
 MOST_CHOICES: Final = 100
+RANGE: Final = frozenset(("low", "high", "choices"))
+"""A table with one of these is a range, and no table of fields."""
 
 
 @dataclass(frozen=True)
@@ -113,23 +115,12 @@ def from_toml(text: str, *, source: str = "search") -> Search:
     wanted = document.get("fields")
     if not isinstance(wanted, dict) or not 1 <= len(wanted) <= MOST_FIELDS:
         raise ConfigError(f'{source}: write [fields] with "objective.beta" = {{low = 2, high = 30, log = true}}.')
-    ranges = dict(_range(run, name, values, source) for name, values in _flat(wanted).items())
+    ranges = dict(_range(run, name, values, source) for name, values in dotted(wanted, whole=RANGE).items())
     if "name" not in plain:
         raise ConfigError(f"{source}: a search needs a name.")
     made = Search(run=run, ranges=ranges, **plain)
     _check(made, source)
     return made
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Mapping[str, Any]]:
-    """Return ranges by dotted name: `objective.beta = {...}` in TOML is a table in a table."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for name, value in values.items():
-        if isinstance(value, dict) and not {"low", "high", "choices"} & {*value}:
-            found |= _flat(value, f"{before}{name}.")
-        else:
-            found[f"{before}{name}"] = value
-    return found
 
 
 def _range(run: config.Run, name: str, values: Any, source: str) -> tuple[str, Range]:

@@ -208,15 +208,12 @@ def test_the_map_is_a_widget_with_the_data_of_the_page(run: ce.RunHandle):
 
 
 @pytest.mark.timeout(1_200)
-def test_the_notebook_runs(tmp_path: Path):
-    """Run its cells in one process, in order, in a separate folder."""
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run its cells in order, in a separate folder, on fewer pairs; torch is loaded here already."""
     path = Path(__file__).parents[3] / "assets" / "notebooks" / "first_steps.ipynb"
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     program = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    root = str(path.parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{program}"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert '"data.train_pairs": 256' in program
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program.replace('"data.train_pairs": 256', '"data.train_pairs": 64'), str(path), "exec"), {})
     assert (tmp_path / "geometry.pdf").exists()

@@ -21,7 +21,7 @@ from trainer.training.fit import fit
 
 pytestmark = pytest.mark.slow
 
-SMALL = GenerativeRequest(updates=3, batch=8, size=16, width=8, draws=2, most=5)
+SMALL = GenerativeRequest(updates=3, batch=8, size=8, width=8, draws=2, most=5)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +44,8 @@ def test_both_generative_models_have_about_as_many_parameters():
 
 def test_bits_fall_from_8_towards_what_the_pictures_hold():
     """Of a single gray nothing is to be said once it is known; untrained models say 8 bits, or more as a bound."""
-    gray = np.full((16, 3, 8, 8), 77, np.uint8)
-    few, many = (dataclasses.replace(SMALL, updates=updates, size=8, draws=16) for updates in (1, 400))
+    gray = np.full((4, 3, 8, 8), 77, np.uint8)
+    few, many = (dataclasses.replace(SMALL, updates=updates, batch=2, draws=16) for updates in (1, 400))
     before, after = (generative.bits_of_cnn(generative.trained_cnn(gray, r, 20_000, silent), gray) for r in (few, many))
     assert before.mean() == pytest.approx(8, abs=0.1)
     assert after.mean() < 0.5
@@ -57,7 +57,7 @@ def test_bits_fall_from_8_towards_what_the_pictures_hold():
 
 def test_the_command_says_the_question_of_every_number(keeping, pairs, capsys):
     train, held = pairs
-    flags = ["--updates", "3", "--batch", "8", "--size", "16", "--width", "8", "--draws", "2", "--most", "5", "--json"]
+    flags = ["--updates", "3", "--batch", "8", "--size", "8", "--width", "8", "--draws", "2", "--most", "5", "--json"]
     assert main(["generative", "1", *flags, "--workspace", str(keeping.folder)]) == 0
     found = json.loads(capsys.readouterr().out)
     labeled = [label for label in held.labels if label in set(train.labels)]

@@ -17,6 +17,8 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, targets_of
 from trainer.evaluation import independent
 from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.messages import EmbedIndependent
+from trainer.server.handlers import RequestHandlers
 from trainer.store import Workspace, read_snapshot
 
 pytestmark = pytest.mark.slow
@@ -46,7 +48,10 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
         probes(workspace)
     told: list[float] = []
     models = OpenModels(workspace)
-    rows = independent.embed_independent(models, [1, 2], [4, None], lambda share, _note: told.append(share))
+    question = EmbedIndependent(runs=(1, 2), steps=(4, None))
+    answer = RequestHandlers(workspace).answer(question, lambda share, _note: told.append(share))
+    rows = [row for run in (1, 2) for row in workspace.results.snapshots(run) if row.split == "independent"]
+    assert answer == {"snapshots": [str(row.folder) for row in rows]}
     assert [(row.run, row.step, row.dataset, row.split, row.n) for row in rows] == [
         (1, 4, "scenes", "independent", 40),
         (2, 8, "scenes", "independent", 40),

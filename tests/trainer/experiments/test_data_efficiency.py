@@ -112,7 +112,7 @@ def test_the_command_makes_the_experiment_and_queues_it(workspace, capsys):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_command_trains_and_shows_its_figure(workspace, capsys, tmp_path):
+def test_the_command_trains_and_shows_its_figure(workspace, capsys, tmp_path, trained_here):
     small = {"data.train_pairs": 128, "data.heldout_pairs": 16, "model.image_size": 32, "batch": 16}
     small |= {"optimizer.epochs": 1, "optimizer.warmup_steps": 1}
     changes = [word for name, value in small.items() for word in ("--set", f"{name}={value}")]
