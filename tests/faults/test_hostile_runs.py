@@ -226,7 +226,11 @@ def test_an_imported_run_is_replayed(imported: Path, capsys) -> None:
 @pytest.mark.parametrize("which", ["begun with", "compared with"])
 def test_a_replay_of_hostile_moments_is_refused_in_words(which: str, imported: Path, tmp_path, capsys, faults) -> None:
     bad = []
-    for number, (what, change) in enumerate(HOSTILE.items()):
+    # Of those that a replay comes to and does not use, one is tried; all where all faults are.
+    unused_too = faults.whole or which == "begun with"
+    left_out = [] if unused_too else [what for what in HOSTILE if what not in COMPARED][1:]
+    tried = {what: change for what, change in HOSTILE.items() if what not in left_out}
+    for number, (what, change) in enumerate(tried.items()):
         shutil.copytree(imported, folder := tmp_path / str(number))
         Workspace(folder).adopt()
         kept = sorted(folder.glob("runs/*/checkpoints/step_*"))
@@ -247,8 +251,8 @@ def test_a_replay_of_hostile_moments_is_refused_in_words(which: str, imported: P
         "S5",
         f"moments of an imported run, {which} in a replay",
         "refused in words",
-        len(HOSTILE),
-        len(HOSTILE) - len(bad),
+        len(tried),
+        len(tried) - len(bad),
     )
     assert not bad, "\n".join(map(str, bad))
 

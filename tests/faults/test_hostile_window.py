@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.model_client.client import ModelClient
 from explorer.views import VIEWS
 from explorer.window import Window
 from trainer.store import Workspace
@@ -33,8 +34,9 @@ FEW = ("runs", "similarity", "inspect")
 
 
 @pytest.fixture
-def window(qtbot, tmp_path: Path, faults) -> Iterator[Window]:
-    """Return the real window on a workspace of such texts, with both runs selected."""
+def window(qtbot, tmp_path: Path, faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
+    """Return the real window on a workspace of such texts, with both runs selected; no model is opened in advance."""
+    monkeypatch.setattr(ModelClient, "warm_up", lambda *_, **__: None)
     folder = tmp_path / "workspace"
     workspace = Workspace(folder)
     fill(workspace, tmp_path / "pictures")
