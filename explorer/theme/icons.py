@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 
+@lru_cache(maxsize=1)
 def assets() -> Path:
     """Return the folder of icons and fonts: next to the packages in a checkout, inside the trainer in a wheel."""
     import trainer

@@ -12,6 +12,7 @@ from explorer import theme
 
 NARROWEST_PX = 48
 """Narrower than this a line says nothing, and is left empty."""
+_CHANGES_WIDTH = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.ContentsRectChange)
 
 
 def common_start(one: str, other: str) -> str:
@@ -72,7 +73,8 @@ class ElidedLabel(QLabel):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        self._explain()
+        if event.type() in _CHANGES_WIDTH:
+            self._explain()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -7,6 +7,7 @@ offers what fills it. While something is computed the old result stays, dimmed. 
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -124,12 +125,7 @@ class StatePage(QWidget):
 
 
 class StateArea(OpenPage):
-    """Stacks a part of the window with the page for its state.
-
-    Attributes:
-        page: What empty and failed say.
-        note: What partial and stale say, above the content.
-    """
+    """Stacks a part of the window with the page for its state."""
 
     def __init__(self, content: QWidget, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:
         """Create it in the unknown state; `width` is the width of its page's lines in pixels."""
@@ -137,11 +133,25 @@ class StateArea(OpenPage):
         self.kind: Kind = "unknown"
         self.details = ""
         self._has_result = False
-        self.note, self.page, self._skeleton = _Note(), StatePage(width=width), Skeleton()
-        self._content = _Dimmable(content, self.note)
+        self._width, self._skeleton = width, Skeleton()
+        self._content = _Dimmable(content)
         self._soon = QTimer(self, singleShot=True, interval=DIMMED_AFTER_MS, timeout=self._show_loading)
-        for page in (self._skeleton, self._content, self.page):
-            self.addWidget(page)
+        self.addWidget(self._skeleton)
+        self.addWidget(self._content)
+
+    @functools.cached_property
+    def page(self) -> StatePage:
+        """What empty and failed say; made at first use, because most areas say neither, and there are many."""
+        page = StatePage(width=self._width)
+        self.addWidget(page)
+        return page
+
+    @functools.cached_property
+    def note(self) -> _Note:
+        """What partial and stale say, above the content; made at first use."""
+        note = _Note()
+        self._content.add_above(note)
+        return note
 
     def unknown(self) -> None:
         """Show that the state is not known yet."""
@@ -207,7 +217,8 @@ class StateArea(OpenPage):
         return self._has_result
 
     def _show_result(self, kind: Kind, words: str, act: Act | None) -> None:
-        self.note.show_message(words, act)
+        if words or "note" in vars(self):
+            self.note.show_message(words, act)
         self._become(kind, self._content, has_result=True)
 
     def _become(self, kind: Kind, page: QWidget, *, has_result: bool) -> None:
@@ -249,18 +260,25 @@ class Skeleton(QWidget):
 
 
 class _Dimmable(QWidget):
-    """The note and the content below it, which a veil can dim."""
+    """The content, which a veil can dim, below a note where there is one."""
 
-    def __init__(self, content: QWidget, note: QWidget) -> None:
+    def __init__(self, content: QWidget) -> None:
         super().__init__()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        column.addWidget(note)
         column.addWidget(content, 1)
-        self._content, self._veil = content, _Veil(self)
+        self._content, self._column = content, column
+        self._veil: _Veil | None = None
+
+    def add_above(self, note: QWidget) -> None:
+        self._column.insertWidget(0, note)
 
     def dim(self, on: bool) -> None:
+        if self._veil is None:
+            if not on:
+                return
+            self._veil = _Veil(self)
         self._veil.setGeometry(self._content.geometry())
         self._veil.setVisible(on)
         if on:
@@ -268,7 +286,8 @@ class _Dimmable(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._veil.setGeometry(self._content.geometry())
+        if self._veil is not None:
+            self._veil.setGeometry(self._content.geometry())
 
 
 class _Veil(QWidget):

@@ -139,7 +139,7 @@ class DecodedChart:
         """What these pictures cannot show, in words."""
         size = self.runs[0].mean.shape[0]
         told = [f"{100 * run.told:.0f} %" for run in self.runs if run.told == run.told]
-        known = f" The mean picture tells {' and '.join(told)} of the held-out pixels' variance." if told else ""
+        known = f" The mean picture tells {', '.join(told)} of the held-out pixels' variance." if told else ""
         return (
             f"Small decoders of {size} pixels: what they leave out may be in an embedding all the same, and what stays "
             f"over the noises may be what all pictures share; only differences between equal decoders speak of the "
@@ -199,7 +199,11 @@ def _read(runs: Sequence[DecodedRun]) -> str:
     if not measured:
         return "What comes back was not measured: trainer decode DECODER --measure --limits."
     first = measured[0]
-    columns = [f"samples of {run.of_name}" for run in measured]
+    names = [run.of_name for run in measured]
+    columns = [
+        f"samples of {run.of_name}{f' at step {run.of_step:,}' if names.count(run.of_name) > 1 else ''}"
+        for run in measured
+    ]
     columns += ["of true attributes"] if all(one.limit is not None for one in first.measured) else []
     parts = []
     for place, one in enumerate(first.measured):

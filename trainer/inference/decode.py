@@ -48,6 +48,8 @@ PRIOR_WORDS: Final = {
 PENALTIES: Final = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 """Of the ridge regression, chosen on a quarter of the reference pairs."""
 _PRIOR_STEPS: Final = 25
+MOST_DECODERS: Final = 16
+"""How many decode one embedding at a time: each stays in memory, with the embeddings of its training pictures."""
 _KEPT: Final = 2
 
 
@@ -225,7 +227,7 @@ def decode(
 
     Args:
         decoders: To open them with.
-        runs: One decoder or two, each with its checkpoint or None for the newest.
+        runs: Decoders that compare, each with its checkpoint or None for the newest.
         request: What is decoded.
         progress: May raise to stop.
 
@@ -234,8 +236,8 @@ def decode(
     """
     _check(request, runs)
     opened = [decoders.get(run, step) for run, step in runs]
-    if len(opened) > 1:
-        check_comparable(*opened[:2])
+    for other in opened[1:]:
+        check_comparable(opened[0], other)
     original, found = None, []
     for place, decoder in enumerate(opened):
         report = within(progress, place / len(opened), (place + 1) / len(opened))
@@ -476,8 +478,9 @@ def _noise(seeds: Sequence[int], shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def _check(request: DecodeRequest, runs: Sequence[object]) -> None:
-    if not 1 <= len(runs) <= 2:
-        raise AnswerError("bad_question", "One decoder or two are decoded at a time.", "Name one or two.")
+    if not 1 <= len(runs) <= MOST_DECODERS:
+        words = f"{len(runs)} decoders were named; 1 to {MOST_DECODERS} decode at a time."
+        raise AnswerError("bad_question", words, "Name fewer.")
     if bool(request.image) == bool(request.text.strip()):
         raise AnswerError("bad_question", "Either a picture or a sentence is decoded.", "Give one of them.")
     if request.prior not in PRIORS:

@@ -384,6 +384,18 @@ def test_a_film_holds_each_decoded_step_and_fades_between_them(decoders, picture
     assert np.abs(middle - (first + 3 / 7 * (last - first))).max() <= 0.5
 
 
+def test_many_decoders_are_drawn_below_each_other_and_all_are_compared(workspace, decoders, picture, tmp_path, capsys):
+    out = tmp_path / "three.png"
+    words = ["decode", "3", "4", "3", "--image", str(picture), "--steps", "2", "--workspace", str(workspace.folder)]
+    assert main([*words, "--json", "--out", str(out)]) == 0
+    assert [run["name"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["d10", "d20", "d10"]
+    request = DecodeRequest(image=str(picture), steps=1)
+    with pytest.raises(AnswerError, match="do not compare: seed is 0 and 1"):
+        decode(decoders, [(3, None), (4, None), (5, None)], request, silent)
+    with pytest.raises(AnswerError, match="17 decoders were named; 1 to 16"):
+        decode(decoders, [(3, None)] * 17, request, silent)
+
+
 def test_the_command_writes_a_film(workspace, picture, tmp_path, capsys):
     out = tmp_path / "x.gif"
     words = ["decode", "3", "4", "--image", str(picture), "--steps", "2", "--workspace", str(workspace.folder)]
