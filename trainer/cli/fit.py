@@ -53,6 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     there.add_argument(
         "--upload", action="store_true", help="with --on: send the data; what is there is not sent again"
     )
+    there.add_argument(
+        "--upload-prepared",
+        action="store_true",
+        help="with --on: prepare the pictures here and send those, small and as they are trained on; continues, too",
+    )
     parser.add_argument(
         "--log",
         nargs="+",
@@ -90,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         from trainer.places.known import place_of
 
         place_of(args.on)  # before a run is made
-    elif args.data_there or args.upload:
+    elif args.data_there or args.upload or args.upload_prepared:
         raise ConfigError("--data-there and --upload are for a run at a place: name it with --on PLACE.")
     if args.run:
         workspace.check_there()
@@ -103,7 +108,9 @@ def run(args: argparse.Namespace) -> int:
         from trainer.places.follow import send
         from trainer.places.known import Binding
 
-        send(workspace, number, Binding(args.on, data=args.data_there or "", upload=args.upload))
+        prepared = _prepared(workspace, number) if args.upload_prepared else ""
+        upload = args.upload or args.upload_prepared
+        send(workspace, number, Binding(args.on, data=args.data_there or "", upload=upload, prepared=prepared))
     if args.detach:
         from trainer.scheduling.launch import start_detached
 
@@ -118,6 +125,24 @@ def run(args: argparse.Namespace) -> int:
         text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
     print(json.dumps(answer) if args.json else text)
     return 0
+
+
+def _prepared(workspace: Workspace, run: int) -> str:
+    """Return the folder of tars with the prepared pictures of a run that is to be sent.
+
+    Raises:
+        ConfigError: Its pictures are prepared by a published model's own rules, which are known where it trains.
+    """
+    from trainer import config
+    from trainer.cli.data import print_progress
+    from trainer.data.prepared_tars import write_prepared_tars
+
+    wanted = workspace.runs.config_of(run)
+    if not isinstance(wanted.model, config.TinyTowers):
+        raise config.ConfigError("Pictures are prepared here for towers of our own alone. Send the data: --upload.")
+    size, progress = wanted.model.image_size, print_progress()
+    tars = write_prepared_tars(wanted.data, image_size=size, workspace=workspace.folder, progress=progress)
+    return str(Path(tars.path).absolute())
 
 
 def train(workspace: Workspace, run: int, *, quiet: bool = False) -> None:

@@ -36,6 +36,7 @@ class Binding:
         job: What a queue there calls it; empty where it is a process.
         data: Path of the data there; empty: as configured.
         upload: Whether the data are sent.
+        prepared: Folder here with tars of the prepared pictures, which are sent in place of the data; empty: none.
     """
 
     place: str
@@ -44,6 +45,7 @@ class Binding:
     job: str = ""
     data: str = ""
     upload: bool = False
+    prepared: str = ""
 
 
 def places() -> list[RemotePlace]:

@@ -54,6 +54,8 @@ class SshLink:
         say(f"checking {self._place.name}")
         facts = self._checked()
         folder = workspace_there(self._place, self._workspace)
+        if binding.prepared:
+            run = dataclasses.replace(run, data=config.Shards(path=binding.prepared, encoding="utf-8"))
         data = _data_there(run, binding)
         if data is not None and data is not run.data:  # by reference: it has to be there before anything is sent
             self._check_there(facts, data)
