@@ -203,6 +203,20 @@ def test_embed_gives_what_the_snapshot_holds(ask: Answer, embedded, tmp_path: Pa
         np.testing.assert_allclose(_embed(ask, tmp_path / f"t{run}", run, "--texts", *items.caption), text, atol=1e-5)
 
 
+def test_embed_of_a_set_gives_what_embed_of_its_files_gives(ask: Answer, two_runs, tmp_path: Path):
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for number, source in enumerate(two_runs.pictures[:6]):
+        (pictures / f"{number}{source.suffix}").write_bytes(source.read_bytes())
+        (pictures / f"{number}.txt").write_text(f"picture {number}")
+    told = ask("embed", "2", "--data", str(pictures), "--shard-rows", "4", "--out", str(tmp_path / "set"))
+    assert (told["n"], told["shards"], told["step"]) == (6, 2, 36)
+    files = sorted(str(file) for file in pictures.iterdir() if file.suffix != ".txt")
+    shards = [np.load(tmp_path / "set" / "img_emb" / f"img_emb_{number:05d}.npy") for number in range(2)]
+    again = _embed(ask, tmp_path / "files", 2, "--images", *files)
+    np.testing.assert_allclose(np.concatenate(shards), again, atol=1e-6)
+
+
 def test_project_is_the_svd(ask: Answer, embedded, tmp_path: Path):
     image, text, _ = embedded[2]
     assert ask("project", "2", "--out", str(tmp_path / "p.npy"))["images"] == len(image)

@@ -49,7 +49,7 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ),
     ("demo",): (("", REFUSED),),
     ("doctor",): (("", DONE), ("--check", DONE), ("--clean", REFUSED), ("--restore", REFUSED)),
-    ("embed",): (("1 --images {picture} --out {out}", DONE),),
+    ("embed",): (("1 --images {picture} --out {out}", DONE), ("1 --data {table} --out {out}-set", DONE)),
     ("evaluate",): (("1", DONE), ("1 --task retrieval", KEPT)),
     ("experiment",): (("", DONE), ("run asked", REFUSED), ("stop asked", REFUSED), ("show asked", DONE)),
     ("fit",): (("--preset clip-scenes", REFUSED), ("--preset decoder-scenes --of 1", REFUSED)),

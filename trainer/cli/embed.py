@@ -1,4 +1,4 @@
-"""`trainer embed`: writes embeddings of images or texts by a run's model, as `.npy` and Parquet."""
+"""`trainer embed`: writes embeddings of images, texts or a data set by a run's model, as `.npy` and Parquet."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from trainer.cli.export import report
 from trainer.errors import UserError
+from trainer.untrusted import shell
 
 GROUP = "Look"
-HELP = "embed images, a folder of images, or texts with a run's model"
+HELP = "embed images, texts, or a data set of any size with a run's model, here or at a place"
 
 
 class EmbedError(UserError):
@@ -25,8 +26,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--images", nargs="+", metavar="FILE", help="image files")
     what.add_argument("--texts", nargs="+", metavar="TEXT", help="sentences")
     what.add_argument("--folder", type=Path, help="all images in a folder, at any depth")
+    what.add_argument("--data", metavar="PATH", help="pairs of a folder, table, tars or named set, in shards")
     parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets embeddings.npy and items.parquet")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="gets embeddings.npy and items.parquet; of --data shards that trainer open vectors opens",
+    )
+    sets = parser.add_argument_group("a data set", "A command that is repeated continues: whole shards are kept.")
+    sets.add_argument("--split", metavar="NAME", help="of the data set (all)")
+    sets.add_argument("--shard-rows", type=int, default=8_192, metavar="N", help="pairs of a shard (8192)")
+    sets.add_argument("--on", metavar="PLACE", help="embed at a place (trainer places), which has the data")
+    sets.add_argument("--workers", type=int, default=0, metavar="N", help="processes of a Ray cluster (all it has)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,6 +47,10 @@ def run(args: argparse.Namespace) -> int:
     from trainer.inference.embed import embed_files, embed_sentences
     from trainer.inference.model_cache import OpenModels
 
+    if args.data:
+        return _embed_set(args)
+    if args.on or args.split:
+        raise EmbedError("--on and --split are for a data set: name it with --data PATH.")
     paths = _paths(args)
     model = OpenModels(args.workspace).get(args.run, args.step).opened
     unreadable: dict[str, str] = {}
@@ -52,6 +69,35 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"{len(items):,} x {vectors.shape[1]} at step {model.step:,}\n" + "\n".join(files))
     return 1 if unreadable else 0
+
+
+def _embed_set(args: argparse.Namespace) -> int:
+    from trainer.places.embed_job import EmbedJob, checkpoint_of, embed_at, named_data, summary_of
+
+    if args.shard_rows < 1 or args.workers < 0:
+        raise EmbedError("--shard-rows and --workers are counts: name 1 or more.")
+    row = args.workspace.runs.get(args.run)
+    step, digest = checkpoint_of(args.workspace, row, args.step)
+    data, rows = named_data(args.data), args.shard_rows
+    job = EmbedJob(model=digest, step=step, name=row.name, data=data, split=args.split, rows=rows)
+    if args.on:
+        embed_at(args.workspace, row, args.on, job, args.out, report, args.workers)
+    else:
+        from trainer.evaluation.embed_set import embed_set
+        from trainer.inference.open_model import open_run
+
+        model, run = open_run(args.workspace, row.id, step), args.workspace.runs.config_of(row.id)
+        embed_set(job, args.out, model=model, run=run, workspace=args.workspace.folder, progress=report)
+    told = summary_of(args.out)
+    if args.json:
+        print(json.dumps(told | {"folder": str(args.out)}))
+        return 1 if told["left_out"] else 0
+    for name, why in told["unreadable"].items():
+        print(f"{name}: {why}", file=sys.stderr)
+    kept = f", {told['kept']:,} of them kept" if told["kept"] else ""
+    print(f"{told['n']:,} pairs of {told['dataset']} at step {step:,} in {told['shards']:,} shards{kept}: {args.out}")
+    print(f"Open them: trainer open vectors --image {shell.join([str(args.out)])}")
+    return 1 if told["left_out"] else 0
 
 
 def _paths(args: argparse.Namespace) -> list[str]:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from trainer.cli.export import report
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trainer import config
     from trainer.data import DataSplits
-    from trainer.evaluation.run_tasks import Evaluated
-    from trainer.inference.model_cache import KeptModel
+    from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest
+    from trainer.inference.model_cache import KeptModel, OpenModels
     from trainer.inference.open_model import OpenModel
     from trainer.store import RunRow, Workspace
     from trainer.store.evaluation_files import TaskRecord
@@ -73,12 +75,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks.add_argument(
         "--shift", default="", metavar="PATH", help="a second data set; its drop in accuracy is part of robustness"
     )
+    tasks.add_argument(
+        "--on", metavar="PLACE", help="embed at a place (trainer places), which has the data; tasks are computed here"
+    )
+    tasks.add_argument("--workers", type=int, default=0, metavar="N", help="processes of a Ray cluster (all it has)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the numbers of every held-out split, or of every task."""
     chosen = (args.split, args.suite, args.most, args.shift, args.features)
-    if args.task or args.data or args.snapshot or args.json_lines or any(chosen):
+    if args.task or args.data or args.snapshot or args.json_lines or args.on or any(chosen):
         return _run_tasks(args)
     from trainer.inference.model_cache import OpenModels
 
@@ -120,8 +126,11 @@ def _run_tasks(args: argparse.Namespace) -> int:
         elif not args.json:
             print(_task_text(one), flush=True)
 
-    report = ProgressLine()
-    done, left_out = evaluate_runs(OpenModels(args.workspace), args.runs, wanted, report, measured=print_one)
+    report, models = ProgressLine(), OpenModels(args.workspace)
+    if args.on:
+        done, left_out = _evaluate_there(args, models, wanted, report, print_one)
+    else:
+        done, left_out = evaluate_runs(models, args.runs, wanted, report, measured=print_one)
     if args.json and not args.json_lines:
         print(json_text([entry for one in done for entry in clip_benchmark(one)], indent=1))
     for what, why in left_out.items():
@@ -131,6 +140,44 @@ def _run_tasks(args: argparse.Namespace) -> int:
     # Of "all" it is asked only what is possible; what was named and left out is a failure in part.
     asked = bool(left_out) and "all" not in args.task and bool(args.task)
     return NOTHING_MEASURED if not done else PARTLY_MEASURED if asked else 0
+
+
+def _evaluate_there(
+    args: argparse.Namespace,
+    models: OpenModels,
+    wanted: EvaluationRequest,
+    report: ProgressLine,
+    measured: Callable[[Evaluated], None],
+) -> tuple[list[Evaluated], dict[str, str]]:
+    """Embed the pairs of the only run at a place, and compute the tasks here.
+
+    Raises:
+        UserError: A task needs the images themselves, or several runs are named.
+    """
+    import dataclasses
+
+    from trainer.evaluation.run_tasks import CHEAP, PROBES, evaluate_runs
+    from trainer.places.address import PlaceError
+    from trainer.places.embed_job import EmbedJob, checkpoint_of, embed_at, named_data
+    from trainer.store import derived
+
+    images = {"fine_tune", "robustness"} & set(wanted.tasks) if "all" not in args.task else set()
+    if images or wanted.features or wanted.snapshot or wanted.shift or len(args.runs) > 1:
+        raise PlaceError(
+            "At a place one run is embedded; zero_shot, retrieval, knn, linear_probe and few_shot are computed of its "
+            "embeddings. Leave out other tasks, --features, --snapshot and --shift, or evaluate here."
+        )
+    row = args.workspace.runs.get(args.runs[0])
+    step, digest = checkpoint_of(args.workspace, row, args.step)
+    wanted = dataclasses.replace(wanted, data=wanted.data and named_data(wanted.data))
+    job = EmbedJob(
+        model=digest, step=step, name=row.name, data=wanted.data, split=wanted.split, evaluate=True, suite=wanted.suite,
+        learn=bool({*PROBES} & {*(wanted.tasks or CHEAP)}), most=wanted.most, most_train=wanted.most_train,
+    )  # fmt: skip
+    folder = derived.place(args.workspace.folder, args.workspace.folder / "cache" / job.folder)
+    embed_at(args.workspace, row, args.on, job, folder, report, args.workers)
+    there = dataclasses.replace(wanted, shards=folder, step=step)
+    return evaluate_runs(models, [row.id], there, report, measured=measured)
 
 
 def _task_text(done: Evaluated) -> str:

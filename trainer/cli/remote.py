@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -28,7 +29,11 @@ def run(args: argparse.Namespace) -> int:
     if args.once:
         question = unpacked(args.once)
         if question.get("what") == "fit":
-            return _fit(args.workspace, Path(str(question["config"])), str(question["job"]))
+            return _fit(args.workspace, question)
+        if question.get("what") == "follow":
+            return _follow(args.workspace.folder)
+        if question.get("what") == "embed":
+            return _embed(args.workspace.folder, question)
         head, content = end.answer(question)
         print(head, content.decode("utf-8", "replace")[:1_000])
         return 0
@@ -41,15 +46,56 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _fit(workspace: Workspace, wanted: Path, job: str) -> int:
+def _fit(workspace: Workspace, question: dict[str, Any]) -> int:
     """Train the only run of a workspace, made of a configuration at the first time, and report its row next to it."""
     from trainer import config
     from trainer.cli.fit import train
     from trainer.places.shared_folder import StatePublisher
 
+    wanted = config.read(Path(str(question["config"])))
+    if wanted.ranks > 1 and "rank" not in question:
+        from trainer.training.ray_ranks import train as train_by_ray
+
+        train_by_ray(workspace.folder.resolve(), question, wanted.ranks)
+        return 0
     if workspace.look_only:
         workspace.adopt()  # another node of the cluster made it, for the same user
-    run = next((row.id for row in workspace.runs.all()), None) or workspace.runs.create(config.read(wanted))
-    with StatePublisher(workspace, run, job):
+    run = next((row.id for row in workspace.runs.all()), None) or workspace.runs.create(wanted)
+    with StatePublisher(workspace, run, str(question["job"])):
         train(workspace, run)
+    return 0
+
+
+def _follow(workspace: Path) -> int:
+    """Be a rank that does not lead, of the only run of a workspace that rank 0 has made."""
+    from trainer import ranks
+    from trainer.training.follower import follow
+
+    shared = ranks.join()
+    assert shared is not None, "Ray has placed several ranks"
+    try:
+        # Rank 0 makes the run before it joins, so its folder is there by now.
+        follow(next((workspace / "runs").glob("0001-*")), workspace, shared)
+    except Exception as error:
+        if not isinstance(error, ranks.RankError):
+            shared.confess(str(error) or type(error).__name__)
+        raise
+    finally:
+        shared.leave()
+    return 0
+
+
+def _embed(workspace: Path, question: dict[str, Any]) -> int:
+    """Embed a data set that another computer named, and print how far it is."""
+    from trainer.evaluation.embed_set import Workers, run_job
+
+    def say(share: float, note: str) -> None:
+        print(json.dumps({"share": round(share, 4), "note": note}), flush=True)
+
+    workers = None
+    if question.get("ray"):
+        count = int(question.get("workers") or 0)
+        workers = Workers(count=count, cpus=float(question.get("cpus", 1)), gpus=float(question.get("gpus", 0)))
+    workspace.mkdir(parents=True, exist_ok=True)
+    run_job(str(question["job"]), workspace, say, workers)
     return 0

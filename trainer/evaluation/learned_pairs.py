@@ -43,6 +43,11 @@ class LearnedPairs:
     def __len__(self) -> int:
         return len(self._sources)
 
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The pairs."""
+        return self._sources
+
     def seen(self, sources: Sequence[Source]) -> list[bool]:
         """Return for each pair whether its image is a training image, by location or file contents.
 

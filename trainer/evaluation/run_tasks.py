@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -47,6 +48,7 @@ class EvaluationRequest:
         features: Whether probes and neighbors read features before the projection; those of a snapshot are read
             wherever they were kept.
         choice: The data as one of the runs has chosen them, where `data` names those of a run.
+        shards: Folder of embeddings of the pairs by the only run, made by `embed_set`; None: embed them here.
     """
 
     data: str = ""
@@ -60,6 +62,7 @@ class EvaluationRequest:
     step: int | None = None
     features: bool = False
     choice: config.Data | None = None
+    shards: Path | None = None
 
 
 class _Stage:
@@ -176,7 +179,7 @@ def _evaluations(
     models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], stage: _Stage
 ) -> dict[str, Evaluation]:
     stage.begin(0.0, 0.1, "opening the model")
-    make = _of_snapshot if wanted.snapshot else _of_images
+    make = _of_shards if wanted.shards is not None else _of_snapshot if wanted.snapshot else _of_images
     return make(models.workspace, row, models.get(row.id, wanted.step), wanted, loaded, stage)
 
 
@@ -303,6 +306,36 @@ def _of_snapshot(
         progress=stage,
     )
     return {task: probed if task in PROBES else every for task in TASKS}
+
+
+def _of_shards(
+    workspace: Workspace,
+    row: RunRow,
+    kept: KeptModel,
+    wanted: EvaluationRequest,
+    _loaded: dict[tuple, TaskData],
+    stage: _Stage,
+) -> dict[str, Evaluation]:
+    """Evaluate embeddings that were made elsewhere; prompts are embedded here."""
+    from trainer.data.prepared import digests_of
+    from trainer.evaluation.benchmark import TASKS, Stored
+    from trainer.evaluation.embed_set import task_data_of
+    from trainer.evaluation.learned_pairs import learned_pairs
+    from trainer.evaluation.task_data import names_data_of
+
+    assert wanted.shards is not None
+    own, opened = workspace.runs.config_of(row.id), kept.opened
+    of_run = not wanted.data or names_data_of(wanted.data, own.data)
+    digests: set[str] = set()
+    if own.optimizer.epochs and not (of_run and wanted.split is None):
+        # Where the pictures lie there says nothing here: those that the run has learned are known by their pixels.
+        sources = learned_pairs(own.data, workspace.folder, stage).sources
+        cache, size, reads = workspace.folder / "cache", opened.image_size, opened.preprocessing
+        digests = {one.hex()[:16] for one in digests_of(sources, size=size, cache=cache, preprocessing=reads)}
+    stage.begin(0.05, 0.1, "reading the embeddings")
+    data, embedded = task_data_of(wanted.shards, learned=digests, named=wanted.split is not None)
+    found = Stored(_subject(kept), data, **embedded, progress=stage)
+    return dict.fromkeys(TASKS, found)
 
 
 def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) -> PromptSuite | None:

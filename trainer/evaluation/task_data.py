@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
@@ -105,6 +105,33 @@ class Listed:
     chosen: bool = False
 
 
+@dataclass(frozen=True)
+class ChosenPairs:
+    """The pairs that an evaluation tries and those that probes learn from, not yet decoded or sampled.
+
+    Attributes:
+        split: Name of the split that is tried.
+        whole: How many pairs it has.
+    """
+
+    listed: Listed
+    split: str
+    tried: list[Source]
+    train: list[Source]
+    whole: int
+    suite: PromptSuite | None
+
+    def split_of(self, most: int | None) -> str:
+        """Return the name of the split for results of at most `most` tried pairs."""
+        return _name_of_sample(self.split, min(len(self.tried), most or len(self.tried)), self.whole)
+
+    def source_of(self, learned: int) -> str:
+        """Return in words where the pairs come from that probes learn from, of which `learned` were read."""
+        drawn = f" of {len(self.train):,}" if learned < len(self.train) else ""
+        beside = self.split not in ("train", "sample") and "train" in self.listed.splits
+        return f"{drawn} {'training pairs' if beside else 'others of the split'}".strip()
+
+
 def load_task_data(
     data: str | config.Data,
     *,
@@ -143,26 +170,25 @@ def load_task_data(
         DataError: There is no such data, split or suite, or the split holds pairs that the model was trained on and was
             not asked for by its name.
     """
-    listed = listed_splits(data, workspace_folder, between(progress, 0.0, 0.2), learn=learn or split == "train")
-    name, tried, train = _parts(listed, split, learn=learn)
+    pairs = choose_pairs(
+        data, workspace_folder, split=split, suite=suite, learn=learn, progress=between(progress, 0.0, 0.2)
+    )
+    listed, name, tried, train = pairs.listed, pairs.split, pairs.tried, pairs.train
     learned = LearnedPairs() if learned is None else learned
     if split is None:
-        _refuse_learned(listed, name, sum(learned.seen(tried)), len(tried))
-    chosen = _chosen_suite(suite, listed, [*tried, *train])
+        refuse_learned(listed.dataset, listed.splits, name, sum(learned.seen(tried)), len(tried))
     parts, seen = [], 0
     prepared_as: dict[str, Any] = {"size": image_size, "cache": workspace_folder / "cache"}
     prepared_as["preprocessing"] = preprocessing
-    whole_split = len(tried) if name == "sample" else len(listed.splits[name])
-    parted = ((tried, whole_split, most, 0.2), (train if learn else [], len(train), most_train, 0.6))
-    for sources, whole, limit, at in parted:
-        kept = _sampled(sources, limit)
+    for sources, whole, limit, at in ((tried, pairs.whole, most, 0.2), (train, len(train), most_train, 0.6)):
+        kept = sampled(sources, limit)
         told = between(progress, at, at + 0.4)
         prepared = prepare(kept, progress=told, **prepared_as)
         rows = [kept[row] for row in prepared.rows]
         if sources is tried:
             seen = learned.count(rows, digests_of(kept, **prepared_as), **prepared_as)
             if split is None:
-                _refuse_learned(listed, name, seen, len(rows))
+                refuse_learned(listed.dataset, listed.splits, name, seen, len(rows))
                 seen = _copies(listed, kept, prepared_as) if own else 0
         parts.append(
             TaskBatch(
@@ -176,11 +202,25 @@ def load_task_data(
         )
     if not len(parts[0]):
         raise DataError(f"No image of {listed.dataset} {name} can be read. See trainer data show.")
-    asked = min(len(tried), most or len(tried))
-    drawn = f" of {parts[1].whole:,}" if len(parts[1]) < parts[1].whole else ""
-    others = "training pairs" if name not in ("train", "sample") and "train" in listed.splits else "others of the split"
-    sampled = _name_of_sample(name, asked, whole_split)
-    return TaskData(listed.dataset, sampled, parts[0], parts[1], chosen, seen, f"{drawn} {others}".strip())
+    source = pairs.source_of(len(parts[1]))
+    return TaskData(listed.dataset, pairs.split_of(most), parts[0], parts[1], pairs.suite, seen, source)
+
+
+def choose_pairs(
+    data: str | config.Data,
+    workspace_folder: Path,
+    *,
+    split: str | None,
+    suite: str | None,
+    learn: bool,
+    progress: Progress,
+) -> ChosenPairs:
+    """Return the pairs of an evaluation, before any is decoded; the arguments are those of `load_task_data`."""
+    listed = listed_splits(data, workspace_folder, progress, learn=learn or split == "train")
+    name, tried, train = _parts(listed, split, learn=learn)
+    whole = len(tried) if name == "sample" else len(listed.splits[name])
+    chosen = _chosen_suite(suite, listed, [*tried, *train])
+    return ChosenPairs(listed, name, tried, train if learn else [], whole, chosen)
 
 
 def _copies(listed: Listed, tried: Sequence[Source], prepared_as: dict[str, Any]) -> int:
@@ -189,11 +229,12 @@ def _copies(listed: Listed, tried: Sequence[Source], prepared_as: dict[str, Any]
     return sum(digest in train for digest in digests_of(tried, **prepared_as)) if train else 0
 
 
-def _refuse_learned(listed: Listed, split: str, seen: int, tried: int) -> None:
+def refuse_learned(dataset: str, splits: Iterable[str], split: str, seen: int, tried: int) -> None:
+    """Raise DataError if the run was trained on some of the pairs of a split."""
     if seen:
-        others = ", ".join(name for name in listed.splits if name != split)
+        others = ", ".join(name for name in splits if name != split)
         raise DataError(
-            f"The split {split} of {listed.dataset} holds {seen:,} pairs that the run was trained on, "
+            f"The split {split} of {dataset} holds {seen:,} pairs that the run was trained on, "
             f"of {tried:,}, copies among them. "
             f"Choose other data{f' or another split ({others})' if others else ''}, or ask for it by name: "
             f"--split {split}."
@@ -298,7 +339,7 @@ def _default_split(listed: Listed) -> str | None:
     return others[0] if split is None and len(listed.splits) > 1 else split
 
 
-def _sampled(sources: list[Source], most: int | None) -> list[Source]:
+def sampled(sources: list[Source], most: int | None) -> list[Source]:
     """Return the pairs with the smallest hashes, in original order."""
     if most is None or len(sources) <= most:
         return sources

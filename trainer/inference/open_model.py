@@ -73,12 +73,28 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
             f"{row.name} was made elsewhere and only its embeddings are here: there is no model to open. Choose a run "
             "with a model, or open that model: trainer open MODEL."
         )
-    found = _checkpoint(row.folder / "checkpoints", name=row.name, step=step)
-    run = workspace.runs.config_of(row.id)
-    sizes = read_architecture(run.model, row.folder)
+    return open_folder(row.folder, workspace.runs.config_of(row.id), name=row.name, step=step, on=on)
+
+
+def open_folder(folder: Path, run: config.Run, *, name: str, step: int | None = None, on: str = "auto") -> OpenModel:
+    """Return the model of a run's folder, which need not lie in a workspace.
+
+    Args:
+        folder: Where its checkpoints and, unless the configuration has them, its towers are described.
+        run: Its configuration.
+        name: What messages call it.
+        step: Which checkpoint; None: the newest that is not damaged.
+        on: Name of the device to compute on.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or it is damaged.
+        ModelError: The folder does not tell what the towers are built from.
+    """
+    found = _checkpoint(folder / "checkpoints", name=name, step=step)
+    sizes = read_architecture(run.model, folder)
     tokenizer = read_tokenizer(found.tokenizer)
     towers = run.objective.towers
-    check_run(sizes, found.weights, vocabulary=tokenizer.size, towers=towers, source=row.name)
+    check_run(sizes, found.weights, vocabulary=tokenizer.size, towers=towers, source=name)
     model = build(sizes, vocabulary=tokenizer.size, towers=towers)
     checkpoint.load_weights(found, {"towers": model})
     where = device.choose(on)

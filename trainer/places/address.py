@@ -23,6 +23,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:]{2,45}"
 _USER: Final = re.compile(r"[A-Za-z0-9_][\w.@-]{0,63}")
 _WORD: Final = re.compile(r"[A-Za-z0-9_][\w.:,-]{0,99}")
 _PATH: Final = re.compile(r"(~/|/)[^\x00-\x1f\x7f]{1,500}")
+_STORE: Final = re.compile(r"(s3|gs)://[A-Za-z0-9][A-Za-z0-9.-]{1,62}(/(?!\.)[\w.=-]{1,200})*/?")
 
 
 class PlaceError(UserError):
@@ -98,8 +99,9 @@ def _options(kind: str, query: str) -> dict[str, str]:
         if name not in OPTIONS[kind]:
             raise PlaceError(f"{name[:60]!r} is not an option of {kind}://. There are: {', '.join(OPTIONS[kind])}.")
         rule = _PATH if name in ("workspace", "config", "storage") else _WORD
-        if not rule.fullmatch(value):
+        if not rule.fullmatch(value) and not (name == "storage" and _STORE.fullmatch(value)):
             what = "a path that begins with / or ~/" if rule is _PATH else "a single word"
+            what += ", or s3://bucket/folder or gs://bucket/folder" if name == "storage" else ""
             raise PlaceError(f"{name}={value[:100]!r} cannot be: write {what}.")
         found[name] = value
     if kind == "ray" and "storage" not in found:

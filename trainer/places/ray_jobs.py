@@ -20,6 +20,7 @@ from trainer.places.known import Binding
 from trainer.places.links import Say
 from trainer.places.shared_folder import SharedFolderSource
 from trainer.places.source import Chunk, RunSource, record
+from trainer.places.storage import Storage, is_remote
 from trainer.places.wheel import wheel
 from trainer.store import ACTIVE, ownership
 from trainer.store import ENDED as STOPPED
@@ -134,6 +135,11 @@ class RayLink:
         """
         say(f"checking {self._place.name}")
         self._jobs.version()
+        if is_remote(self._place.options["storage"]):
+            raise PlaceError(
+                f"{self._place.options['storage']} holds embeddings; a run needs a folder that all nodes and this "
+                "computer see. Add the place with one: storage=/shared/folder."
+            )
         storage = Path(self._place.options["storage"]).expanduser()
         if not storage.is_dir():
             raise OutOfReach(f"There is no folder {storage} on this computer: is the shared disk mounted?")
@@ -148,7 +154,7 @@ class RayLink:
             data: Any = run.data
             wanted = dataclasses.replace(run, data=dataclasses.replace(data, path=binding.data))
         say(f"sending the code to {self._place.name}")
-        self._jobs.put_package(_package(), wheel().content)
+        self._jobs.put_package(package_name(), wheel().content)
         folder = storage / f"from-{ownership.seal(f'sent {self._workspace}')[:16]}" / token[:16]
         (storage / folder.parent.name).mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -163,16 +169,17 @@ class RayLink:
                 return binding
             number = int(last.rpartition("-")[2]) + 1
         job = f"contrastive-explorer-{Path(binding.workspace).name}-{number}"
-        self._jobs.put_package(_package(), wheel().content)
-        question = packed({"what": "fit", "config": str(Path(binding.workspace) / "wanted.toml"), "job": job})
+        self._jobs.put_package(package_name(), wheel().content)
+        wanted = Path(binding.workspace) / "wanted.toml"
+        needs = needs_of(self._place)
+        question = packed({"what": "fit", "config": str(wanted), "job": job} | needs)
         words = [self._place.python, "-P", "-m", "trainer", "remote", "--once", question]
         line = f'PYTHONPATH="$PWD" exec {shell.script_line([*words, "--workspace", binding.workspace])}'
-        needs = {
-            f"entrypoint_num_{name}": float(self._place.options[name])
-            for name in ("cpus", "gpus")
-            if name in self._place.options
-        }
-        self._jobs.submit(job, line, _package(), **needs)
+        if config.read(wanted).ranks > 1:  # the job only places the ranks, each of which has to itself what it needs
+            needs = {}
+        self._jobs.submit(
+            job, line, package_name(), **{f"entrypoint_num_{name}": count for name, count in needs.items()}
+        )
         return dataclasses.replace(binding, job=job)
 
     def source(self, binding: Binding) -> RunSource:
@@ -259,21 +266,32 @@ class RaySource:
         return SharedFolderSource(folders[0]) if folders and (folders[0] / "run.json").is_file() else None
 
 
+def needs_of(place: RemotePlace) -> dict[str, Any]:
+    """Return how many CPUs and GPUs a process there has to itself, where its address says so."""
+    return {name: float(place.options[name]) for name in ("cpus", "gpus") if name in place.options}
+
+
 def doctor(place: RemotePlace) -> list[dict[str, Any]]:
-    """Return what is known of a cluster: that it answers, and that the folder is there.
+    """Return what is known of a cluster: that it answers, and that files can be written to its storage.
 
     Raises:
         OutOfReach: It does not answer.
     """
     version = RayJobs(place).version()
-    storage = Path(place.options["storage"]).expanduser()
-    there = storage.is_dir()
+    storage, state, after = place.options["storage"], "ok", ""
+    try:
+        if not is_remote(storage) and not Path(storage).expanduser().is_dir():
+            raise OutOfReach("There is no such folder.")
+        Storage(storage).check()
+    except OutOfReach as error:
+        state, after = "broken", f"{error} Mount the shared disk here, or give this computer the store's keys."
     rows = [
         ("Place", place.name, f"{place.address} is Ray {version}", "ok", ""),
-        ("Place", "storage", str(storage), "ok" if there else "broken", "" if there else "Mount the shared disk here."),
+        ("Place", "storage", storage, state, after),
     ]
     return [dict(zip(("group", "name", "value", "state", "next"), row, strict=True)) for row in rows]
 
 
-def _package() -> str:
+def package_name() -> str:
+    """Return what a cluster calls the wheel of this version."""
     return f"_ray_pkg_{wheel().digest[:16]}.zip"

@@ -28,6 +28,7 @@ _WAIT_S: Final = 60.0
 _SEND_S: Final = 600.0
 _UPLOAD_S: Final = 7 * 86_400.0
 _MOST_WORDS: Final = 1 << 22
+_LONGEST_LINE: Final = 1 << 16
 _SSH: Final = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=10",
                "-o", "ServerAliveCountMax=3")  # fmt: skip
 _ENDED_BY_SSH: Final = 255
@@ -219,16 +220,67 @@ def upload(place: RemotePlace, source: Path, target: str, progress: Callable[[fl
         OutOfReach: It does not answer.
         PlaceError: There is no rsync here or there, or no room.
     """
+    _run(place, ["mkdir", "-p", "-m", "700", target])
+    _rsync(place, [str(source), f"{_remote(place)}{target}/"], progress)
+
+
+def download(place: RemotePlace, source: str, target: Path, progress: Callable[[float], None]) -> None:
+    """Bring a file or folder here by rsync; what an earlier call brought is not brought again.
+
+    Args:
+        place: Where from.
+        source: There; with a slash at its end what the folder holds.
+        target: The folder here that gets it.
+        progress: Gets the share that is here.
+
+    Raises:
+        OutOfReach: It does not answer.
+        PlaceError: There is no rsync here or there, or no room.
+    """
+    _rsync(place, [f"{_remote(place)}{source}", f"{target}/"], progress)
+
+
+def listen(place: RemotePlace, words: list[str], hear: Callable[[str], None]) -> None:
+    """Run a program there and pass on each line that it prints, until it ends.
+
+    Raises:
+        OutOfReach: The place does not answer, or no more.
+        PlaceError: The program failed; the message has the last line of its errors.
+    """
+    with tempfile.TemporaryFile() as errors:
+        try:
+            process = safe_subprocess.start(
+                command_line(place, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            )
+        except OSError as error:
+            raise OutOfReach(f"ssh cannot be started: {error}.") from error
+        assert process.stdout is not None
+        try:
+            while line := process.stdout.readline(_LONGEST_LINE):
+                hear(line.decode("utf-8", "replace"))
+            status = process.wait()
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        if status:
+            errors.seek(0)
+            told = _short(errors.read(_MOST_WORDS))
+            if place.host and status == _ENDED_BY_SSH:
+                raise OutOfReach(f"{place.name} does not answer any more: {told}.")
+            raise PlaceError(f"{place.name} refused: {told or f'status {status}'}")
+
+
+def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None]) -> None:
     rsync = safe_subprocess.find("rsync")
     if rsync is None:
         raise PlaceError("There is no rsync on this computer. Install it, or name the data there: --data-there PATH.")
-    _run(place, ["mkdir", "-p", "-m", "700", target])
     words = [rsync, "-a", "--partial", "--no-links", "--info=progress2", "--no-inc-recursive"]
     if place.host:
-        words += ["-e", shell.script_line(_ssh(place)[:-1]), str(source), f"{_rsync_login(place)}:{target}/"]
-    else:
-        words += [str(source), f"{target}/"]
-    process = safe_subprocess.start(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        words += ["-e", shell.script_line(_ssh(place)[:-1])]
+    process = safe_subprocess.start(
+        [*words, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     try:
@@ -300,6 +352,10 @@ def _login(place: RemotePlace) -> str:
 
 def _rsync_login(place: RemotePlace) -> str:
     return _login(place).replace(place.host, f"[{place.host}]") if ":" in place.host else _login(place)
+
+
+def _remote(place: RemotePlace) -> str:
+    return f"{_rsync_login(place)}:" if place.host else ""
 
 
 def _own_session() -> dict[str, Any]:

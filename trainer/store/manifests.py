@@ -77,6 +77,17 @@ def _seal(files: Mapping[str, Any]) -> str:
     return ownership.seal(json.dumps(files, sort_keys=True))
 
 
+def sha256_in(folder: Path, name: str) -> str:
+    """Return the SHA-256 of a file in a folder.
+
+    Raises:
+        OSError: There is no ordinary file of that name.
+    """
+    path = confined.inside(folder, name)
+    untrusted_files.check_ordinary(path)
+    return str(_described(path)["sha256"])
+
+
 def digest_of(document: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a JSON document, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

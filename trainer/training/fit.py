@@ -58,7 +58,7 @@ def fit(workspace: Workspace, run: int) -> None:
         return train_by_ranks(workspace, run, count) if count > 1 else _fit(workspace, run, None)
     try:
         if not shared.leads:
-            return follow(workspace, run, shared)
+            return follow(workspace.runs.get(run).folder, workspace.folder, shared)
         return _fit(workspace, run, shared)
     except Exception as error:
         if not isinstance(error, ranks.RankError):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 import traceback
+from pathlib import Path
 from typing import Final
 
-from trainer import data, device, ranks
+from trainer import config, data, device, ranks
 from trainer.checkpoints import checkpoint
 from trainer.data.published_tokenizers import read_tokenizer
 from trainer.errors import UserError
 from trainer.models import preprocessing_of
 from trainer.pretrained import read_architecture
-from trainer.store import Workspace
 from trainer.training.session import FitError, TrainingSession
 from trainer.training.text_log import TextLog
 from trainer.untrusted import files as untrusted_files
@@ -22,14 +22,20 @@ BEGINS: Final = "begins"
 """Under this rank 0 tells the step of the checkpoint from which all go on; it is written by then."""
 
 
-def follow(workspace: Workspace, run: int, shared: ranks.Ranks) -> None:
+def follow(folder: Path, workspace: Path, shared: ranks.Ranks) -> None:
     """Make the updates of a run together with rank 0, until that dismisses this rank or is gone.
+
+    No database is opened: on another computer that sees the folders, it could not be.
+
+    Args:
+        folder: The run's.
+        workspace: Folder of its workspace, where pairs are prepared.
+        shared: This rank among the others.
 
     Raises:
         RankError: Another rank is gone.
         Problem: This one cannot go on, which the others are told.
     """
-    folder = workspace.runs.get(run).folder
     text_log = TextLog(folder / "log.txt")
     try:
         # Until rank 0 has prepared everything there is nothing to read.
@@ -37,7 +43,7 @@ def follow(workspace: Workspace, run: int, shared: ranks.Ranks) -> None:
         if not told:
             return
         step = int(told)
-        training = _session(workspace, run, shared)
+        training = _session(folder, workspace, shared)
         found = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}")
         checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)
         training.step = step
@@ -53,28 +59,28 @@ def follow(workspace: Workspace, run: int, shared: ranks.Ranks) -> None:
         raise
 
 
-def _session(workspace: Workspace, run: int, shared: ranks.Ranks) -> TrainingSession:
+def _session(folder: Path, workspace: Path, shared: ranks.Ranks) -> TrainingSession:
     """Return the session that rank 0 has, on this rank's device, from what rank 0 has prepared.
 
     Raises:
         FitError: The training pairs are not those that rank 0 has.
     """
-    wanted = workspace.runs.config_of(run)
-    row = workspace.runs.get(run)
+    wanted = config.from_toml(untrusted_files.read_text(folder / "config.toml"), source="config.toml")
+    facts = untrusted_files.read_record(folder / "run.json", untrusted_files.MOST_FACTS).get("facts") or {}
     where = shared.device_of(device.choose(wanted.device))
     device.be_polite(where)
-    sizes = read_architecture(wanted.model, row.folder)
+    sizes = read_architecture(wanted.model, folder)
     splits = data.load(
         wanted.data,
         image_size=sizes.image_size,
-        workspace_folder=workspace.folder,
+        workspace_folder=workspace,
         progress=lambda share, note: shared.check_peers(),
         loading=wanted.loading,
         preprocessing=preprocessing_of(sizes),
     )
-    if not data.are_those_of(row.facts.get("fingerprint", splits.train.fingerprint), splits.train):
+    if not data.are_those_of(facts.get("fingerprint", splits.train.fingerprint), splits.train):
         raise FitError("The training pairs are not those that rank 0 reads. Check the path on this computer.")
-    tokenizer = read_tokenizer(untrusted_files.read_text(row.folder / "tokenizer.json", untrusted_files.MOST_TOKENIZER))
+    tokenizer = read_tokenizer(untrusted_files.read_text(folder / "tokenizer.json", untrusted_files.MOST_TOKENIZER))
     device.keep_freed_memory(where)
     return TrainingSession(wanted, splits.train, tokenizer, where, built_from=sizes, shared=shared)
 

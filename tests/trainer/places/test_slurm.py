@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from tests.trainer.places.test_mirror import rows_of
-from tests.trainer.places.test_ssh import wait, written
+from tests.trainer.places.test_ssh import check_embedding, wait, written
 from trainer.__main__ import main
 from trainer.places import known
 from trainer.places.address import parse
@@ -265,5 +265,6 @@ def test_a_run_trains_in_a_real_cluster(
         wait(lambda: not here.is_alive(1), "the follower stayed")
         assert rows_of(here, 1) == rows_of(there, 1)
         there.close()
+        check_embedding(here.folder, tmp_path, "cluster")
     finally:
         known.remove("cluster")

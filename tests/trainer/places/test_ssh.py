@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
+from PIL import Image
 from sqlalchemy import select
 
 from tests.trainer.places.test_mirror import rows_of
@@ -24,6 +26,7 @@ from trainer import catalog, config
 from trainer.__main__ import main
 from trainer.places import known, ssh
 from trainer.places.address import OutOfReach, PlaceError, parse
+from trainer.places.embed_job import summary_of
 from trainer.places.follow import keep_following
 from trainer.scheduling import launch
 from trainer.store import Workspace, schema
@@ -152,6 +155,52 @@ def written(folder: Path, *, epochs: int, name: str = "far") -> Path:
     return file
 
 
+def pictures_in(folder: Path, count: int) -> Path:
+    """Make a folder of captioned pictures."""
+    pictures = folder / "pictures"
+    pictures.mkdir()
+    for number in range(count):
+        pixels = np.random.default_rng(number).integers(0, 255, (40, 40, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(pictures / f"{number:02d}.png")
+        (pictures / f"{number:02d}.txt").write_text(f"picture {number}")
+    return pictures
+
+
+def check_embedding(workspace: Path, folder: Path, place: str) -> None:
+    """Check that run 1 embeds a set at a place as it does here, and brings what is missing alone."""
+    pictures = pictures_in(folder, 20)
+    words = ["embed", "1", "--data", str(pictures), "--shard-rows", "8", "--workspace", str(workspace)]
+    assert main([*words, "--out", str(folder / "alone")]) == 0
+    for _ in range(2):
+        assert main([*words, "--out", str(folder / "there"), "--on", place]) == 0
+        for number in range(3):
+            for side in ("img", "text"):
+                name = f"{side}_emb/{side}_emb_{number:05d}.npy"
+                alone, there = (np.load(folder / one / name) for one in ("alone", "there"))
+                np.testing.assert_allclose(alone, there, atol=1e-6)
+        # What came is damaged: it comes again, and nothing is embedded again.
+        (folder / "there" / "text_emb" / "text_emb_00001.npy").write_bytes(b"half")
+    assert summary_of(folder / "there")["kept"] == 3
+    assert not list((folder / "there").glob(".*"))
+    assert main([*words, "--out", str(folder / "no"), "--on", place, "--split", "none"]) == 2
+
+
+def test_a_set_is_embedded_there(box: Box, here: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    other = Workspace(box.folder / "other")
+    assert main(["fit", "--config", str(written(box.folder, epochs=1)), "--workspace", str(other.folder)]) == 0
+    check_embedding(other.folder, box.folder, "box")
+    assert "has no split none" in capsys.readouterr().err
+    words = ["evaluate", "1", "--task", "zero_shot", "retrieval", "--json", "--workspace", str(other.folder)]
+    assert main(words) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert main([*words, "--on", "box"]) == 0
+    for one, there in zip(alone, json.loads(capsys.readouterr().out), strict=True):
+        assert one["metrics"] == pytest.approx(there["metrics"], abs=1e-5, nan_ok=True)
+    assert main([*words[:2], "--task", "robustness", "--on", "box", *words[-2:]]) == 2
+    assert "evaluate here" in capsys.readouterr().err
+    other.close()
+
+
 def test_a_place_is_tested_and_a_run_trains_there(
     box: Box, here: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,6 +305,16 @@ def test_data_are_checked_before_anything_is_sent(
     assert sorted(file.name for file in path.iterdir()) == sorted(file.name for file in photos.iterdir())
     assert rows_of(here, 3) == rows_of(there, 1)
     assert main(["fit", *words, "--data-there", str(photos), "--name", "by name"]) == 0
+    # In place of the pictures go tars of what is prepared of them, on which the losses are the same to the bit.
+    assert main(["fit", *words, "--upload-prepared", "--name", "prepared"]) == 0, capsys.readouterr().err
+    with there.runs.reading() as connection:
+        (text,) = connection.execute(select(schema.run.c.config).where(schema.run.c.id == 3)).one()
+    path = Path(config.from_toml(text).data.path)
+    assert path.is_relative_to(there.folder / "sent")
+    assert [len(list(path.glob(f"{split}/*.tar"))) for split in ("train", "test")] == [1, 1]
+    rows = [here.results.scalars_after(0, runs=[run]) for run in (4, 5)]
+    losses = [[(row.step, row.value) for row in found if row.name in ("train/loss", "val/loss")] for found in rows]
+    assert losses[0] == losses[1] != []
     there.close()
 
 

@@ -1,0 +1,134 @@
+"""The ranks of a run as workers of Ray Train: `TorchTrainer` places them, and each runs our own loop.
+
+A worker starts the process that torch's elastic agent would start, with the same environment: gathering, checks of the
+peers and the store are those of one computer. Ray's own process group only tells the workers where rank 0 listens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.errors import UserError
+from trainer.places.channel import packed
+from trainer.untrusted import safe_subprocess
+
+_POLL_S: Final = 0.2
+_START_S: Final = 900
+"""How long workers may take to start: torch lies on a shared disk, a node may be busy; Ray gives up after 60 s."""
+_GRACE_S: Final = 20.0
+"""How long a rank whose worker ends may take to save."""
+
+
+class RayRanksError(UserError):
+    """The workers of a run could not be placed, or one failed; the message says which."""
+
+
+def train(workspace: Path, question: dict[str, Any], ranks: int) -> None:
+    """Train the run of a workspace that all nodes see by that many workers of the cluster, until they have ended.
+
+    Args:
+        workspace: Its folder.
+        question: As the job got it: `config`, `job`, and what each worker needs (`cpus`, `gpus`).
+        ranks: How many workers.
+
+    Raises:
+        RayRanksError: The cluster has no room for them, or one failed.
+    """
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", f"{_START_S}")
+    import ray
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    ray.init(ignore_reinit_error=True)
+    needs = {"CPU": float(question.get("cpus", 1)), "GPU": float(question.get("gpus", 0))}
+    there = ray.cluster_resources()
+    short = [name for name, each in needs.items() if each * ranks > there.get(name, 0)]
+    if short:
+        raise RayRanksError(
+            f"{ranks} ranks of {needs['CPU']:g} CPUs and {needs['GPU']:g} GPUs do not fit into a cluster of "
+            f"{there.get('CPU', 0):g} CPUs and {there.get('GPU', 0):g} GPUs. Choose fewer ranks."
+        )
+    trainer = TorchTrainer(
+        rank,
+        train_loop_config={"workspace": str(workspace), "question": question},
+        torch_config=TorchConfig(backend="gloo"),
+        scaling_config=ScalingConfig(
+            num_workers=ranks, use_gpu=needs["GPU"] > 0, resources_per_worker={k: v for k, v in needs.items() if v}
+        ),
+        run_config=RunConfig(
+            name="ray-train", storage_path=str(workspace), failure_config=FailureConfig(max_failures=0)
+        ),
+    )
+    try:
+        trainer.fit()
+    except Exception as error:  # each kind of Ray; the row of the run has what its ranks told
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise RayRanksError(lines[-1] if lines else f"Ray Train ended with {type(error).__name__}.") from error
+
+
+def rank(settings: dict[str, Any]) -> None:
+    """Run one rank as a process of its own, on the node where Ray has placed this worker.
+
+    Raises:
+        RayRanksError: It failed.
+    """
+    import ray.train
+
+    context = ray.train.get_context()
+    number, size = context.get_world_rank(), context.get_world_size()
+    address, port = _meeting_point(number)
+    alone = context.get_local_world_size() == size  # all on one node: its name need not be looked up
+    environment = {
+        "RANK": str(number),
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(context.get_local_rank()),
+        "LOCAL_WORLD_SIZE": str(context.get_local_world_size()),
+        "MASTER_ADDR": "127.0.0.1" if alone else address,
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RUN_ID": f"ray-{port}",
+        "GLOO_SOCKET_IFNAME": _interface("127.0.0.1" if alone else ray.util.get_node_ip_address()),
+    }
+    question = packed(settings["question"] | {"what": "fit" if number == 0 else "follow", "rank": number})
+    words = safe_subprocess.python("-m", "trainer", "remote", "--once", question, "--workspace", settings["workspace"])
+    process = safe_subprocess.start(words, more=environment, stdin=subprocess.DEVNULL)
+    try:
+        while process.poll() is None:
+            time.sleep(_POLL_S)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE_S)
+            process.kill()
+    if process.returncode:
+        raise RayRanksError(f"Rank {number} of {size} ended with status {process.returncode}; the run's log says why.")
+
+
+def _meeting_point(number: int) -> tuple[str, int]:
+    """Return where rank 0 will listen, as it tells the other workers."""
+    import torch.distributed as dist
+
+    told: list[Any] = [None]
+    if number == 0:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            told = [(os.environ["MASTER_ADDR"], free.getsockname()[1])]
+    dist.broadcast_object_list(told, src=0)
+    address, port = told[0]
+    return str(address), int(port)
+
+
+def _interface(address: str) -> str:
+    """Return the network interface of this node that has an address."""
+    import psutil
+
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(one.address == address for one in addresses):
+            return name
+    return "lo"
