@@ -161,9 +161,10 @@ def _add_training(server: MCPServer, command: _Commands) -> None:
     @server.tool(annotations=_CHANGES)
     def stop_run(run: str) -> dict[str, Any]:
         """Stop a run after its step, with a checkpoint."""
-        return command("stop", values=[run])
+        (told,) = command("stop", values=[run])
+        return told
 
     @server.tool(annotations=_CHANGES)
-    def evaluate(run: str) -> dict[str, Any]:
+    def evaluate(run: str) -> list[dict[str, Any]]:
         """Measure a run on the tasks of its own data, and store the numbers with their questions."""
         return command("evaluate", values=[run])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 from trainer.__main__ import main
+from trainer.store import Workspace
 
 pytest.importorskip("mcp", reason="the extra [mcp] is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -29,16 +32,24 @@ def workspace(tmp_path_factory) -> Path:
     return folder / "ws"
 
 
-def talk(workspace: Path, calls: list[tuple[str, dict[str, Any]]], *more: str) -> tuple[dict[str, Any], list[Any]]:
-    """Return the tools by name, and the result of each call."""
+@asynccontextmanager
+async def connected(workspace: Path, *more: str) -> AsyncIterator[Any]:
+    """Yield a session of the SDK's own client with the server of a workspace."""
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
+    words = ["-P", "-m", "trainer", "mcp", "--workspace", str(workspace), *more]
+    server = StdioServerParameters(command=sys.executable, args=words, cwd=str(Path(__file__).parents[3]))
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
+        await client.initialize()
+        yield client
+
+
+def talk(workspace: Path, calls: list[tuple[str, dict[str, Any]]], *more: str) -> tuple[dict[str, Any], list[Any]]:
+    """Return the tools by name, and the result of each call."""
+
     async def session() -> tuple[dict[str, Any], list[Any]]:
-        words = ["-P", "-m", "trainer", "mcp", "--workspace", str(workspace), *more]
-        server = StdioServerParameters(command=sys.executable, args=words, cwd=str(Path(__file__).parents[3]))
-        async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
-            await client.initialize()
+        async with connected(workspace, *more) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             return tools, [await client.call_tool(name, given) for name, given in calls]
 
@@ -73,3 +84,33 @@ def test_training_is_offered_only_where_allowed(workspace: Path):
     assert {"train", "stop_run", "evaluate"} <= set(tools)
     assert not tools["train"].annotations.read_only_hint
     assert stopped.is_error
+
+
+def test_an_agent_trains_and_evaluates_a_run(tmp_path: Path):
+    small = ["data.train_pairs=64", "data.heldout_pairs=32", "model.image_size=32", "model.image_width=8"]
+    small += ["optimizer.epochs=1", "optimizer.batch_size=32"]
+
+    async def session() -> tuple[Any, list[Any], Any]:
+        async with connected(tmp_path / "ws", "--allow-train") as client:
+            given = {"preset": "clip-scenes", "name": "agent", "changes": small}
+            started = await client.call_tool("train", given)
+            status = ""
+            while status not in ("finished", "failed"):
+                await asyncio.sleep(3)
+                (row,) = (await client.call_tool("list_runs", {})).structured_content["result"]
+                status = row["status"]
+            changed = await client.call_tool("train", given | {"name": "x", "changes": ["data.path=/etc"]})
+            calls = [("evaluate", {"run": "agent"}), ("stop_run", {"run": "agent"}), ("compare_runs", {"runs": ["1"]})]
+            calls += [("search", {"run": "agent", "text": "a red disc", "count": 3}), ("show_run", {"run": "agent"})]
+            return started, [await client.call_tool(name, words) for name, words in calls], changed
+
+    started, told, changed = asyncio.run(session())
+    assert [one.content[0].text for one in (started, *told) if one.is_error] == []
+    assert told[0].structured_content["result"][0]["dataset"] == "scenes"
+    assert told[1].structured_content["status"] == "finished"
+    run = Workspace(tmp_path / "ws").runs.get("agent")
+    assert run.status == "finished"
+    stored = Workspace(tmp_path / "ws").results.answers(run.id)
+    assert any("image_to_text_R@1" in one.metrics for one in stored)
+    assert changed.is_error
+    assert "names a place" in changed.content[0].text
