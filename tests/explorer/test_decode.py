@@ -262,6 +262,9 @@ def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(
     )
     assert view.details().findChild(QWidget, "decode-distance") is not None
     assert not view.controls.controls["prior"].isVisible()
+    sides = {(box.width(), box.height()) for row in view.rows for box in row.boxes}
+    assert len(sides) == 1, "all pictures have one size"
+    assert min(sides.pop()) > 90
     assert view.command() == ["decode", *map(str, decoders), "--image", str(picture)]
     assert not view.show_button.isEnabled()
 

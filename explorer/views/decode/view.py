@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QPixmap, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QPixmap
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.render_qt.controls import Controls
@@ -35,9 +35,11 @@ LATER_MS: Final = 350
 VISIBLE_DISTANCE: Final = 0.5
 """Along a principal direction, in lengths of an embedding."""
 COLUMNS: Final = ("Original", "Mean", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Not kept")
-ACROSS: Final = (5, 4, 3, 2)
+ACROSS: Final = (10, 5, 4, 3, 2)
 """How many pictures may be next to each other: as lets them be largest."""
-LEAST_PX: Final = 48
+LEAST_PX: Final = 32
+LARGER: Final = 1.15
+"""A stands above B, where a noise is easily compared, unless pictures are so much larger with A left of B."""
 
 
 class DecodeView(PictureQuestionView):
@@ -274,14 +276,10 @@ class DecodeView(PictureQuestionView):
         bar.addWidget(self.sentence, 1)
         bar.addWidget(self.show_button)
         panels = QWidget()
-        beside = QHBoxLayout()
-        beside.setSpacing(theme.BETWEEN)
-        for row in self.rows:
-            beside.addWidget(row, 1)
         column = QVBoxLayout(panels)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        column.addLayout(beside, 1)
+        column.addWidget(DecodedRows(self.rows), 1)
         column.addWidget(self.limits)
         whole = QVBoxLayout()
         whole.setSpacing(theme.INSIDE)
@@ -312,8 +310,47 @@ class DecodeView(PictureQuestionView):
         return panel
 
 
+class DecodedRows(QWidget):
+    """The rows of A and B, arranged so that their pictures are large and of one size."""
+
+    def __init__(self, rows: list[DecodedRow]) -> None:
+        super().__init__()
+        self._rows = rows
+        self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(theme.INSIDE)
+        for row in rows:
+            self._box.addWidget(row, 1)
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.LayoutRequest):
+            self._arrange()
+        return done
+
+    def _arrange(self) -> None:
+        rows = [row for row in self._rows if not row.isHidden()]
+        if not rows:
+            return
+        wide, high, head, gap = self.width(), self.height(), rows[0].head_px, theme.INSIDE
+        parts = len(rows)
+        above, left = (
+            max((rows[0].side(width, height - head, across), across) for across in ACROSS)
+            for width, height in (
+                (wide, (high - gap * (parts - 1)) // parts),
+                ((wide - gap * (parts - 1)) // parts, high),
+            )
+        )
+        is_left = parts > 1 and left[0] > LARGER * above[0]
+        way = QBoxLayout.Direction.LeftToRight if is_left else QBoxLayout.Direction.TopToBottom
+        if self._box.direction() != way:
+            self._box.setDirection(way)
+        for row in rows:
+            row.place_tiles(*(left if is_left else above))
+
+
 class DecodedRow(QWidget):
-    """The pictures of one decoder in lines, as large as there is room."""
+    """The pictures of one decoder in lines."""
 
     def __init__(self, name: str, place: int) -> None:
         super().__init__()
@@ -329,44 +366,36 @@ class DecodedRow(QWidget):
             label = QLabel(words, self._tiles)
             theme.set_role(label, "small")
             self._labels.append(label)
-        self._column = column = QVBoxLayout(self)
+        column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
         column.addWidget(self.heading)
         column.addWidget(self.facts)
         column.addWidget(self._tiles, 1)
-        across, lines = ACROSS[0], _lines(ACROSS[0])
-        self._tiles.setMinimumSize(
-            across * (LEAST_PX + theme.SPACE), lines * (LEAST_PX + self._words_px() + theme.SPACE)
-        )
+        self._tiles.setMinimumSize(LEAST_PX * ACROSS[0], LEAST_PX + self._words_px())
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._column.activate()
-        self._place_tiles()
+    @property
+    def head_px(self) -> int:
+        """How high what stands above the pictures is."""
+        return self.heading.sizeHint().height() + self.facts.minimumHeight() + 4
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._place_tiles()
-
-    def _words_px(self) -> int:
-        return self._labels[0].sizeHint().height() + 2
-
-    def _side(self, across: int) -> int:
-        """Return the side of a picture with this many next to each other."""
-        wide = (self._tiles.width() - (across - 1) * theme.SPACE) // across
-        high = self._tiles.height() // _lines(across) - self._words_px() - theme.SPACE
+    def side(self, width: int, height: int, across: int) -> int:
+        """Return the side of a picture in this room, with this many next to each other."""
+        wide = (width - (across - 1) * theme.SPACE) // across
+        high = height // -(-len(COLUMNS) // across) - self._words_px() - theme.SPACE
         return max(LEAST_PX, min(wide, high))
 
-    def _place_tiles(self) -> None:
-        """Give every picture the largest square that lets all of them fit, below its words."""
+    def place_tiles(self, side: int, across: int) -> None:
+        """Place all pictures, each below its words."""
         words = self._words_px()
-        side, across = max((self._side(across), across) for across in ACROSS)
         for number, (label, box) in enumerate(zip(self._labels, self.boxes, strict=True)):
             line, column = divmod(number, across)
             left, top = column * (side + theme.SPACE), line * (side + words + theme.SPACE)
             label.setGeometry(left, top, side, words - 2)
             box.setGeometry(left, top + words, side, side)
+
+    def _words_px(self) -> int:
+        return self._labels[0].sizeHint().height() + 2
 
     def show_run(
         self, decoder: RunRow, run: DecodedRun | None, original: np.ndarray | None, nearest: QPixmap | None
@@ -400,11 +429,6 @@ def _two_lines() -> QLabel:
     label.ensurePolished()
     label.setMinimumHeight(2 * label.fontMetrics().lineSpacing())
     return label
-
-
-def _lines(across: int) -> int:
-    """Return how many lines all pictures take."""
-    return -(-len(COLUMNS) // across)
 
 
 def _line(name: str, words: str) -> QLineEdit:
