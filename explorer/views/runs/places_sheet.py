@@ -27,8 +27,8 @@ from trainer.places.address import parse
 from trainer.places.doctor import findings
 
 _ABOUT = (
-    "Computers that train runs: choose one in the New run form under Where. They are reached by ssh with your keys; "
-    "the list is in your settings, never in a workspace."
+    "Computers that train runs: choose one in the New run form under Where. They are reached by ssh with your keys, "
+    "through SLURM or as a Ray cluster; the list is in your settings, never in a workspace."
 )
 
 
@@ -50,6 +50,8 @@ class PlacesSheet(QDialog):
         self._background, self._workspace = background, workspace
         self.list = QListWidget(self, objectName="places-list")
         self.list.setAccessibleName("Places")
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.list.currentItemChanged.connect(lambda *_: self._allow())
         self.name = QLineEdit(self, objectName="places-name", placeholderText="gpu-box")
         self.name.setAccessibleName("Name of the place")
@@ -88,11 +90,11 @@ class PlacesSheet(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         column.setSpacing(theme.BETWEEN)
-        for part in (about, self.list):
-            column.addWidget(part)
+        column.addWidget(about)
+        column.addWidget(self.list, 1)
         column.addLayout(row)
         column.addLayout(buttons)
-        column.addWidget(self.report, 1)
+        column.addWidget(self.report, 2)
         column.addLayout(below)
 
     def _button(self, words: str, name: str, handler: Any) -> QPushButton:
@@ -110,6 +112,7 @@ class PlacesSheet(QDialog):
         for place in listed:
             item = QListWidgetItem(f"{place.name}   {place.address}")
             item.setData(Qt.ItemDataRole.UserRole, place.name)
+            item.setToolTip(place.address)
             self.list.addItem(item)
             if place.name == chosen or self.list.currentItem() is None:
                 self.list.setCurrentItem(item)
