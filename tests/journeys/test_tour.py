@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
-from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -140,6 +139,7 @@ def at_work(window: Window) -> bool:
     )
 
 
+@pytest.mark.nightly  # test_bundle.py of the explorer has the click, that of render_mpl what is packed
 def test_one_click_packs_the_evidence_of_every_open_figure(qtbot, window: Window, tmp_path: Path) -> None:
     shown = {}
     # A map takes a projection in the bundle's own process; what it exports, the walk of commands compares.
@@ -197,28 +197,7 @@ def same_numbers(one: Path, other: Path) -> bool:
     )
 
 
-def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, trained: Path) -> None:
-    window.go_to("map")
-    view = window.pages.open_view
-    qtbot.waitUntil(lambda: all(p.side is not None and p.map.layer.still for p in view.panels), timeout=120_000)
-    paths = [Path(path) for path in view.panels[0].side.items.path]
-    picture = next(file for file in trained.glob("data/scenes-*/renderings/*.jpg") if file.name == paths[5].name)
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(picture))])
-    held = (Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
-    enter = QDragEnterEvent(QPointF(400, 400).toPoint(), *held)
-    QApplication.sendEvent(window, enter)
-    assert enter.isAccepted()
-    QApplication.sendEvent(window, QDropEvent(QPointF(400, 400), *held))
-    qtbot.waitUntil(lambda: all(len(panel.pins.pins) == 1 for panel in view.panels), timeout=120_000)
-    assert window.pages.open_view is view
-    for panel in view.panels:
-        (pin,) = panel.pins.pins
-        extent = np.ptp(panel.map.layer.grid.xy, axis=0).max()
-        # It is a picture of the snapshot: it stands on its own point.
-        assert np.abs(panel.map.layer.grid.xy[5] - (pin.x, pin.y)).max() < 0.02 * extent
-
-
+@pytest.mark.nightly  # draws 3,328 Scenes; test_explaining.py has the button, test_independent.py the handler
 def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, window: Window) -> None:
     window.go_to("explaining")
     view = window.pages.open_view

@@ -33,7 +33,7 @@ ELSEWHERE = {
     "decode": "needs decoders of runs: tests/trainer/inference/test_decode.py",
     "serve": "is spoken to by the window",
     "demo": "trains on Scenes: tests/trainer/render_mpl/test_demo.py",
-    "independent": "embeds Scenes: tests/journeys/test_tour.py",
+    "independent": "embeds Scenes: tests/trainer/evaluation/test_independent.py",
     "install": "brings torch: tests/trainer/distribution",
     "mcp": "is spoken to by agents: tests/trainer/agents/test_mcp.py",
     "open": "opens published models: tests/trainer/pretrained",

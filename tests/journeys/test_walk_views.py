@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from explorer.event_loop.idle_scheduler import turns
@@ -125,3 +127,23 @@ def test_classify_shows_what_the_command_prints(
         np.testing.assert_allclose(run["probabilities"][0], scaled / scaled.sum(), atol=1e-4)
         shown = view.asking.prediction(picture, run["run"], run["step"])
         np.testing.assert_allclose(shown.probabilities, run["probabilities"][0], atol=1e-4)
+
+
+def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, open_view: Callable[[str], Any]) -> None:
+    view = open_view("map")
+    qtbot.waitUntil(lambda: all(p.side is not None and p.map.layer.still for p in view.panels), timeout=120_000)
+    picture = Path(view.panels[0].side.items.path[5])
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(picture))])
+    held = (Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    enter = QDragEnterEvent(QPointF(400, 400).toPoint(), *held)
+    QApplication.sendEvent(window, enter)
+    assert enter.isAccepted()
+    QApplication.sendEvent(window, QDropEvent(QPointF(400, 400), *held))
+    qtbot.waitUntil(lambda: all(len(panel.pins.pins) == 1 for panel in view.panels), timeout=120_000)
+    assert window.pages.open_view is view
+    for panel in view.panels:
+        (pin,) = panel.pins.pins
+        extent = np.ptp(panel.map.layer.grid.xy, axis=0).max()
+        # It is a picture of the snapshot: it stands on its own point.
+        assert np.abs(panel.map.layer.grid.xy[5] - (pin.x, pin.y)).max() < 0.02 * extent
