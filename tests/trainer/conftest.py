@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,7 +191,8 @@ def trained_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def start(workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False) -> int:
         assert workspace.runs.begin_launch(run, slot=slot, queued_only=queued_only)
-        fit(workspace, run)
+        with contextlib.redirect_stdout(sys.stderr):  # a process writes it to its log
+            fit(workspace, run)
         return os.getpid()
 
     monkeypatch.setattr(launch, "start_detached", start)

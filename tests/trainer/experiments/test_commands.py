@@ -140,7 +140,7 @@ def test_a_band_is_the_interval_of_the_mean_and_losses_have_plots_of_their_own(w
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_real_runs_are_queued_trained_and_judged(ask, workspace, tmp_path):
+def test_real_runs_are_queued_trained_and_judged(ask, workspace, tmp_path, trained_here):
     file = tmp_path / "tiny.toml"
     changes = [word for change in TINY for word in ("--set", _dotted(change))]
     presets = ("--preset", "clip-scenes", "--preset", "cloob-scenes")
