@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from tests.benchmarks import explaining_away
 from trainer.experiments.definition import read
@@ -30,9 +31,23 @@ def test_the_claim_is_tested_on_the_seeds_that_have_all_four_cells():
                 rows.append({"arm": arm, "repeated": repeated, "seed": seed, "accuracy": [1, value / 100]})
     rows.pop()
     told = explaining_away.claim(rows)
-    assert "falls by 11.0 points for CLIP and by 7.0 for CLOOB: CLIP's fall is 4.0 points larger" in told
-    assert "3 seeds" in told
-    assert "not tested" in explaining_away.claim(rows[:4])
+    assert "falls by 11.0 points for CLIP, 7.0 for share 1: CLIP's fall minus that is +4.0 points" in told
+    assert "Holm 0.020, 3 seeds" in told
+    assert "Share 0.5 is not tested: 0 seeds." in told
+    assert "Share 1 is not tested: 1 seeds." in explaining_away.claim(rows[:4])
+
+
+def test_four_claims_are_adjusted_together():
+    """Two shares with equal falls: the smaller p is doubled."""
+    rows = []
+    for seed, falls in enumerate([(10, 6, 9), (12, 7, 11), (11, 8, 11), (9, 6, 9)]):
+        for arm, fall in zip(("clip", "0.5", "1"), falls, strict=True):
+            for repeated, value in ((0.0, 90), (0.95, 90 - fall)):
+                rows.append({"arm": arm, "repeated": repeated, "seed": seed, "accuracy": [1, value / 100]})
+    told = explaining_away.claim(rows).splitlines()
+    alone = [stats.ttest_rel([10, 12, 11, 9], own).pvalue for own in ([6, 7, 8, 6], [9, 11, 11, 9])]
+    assert f"p {alone[0]:.3f}, Holm {2 * alone[0]:.3f}, 4 seeds" in told[-2]
+    assert f"p {alone[1]:.3f}, Holm {max(alone[1], 2 * alone[0]):.3f}, 4 seeds" in told[-1]
 
 
 def test_an_attribute_repeats_as_often_as_asked_and_is_read_off():

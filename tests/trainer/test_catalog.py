@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,11 @@ def test_presets_of_scenes_have_one_budget():
     runs = [
         run for name, run in catalog.presets().items() if name.endswith("-scenes") and run.objective.towers != "source"
     ]
-    budgets = {(run.model, run.optimizer.batch_size, run.optimizer.epochs, run.data) for run in runs}
+    # ConVIRT's own projections are the difference that its second preset is for.
+    budgets = {
+        (replace(run.model, projection="linear"), run.optimizer.batch_size, run.optimizer.epochs, run.data)
+        for run in runs
+    }
     assert len(budgets) == 1
     assert len(runs) >= 10
 

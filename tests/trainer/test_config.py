@@ -134,6 +134,10 @@ def test_what_is_wrong_is_said_in_a_sentence(text, said):
         ({"model": config.TinyTowers(text_heads=3)}, "does not divide model.text_width"),
         ({"model": config.TinyTowers(image_tower="vit", patch_size=7)}, "does not divide model.image_size"),
         ({"model": config.TinyTowers(image_size=48)}, "multiple of 32"),
+        (
+            {"model": config.TinyTowers(projection="mlp"), "objective": config.SimClr()},
+            r"model\.projection mlp leads into .* SimCLR lacks",
+        ),
         ({"objective": config.Pcl(queue=200)}, r"objective\.queue 200 must be a multiple.*choose 256"),
         ({"objective": config.Pcl(queue=64)}, r"objective\.queue 64 must be a multiple.*choose 128"),
         ({"objective": config.Triplet(per_class=5)}, r"objective\.per_class 5 must divide"),

@@ -161,6 +161,12 @@ def _check_objective(run: Run) -> None:
     objective, size = run.objective, run.optimizer.batch_size
     if isinstance(run.model, OpenClip) and objective.towers == "words":
         raise ConfigError(f"model open_clip has no use in {objective.label}, which learns from captions: choose tiny.")
+    if getattr(run.model, "projection", "linear") == "mlp" and objective.towers not in ("both", "source"):
+        raise ConfigError(
+            f"model.projection mlp leads into the shared space of images and texts, which {objective.label} lacks: "
+            "choose linear.",
+            better="linear",
+        )
     frozen = getattr(run.model, "freeze", "none")
     if frozen == "image" and objective.towers == "image":
         raise ConfigError(f"model.freeze image leaves {objective.label} nothing to train: choose none.")

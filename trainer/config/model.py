@@ -30,6 +30,13 @@ class TinyTowers:
     context_length: int = option(24, "Context length", "Longest caption.", low=4, high=512, unit="tokens")
     vocabulary: int = option(2_048, "Vocabulary", "Most tokens the trained tokenizer may have.", low=300, high=65_536)
     embed_dim: int = option(128, "Embedding dimension", "Width of the shared space.", low=2, high=4096)
+    projection: Literal["linear", "mlp"] = option(
+        "linear",
+        "Projection",
+        "Into the shared space, of both towers. linear: one layer, as CLIP. mlp: a layer, ReLU and another layer, as "
+        "ConVIRT.",
+        advanced=True,
+    )
     tokenizer: str = option(
         "",
         "Tokenizer",

@@ -19,10 +19,17 @@ from torch import Tensor
 from trainer.data.augment import DEVIATION, MEAN, placed, sampling_grid, uniform
 
 _PURPOSE: Final = 0x71E5
+_TURN: Final = 0x70
+"""Purpose of the numbers of rotations, which are drawn apart: views without rotation stay what they were."""
 _RATIO: Final = 4 / 3
 _LUMA: Final = (0.299, 0.587, 0.114)
 _SIGMA: Final = (0.1, 2.0)
 """Widths of the blur in pixels, as in the paper."""
+JITTER: Final = 0.8
+"""Change of brightness, contrast and saturation at a strength of 1."""
+_SHIFT: Final = 0.1
+_SCALE: Final = 0.05
+"""Of a turned view: by up to which share of a side it is moved, and of its size it is scaled."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,8 @@ class ViewStrength:
         gray: Share of the views without color.
         blur: Share of the views that are blurred.
         flip: Whether half of the views are mirrored.
+        turn: Largest rotation in degrees; a turned view is also moved by up to a tenth and scaled by up to 5 %.
+        tint: Whether the jitter changes saturation and hue, not brightness and contrast alone.
     """
 
     smallest_crop: float
@@ -42,6 +51,8 @@ class ViewStrength:
     gray: float
     blur: float
     flip: bool
+    turn: float = 0.0
+    tint: bool = True
 
 
 def augmented_view(
@@ -70,6 +81,8 @@ def augmented_view(
     if look.flip:
         crops[0] *= np.where(drawn[4] < 0.5, -1, 1)
     grid = sampling_grid(crops, pixels)
+    if look.turn > 0:
+        grid = _turned(grid, uniform(rows, seed=seed, epoch=epoch, purpose=(_PURPOSE, view, _TURN)), look.turn)
     pixels = F.grid_sample(pixels, grid, mode="bilinear", padding_mode="border", align_corners=False)
     pixels = _colored(pixels, numbers[1:6], look)
     if look.blur > 0:
@@ -80,15 +93,33 @@ def augmented_view(
     return (pixels - mean) / torch.tensor(DEVIATION, device=pixels.device)[:, None, None]
 
 
+def _turned(
+    grid: Float[Tensor, "n h w 2"], drawn: Float[np.ndarray, "4 n"], degrees: float
+) -> Float[Tensor, "n h w 2"]:
+    """Rotate, scale and shift the sampling grid of each image.
+
+    The affine transformation of Zhang et al., ConVIRT, 2020, https://arxiv.org/abs/2010.00747, section 4: rotation in
+    [-20, 20] degrees, translation in [-0.1, 0.1] of a side, scale in [0.95, 1.05].
+    """
+    signed = torch.from_numpy((2 * drawn - 1).astype(np.float32)).to(grid.device)
+    angle, scale = math.radians(degrees) * signed[0], 1 + _SCALE * signed[3]
+    cosine, sine = angle.cos() * scale, angle.sin() * scale
+    turn = torch.stack([cosine, sine, -sine, cosine], dim=1).view(-1, 2, 2)
+    # An image spans 2, from -1 to 1.
+    return torch.einsum("nhwk,nkl->nhwl", grid, turn) + 2 * _SHIFT * signed[1:3].T[:, None, None, :]
+
+
 def _colored(
     pixels: Float[Tensor, "n 3 h w"], numbers: Float[Tensor, "5 n"], look: ViewStrength
 ) -> Float[Tensor, "n 3 h w"]:
     """Change brightness, contrast, saturation and hue by up to `look.color`, then make some images gray."""
-    bright, contrast, saturation = (1 + 0.8 * look.color * (2 * numbers[:3] - 1))[:, :, None, None, None]
+    bright, contrast, saturation = (1 + JITTER * look.color * (2 * numbers[:3] - 1))[:, :, None, None, None]
     luma = torch.tensor(_LUMA, device=pixels.device)[:, None, None]
     pixels = (pixels * bright).clamp(0, 1)
     middle = (pixels * luma).sum(dim=1, keepdim=True).mean(dim=(2, 3), keepdim=True)
     pixels = (middle + contrast * (pixels - middle)).clamp(0, 1)
+    if not look.tint and look.gray == 0:
+        return pixels
     gray = (pixels * luma).sum(dim=1, keepdim=True)
     turned = torch.einsum("nij,njhw->nihw", _hue_turns(0.2 * look.color * (2 * numbers[3] - 1)), pixels - gray)
     # A gray view is one of saturation 0.

@@ -12,7 +12,7 @@ from trainer.catalog import PromptSuite
 from trainer.data.augment import normalized
 from trainer.device import autocast, memory_format
 from trainer.evaluation.heldout import HeldOut
-from trainer.evaluation.questions import By
+from trainer.evaluation.questions import By, sparing
 from trainer.evaluation.word_answers import AT_ONCE, class_numbers, word_logits, word_numbers
 from trainer.losses.caption_prediction import token_log_probabilities
 from trainer.methods import BagOfWords, CaptionPrediction, Method
@@ -63,5 +63,5 @@ def while_training(
     known = np.flatnonzero(heldout.labels >= 0)
     if heldout.suite is None or not len(known):
         return "captions", {}
-    likely = prompt_likelihoods(towers, method, heldout.pairs.images[known], heldout.suite, where)
+    likely = prompt_likelihoods(towers, method, heldout.pairs.images[known], sparing(heldout.suite), where)
     return "captions", class_numbers(likely, heldout.labels[known])

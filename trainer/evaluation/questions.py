@@ -20,6 +20,17 @@ By = Literal["prompts", "words", "captions"]
 _PROTOCOL: Final = {"words": "by the words of their names", "captions": "by the likelihood of the prompts"}
 
 
+MOST_PROMPTS: Final = 40
+"""That a decoder of captions is asked while it trains: each costs a pass over all held-out images."""
+
+
+def sparing(suite: PromptSuite) -> PromptSuite:
+    """Return the suite with as many templates, at even distances, as `MOST_PROMPTS` allow; at least one."""
+    count = min(len(suite.templates), max(1, MOST_PROMPTS // max(1, len(suite.classes))))
+    chosen = tuple(suite.templates[place * len(suite.templates) // count] for place in range(count))
+    return replace(suite, templates=chosen)
+
+
 def zero_shot(n: int, suite: PromptSuite, *, by: By = "prompts") -> Question:
     """Return the classes and templates; by words, the class names alone."""
     templates = () if by == "words" else suite.templates
@@ -93,7 +104,7 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by: By) -> dic
         found["own_weight"] = Question("own_weight", n // size * size, protocol=batches)
         found["gradient"] = Question("gradient", min(n // size, GRADIENT_BATCHES) * size, protocol=batches)
     if suite is not None and (known := int((heldout.labels >= 0).sum())):
-        found["zero_shot"] = zero_shot(known, suite, by=by)
+        found["zero_shot"] = zero_shot(known, sparing(suite) if by == "captions" else suite, by=by)
     return found
 
 

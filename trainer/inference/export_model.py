@@ -134,7 +134,13 @@ def _both(told: _Told, form: str) -> tuple[nn.Module, nn.Module]:
     for module in visual.modules():
         if type(module) is OneQueryPool:
             module.__class__ = AttentionPool2d
-    return visual, text
+    if model.image_head is None or model.text_head is None:
+        return visual, text
+    if form != "ONNX":
+        raise ModelExportError(
+            f"{told.run.name} has projections of two layers, which {form} lacks. Use --format onnx or safetensors."
+        )
+    return nn.Sequential(visual, copy.deepcopy(model.image_head)), nn.Sequential(text, copy.deepcopy(model.text_head))
 
 
 def _write_open_clip(draft: Path, told: _Told) -> None:

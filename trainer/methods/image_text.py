@@ -6,11 +6,13 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.data.views import JITTER, ViewStrength, augmented_view
 from trainer.losses import cloob, convirt, dhn_nce, hopfield_info_nce, info_loob_pair, info_nce, sigmoid
 from trainer.methods.batch import Batch
 from trainer.methods.duplicates import duplicate_groups
@@ -136,7 +138,25 @@ class InfoLoobPairs(ImageText):
 
 
 class ConVirtPairs(ImageText):
-    """ConVIRT: weighted directions of InfoNCE; the towers' last layers are its projections."""
+    """ConVIRT: weighted directions of InfoNCE, and its views of images; the towers have its projections."""
+
+    def __init__(self, choice: config.ConVirt, material: Material | None = None) -> None:
+        super().__init__(choice, material)
+        self._seed = material.run.seed if material else 0
+        self._look = None
+        if material and (choice.flip or choice.turn or choice.jitter or choice.blur):
+            crop = material.run.optimizer.crop_scale
+            self._look = ViewStrength(
+                crop, choice.jitter / JITTER, 0.0, choice.blur, choice.flip, turn=choice.turn, tint=False
+            )
+
+    def augmented(
+        self, images: UInt8[Tensor, "n h w 3"], rows: Int[np.ndarray, " n"], *, epoch: int, view: int
+    ) -> Float[Tensor, "n 3 h w"] | None:
+        """Return the images cropped, mirrored, turned, jittered and blurred as configured; None for crops alone."""
+        if self._look is None:
+            return None
+        return augmented_view(images, rows, self._look, seed=self._seed, epoch=epoch, view=view)
 
     def loss(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from trainer import config
@@ -97,6 +97,12 @@ class Method(nn.Module):
     def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
         """Return the rows of each batch of an epoch, as a pure function of the arguments."""
         return list(batches(n, batch_size, seed, epoch))
+
+    def augmented(
+        self, images: UInt8[Tensor, "n h w 3"], rows: Int[np.ndarray, " n"], *, epoch: int, view: int
+    ) -> Float[Tensor, "n 3 h w"] | None:
+        """Return one of the views of each image in an epoch; None: the random crop of all methods."""
+        return None
 
     def begin_epoch(self, epoch: int) -> None:
         """Prepare an epoch before its first update."""

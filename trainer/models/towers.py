@@ -31,13 +31,25 @@ class TwoTowers(nn.Module):
         visual: Normalized images (n 3 s s) to vectors (n d); None where only captions are learned from.
         text: Token rows (n length) to vectors (n d); None where only images are learned from.
         colors: Turns pixels normalized as CLIP's into the model's own scale; None where it is the same.
+        image_head: What follows the image tower's last layer; None: nothing.
+        text_head: What follows the text tower's last layer; None: nothing.
     """
 
-    def __init__(self, visual: nn.Module | None, text: nn.Module | None, colors: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        visual: nn.Module | None,
+        text: nn.Module | None,
+        colors: nn.Module | None = None,
+        *,
+        heads: tuple[nn.Module, nn.Module] | None = None,
+    ) -> None:
         super().__init__()
         self.visual = visual
         self.text = text
         self.colors = colors
+        self.image_head: nn.Module | None
+        self.text_head: nn.Module | None
+        self.image_head, self.text_head = heads or (None, None)
         self._frozen: list[nn.Module] = []
 
     def freeze(self, what: published.Freeze) -> None:
@@ -77,7 +89,8 @@ class TwoTowers(nn.Module):
                 "This model has no image tower: its objective learns from captions alone. "
                 "Choose a run that was trained on images."
             )
-        return _pooled(self.visual(images if self.colors is None else self.colors(images)))
+        found = _pooled(self.visual(images if self.colors is None else self.colors(images)))
+        return found if self.image_head is None else self.image_head(found)
 
     def encode_text(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
         """Return unit embeddings, in float32 regardless of the towers' precision.
@@ -91,7 +104,7 @@ class TwoTowers(nn.Module):
                 "Choose a run of CLIP, CLOOB or another objective of image-text pairs."
             )
         found = at_end(self.text, tokens) if reads_end_alone(self.text) else _pooled(self.text(tokens))
-        return F.normalize(found.float(), dim=1)
+        return F.normalize((found if self.text_head is None else self.text_head(found)).float(), dim=1)
 
 
 def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> TwoTowers:
@@ -116,7 +129,19 @@ def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> Tw
     # Published towers stay as they are: in single precision the other order of sums moves an embedding by 1e-5.
     if built is None:
         pool_by_one_query(visual)
-    return TwoTowers(visual, _text_of(model, vocabulary) if towers in _TWO else None)
+    if towers not in _TWO:
+        return TwoTowers(visual, None)
+    text = _text_of(model, vocabulary)
+    return TwoTowers(visual, text, heads=(_head(model), _head(model)) if model.projection == "mlp" else None)
+
+
+def _head(model: config.TinyTowers) -> nn.Module:
+    """Return what makes a tower's last layer ConVIRT's projection: W2 ReLU(W1 h), W1 being that layer.
+
+    Zhang et al., Contrastive Learning of Medical Visual Representations from Paired Images and Text, 2020,
+    https://arxiv.org/abs/2010.00747, equation 1
+    """
+    return nn.Sequential(nn.ReLU(), nn.Linear(model.embed_dim, model.embed_dim))
 
 
 def _text_of(model: config.TinyTowers, vocabulary: int) -> nn.Module:

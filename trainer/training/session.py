@@ -252,11 +252,12 @@ class TrainingSession:
     ) -> tuple[Tensor, Tensor | None]:
         images = torch.from_numpy(pixels).to(self.device)
         seed, layout = self._run.seed, device.memory_format(self.device)
-        if self.method.views == 1:
-            crops = random_crops(images, rows, seed, epoch, self._run.optimizer.crop_scale)
-            return crops.contiguous(memory_format=layout), None
-        first, second = (self.method.augmented(images, rows, epoch=epoch, view=view) for view in (0, 1))
-        return first.contiguous(memory_format=layout), second.contiguous(memory_format=layout)
+        views = [self.method.augmented(images, rows, epoch=epoch, view=view) for view in range(self.method.views)]
+        first, other = views[0], views[1] if len(views) > 1 else None
+        if first is None:
+            first = random_crops(images, rows, seed, epoch, self._run.optimizer.crop_scale)
+        first = first.contiguous(memory_format=layout)
+        return first, None if other is None else other.contiguous(memory_format=layout)
 
 
 def _share_batch_norms(towers: nn.Module, method: nn.Module, shared: Ranks) -> None:

@@ -14,6 +14,7 @@ from trainer.charts.matching import matching_of
 from trainer.data import Pairs
 from trainer.data.tokenizer import train_tokenizer
 from trainer.evaluation import Embedded, HeldOut, measure
+from trainer.evaluation.questions import sparing
 from trainer.evaluation.tasks import retrieval
 from trainer.methods import build
 from trainer.store import read_snapshot, write_snapshot
@@ -159,3 +160,12 @@ def test_pairs_without_a_class_do_not_count_for_zero_shot():
 def test_without_a_suite_there_is_no_zero_shot():
     rows = np.eye(4)
     assert "zero_shot_acc1" not in numbers(rows, rows, suite=None)
+
+
+@pytest.mark.parametrize(
+    ("classes", "templates", "kept"), [(10, 24, (0, 6, 12, 18)), (2, 3, (0, 1, 2)), (100, 8, (0,))]
+)
+def test_a_decoder_is_asked_few_prompts_while_it_trains(classes: int, templates: int, kept: tuple[int, ...]):
+    suite = PromptSuite("s", tuple(map(str, range(classes))), tuple(f"{k} {{}}" for k in range(templates)), "", "")
+    assert sparing(suite).templates == tuple(f"{k} {{}}" for k in kept)
+    assert sparing(suite).classes == suite.classes

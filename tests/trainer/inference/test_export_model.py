@@ -37,10 +37,12 @@ TEXTS = ["a red circle to the left of a blue square", "A  GREEN star, far above!
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Workspace:
-    """A ResNet and a ViT after two updates, in one workspace."""
+    """A ResNet, a ViT and one with projections of two layers after two updates, in one workspace."""
     workspace = Workspace(tmp_path_factory.mktemp("export"))
     for tower in ("resnet", "vit"):
         fit(workspace, workspace.runs.create(replace(TINY, name=tower, model=replace(TINY.model, image_tower=tower))))
+    deep = replace(TINY.model, projection="mlp")
+    fit(workspace, workspace.runs.create(replace(TINY, name="deep", model=deep)))
     return workspace
 
 
@@ -112,6 +114,14 @@ def test_towers_that_transformers_lacks_are_refused_in_words(trained, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("form", ["open_clip", "hf"])
+def test_projections_of_two_layers_are_refused_where_the_form_lacks_them(trained, tmp_path: Path, capsys, form: str):
+    words = ["runs", "export", "deep", "--format", form, "--out", str(tmp_path / "out")]
+    assert main([*words, "--workspace", str(trained.folder)]) == 2
+    assert "projections of two layers" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_byte_pairs_of_clip_are_those_of_transformers(tmp_path: Path):
     transformers = pytest.importorskip("transformers", reason="the extra [hf] is not installed")
     own = ClipTokenizer()
@@ -166,7 +176,7 @@ def test_safetensors_hold_the_weights_bit_for_bit(trained, tmp_path: Path, capsy
     assert config.read(tmp_path / "out" / "config.toml").model == TINY.model
 
 
-@pytest.mark.parametrize("run", ["resnet", "vit"])
+@pytest.mark.parametrize("run", ["resnet", "vit", "deep"])
 def test_onnx_runtime_gives_the_same_embeddings(trained, tmp_path: Path, capsys, run: str):
     pytest.importorskip("onnxscript", reason="the extra [onnx] is not installed")
     runtime = pytest.importorskip("onnxruntime", reason="the extra [onnx] is not installed")

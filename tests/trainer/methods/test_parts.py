@@ -14,7 +14,7 @@ from torch import nn
 from trainer import config, losses, models
 from trainer.analysis.neighbors import accuracy, nearest
 from trainer.data import Pairs
-from trainer.data.augment import normalized
+from trainer.data.augment import DEVIATION, MEAN, normalized, placed, uniform
 from trainer.data.order import class_batches, word_batches
 from trainer.data.sentences import CaptionTokens, sentences
 from trainer.data.tokenizer import train_tokenizer
@@ -344,8 +344,6 @@ def test_a_look_that_changes_nothing_gives_the_image():
     # Crops keep the whole area, but their sides may differ by a third.
     assert view.mean() == pytest.approx(normalized(images).mean().item(), abs=0.05)
     gray = augmented_view(images, np.arange(16), ViewStrength(1.0, 0.0, 1.0, 0.0, flip=False), seed=0, epoch=0, view=0)
-    from trainer.data.augment import DEVIATION, MEAN
-
     pixels = gray * torch.tensor(DEVIATION)[:, None, None] + torch.tensor(MEAN)[:, None, None]
     assert (pixels[:, 0] - pixels[:, 2]).abs().max() < 1e-5
 
@@ -396,3 +394,64 @@ def test_word2vec_by_softmax_is_that_of_a_loop_and_of_parts(softmax: str):
             told = zip(scores, signs, used, strict=True)
             losses.append(sum(math.log1p(math.exp(-sign * score)) for score, sign, own in told if own))
     assert loss.item() == pytest.approx(sum(losses) / len(losses), abs=1e-5)
+
+
+def sampled(picture: np.ndarray, x: float, y: float) -> np.ndarray:
+    """Return the picture at a place, between pixels by straight lines, beyond its border the border."""
+    height, width, _ = picture.shape
+    across = min(max(((x + 1) * width - 1) / 2, 0), width - 1)
+    down = min(max(((y + 1) * height - 1) / 2, 0), height - 1)
+    left, top = int(across), int(down)
+    right, bottom = min(left + 1, width - 1), min(top + 1, height - 1)
+    a, b = across - left, down - top
+    upper = (1 - a) * picture[top, left] + a * picture[top, right]
+    lower = (1 - a) * picture[bottom, left] + a * picture[bottom, right]
+    return (1 - b) * upper + b * lower
+
+
+def test_turned_views_are_turned_moved_and_scaled_pixel_by_pixel():
+    images = np.random.default_rng(3).integers(0, 256, (4, 9, 9, 3), dtype=np.uint8)
+    look = ViewStrength(1.0, 0.0, 0.0, 0.0, flip=False, turn=20.0, tint=False)
+    view = augmented_view(torch.from_numpy(images), np.arange(4), look, seed=5, epoch=1, view=0).numpy()
+    drawn = 2 * uniform(np.arange(4), seed=5, epoch=1, purpose=(0x71E5, 0, 0x70)) - 1
+    crops = placed(uniform(np.arange(4), seed=5, epoch=1, purpose=(0x71E5, 0), count=12)[:4], scale=1.0, ratio=4 / 3)
+    mean, deviation = np.array(MEAN), np.array(DEVIATION)
+    for k, picture in enumerate(np.float64(images) / 255):
+        wide, middle, high, center = np.float64(crops[:, k])
+        angle, scale = math.radians(20 * drawn[0, k]), 1 + 0.05 * drawn[3, k]
+        for row in range(9):
+            for column in range(9):
+                x = ((2 * column + 1) / 9 - 1) * wide + middle
+                y = ((2 * row + 1) / 9 - 1) * high + center
+                across = scale * (x * math.cos(angle) - y * math.sin(angle)) + 0.2 * drawn[1, k]
+                down = scale * (x * math.sin(angle) + y * math.cos(angle)) + 0.2 * drawn[2, k]
+                expected = (sampled(picture, across, down) - mean) / deviation
+                assert view[k, :, row, column] == pytest.approx(expected, abs=2e-4)
+
+
+def test_jitter_without_tint_changes_brightness_and_contrast_alone():
+    images = np.random.default_rng(4).integers(0, 256, (6, 8, 8, 3), dtype=np.uint8)
+    plain, view = (
+        augmented_view(torch.from_numpy(images), np.arange(6), look, seed=2, epoch=0, view=0).numpy()
+        for look in (ViewStrength(1.0, color, 0.0, 0.0, flip=False, tint=False) for color in (0.0, 0.5))
+    )
+    drawn = uniform(np.arange(6), seed=2, epoch=0, purpose=(0x71E5, 0), count=12)
+    for k, crop in enumerate(np.float64(plain)):
+        picture = crop.transpose(1, 2, 0) * DEVIATION + MEAN
+        bright = np.clip(picture * (1 + 0.4 * (2 * drawn[5, k] - 1)), 0, 1)
+        middle = (bright * [0.299, 0.587, 0.114]).sum(axis=2).mean()
+        expected = np.clip(middle + (1 + 0.4 * (2 * drawn[6, k] - 1)) * (bright - middle), 0, 1)
+        assert view[k].transpose(1, 2, 0) == pytest.approx((expected - MEAN) / DEVIATION, abs=1e-4)
+
+
+def test_convirt_sees_the_papers_views_if_asked():
+    images = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (4, 32, 32, 3), dtype=np.uint8))
+    rows = np.arange(4)
+    plain = build(choice := config.ConVirt(), material(choice))
+    assert plain.augmented(images, rows, epoch=0, view=0) is None
+    made = material(choice := config.ConVirt(flip=True, turn=20.0, jitter=0.4, blur=0.5))
+    run = dataclasses.replace(made.run, seed=7, optimizer=config.Optimizer(crop_scale=0.6))
+    method = build(choice, dataclasses.replace(made, run=run))
+    look = ViewStrength(0.6, 0.5, 0.0, 0.5, flip=True, turn=20.0, tint=False)
+    expected = augmented_view(images, rows, look, seed=7, epoch=3, view=0)
+    assert torch.equal(method.augmented(images, rows, epoch=3, view=0), expected)

@@ -70,3 +70,27 @@ def test_the_seed_decides_the_weights(tokenizer):
 def test_batch_norm_is_found(tokenizer):
     assert has_batch_norm(towers(tokenizer))
     assert not has_batch_norm(towers(tokenizer, image_tower="vit", image_width=32))
+
+
+def test_a_projection_of_two_layers_is_convirts(tokenizer):
+    """W2 ReLU(W1 h), in float64: W1 h is what the same tower answers with one layer."""
+    model, plain = towers(tokenizer, projection="mlp").eval(), towers(tokenizer).eval()
+    plain.load_state_dict({name: value for name, value in model.state_dict().items() if "head" not in name})
+    images, tokens = torch.randn(3, 3, 32, 32), tokenizer.encode(CAPTIONS, 24)
+    with torch.inference_mode():
+        found = model.encode_image(images).numpy(), model.encode_text(tokens).numpy()
+        before = plain.features(images).double().numpy(), plain.text(tokens).double().numpy()
+    assert torch.equal(model.features(images), model.image_head(plain.features(images)))
+    for rows, first, head in zip(found, before, (model.image_head, model.text_head), strict=True):
+        weight, bias = (getattr(head[1], name).detach().double().numpy() for name in ("weight", "bias"))
+        expected = (
+            np.array([[sum(w * max(v, 0) for w, v in zip(line, row)) for line in weight] for row in first]) + bias
+        )
+        expected /= np.sqrt((expected**2).sum(axis=1, keepdims=True))
+        assert rows == pytest.approx(expected, abs=1e-5)
+    assert not torch.equal(model.image_head[1].weight, model.text_head[1].weight)
+
+
+def test_one_layer_is_what_it_was(tokenizer):
+    """Checkpoints of runs from before there was a choice have these names."""
+    assert {name.partition(".")[0] for name in towers(tokenizer).state_dict()} == {"visual", "text"}

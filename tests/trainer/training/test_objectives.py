@@ -48,6 +48,7 @@ PAIRS = {
     "hopfield_infonce": (config.HopfieldInfoNce(scale_hopfield=14.0), 0.15),
     "infoloob": (config.InfoLoobPair(), 0.2),
     "convirt": (config.ConVirt(sample_sentences=True, mask_duplicates=True), 0.15),
+    "convirt, its views": (config.ConVirt(turn=20.0, jitter=0.4, blur=0.5), 0.15),
     "siglip": (config.SigLip(), 0.15),
     "dhn_nce": (config.DhnNce(mask_duplicates=True), 0.2),
 }

@@ -122,6 +122,7 @@ class InfoLoobPair(ImageText):
 class ConVirt(ImageText):
     """ConVIRT: the weighted sum of both directions of InfoNCE.
 
+    Its nonlinear projections are `model.projection = "mlp"`, its crops `optimizer.crop_scale = 0.6`.
     Zhang et al., Contrastive Learning of Medical Visual Representations from Paired Images and Text, 2020,
     https://arxiv.org/abs/2010.00747
     """
@@ -136,6 +137,30 @@ class ConVirt(ImageText):
     )
     sample_sentences: bool = option(
         False, "Sample sentences", "Of a caption with several sentences or phrases, one is drawn in every epoch."
+    )
+    flip: bool = option(
+        False, "Mirror", "Mirror half of the images, as the paper; left and right become the same.", advanced=True
+    )
+    turn: float = option(
+        0.0,
+        "Rotation",
+        "Largest rotation of an image, which is then also moved by up to a tenth and scaled by up to 5 %; the paper's "
+        "is 20.",
+        low=0.0,
+        high=180.0,
+        unit="°",
+        advanced=True,
+    )
+    jitter: float = option(
+        0.0,
+        "Brightness and contrast",
+        "By up to which share they change; the paper's is 0.4.",
+        low=0.0,
+        high=0.8,
+        advanced=True,
+    )
+    blur: float = option(
+        0.0, "Blurred images", "Share of the images that are blurred.", low=0.0, high=1.0, advanced=True
     )
     mask_duplicates: bool = _mask_duplicates()
 
