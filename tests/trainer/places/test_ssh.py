@@ -172,16 +172,16 @@ def check_embedding(workspace: Path, folder: Path, place: str) -> None:
     words = ["embed", "1", "--data", str(pictures), "--shard-rows", "8", "--workspace", str(workspace)]
     assert main([*words, "--out", str(folder / "alone")]) == 0
     for _ in range(2):
-        assert main([*words, "--out", str(folder / "there"), "--on", place]) == 0
+        assert main([*words, "--out", str(folder / "brought"), "--on", place]) == 0
         for number in range(3):
             for side in ("img", "text"):
                 name = f"{side}_emb/{side}_emb_{number:05d}.npy"
-                alone, there = (np.load(folder / one / name) for one in ("alone", "there"))
+                alone, there = (np.load(folder / one / name) for one in ("alone", "brought"))
                 np.testing.assert_allclose(alone, there, atol=1e-6)
         # What came is damaged: it comes again, and nothing is embedded again.
-        (folder / "there" / "text_emb" / "text_emb_00001.npy").write_bytes(b"half")
-    assert summary_of(folder / "there")["kept"] == 3
-    assert not list((folder / "there").glob(".*"))
+        (folder / "brought" / "text_emb" / "text_emb_00001.npy").write_bytes(b"half")
+    assert summary_of(folder / "brought")["kept"] == 3
+    assert not list((folder / "brought").glob(".*"))
     assert main([*words, "--out", str(folder / "no"), "--on", place, "--split", "none"]) == 2
 
 
