@@ -164,6 +164,7 @@ def test_every_field_that_names_a_place_is_known() -> None:
         "encoding",
         "plugin",
         "label",
+        "projection",
     }
     for section in ("data", "model"):
         for kind in (*config.SECTIONS[section], *config.ELSEWHERE.get(section, ())):

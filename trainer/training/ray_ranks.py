@@ -10,19 +10,27 @@ import contextlib
 import os
 import socket
 import subprocess
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from trainer.errors import UserError
 from trainer.places.channel import packed
-from trainer.untrusted import safe_subprocess
+from trainer.places.shared_folder import STATE
+from trainer.places.source import MOST_DOCUMENT, record
+from trainer.store import ENDED
+from trainer.untrusted import confined, safe_subprocess
 
 _POLL_S: Final = 0.2
 _START_S: Final = 900
 """How long workers may take to start: torch lies on a shared disk, a node may be busy; Ray gives up after 60 s."""
 _GRACE_S: Final = 20.0
 """How long a rank whose worker ends may take to save."""
+_TEARDOWN_S: Final = 60.0
+"""How long Ray may take to end its workers once the run has ended. It once held their CPUs for minutes; when the job
+ends, whatever it has left ends with it."""
 
 
 class RayRanksError(UserError):
@@ -66,10 +74,44 @@ def train(workspace: Path, question: dict[str, Any], ranks: int) -> None:
         ),
     )
     try:
-        trainer.fit()
+        until_ended(trainer.fit, workspace, str(question["job"]))
     except Exception as error:  # each kind of Ray; the row of the run has what its ranks told
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise RayRanksError(lines[-1] if lines else f"Ray Train ended with {type(error).__name__}.") from error
+
+
+def until_ended(fit: Callable[[], object], workspace: Path, job: str, *, teardown_s: float = _TEARDOWN_S) -> None:
+    """Wait for `fit`, and no longer than `teardown_s` once this job's run has ended; what `fit` raises is raised."""
+    errors: list[Exception] = []
+
+    def call() -> None:
+        try:
+            fit()
+        except Exception as error:
+            errors.append(error)
+
+    fitting = threading.Thread(target=call, name="Ray Train", daemon=True)
+    fitting.start()
+    ended: float | None = None
+    while fitting.is_alive():
+        fitting.join(_POLL_S)
+        if ended is None and _has_ended(workspace, job):
+            ended = time.monotonic()
+        if ended is not None and time.monotonic() - ended > teardown_s:
+            return
+    if errors:
+        raise errors[0]
+
+
+def _has_ended(workspace: Path, job: str) -> bool:
+    """Return whether the only run of a workspace has ended in this job, as rank 0 has published it."""
+    folder = next((workspace / "runs").glob("0001-*"), None)
+    if folder is None:
+        return False
+    with contextlib.suppress(UserError, OSError):
+        published = record(confined.read(folder, STATE, MOST_DOCUMENT))
+        return published.get("job") == job and published.get("status") in ENDED
+    return False
 
 
 def rank(settings: dict[str, Any]) -> None:

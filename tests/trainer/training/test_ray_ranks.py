@@ -1,0 +1,45 @@
+"""Waiting for Ray Train: its result or error, and not for ever where it keeps workers whose run has ended."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from trainer import config
+from trainer.places.shared_folder import StatePublisher
+from trainer.store import Workspace
+from trainer.training.ray_ranks import until_ended
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    made = Workspace(tmp_path)
+    yield made
+    made.close()
+
+
+def test_what_ray_raises_is_raised(workspace):
+    def fail() -> None:
+        raise RuntimeError("no room")
+
+    with pytest.raises(RuntimeError, match="no room"):
+        until_ended(fail, workspace.folder, "job")
+
+
+@pytest.mark.parametrize(("job", "status", "waits"), [("now", "finished", False), ("before", "finished", True)])
+def test_workers_that_stay_are_waited_for_until_the_run_of_this_job_has_ended(workspace, job, status, waits):
+    run = workspace.runs.create(config.Run(name="r"))
+    publisher = StatePublisher(workspace, run, job)
+    workspace.runs.change(run, status=status, session_at=2.0)
+    publisher.publish()
+    released, returned = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        until_ended(released.wait, workspace.folder, "now", teardown_s=0.0)
+        returned.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    assert returned.wait(2.0 if waits else 60.0) is not waits
+    released.set()
+    assert returned.wait(60.0)
