@@ -77,8 +77,9 @@ def planned(objective: str, seed: int, *, epochs: int = EPOCHS) -> config.Run:
     Raises:
         ConfigError: No such objective.
     """
+    model = catalog.preset("clip-scenes").model
     presets = [run for run in catalog.presets().values() if isinstance(run.data, config.Scenes)]
-    found = [run for run in presets if run.objective.kind == objective]
+    found = [run for run in presets if run.objective.kind == objective and run.model == model]
     if not found:
         raise config.ConfigError(f"There is no objective {objective!r}; choose one of {', '.join(kinds())}.")
     run = found[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from PySide6.QtCore import QEvent, QItemSelectionModel, QPoint, QPointF, Qt
 from PySide6.QtGui import QResizeEvent, QTextCursor, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
@@ -131,10 +132,11 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     monkeypatch.setattr(launch, "start_detached", start)
     view = show(qtbot, context)
     assert view.is_empty
-    button = view.findChild(object, "stateButton")
     context.jobs.poll()
-    qtbot.waitUntil(lambda: button.text() == "CLIP + CLOOB, 3 seeds", timeout=90_000)
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    words = "CLIP + CLOOB, 3 seeds"
+    buttons = partial(view.findChildren, QPushButton, "stateButton")
+    qtbot.waitUntil(lambda: [button.text() for button in buttons()] == [words])
+    qtbot.mouseClick(buttons()[0], Qt.MouseButton.LeftButton)
     made = [f"CLIP + CLOOB on Scenes, {arm}, seed {seed}" for arm in ("CLIP", "CLOOB") for seed in range(3)]
     qtbot.waitUntil(lambda: sorted(names(view)) == made)
     assert not view.is_empty

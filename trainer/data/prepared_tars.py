@@ -59,9 +59,9 @@ def write_prepared_tars(data: config.Data, *, image_size: int, workspace: Path, 
     return config.Shards(path=str(made / name), encoding="utf-8")
 
 
-def _write_split(pairs: Pairs, folder: Path, progress: Progress) -> None:
+def _write_split(pairs: Pairs, draft: Path, progress: Progress) -> None:
     for number, start in enumerate(range(0, len(pairs), PAIRS_A_TAR)):
-        with tarfile.open(folder / f"{number:05d}.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        with (draft / f"{number:05d}.tar").open("wb") as file, tarfile.TarFile(mode="w", fileobj=file) as tar:
             for row in range(start, min(start + PAIRS_A_TAR, len(pairs))):
                 _add_pair(tar, pairs, row)
         progress(min(1.0, (start + PAIRS_A_TAR) / len(pairs)), f"Writing prepared pictures: {pairs.split}")

@@ -61,8 +61,8 @@ class Storage:
             while block := file.read(_BLOCK):
                 stream.write(block)
 
-    def fetch(self, name: str, target: Path) -> None:
-        """Write a file there to one here.
+    def fetch(self, name: str, draft: Path) -> None:
+        """Write a file there to one here, which the caller has made the place for.
 
         Raises:
             FileNotFoundError: There is none.
@@ -70,7 +70,7 @@ class Storage:
         with (
             self._answering() as (files, root),
             files.open_input_stream(f"{root}/{_checked(name)}") as stream,
-            target.open("wb") as file,
+            draft.open("wb") as file,
         ):
             while block := stream.read(_BLOCK):
                 file.write(block)
