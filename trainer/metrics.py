@@ -223,7 +223,7 @@ def _heldout() -> list[Metric]:
 def _decoder(held: str) -> list[Metric]:
     """Return the metrics of decoders of other runs."""
     return [
-        Metric("val/mean_picture_r2", "Pixel variance told by the mean picture", "", "up", held, percent=True),
+        Metric("val/mean_picture_r2", "Pixel variance explained by the mean picture", "", "up", held, percent=True),
         Metric("val/mean_picture_mse", "Squared error of the mean picture", "", "down", held, digits=4),
         Metric("val/denoising_loss", "Denoising loss with embedding", "", "down", held, digits=4),
         Metric("val/denoising_loss_dropped", "Denoising loss without embedding", "", "down", held, digits=4),

@@ -255,7 +255,7 @@ def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(
     assert [shade(view, 1, column) for column in (0, 1, 3, 4, 8)] == [90, 0, 10, 30, 110]
     spread = view.rows[0].boxes[9].image
     assert (spread.pixelColor(0, 0).red(), spread.pixelColor(1, 1).red()) == (128, 255)
-    assert "The mean picture tells 25 %, 25 % of the held-out pixels' variance" in view.limits.text()
+    assert "The mean picture explains 25 %, 25 % of the held-out pixels' variance" in view.limits.text()
     assert (
         "% of 256 samples of clip at step 240, samples of clip at step 240, of true attributes, of the originals: "
         "ground 90, 90, 95 of 100." in view.limits.text()

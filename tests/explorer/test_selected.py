@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.models.pair_table import Numbers
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTable, SelectedPanel
+from explorer.views.selected.table import CAPTION_PX, LINE_PX
 from trainer.store import Items, read_snapshot
 
 
@@ -95,3 +96,23 @@ def test_missing_values_sort_last_both_ways(qtbot, background, dressed):
     assert [column.text(i) for i in range(3)] == ["–", "−1.00", "+2.00"]
     table.pairs.sort(0, Qt.SortOrder.AscendingOrder)
     assert table.pairs.pairs.tolist() == [1, 0, 2]
+
+
+def test_a_table_keeps_its_room_for_captions_and_its_selected_row_in_view_when_it_is_filled_again_or_smaller(
+    qtbot, background, dressed
+):
+    items = Items(np.arange(9), ["/nowhere/a.png"] * 9, ["a red cross on the left"] * 9, ["x"] * 9, [""] * 9)
+    background.failed.connect(lambda _error: None)
+    table = PairTable(Pictures(background), name="t", words="t")
+    qtbot.addWidget(table)
+    table.resize(400, 9 * LINE_PX)
+    table.show()
+    table.horizontalHeader().resizeSection(0, 60)
+    table.pairs.show(
+        items, np.arange(9), [Numbers(f"v{place}", f"Value {place}", "", np.zeros(9)) for place in range(8)]
+    )
+    assert table.columnWidth(0) == CAPTION_PX
+    table.mark(np.array([4]))
+    table.resize(400, 4 * LINE_PX)
+    QApplication.processEvents()
+    assert table.viewport().rect().contains(table.visualRect(table.currentIndex()).adjusted(0, 0, -CAPTION_PX, 0))

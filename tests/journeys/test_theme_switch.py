@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRect
+import shiboken6
+from PySide6.QtCore import QEvent, QRect
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
@@ -49,7 +50,7 @@ def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Ca
             stack.callback(hooks.remove)
             stack.callback(Garbage().close)
             window = Window(two_runs.workspace, hooks)
-            stack.callback(window.close)
+            stack.callback(remove, window)
             window.ready.connect(lambda: ready.append(True))
             window.resize(1280, 800)
             window.show()
@@ -64,6 +65,14 @@ def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Ca
         yield start
     qapp.setCursorFlashTime(flash)
     theme.theme().mode = "light"
+
+
+def remove(window: Window) -> None:
+    """Close and delete a window, unless it is gone: the next theme would dress all its widgets again."""
+    if shiboken6.isValid(window):
+        window.close()
+        window.deleteLater()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def at_work(window: Window) -> bool:
@@ -141,7 +150,7 @@ def _drawn_once(qapp: QApplication, two_runs) -> None:
     end = time.monotonic() + 180
     while not ready and time.monotonic() < end:
         qapp.processEvents()
-    window.close()
+    remove(window)
 
 
 @pytest.mark.usefixtures("_drawn_once")
@@ -151,7 +160,7 @@ def test_a_switched_window_looks_like_one_started_in_that_theme(qtbot, open_wind
     for mode in ("dark", "light"):
         window = open_window(mode, name)
         started[mode] = look_twice(qtbot, window, name)
-        window.close()
+        remove(window)
     # Its panels have not been seen in light when the theme changes for the first time.
     window, different = open_window("light", name), []
     for turn, mode in enumerate(("dark", "light", "dark", "light")):

@@ -89,7 +89,7 @@ class DecodedRun:
         spread: Deviation over the noises of each pixel, mean over colors, in 0 to 1.
         nearest: Training pictures, nearest first.
         nearest_of: Among how many they were sought.
-        told: Share of the held-out pixels' variance that the mean picture tells; NaN where it was not measured.
+        told: Share of the held-out pixels' variance that the mean picture explains; NaN where it was not measured.
         told_of: Among how many held-out pictures.
         measured: What `trainer decode --measure` found at this step.
         measured_of: On how many held-out pictures.
@@ -139,7 +139,7 @@ class DecodedChart:
         """What these pictures cannot show, in words."""
         size = self.runs[0].mean.shape[0]
         told = [f"{100 * run.told:.0f} %" for run in self.runs if run.told == run.told]
-        known = f" The mean picture tells {', '.join(told)} of the held-out pixels' variance." if told else ""
+        known = f" The mean picture explains {', '.join(told)} of the held-out pixels' variance." if told else ""
         return (
             f"Small decoders of {size} pixels: what they leave out may be in an embedding all the same, and what stays "
             f"over the noises may be what all pictures share; only differences between equal decoders speak of the "

@@ -12,6 +12,7 @@ from PySide6.QtCore import (
     QItemSelectionRange,
     QModelIndex,
     QPersistentModelIndex,
+    QPoint,
     QRect,
     QSignalBlocker,
     Qt,
@@ -151,18 +152,24 @@ class PairTable(QTableView):
         self.chosen.emit(self.chosen_pairs())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        seen = self.visualRect(self.currentIndex()).intersects(QRect(QPoint(), event.oldSize()))
         super().resizeEvent(event)
         self._share()
+        if seen:  # a scroll bar that appears, too, must not cover the row that is told about
+            self.scrollTo(self.currentIndex())
 
-    def _share(self) -> None:
-        """Give the picture and its caption what the numbers leave; where that is too little, the table scrolls."""
+    def _share(self, *, anew: bool = False) -> None:
+        """Give the picture and its caption what the numbers leave; where that is too little, the table scrolls.
+
+        With `anew` a width that a person has given the caption is forgotten, as those of the numbers are.
+        """
         header = self.horizontalHeader()
         if not self.pairs.columnCount():
             return
         others = sum(header.sectionSize(column) for column in range(1, self.pairs.columnCount()))
         enough = self.viewport().width() - others >= CAPTION_PX
         mode = QHeaderView.ResizeMode.Stretch if enough else QHeaderView.ResizeMode.Interactive
-        if header.sectionResizeMode(0) != mode:
+        if anew or header.sectionResizeMode(0) != mode:
             header.setSectionResizeMode(0, mode)
             if not enough:
                 header.resizeSection(0, CAPTION_PX)
@@ -182,7 +189,7 @@ class PairTable(QTableView):
                     metrics.horizontalAdvance(words) + 3 * theme.INSIDE + theme.SPACE,
                 ),
             )
-        self._share()
+        self._share(anew=True)
 
 
 class PictureCell(QStyledItemDelegate):
