@@ -110,7 +110,8 @@ class Person:
         for section, values in SMALL.items():
             for field, value in values.items():
                 sheet.section(section).form.editor(field).set_value(value)
-        self.wait(sheet.start.isEnabled, 10)
+        # Qt ignores Enter for the default button of a dialog that is not open yet.
+        self.wait(lambda: sheet.isVisible() and sheet.start.isEnabled(), 10)
         self.qtbot.keyClick(sheet.name_field, Qt.Key.Key_Return)
         self.wait(lambda: any(row.name == name for row in self.window.rooms.jobs.runs), 20)
 
