@@ -1,4 +1,4 @@
-"""The studies that are prepared as experiments can be read, and their arms differ in what they say alone."""
+"""The studies that are experiments can be read, and their arms differ in what they say alone."""
 
 from __future__ import annotations
 
@@ -8,12 +8,28 @@ import pytest
 from scipy import stats
 
 from tests.benchmarks import explaining_away
-from trainer.experiments.definition import read
+from trainer.experiments.definition import check_measured, read
 
 STUDIES = sorted((Path(__file__).parent / "studies").glob("*.toml"))
+SHARES = [file for file in STUDIES if file.stem.startswith("shares")]
+VARIED = {
+    "efficiency_scenes": {"objective"},
+    "pcl_scenes": {"objective"},
+    "simclr_projector": {"objective.projector"},
+    "simclr_grid": {"objective.smallest_crop", "objective.color"},
+    "simclr_lars": {f"optimizer.{name}" for name in ("algorithm", "batch_size", "learning_rate", "weight_decay")},
+    "convirt_scenes": {"objective", "model.projection", "optimizer.crop_scale"},
+}
 
 
-@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [file for file in STUDIES if file not in SHARES], ids=lambda file: file.stem)
+def test_the_arms_of_a_study_differ_in_what_it_is_about_alone(file: Path):
+    study = read(file)
+    check_measured(study)
+    assert {*study.fields} == VARIED[file.stem]
+
+
+@pytest.mark.parametrize("file", SHARES, ids=lambda file: file.stem)
 def test_a_study_has_clip_and_four_shares(file: Path):
     study = read(file)
     objectives = [arm.run.objective for arm in study.arms]

@@ -199,6 +199,8 @@ def _placed(experiment: Experiment) -> Experiment:
 def from_toml(text: str, *, source: str = "experiment") -> Experiment:
     """Return the definition in a text: an arm has a whole `config`, or a `preset`, and `set` changes fields of either.
 
+    A `set` of the document changes every arm, before the arm's own.
+
     Raises:
         ConfigError: It is not valid TOML, or does not define an experiment.
     """
@@ -206,11 +208,12 @@ def from_toml(text: str, *, source: str = "experiment") -> Experiment:
         document = untrusted_files.parse_toml(text)
     except ValueError as error:
         raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
-    known = {"data", "epochs", "arm", "secondary", *(one.name for one in fields(Experiment))} - {"arms", "secondaries"}
+    shared = {"data", "epochs", "set", "arm", "secondary"}
+    known = {*shared, *(one.name for one in fields(Experiment))} - {"arms", "secondaries"}
     if wrong := next((key for key in document if key not in known), None):
         raise ConfigError(f"{source}: unknown field {wrong!r}; known are {', '.join(sorted(known))}.")
     arms = tuple(_arm(values, document, source) for values in _tables(document, "arm", source))
-    plain = {name: document[name] for name in document if name not in ("data", "epochs", "arm", "secondary")}
+    plain = {name: document[name] for name in document if name not in shared}
     if "name" not in plain or "outcome" not in plain:
         raise ConfigError(f"{source}: an experiment needs a name and an [outcome] with metric and split.")
     made = Experiment(
@@ -444,7 +447,7 @@ def _arm(values: Mapping[str, Any], document: Mapping[str, Any], source: str) ->
 
 
 def run_of(values: Mapping[str, Any], document: Mapping[str, Any], source: str) -> config.Run:
-    """Return the run of the `preset` or `config` in `values`, with `data` and `epochs` of the document and then `set`.
+    """Return the run of the `preset` or `config` in `values`; `data`, `epochs` and `set` of the document, then `set`.
 
     Raises:
         ConfigError: They define no run; the message begins with `source`.
@@ -461,10 +464,11 @@ def run_of(values: Mapping[str, Any], document: Mapping[str, Any], source: str) 
         run = replace(run, data=config.from_dict({"data": document["data"]}, source=source).data)
     if "epochs" in document:
         run = config.replace(run, "optimizer.epochs", str(document["epochs"]))
-    changes = values.get("set", {})
-    if not isinstance(changes, dict):
-        raise ConfigError(f'{source}: write set = {{"objective.beta" = 8}}.')
-    return changed(run, (f"{field}={value}" for field, value in dotted(changes).items()))
+    for changes in (document.get("set", {}), values.get("set", {})):
+        if not isinstance(changes, dict):
+            raise ConfigError(f'{source}: write set = {{"objective.beta" = 8}}.')
+        run = changed(run, (f"{field}={value}" for field, value in dotted(changes).items()))
+    return run
 
 
 def dotted(values: Mapping[str, Any], before: str = "", *, whole: frozenset[str] = frozenset()) -> dict[str, Any]:

@@ -58,6 +58,14 @@ def test_a_short_file_becomes_a_whole_one_that_says_the_same():
     assert "preset" not in to_toml(found)
 
 
+def test_what_is_set_for_all_comes_before_what_is_set_for_one():
+    found = from_toml(SHORT.replace("epochs = 2", 'set = { optimizer.epochs = 3, "objective.beta" = 9 }'))
+    assert [arm.run.objective.scale_hopfield for arm in found.arms] == [9, 14]
+    assert {arm.run.optimizer.epochs for arm in found.arms} == {3}
+    with pytest.raises(ConfigError, match="write set ="):
+        from_toml(SHORT.replace("epochs = 2", "set = 3"))
+
+
 def test_seeds_and_names_of_its_runs():
     found = from_toml(SHORT)
     run = found.run_of(found.arms[1], 3)
