@@ -127,10 +127,10 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 @pytest.fixture
 def umap_as_pca(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute PCA where UMAP is asked for, which has its own tests and may take half a minute to compile."""
-    from trainer import projection
+    from trainer.analysis.projection import pca
+    from trainer.projection import fitting
 
-    layout = projection.layout
-    monkeypatch.setattr(projection, "layout", lambda *args, **kwargs: layout(*args, **{**kwargs, "method": "pca"}))
+    monkeypatch.setattr(fitting, "umap_layout", lambda vectors, **_: pca(vectors, 2).astype("float32"))
 
 
 @dataclass(frozen=True)

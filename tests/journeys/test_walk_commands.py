@@ -8,7 +8,7 @@ import json
 import re
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,11 @@ FIGURES = {
     "map": (), "matrix": (), "timeline": (),
 } | {name: OPTIONS.get(name, ()) for name in registry.names() if registry.load(name).needs != "none"}  # fmt: skip
 """Kinds of `trainer export` that draw runs, and what each is asked."""
+ALWAYS = (
+    "curves", "changes", "confusion", "evaluation-scores", "map", "matrix", "probe-strip", "search", "similarity",
+    "timeline", "words", "groups",
+)  # fmt: skip
+"""Of the plain suite; test_charts_on_screen.py exports every chart and compares it with the screen."""
 GROUPS = ("--group", "clip*", "--group", "cloob*")
 OF_NO_RUN = {
     "toy-batch": (),
@@ -70,6 +75,10 @@ OF_AN_EXPERIMENT = {"experiment-verdict", "experiment-curves"}
 ANALYSES = (
     "data-efficiency", "pair", "pairs",
 )  # fmt: skip
+
+
+def _some_nightly(kinds: Iterable[str]) -> list[Any]:
+    return [pytest.param(kind, marks=() if kind in ALWAYS else pytest.mark.nightly) for kind in kinds]
 
 
 @pytest.fixture
@@ -236,7 +245,7 @@ def test_evaluate_measures_what_was_held_out(ask: Answer, embedded):
         assert one["metrics"]["text_retrieval_recall@1"] == pytest.approx(first, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", _some_nightly(FIGURES))
 def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kind: str):
     if kind in ("evaluation-scores", "confusion", "evaluation-curves"):
         ask("evaluate", "1", "2", "--task", "zero_shot", whole=False)
@@ -253,7 +262,7 @@ def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kin
         assert {"clip-pairs", "cloob-pairs"} <= {re.split(",| ·", cell)[0] for cell in cells}
 
 
-@pytest.mark.parametrize("kind", OF_NO_RUN)
+@pytest.mark.parametrize("kind", _some_nightly(OF_NO_RUN))
 def test_figures_of_groups_and_of_the_lab(ask: Answer, tmp_path: Path, kind: str):
     files = [str(tmp_path / f"f.{suffix}") for suffix in ("svg", "csv")]
     ask("export", kind, *OF_NO_RUN[kind], "--out", *files)
@@ -274,6 +283,7 @@ def test_selections_are_kept_listed_written_and_forgotten(ask: Answer, embedded,
     assert "walked" not in [one["name"] for one in ask("selections")["selections"]]
 
 
+@pytest.mark.nightly  # tests of render_mpl have both
 def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path, umap_as_pca):
     ask("report", "1", "2", "--out", str(tmp_path / "r.html"), whole=False)
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -295,6 +305,7 @@ def test_data_and_doctor(ask: Answer, two_runs):
     assert "ok" in {line["state"] for line in ask("doctor")}
 
 
+@pytest.mark.nightly  # test_first_day.py stops and resumes
 def test_queue_trains_and_stop_and_resume_say_what_is(two_runs, tmp_path: Path, capsys):
     """Train by a real process in a separate workspace."""
 

@@ -189,9 +189,17 @@ def test_every_command_is_walked_or_has_a_reason() -> None:
     assert {leaf for leaf in figures if leaf[0] == "export"} == {*OPTIONS} - {("export", "pair")}
 
 
+ALWAYS = {("export", "curves"), ("export", "map"), ("analyze", "geometry")}
+"""Of the figures and analyses, which all open and close the workspace by the same code."""
+
+
 def _seldom(leaf: tuple[str, ...]) -> bool:
-    """Return whether it computes what `export` of the same name computes and draws; two are tried always."""
-    return leaf[0] == "analyze" and ("export", leaf[1]) in OPTIONS and leaf[1] not in ("similarity", "geometry")
+    """Return whether it takes long, and reads what others of the plain suite read."""
+    return (leaf[0] in ("analyze", "export") and leaf not in ALWAYS) or leaf in (
+        ("bundle",),
+        ("generative",),
+        ("report",),
+    )
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ def test_classify_shows_what_the_command_prints(
         np.testing.assert_allclose(shown.probabilities, run["probabilities"][0], atol=1e-4)
 
 
+@pytest.mark.nightly
 def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, open_view: Callable[[str], Any]) -> None:
     view = open_view("map")
     qtbot.waitUntil(lambda: all(p.side is not None and p.map.layer.still for p in view.panels), timeout=120_000)

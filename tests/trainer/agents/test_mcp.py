@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -79,13 +80,21 @@ def test_the_sdk_lists_tools_and_reads_runs_and_numbers(workspace: Path):
     assert "begins with a hyphen" in option.content[0].text
 
 
-def test_training_is_offered_only_where_allowed(workspace: Path):
-    tools, (stopped,) = talk(workspace, [("stop_run", {"run": "nobody"})], "--allow-train")
+def test_training_is_offered_only_where_allowed(asked: Workspace, tmp_path: Path):
+    folder = shutil.copytree(asked.folder, tmp_path / "ws")
+    Workspace(folder).adopt()
+    elsewhere = {"preset": "clip-scenes", "name": "x", "changes": ["data.path=/etc"]}
+    calls = [("stop_run", {"run": "clip"}), ("evaluate", {"run": "clip"}), ("train", elsewhere)]
+    tools, (stopped, evaluated, refused) = talk(folder, calls, "--allow-train")
     assert {"train", "stop_run", "evaluate"} <= set(tools)
     assert not tools["train"].annotations.read_only_hint
-    assert stopped.is_error
+    assert stopped.structured_content["status"] == "finished", stopped.content
+    assert evaluated.structured_content["result"][0]["dataset"] == "scenes", evaluated.content
+    assert refused.is_error
+    assert "names a place" in refused.content[0].text
 
 
+@pytest.mark.nightly
 def test_an_agent_trains_and_evaluates_a_run(tmp_path: Path):
     small = ["data.train_pairs=64", "data.heldout_pairs=32", "model.image_size=32", "model.image_width=8"]
     small += ["optimizer.epochs=1", "optimizer.batch_size=32"]

@@ -138,6 +138,7 @@ def there_of(tmp_path: Path) -> Workspace:
     return Workspace(folder)
 
 
+@pytest.mark.nightly  # test_slurm.py has a job that is stopped, resumed and lost
 def test_a_run_trains_as_a_job(stand_in: StandIn, here: Workspace, tmp_path: Path, capsys) -> None:
     assert main(["places", "test", "lab", "--json", "--workspace", str(here.folder)]) == 0
     assert "2.0 of a test" in capsys.readouterr().out

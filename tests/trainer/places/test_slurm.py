@@ -229,6 +229,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.nightly  # the stand-in of the tests above runs the same commands
 def test_a_run_trains_in_a_real_cluster(
     slurm: Callable[..., str],
     here: Workspace,

@@ -185,6 +185,7 @@ def check_embedding(workspace: Path, folder: Path, place: str) -> None:
     assert main([*words, "--out", str(folder / "no"), "--on", place, "--split", "none"]) == 2
 
 
+@pytest.mark.nightly
 def test_a_set_is_embedded_there(box: Box, here: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     other = Workspace(box.folder / "other")
     assert main(["fit", "--config", str(written(box.folder, epochs=1)), "--workspace", str(other.folder)]) == 0
@@ -224,6 +225,7 @@ def test_a_place_is_tested_and_a_run_trains_there(
     assert (code[0] / "trainer" / "assets" / "presets").is_dir()
 
 
+@pytest.mark.nightly
 def test_a_cut_is_out_of_reach_and_loses_nothing(box: Box, here: Workspace) -> None:
     file = written(box.folder, epochs=150)
     words = ["fit", "--config", str(file), "--on", "box", "--detach", "--workspace", str(here.folder)]
@@ -280,39 +282,48 @@ def test_a_cut_is_out_of_reach_and_loses_nothing(box: Box, here: Workspace) -> N
     there.close()
 
 
-def test_data_are_checked_before_anything_is_sent(
-    box: Box, here: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from PIL import Image
-
+def words_of_photos(box: Box, here: Workspace) -> list[str]:
+    """Make a folder of 24 captioned pictures; return the words that train on it at the place."""
     photos = box.folder / "my photos"
     photos.mkdir()
     for place in range(24):
         Image.new("RGB", (40, 40), (place * 9, 80, 120)).save(photos / f"{place:02d}.png")
         (photos / f"{place:02d}.txt").write_text(f"the picture number {place}")
-    words = ["--data", str(photos), "--set", "optimizer.epochs=1", "--set", "optimizer.batch_size=8",
-             "--set", "model.image_size=32", "--on", "box", "--workspace", str(here.folder)]  # fmt: skip
-    assert main(["fit", *words, "--data-there", "/no/such folder"]) == 2
+    return ["fit", "--data", str(photos), "--set", "optimizer.epochs=1", "--set", "optimizer.batch_size=8",
+            "--set", "model.image_size=32", "--on", "box", "--workspace", str(here.folder)]  # fmt: skip
+
+
+def test_data_are_checked_before_anything_is_sent(
+    box: Box, here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words_of_photos(box, here), "--data-there", "/no/such folder"]) == 2
     assert "box has no /no/such folder" in capsys.readouterr().err
     assert not (box.folder / "home" / ".cache").exists()
     assert here.runs.get(2).status == "failed"
-    assert main(["fit", *words, "--upload", "--name", "sent"]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.nightly
+def test_data_are_sent_as_they_are_or_prepared_or_lie_there(
+    box: Box, here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, photos = words_of_photos(box, here), box.folder / "my photos"
+    assert main([*words, "--upload", "--name", "sent"]) == 0, capsys.readouterr().err
     there = box.workspace()
     with there.runs.reading() as connection:
         (text,) = connection.execute(select(schema.run.c.config).where(schema.run.c.id == 1)).one()
     path = Path(config.from_toml(text).data.path)
     assert path.is_relative_to(there.folder / "sent")
     assert sorted(file.name for file in path.iterdir()) == sorted(file.name for file in photos.iterdir())
-    assert rows_of(here, 3) == rows_of(there, 1)
-    assert main(["fit", *words, "--data-there", str(photos), "--name", "by name"]) == 0
+    assert rows_of(here, 2) == rows_of(there, 1)
+    assert main([*words, "--data-there", str(photos), "--name", "by name"]) == 0
     # In place of the pictures go tars of what is prepared of them, on which the losses are the same to the bit.
-    assert main(["fit", *words, "--upload-prepared", "--name", "prepared"]) == 0, capsys.readouterr().err
+    assert main([*words, "--upload-prepared", "--name", "prepared"]) == 0, capsys.readouterr().err
     with there.runs.reading() as connection:
         (text,) = connection.execute(select(schema.run.c.config).where(schema.run.c.id == 3)).one()
     path = Path(config.from_toml(text).data.path)
     assert path.is_relative_to(there.folder / "sent")
     assert [len(list(path.glob(f"{split}/*.tar"))) for split in ("train", "test")] == [1, 1]
-    rows = [here.results.scalars_after(0, runs=[run]) for run in (4, 5)]
+    rows = [here.results.scalars_after(0, runs=[run]) for run in (3, 4)]
     losses = [[(row.step, row.value) for row in found if row.name in ("train/loss", "val/loss")] for found in rows]
     assert losses[0] == losses[1] != []
     there.close()

@@ -105,6 +105,7 @@ def test_two_processes_train_the_run_of_one_and_one_resumes_it(workspace, parts)
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_of_two_processes_pauses_saves_and_is_replayed(workspace, parts):
     """Rank 0 alone hears the wishes; without micro-batches the bits are those of micro-batches of half a batch."""
     run = workspace.runs.create(replace(RUN, ranks=2))
@@ -124,6 +125,7 @@ def test_a_run_of_two_processes_pauses_saves_and_is_replayed(workspace, parts):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_twenty_updates_of_two_processes_and_of_one_are_compared(workspace, parts):
     source = workspace.runs.get(parts).folder / "config.toml"
     code, output = finished(workspace, "fit", "--config", str(source), "--check-ranks", "2", "--json")
@@ -133,6 +135,11 @@ def test_twenty_updates_of_two_processes_and_of_one_are_compared(workspace, part
     assert (found["ranks"], found["updates"], found["parts"]["loss"], found["parts"]["weights"]) == (2, 8, 0, 0)
     assert found["whole"]["loss"] <= 1e-6
     assert "equal" in found["words"]
+
+
+@pytest.mark.slow
+def test_a_check_of_ranks_that_do_not_divide_the_batch_is_refused(workspace, parts):
+    source = workspace.runs.get(parts).folder / "config.toml"
     before = len(workspace.runs.all())
     code, output = finished(workspace, "fit", "--config", str(source), "--check-ranks", "5")
     assert code == 2
@@ -167,15 +174,8 @@ def _ranks(workspace, run: int) -> list[psutil.Process]:
 
 @pytest.mark.slow
 @pytest.mark.faults
-@pytest.mark.parametrize(
-    ("rank", "signal_name"),
-    [
-        (1, "SIGKILL"),
-        pytest.param(0, "SIGSTOP", marks=pytest.mark.nightly),  # the others wait for it for most of a minute
-        pytest.param(0, "SIGKILL", marks=pytest.mark.nightly),
-        pytest.param(1, "SIGSTOP", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.nightly  # of a rank that stands still, the others wait for most of a minute
+@pytest.mark.parametrize(("rank", "signal_name"), [(1, "SIGKILL"), (0, "SIGSTOP"), (0, "SIGKILL"), (1, "SIGSTOP")])
 def test_a_run_that_loses_a_rank_ends_with_a_sentence_and_resumes_exactly(
     workspace, parts, faults, rank: int, signal_name: str
 ):
