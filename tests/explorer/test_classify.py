@@ -398,6 +398,7 @@ def test_every_control_has_a_name_for_screen_readers_and_tests(view: ClassifyVie
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # test_walk_views.py compares it with the command
 def test_the_whole_way_with_real_models(
     qtbot: QtBot, qapp: QObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,6 +35,7 @@ from explorer.widgets.cells import ProgressCell
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.switch import Switch
+from tests.nightly import nightly_except
 from trainer.analysis import palette
 from trainer.charts import marks
 from trainer.charts.color_words import _ON_DARK, _ON_LIGHT
@@ -143,7 +144,7 @@ def inside(card: XYPlotCard) -> QRect:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tone", TONES)
+@pytest.mark.parametrize("tone", nightly_except(TONES, "run_b"))
 def test_every_mark_of_a_chart_can_be_seen(qtbot, mode: str, tone: marks.Tone) -> None:
     for kind, piece in drawn(tone).items():
         card = XYPlotCard("test", kind)

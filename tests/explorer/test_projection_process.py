@@ -71,7 +71,7 @@ def snapshots(folder: Path) -> tuple[list[Path], np.ndarray]:
     return made, image_
 
 
-def test_pca_series_new_points_umap_and_a_real_cancel(qtbot: QtBot, client: ModelClient, tmp_path: Path) -> None:
+def test_pca_of_a_series_and_new_points(qtbot: QtBot, client: ModelClient, tmp_path: Path) -> None:
     (early, late), image = snapshots(tmp_path / "snapshots")
     np.save(tmp_path / "new.npy", image[[7, 40]])
     asked = {"snapshot": str(late), "series": (str(early),), "place": str(tmp_path / "new.npy")}
@@ -85,6 +85,12 @@ def test_pca_series_new_points_umap_and_a_real_cancel(qtbot: QtBot, client: Mode
     (earlier,) = (np.load(file) for file in pca.answer["layouts"])
     assert np.abs(earlier - layout).mean() < 0.1 * np.abs(layout).mean()
 
+
+@pytest.mark.nightly  # UMAP takes half a minute to compile; tests/trainer/projection has it in the plain suite
+def test_umap_of_a_series_and_new_points_and_a_real_cancel(qtbot: QtBot, client: ModelClient, tmp_path: Path) -> None:
+    (early, late), image = snapshots(tmp_path / "snapshots")
+    np.save(tmp_path / "new.npy", image[[7, 40]])
+    asked = {"snapshot": str(late), "series": (str(early),), "place": str(tmp_path / "new.npy")}
     # Cancelled at the first sign that it has begun.
     given_up = Heard(client, Project(snapshot=str(early), method="umap", neighbors=10, seed=3))
     given_up.give_up = client

@@ -273,6 +273,7 @@ def test_safe_mode_uses_and_changes_nothing_that_was_remembered(tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_reset_starts_anew_and_keeps_a_copy(tmp_path: Path) -> None:
     kept = json.dumps({"selection": {"view": "map"}})
     (tmp_path / "explorer.json").write_text(kept)

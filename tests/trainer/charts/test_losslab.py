@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable, XYPlot
@@ -80,7 +81,7 @@ def test_numbers_are_finite_at_every_end_of_every_setting(name: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("name", nightly_except(CHARTS, "toy-batch"))
 def test_every_format_is_written_and_repeats(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     # The drawing is the same for all of them, and takes the time.

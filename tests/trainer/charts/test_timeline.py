@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.nightly import nightly_except
 from trainer.charts import ChartError
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.pair_changes import changes
@@ -177,6 +178,7 @@ def test_without_ffmpeg_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_points_of_figures_and_films_are_colored_as_asked(charted: Workspace):
     chart = timeline(charted, [1, 2], curves=False)
     first = {}
@@ -204,7 +206,7 @@ def test_points_of_figures_and_films_are_colored_as_asked(charted: Workspace):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runs", [(1, 2), (1,)])
+@pytest.mark.parametrize("runs", nightly_except([(1, 2), (1,)], (1,)))
 def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, ...]):
     chart = timeline(charted, list(runs), curves=False)
     ends = ((1, 240), (2, 240)) if len(runs) == 2 else ((1, chart.steps[0]), (1, 240))

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.data.published_tokenizers import ClipTokenizer
@@ -176,7 +177,7 @@ def test_safetensors_hold_the_weights_bit_for_bit(trained, tmp_path: Path, capsy
     assert config.read(tmp_path / "out" / "config.toml").model == TINY.model
 
 
-@pytest.mark.parametrize("run", ["resnet", "vit", "deep"])
+@pytest.mark.parametrize("run", nightly_except(["resnet", "vit", "deep"], "vit"))
 def test_onnx_runtime_gives_the_same_embeddings(trained, tmp_path: Path, capsys, run: str):
     pytest.importorskip("onnxscript", reason="the extra [onnx] is not installed")
     runtime = pytest.importorskip("onnxruntime", reason="the extra [onnx] is not installed")

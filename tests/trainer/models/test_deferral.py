@@ -36,6 +36,7 @@ def test_a_training_loads_only_what_it_uses_and_the_rest_loads_when_it_is_used()
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_notebook_keeps_torch_as_it_is():
     whole = "import sys, trainer.api, trainer.models; print('open_clip.factory' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=False)

@@ -86,7 +86,7 @@ def opened(path: Path, folder: Path, *more: str) -> OpenModel:
 @torch.inference_mode()
 @pytest.mark.parametrize(
     ("sizes", "preprocess"),
-    [(VIT, {}), (RESNET, {}), pytest.param(RN50, {}, marks=pytest.mark.slow), (VIT, SIGLIP), (VIT, CLIPA)],
+    [(VIT, {}), (RESNET, {}), pytest.param(RN50, {}, marks=pytest.mark.nightly), (VIT, SIGLIP), (VIT, CLIPA)],
     ids=["vit", "resnet", "RN50", "siglip", "longest"],
 )
 def test_embeddings_are_those_of_open_clip(

@@ -61,6 +61,7 @@ def test_a_bundle_holds_figures_numbers_runs_versions_and_commands(
     assert [run["seed"] for run in values["runs"]] == [0, 0]
 
 
+@pytest.mark.nightly
 def test_a_live_bundle_has_a_page_to_zoom_into(charted: Workspace, tmp_path: Path) -> None:
     file = tmp_path / "live.cebundle"
     bundle.write_bundle(charted, [1], file, main, figures=[], live=True)

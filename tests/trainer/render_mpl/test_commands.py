@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.render_mpl.report import _facts
 
@@ -25,7 +26,7 @@ def trainer(charted, capsys):
     return call
 
 
-@pytest.mark.parametrize("kind", ["curves", "similarity", "map"])
+@pytest.mark.parametrize("kind", nightly_except(["curves", "similarity", "map"], "map"))
 def test_export_writes_every_format(trainer, tmp_path, kind: str):
     files = [str(tmp_path / f"f.{suffix}") for suffix in ("svg", "pdf", "png", "csv")]
     status, out, _ = trainer("export", kind, "--runs", "1", "cloob-scenes", "--out", *files[:2], "--out", *files[2:])

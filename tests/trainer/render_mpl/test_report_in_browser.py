@@ -87,6 +87,7 @@ def open_in(browser: str, page: Path, profile: Path, *words: str) -> None:
     subprocess.run(command, capture_output=True, timeout=120, check=True)
 
 
+@pytest.mark.nightly
 def test_figures_and_both_themes_are_drawn_and_it_prints(browser: str, page: Path, tmp_path: Path) -> None:
     grounds = {}
     for theme, scheme in (("dark", 0), ("light", 1)):

@@ -19,6 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from PIL import Image
 
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts.calibrated_runs import calibration
@@ -48,6 +49,8 @@ NAMES = tuple(
 LABELS = ("circle", "square", "star", "ring", "heart")
 RELIABLE = {"ece": 0.1, "edges": [0, 0.5, 1], "counts": [20, 20], "confidence": [0.3, 0.8], "accuracy": [0.4, 0.9]}
 KINDS = ("curves", "similarity", "map", "gap", "geometry", "hubness", "matrix", "timeline")
+LAID_OUT = [*([kind, 6] for kind in KINDS), ["map", 2], ["matrix", 2], ["timeline", 2]]
+"""Six runs crowd every kind; two stand beside each other, which the kinds of one panel a run lay out in another way."""
 
 
 @pytest.fixture(scope="module")
@@ -81,22 +84,22 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return kept
 
 
-# Six runs crowd every kind; two stand beside each other, which the kinds of one panel a run lay out in another way.
-@pytest.mark.parametrize(("kind", "runs"), [*((kind, 6) for kind in KINDS), ("map", 2), ("matrix", 2), ("timeline", 2)])
+@pytest.mark.parametrize(("kind", "runs"), nightly_except(LAID_OUT, ["similarity", 6], ["timeline", 2]))
 def test_nothing_is_cut_or_covered(named: Workspace, drawn: list[Figure], tmp_path: Path, kind: str, runs: int):
     assert _export(named, tmp_path, kind, runs) == 0
     assert complaints(drawn[0]) == []
 
 
 @pytest.mark.parametrize(
-    ("kind", "runs", "more"), [("changes", 2, []), ("representation-similarity", 6, ["--steps", "2"])]
+    ("kind", "runs", "more"),
+    nightly_except([["changes", 2, []], ["representation-similarity", 6, ["--steps", "2"]]], ["changes", 2, []]),
 )
 def test_figures_of_pairs_and_spaces(named, drawn, tmp_path, kind: str, runs: int, more: list[str]):
     assert _export(named, tmp_path, kind, runs, *more) == 0
     assert complaints(drawn[0]) == []
 
 
-@pytest.mark.parametrize("runs", [2, 6])
+@pytest.mark.parametrize("runs", nightly_except([2, 6], 6))
 @pytest.mark.parametrize("curved", [False, True])
 def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: bool):
     workspace = Workspace(tmp_path / "evaluated")
@@ -125,8 +128,8 @@ def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: boo
         assert sum(map(len, plots)) >= 2 * runs
 
 
-@pytest.mark.parametrize("runs", [2, 6])
-@pytest.mark.parametrize("kind", ["gap", "comparison", "hubness"])
+@pytest.mark.parametrize("runs", nightly_except([2, 6], 6))
+@pytest.mark.parametrize("kind", nightly_except(["gap", "comparison", "hubness"], "comparison"))
 def test_names_without_spaces(unbroken: Workspace, drawn: list[Figure], tmp_path: Path, kind: str, runs: int):
     assert _export(unbroken, tmp_path, kind, runs) == 0
     assert complaints(drawn[0]) == []
@@ -148,7 +151,7 @@ def test_names_without_spaces_beside_long_names_of_questions(drawn: list[Figure]
     assert complaints(drawn[0]) == []
 
 
-@pytest.mark.parametrize("groups", [2, 6])
+@pytest.mark.parametrize("groups", nightly_except([2, 6], 6))
 def test_groups(drawn: list[Figure], tmp_path: Path, groups: int):
     workspace = Workspace(tmp_path / "groups")
     for place, name in enumerate(NAMES[:groups]):
@@ -190,7 +193,7 @@ def test_long_questions_and_intervals_of_six_runs(drawn: list[Figure], tmp_path:
         assert len({text.get_color() for text in heads}) == 6
 
 
-@pytest.mark.parametrize("runs", [2, 6])
+@pytest.mark.parametrize("runs", nightly_except([2, 6], 2))
 def test_words_of_the_classes(named: Workspace, runs: int):
     texts = [_class_texts(named, run) for run in range(1, runs + 1)]
     for figure in (
@@ -201,7 +204,7 @@ def test_words_of_the_classes(named: Workspace, runs: int):
         assert complaints(figure) == []
 
 
-@pytest.mark.parametrize("runs", [2, 6])
+@pytest.mark.parametrize("runs", nightly_except([2, 6], 2))
 def test_hits_have_a_picture_each_and_no_hole(named: Workspace, monkeypatch, tmp_path: Path, runs: int):
     Image.new("RGB", (64, 64), "teal").save(tmp_path / "hit.png")
     monkeypatch.setattr(panel_figure, "_picture", lambda _: np.asarray(Image.open(tmp_path / "hit.png")))

@@ -111,6 +111,7 @@ def test_the_mean_pictures_numbers_are_those_of_a_loop(workspace, trained, journ
     assert logged["val/mean_picture_r2"] == pytest.approx(1 - np.mean(errors) / spread, rel=1e-3)
 
 
+@pytest.mark.nightly
 def test_two_decoders_of_one_seed_are_equal_and_another_seed_differs(workspace, decoder, trained):
     again, other = decoder(), decoder(seed=1)
     for run in (again, other):

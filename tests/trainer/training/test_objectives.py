@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.nightly import nightly_except
 from trainer import catalog, config, data
 from trainer.__main__ import main
 from trainer.charts import ChartError
@@ -96,7 +97,7 @@ def ends(journal, run: int) -> tuple[dict[str, float], dict[str, float]]:
     return curves[0], curves[max(curves)]
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", nightly_except(PAIRS, "infoloob", "siglip"))
 def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
     """Chance is 5/64 = 0.08."""
     objective, wanted = PAIRS[name]
@@ -110,7 +111,7 @@ def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
     assert {"knn_acc1", "knn_words", "knn_ground"} <= last.keys()
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", nightly_except(VIEWS, "simclr", "moco"))
 def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
     """Six grounds: chance is 0.17, and even cropped and recolored images can be distinguished."""
     run = tiny(VIEWS[name], **QUICK)
@@ -122,7 +123,7 @@ def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
     assert workspace.runs.get(run).last == after["val/knn_acc1"]
 
 
-@pytest.mark.parametrize("name", LABELED)
+@pytest.mark.parametrize("name", nightly_except(LABELED, "triplet"))
 def test_objectives_of_labeled_images_learn(workspace, tiny, journal, colored, name):
     """Ten colors: chance is about 0.1."""
     table = {"data": "table", "data.path": colored, "data.heldout_share": 0.2}
@@ -132,7 +133,7 @@ def test_objectives_of_labeled_images_learn(workspace, tiny, journal, colored, n
     assert after["val/knn_acc1"] > max(0.4, before["val/knn_acc1"] + 0.1)
 
 
-@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("name", nightly_except(WORDS, "multiclass"))
 def test_objectives_of_words_learn(workspace, tiny, journal, name):
     run = tiny(WORDS[name], **SHORT | {"optimizer.epochs": 10})
     fit(workspace, run)
@@ -141,6 +142,7 @@ def test_objectives_of_words_learn(workspace, tiny, journal, name):
     assert after["val/knn_words"] > before["val/knn_words"]
 
 
+@pytest.mark.nightly
 def test_caption_prediction_learns_to_say_captions_and_is_asked_for_classes(workspace, tiny, journal):
     """What a caption is like is learned before what is in its picture: 40 updates do not teach the tower much."""
     objective = config.CaptionPrediction(decoder_width=32, decoder_layers=1)
@@ -170,7 +172,7 @@ def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, j
         opened.embed_images(np.zeros((1, 32, 32, 3), np.uint8))
 
 
-@pytest.mark.parametrize("name", ["byol", "moco", "swav", "pcl"])
+@pytest.mark.parametrize("name", nightly_except(["byol", "moco", "swav", "pcl"], "moco"))
 def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journal, monkeypatch, name):
     """The moving average, the queue, the clusters: stopped at the end of an epoch, the run is bit-identical."""
     short = QUICK | {"optimizer.epochs": 3, "watching.evaluate_every": 4}
@@ -229,7 +231,7 @@ def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(wo
     assert json.loads(json.dumps(results))
 
 
-@pytest.mark.parametrize("name", ["simclr", "multiclass", "convirt"])
+@pytest.mark.parametrize("name", nightly_except(["simclr", "multiclass", "convirt"], "convirt"))
 def test_a_captioned_folder_is_enough(workspace, tiny, colored, journal, name):
     """Without classes an image model is evaluated by the words of its neighbors' captions."""
     folder = colored.parent / Path(next(csv.DictReader(colored.open()))["filepath"]).parent
