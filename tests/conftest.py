@@ -19,9 +19,10 @@ from filelock import FileLock
 
 # CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
 # On a busy computer the first examples may take seconds: how slow it is says nothing about a test.
-_ANY_PACE = {"suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-hypothesis.settings.register_profile("desk", **_ANY_PACE)
-hypothesis.settings.register_profile("ci", derandomize=True, **_ANY_PACE)
+_ANY_PACE: dict[str, Any] = {"suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("nightly", **_ANY_PACE)
+hypothesis.settings.register_profile("desk", max_examples=30, **_ANY_PACE)
+hypothesis.settings.register_profile("ci", max_examples=30, derandomize=True, **_ANY_PACE)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # One process a core: threads of torch would only wait for each other.
@@ -197,6 +198,11 @@ def _faults_by_mark(expression: str) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", choices=tuple(FAULTS), help="how often each fault is tried; -m faults: a tenth")
     parser.addoption("--fault-table", metavar="FILE", help="write the fault table of this run as Markdown")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not re.search(r"quick|not nightly", config.getoption("-m")):
+        hypothesis.settings.load_profile("nightly")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -147,6 +147,7 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
     form.preset.activated.emit(form.preset.currentIndex())
     assert form.run().data == run.data, "the data stay whichever preset is chosen"
     assert form.run().objective.kind == "cloob"
+    qtbot.waitUntil(form.isVisible)  # it is opened in a later turn of the event loop
     qtbot.keyClick(form, Qt.Key.Key_Escape)
 
 
@@ -653,6 +654,7 @@ def test_a_caption_file_beside_the_pictures_comes_first(window: Window, qtbot: Q
     assert form.run().name == "clip-flickr8k"
     pairs = sheet.reading.pairs["train"]
     assert form.run().optimizer.batch_size == max(size for size in (8, 16, 32) if size <= pairs)
+    qtbot.waitUntil(form.isVisible)
     qtbot.keyClick(form, Qt.Key.Key_Escape)
 
 

@@ -15,6 +15,7 @@ MOMENTS = 200
 """Twenty with `-m faults`."""
 
 
+@pytest.mark.nightly  # test_decoder.py kills one in the plain suite
 def test_a_decoder_killed_at_moments_of_all_its_training(space, small, straight, zygote, faults):
     """Weights, losses, measures and what is kept are those of a decoder that nobody disturbed."""
     source = small()

@@ -74,6 +74,7 @@ def test_a_checkpoint_that_a_kill_kept_from_being_removed_is_removed_when_the_ru
     assert straight.same_as(straight.of(space, run))
 
 
+@pytest.mark.nightly
 def test_random_moments(space, small, zygote, straight, interval, faults):
     tried, good = faults.times(200), 0
     killed = 0

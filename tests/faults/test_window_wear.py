@@ -181,6 +181,7 @@ class Frames(QObject):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the writers are forked")
+@pytest.mark.nightly
 def test_the_window_is_smooth_while_eight_runs_write(qtbot, faults, tmp_path: Path, open_window, writers):
     seconds = {1: 600, 10: 10}.get(faults.part, 4)
     workspace = Workspace(tmp_path / "workspace")

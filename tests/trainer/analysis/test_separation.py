@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.nightly import nightly_except
 from trainer.analysis.distinct import matching
 from trainer.analysis.separation import (
     FINE,
@@ -132,7 +133,7 @@ def test_intervals_hold_the_truth_and_shrink():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [50, 200, 1000])
+@pytest.mark.parametrize("n", nightly_except([50, 200, 1000], 50))
 def test_intervals_hold_the_truth_in_simulated_samples(n: int):
     """AUC and d' of two normal distributions 1.5 deviations apart; the benchmark `coverage` has more samples."""
     rng, held, group_of = np.random.default_rng(n), {"auc": 0, "d_prime": 0}, anchor_groups(n)

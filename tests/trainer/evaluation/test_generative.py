@@ -42,6 +42,7 @@ def test_both_generative_models_have_about_as_many_parameters():
         assert abs(parameters_of(PixelCnn(width_of_cnn(wanted))) - wanted) < 0.02 * wanted
 
 
+@pytest.mark.nightly
 def test_bits_fall_from_8_towards_what_the_pictures_hold():
     """Of a single gray nothing is to be said once it is known; untrained models say 8 bits, or more as a bound."""
     gray = np.full((4, 3, 8, 8), 77, np.uint8)
@@ -71,6 +72,7 @@ def test_the_command_says_the_question_of_every_number(keeping, pairs, capsys):
         assert row["low"] <= row["accuracy"] <= row["high"]
 
 
+@pytest.mark.nightly
 def test_the_table_is_a_function_of_the_seed(keeping):
     found = [compare_generative(OpenModels(keeping), [(1, None)], SMALL, silent) for _ in range(2)]
     assert found[0] == found[1]

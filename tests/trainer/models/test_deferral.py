@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.nightly import nightly_except
+
 STEP = """
 import sys
 import torch, trainer.training.fit
@@ -29,8 +31,9 @@ assert "torch._dynamo.utils" in sys.modules
 
 
 @pytest.mark.slow
-def test_a_training_loads_only_what_it_uses_and_the_rest_loads_when_it_is_used():
-    done = subprocess.run([sys.executable, "-c", STEP + ALL], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("more", nightly_except(["", ALL], ""), ids=["step", "all"])
+def test_a_training_loads_only_what_it_uses_and_the_rest_loads_when_it_is_used(more: str):
+    done = subprocess.run([sys.executable, "-c", STEP + more], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines()[0] == "[]"
 

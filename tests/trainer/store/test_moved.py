@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.scheduling import launch, queue
 from trainer.store import StoreError, Workspace
@@ -32,7 +33,7 @@ sys.exit(main(["fit", sys.argv[3], "--workspace", str(space)]))
 """
 
 
-@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize("where", nightly_except(["before", "after"], "before"))
 def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
     from dataclasses import replace
 
