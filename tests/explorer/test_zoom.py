@@ -18,6 +18,7 @@ from explorer.state.settings import Settings
 from explorer.views.timeline.frame_map import FrameMap
 from explorer.window import MOTION_KEY, Window
 from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of
+from tests.nightly import nightly_except
 from trainer.untrusted.safe_subprocess import python
 
 SCALED = """
@@ -134,7 +135,7 @@ def test_with_reduced_motion_points_are_at_once_where_they_go(dressed: QApplicat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", ["1", "2"])
+@pytest.mark.parametrize("scale", nightly_except(["1", "2"], "2"))
 def test_lines_of_plots_are_as_thick_on_a_screen_of_twice_the_pixels(scale: str) -> None:
     script = """
 import numpy as np

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.data.pairs import DataError
 from trainer.data.table import table_sources
@@ -118,7 +119,7 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> float:
     return min(measured(table(file, pa.array(["a"])))[2] for _ in range(2))
 
 
-@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.__name__)
+@pytest.mark.parametrize("bomb", nightly_except(BOMBS, parquet_bomb), ids=lambda bomb: bomb.__name__)
 def test_a_bomb_takes_little_memory_and_says_why(bomb: Callable[[Path, int], Path], tmp_path: Path, faults, nothing):
     file = bomb(tmp_path, 10 if faults.whole else 3)
     said, memory, cpu_s = measured(file)

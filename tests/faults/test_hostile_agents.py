@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
 
@@ -92,7 +93,14 @@ def _content(path: Path) -> bytes:
         return "\n".join(connection.iterdump()).encode()
 
 
-@pytest.mark.parametrize("tool", ["show_run", "compare_runs", "analyze chart", "analyze runs", "search run", "search"])
+@pytest.mark.parametrize(
+    "tool",
+    nightly_except(
+        ["show_run", "compare_runs", "analyze chart", "analyze runs", "search run", "search"],
+        "show_run",
+        "analyze chart",
+    ),
+)
 def test_words_of_an_agent_change_nothing(tool: str, workspace: Path, faults) -> None:
     server = tools.server_of(workspace)
     before, told = _state(workspace), []

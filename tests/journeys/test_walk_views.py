@@ -82,6 +82,7 @@ def test_every_view_answers_for_both_runs_at_their_steps(
             assert steps == {("1", "24"), ("2", "36")}, place.name
 
 
+@pytest.mark.nightly  # test_own_step.py has both by stand-ins of the models
 def test_similarity_and_inspect_tell_each_run_by_its_own_step(
     qtbot, window: Window, open_view: Callable[[str], Any], two_runs, capsys
 ) -> None:

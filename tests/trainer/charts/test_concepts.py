@@ -153,6 +153,7 @@ def test_counterparts_of_a_permuted_dictionary_are_perfect() -> None:
     assert matched(one.decoder, one.decoder[::-1])[1] == pytest.approx(np.ones(5))
 
 
+@pytest.mark.nightly
 def test_the_commands_print_and_export_the_same(two: Workspace, found, tmp_path, capsys) -> None:
     words = ["--runs", "A", "B", "--concepts", "16", "--active", "3", "--workspace", str(two.folder)]
     assert main(["analyze", "concepts", *words, "--json"]) == 0

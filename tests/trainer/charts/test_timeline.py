@@ -206,7 +206,7 @@ def test_points_of_figures_and_films_are_colored_as_asked(charted: Workspace):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runs", nightly_except([(1, 2), (1,)], (1,)))
+@pytest.mark.parametrize("runs", nightly_except([(1, 2), (1,)]))
 def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, ...]):
     chart = timeline(charted, list(runs), curves=False)
     ends = ((1, 240), (2, 240)) if len(runs) == 2 else ((1, chart.steps[0]), (1, 240))

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts.compared_runs import comparison
@@ -206,7 +207,9 @@ def packed(where: str, pictures: list[str], folder: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("where", ["copied", "linked", "tar", "parquet", "saved again"])
+@pytest.mark.parametrize(
+    "where", nightly_except(["copied", "linked", "tar", "parquet", "saved again"], "copied", "tar")
+)
 def test_training_pictures_in_other_data_are_recognized(bare: Workspace, tmp_path: Path, where: str):
     learned, held = map(sorted, parts(bare))
     wanted = EvaluationRequest(

@@ -112,6 +112,7 @@ def test_the_command_makes_the_experiment_and_queues_it(workspace, capsys):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.nightly
 def test_the_command_trains_and_shows_its_figure(workspace, capsys, tmp_path, trained_here):
     small = {"data.train_pairs": 128, "data.heldout_pairs": 16, "model.image_size": 32, "batch": 16}
     small |= {"optimizer.epochs": 1, "optimizer.warmup_steps": 1}

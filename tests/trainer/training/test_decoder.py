@@ -153,6 +153,7 @@ def test_a_killed_decoder_goes_on_bit_for_bit(workspace, decoder, trained, journ
         assert [values[name] for name in kept] == [resumed[at][name] for name in kept]
 
 
+@pytest.mark.nightly
 def test_once_it_has_a_checkpoint_it_needs_its_source_no_more(workspace, tiny, decoder):
     gone = tiny(**SHORT | {"optimizer.epochs": 1})
     fit(workspace, gone)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis import losses
@@ -33,7 +34,7 @@ def trained(workspace, tiny):
     return run
 
 
-@pytest.mark.parametrize("step", [1, 4, 6, 12])
+@pytest.mark.parametrize("step", nightly_except([1, 4, 6, 12], 6))
 def test_an_update_is_made_again_bit_by_bit(workspace, trained, journal, monkeypatch, step):
     """From the start or a checkpoint, the loss is the logged one to the last bit, and so is the next checkpoint."""
     made, update = [], TrainingSession.update

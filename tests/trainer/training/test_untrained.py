@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.nightly import nightly_except
 from tests.trainer.training.conftest import TINY
 from trainer import config, data
 from trainer.data.scenes import folder_of, is_drawn, planned_sources, sources, writing
@@ -43,7 +44,9 @@ def curves(workspace: Workspace, run: int) -> dict[tuple[int, str], float]:
     return found
 
 
-@pytest.mark.parametrize("objective", [config.Clip(), config.Cloob(), config.Clip(mask_duplicates=True)])
+@pytest.mark.parametrize(
+    "objective", nightly_except([config.Clip(), config.Cloob(), config.Clip(mask_duplicates=True)], config.Cloob())
+)
 def test_runs_are_equal_whether_pictures_were_drawn_before_or_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: config.Objective
 ) -> None:

@@ -33,6 +33,7 @@ def trained(workspace, tiny):
     return run
 
 
+@pytest.mark.nightly
 def test_nothing_changed_ends_at_the_same_bits(workspace, trained, monkeypatch):
     """A change that changes nothing gives the weights, moments and ranks of what was."""
     ended = []

@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tests.nightly import nightly_except
 from trainer.pretrained.errors import PretrainedError
 from trainer.pretrained.weights import read_weights
 from trainer.store import Items, StoreError, read_snapshot, write_snapshot
@@ -66,7 +67,10 @@ def snapshot(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lie", LYING_ARRAYS)
+@pytest.mark.parametrize(
+    "lie",
+    nightly_except(LYING_ARRAYS, "more rows than the file has", "fewer rows than the file has", "objects"),
+)
 def test_a_snapshot_with_a_lying_array_is_not_used(lie: str, snapshot: Path, monkeypatch: pytest.MonkeyPatch):
     assert read_snapshot(snapshot).text.tolist() == np.eye(N, D).tolist()
     (snapshot / "text.npy").write_bytes(LYING_ARRAYS[lie])
