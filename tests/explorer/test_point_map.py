@@ -532,6 +532,7 @@ print(scipy.linalg.det([[2.0]]))
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_loading_the_kernels_leaves_scipys_algebra_alone(kernels: None):
     """Its import holds the GIL for 0.1 s; later imports still work."""
     done = subprocess.run([sys.executable, "-c", LOADS_KERNELS], capture_output=True, text=True, timeout=120)

@@ -413,6 +413,7 @@ def test_of_many_selected_runs_the_first_are_drawn_and_the_number_is_said(
     assert not view.curves.partial.isVisibleTo(view)
 
 
+@pytest.mark.nightly
 def test_selecting_every_run_asks_nothing_of_each_cell(
     qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):

@@ -61,6 +61,7 @@ def test_kept_recalled_deleted_and_undone(qtbot, panel: SelectedPanel, tmp_path:
     assert [Path(line).name for line in (tmp_path / "out.txt").read_text().splitlines()] == ["1.png", "3.png", "40.png"]
 
 
+@pytest.mark.nightly
 def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
     n = 1_000_000
     items = Items(np.arange(n), ["/nowhere/a.png"] * n, ["a caption"] * n, ["x"] * n, [""] * n)

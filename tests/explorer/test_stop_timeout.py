@@ -249,6 +249,7 @@ def test_a_suspended_trainer_is_shown_as_not_answering(qtbot: QtBot, window: Win
     assert "kill -CONT" not in (cell.data(Qt.ItemDataRole.ToolTipRole) or "")
 
 
+@pytest.mark.nightly
 def test_wait_calls_the_end_off_until_stop_is_pressed_again(
     qtbot: QtBot, window: Window, begin, quick, sent: list[bool]
 ):
@@ -312,6 +313,7 @@ def test_a_trainer_that_hangs_while_it_starts(
     assert "before it began" in jobs.run(run).reason
 
 
+@pytest.mark.nightly
 def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=HOUR_MS)
     jobs, banner = window.rooms.jobs, window.banner
@@ -355,6 +357,7 @@ def test_who_cannot_read_the_wish_obeys_a_signal(qtbot: QtBot, open_jobs, begin,
     assert jobs.unresponsive(run) is None
 
 
+@pytest.mark.nightly
 def test_who_hangs_is_ended_while_somebody_holds_the_database(qtbot: QtBot, open_jobs, begin, workspace: Workspace):
     jobs = open_jobs()
     run = begin("unresponsive")
@@ -372,6 +375,7 @@ def test_who_hangs_is_ended_while_somebody_holds_the_database(qtbot: QtBot, open
     wait_for(qtbot, jobs, run, "interrupted")
 
 
+@pytest.mark.nightly
 def test_no_deadline_for_an_epoch_nor_for_a_wish_from_elsewhere(
     qtbot: QtBot, open_jobs, begin, sent: list[bool], workspace: Workspace
 ):
@@ -460,6 +464,7 @@ def test_no_signal_reaches_another_program(qtbot: QtBot, open_jobs, begin, sent:
         bystander.wait()
 
 
+@pytest.mark.nightly
 def test_what_could_not_be_ended_is_tried_again_by_stop(
     qtbot: QtBot, open_jobs, begin, monkeypatch: pytest.MonkeyPatch
 ):

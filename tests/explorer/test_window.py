@@ -443,6 +443,7 @@ def test_what_a_resize_exposes_waits_for_its_turn_like_any_picture(open_window, 
     qtbot.waitUntil(lambda: turns().idle)
 
 
+@pytest.mark.nightly
 def test_no_words_on_the_sheet_of_keys_are_cut_off(open_window, qtbot) -> None:
     window = open_window(VIEWS)
     for place in VIEWS:

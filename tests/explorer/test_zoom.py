@@ -105,6 +105,7 @@ def test_ctrl_plus_minus_and_zero_change_the_zoom_and_offer_a_restart(window: Wi
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_reduced_motion_is_remembered(window: Window) -> None:
     press(window, "reducedMotion")
     assert theme.theme().reduced_motion

@@ -161,6 +161,7 @@ def test_a_caption_one_letter_too_long_is_named_and_the_rest_is_used(tmp_path: P
     assert problems == [("row 2", "Its caption is longer than 100,000 characters.")]
 
 
+@pytest.mark.nightly
 def test_a_file_that_is_damaged_further_on_is_refused_whole(tmp_path: Path):
     rng = np.random.default_rng(0)
     captions = ["".join(map(chr, rng.integers(97, 123, 2_000))) for _ in range(20_000)]

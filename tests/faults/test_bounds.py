@@ -457,6 +457,7 @@ def test_a_tokenizer_of_too_many_words_is_not_read(tmp_path: Path, monkeypatch: 
         _read(tmp_path / "tokenizer.json")
 
 
+@pytest.mark.nightly
 def test_a_table_whose_every_line_opens_a_quote_is_looked_at_a_few_times(tmp_path: Path, monkeypatch):
     looked = []
     is_open = csv_reader._is_open

@@ -147,6 +147,7 @@ def no_old_garbage() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_old_garbage")
+@pytest.mark.nightly
 def test_eight_jobs_of_a_thousand_rows_a_second(tmp_path: Path, faults):
     seconds = 600 if faults.whole else 5
     workspace = Workspace(tmp_path / "space")

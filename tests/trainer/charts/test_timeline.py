@@ -134,6 +134,7 @@ def films(charted: Workspace, tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_film_stands_at_each_step_and_glides_between(films):
     drawn, folder = films
     assert [frame.milliseconds for frame in drawn] == [600, *[40] * figure.BETWEEN, 1800]

@@ -19,6 +19,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.data import DataError, DataSplits, load, prepared
 from trainer.data.lazy_images import StreamedImages
@@ -96,7 +97,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", nightly_except(KINDS, "table", "tars"))
 def test_streamed_images_are_those_of_the_cache(kind: str, root: Path, tmp_path: Path) -> None:
     data = KINDS[kind](root)
     streamed = read(data, tmp_path / "streamed", "streamed").train

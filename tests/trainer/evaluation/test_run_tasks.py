@@ -225,6 +225,7 @@ def test_a_sample_is_a_split_of_its_own_and_writes_over_nothing(own: Workspace):
     assert {one.record.details["fingerprint"] for one in [*done, *every]} == {snapshot.fingerprint}
 
 
+@pytest.mark.nightly
 def test_the_figure_and_its_rows_say_what_the_chart_says(own: Workspace, tmp_path: Path):
     chart = evaluation(own, [1, 2], dataset="scenes")
     header, rows = records(chart, None)

@@ -357,6 +357,7 @@ def test_measures_of_another_step_are_not_told():
     assert measured_of(facts, 3) == ((), 0)
 
 
+@pytest.mark.nightly
 def test_titles_of_columns_are_whole_in_the_figure(decoders, picture):
     request = DecodeRequest(image=str(picture), steps=2)
     drawn = figure.draw(chart_of(request, *decode(decoders, [(3, None), (4, None)], request, silent)))
@@ -367,6 +368,7 @@ def test_titles_of_columns_are_whole_in_the_figure(decoders, picture):
     assert not any("…" in text for text in words)
 
 
+@pytest.mark.nightly
 def test_a_film_holds_each_decoded_step_and_fades_between_them(decoders, picture):
     """Decoders of later steps, by hand: each frame that is held is the figure of the newest ones up to its step."""
     request = DecodeRequest(image=str(picture), steps=2)

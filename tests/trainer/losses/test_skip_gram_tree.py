@@ -63,6 +63,7 @@ def test_the_code_is_the_shortest():
     assert sum(2.0 ** -int(n) for n in lengths) == 1
 
 
+@pytest.mark.nightly
 def test_the_chart_says_what_the_code_costs():
     chart, settings = registry.load("softmax-cost"), SoftmaxCostSettings(words=16, negatives=5)
     panel = chart.panel(chart.result(None, Request(), settings, lambda share, note: None), settings)

@@ -90,6 +90,7 @@ def test_a_signal_while_it_embeds_ends_it_and_leaves_nothing(hub_folder, tmp_pat
     assert workspace.runs.get(1).status == "finished"
 
 
+@pytest.mark.nightly  # test_a_signal_while_it_embeds has one here
 def test_a_signal_while_it_draws_ends_the_process_and_leaves_nothing_by_halves(hub_folder, tmp_path):
     """Many Scenes, so that the first of them is far from the last when the signal comes."""
     words = ["open", str(hub_folder), "--workspace", str(tmp_path), "--set", "data.train_pairs=8000"]

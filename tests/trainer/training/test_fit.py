@@ -158,6 +158,7 @@ def test_a_run_that_died_between_checkpoints_repeats_the_lost_steps(
     assert_identical(workspace, journal, run, straight("clip"))
 
 
+@pytest.mark.nightly
 def test_a_run_goes_on_with_pairs_that_were_hashed_in_another_way_but_not_with_others(workspace, tiny, after_update):
     run = tiny()
     after_update(5, lambda: workspace.runs.ask(run, "stop"))
@@ -331,6 +332,7 @@ def test_fused_kernels_are_refused_without_a_gpu(workspace, tiny):
 
 
 @pytest.mark.skipif(not fused.installed(), reason="Triton is not installed; torch brings it on Linux with CUDA")
+@pytest.mark.nightly
 def test_fused_kernels_make_the_same_updates(workspace, tiny, monkeypatch):
     """Compare three updates of CLOOB by Triton's interpreter to those by torch: the rounding of float32."""
     told = []

@@ -149,6 +149,7 @@ def test_a_replay_that_was_tampered_with_is_left_out(workspace, trained):
     assert read_replay(folder, 5) is None
 
 
+@pytest.mark.nightly
 def test_a_replay_takes_the_threads_of_the_training(workspace, tiny):
     """Two threads sum in another order than one: the run remembers how many it had."""
     now = torch.get_num_threads()

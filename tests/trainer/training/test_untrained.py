@@ -115,6 +115,7 @@ def test_curves_and_maps_have_the_untrained_model_before_a_training_picture_exis
     assert steps == {0}
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_stopped_while_pictures_are_drawn_begins_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,7 +175,7 @@ def long_each(table: pa.Table) -> pa.Table:
         (more_rows, "claims 8,000 rows"),
         (more_columns, "1,006 columns"),
         (long_once, "many times more"),
-        (long_each, "(once it is unpacked|MiB of memory)"),
+        pytest.param(long_each, "(once it is unpacked|MiB of memory)", marks=pytest.mark.nightly),
     ],
 )
 def test_a_table_of_items_that_unfolds_is_not_read(

@@ -232,7 +232,7 @@ def test_items_of_any_separator_and_encoding(tmp_path: Path, opened, separator: 
     assert answer["note"] == ""
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("ending", nightly_except(["jsonl", "parquet"], "jsonl"))
 def test_the_caption_of_a_row_with_several_is_the_first_and_the_note_says_so(tmp_path: Path, opened, ending: str):
     rows = [{"captions": [f"a {i}", f"b {i}"], "tags": ["x", "y"][: i % 3], "box": {"w": 1}} for i in range(N)]
     rows[1] |= {"captions": []}
