@@ -110,6 +110,23 @@ class Project:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlaceRows:
+    """Place a run's vectors that no snapshot holds, such as those of words, by the methods of `Project` but `file`.
+
+    `vectors` is a `.npy` (m x d). Answer: `{"array": path.npy (m x 2)}`.
+    """
+
+    ask: ClassVar[str] = "place_rows"
+    run: int
+    vectors: str
+    method: str
+    neighbors: int = 15
+    min_dist: float = 0.1
+    metric: str = "cosine"
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Saliency:
     """Compute the parts of an image that make a caption fit it, for each run.
 
@@ -338,6 +355,7 @@ Question = (
     | EmbedTexts
     | EmbedClasses
     | Project
+    | PlaceRows
     | Saliency
     | Evaluate
     | EmbedIndependent

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.model_client.one_shot import LongQuestions
 from explorer.model_client.worker_process import AnswerProcess, Pending, State
-from trainer.messages import Failure, Project, Question, WarmUp, is_long
+from trainer.messages import Failure, PlaceRows, Project, Question, WarmUp, is_long
 from trainer.untrusted import safe_subprocess
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ class ModelClient(QObject):
         """Send a request, starting the process if needed; later either `done` or `failed` is called once.
 
         Args:
-            question: What is asked; `Project` goes to the projection process, a long one (`trainer.messages.is_long`)
-                to a fresh process of its own, everything else to the models.
+            question: What is asked; `Project` and `PlaceRows` go to the projection process, a long one
+                (`trainer.messages.is_long`) to a fresh process of its own, everything else to the models.
             done: Takes the answer as the question's class documents it.
             failed: Takes the reason, also when the process dies or the question is cancelled.
             progress: Takes the share done and a note, any number of times.
@@ -99,7 +99,7 @@ class ModelClient(QObject):
         if is_long(question):
             self._long.ask(number, pending)
             return number
-        kind: Kind = "projections" if isinstance(question, Project) else "models"
+        kind: Kind = "projections" if isinstance(question, Project | PlaceRows) else "models"
         self._kind_of[number] = kind
         process = self._processes[kind]
         if not process.has_warm_up:

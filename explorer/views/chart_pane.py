@@ -13,7 +13,7 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Selection
-from explorer.views.sentences import Sentences
+from explorer.views.sentences import Embedded, Sentences
 from explorer.views.view import Context
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from explorer.widgets.state_area import StateArea
@@ -168,11 +168,12 @@ class ChartPane(QWidget):
         )
 
     def _embed(self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any, asked: Outside) -> None:
-        def compute(*parts: tuple[Rows | str, ...]) -> None:
+        def compute(*parts: Embedded) -> None:
             if work is self._work:
-                self._compute(work, chart, replace(request, vectors=_joined(parts)), settings)
+                vectors = _joined([one.vectors for one in parts])
+                self._compute(work, chart, replace(request, vectors=vectors, places=parts[0].places), settings)
 
-        def embed_files(*parts: tuple[Rows | str, ...]) -> None:
+        def embed_files(*parts: Embedded) -> None:
             if work is self._work and asked.files:
                 self._files.embed(asked.request, asked.files, lambda found: compute(*parts, found))
             else:
@@ -183,7 +184,7 @@ class ChartPane(QWidget):
         elif work is self._work:
             work(0.0, "Embedding texts and images")
             if asked.texts:
-                self._sentences.embed(asked.request, asked.texts, embed_files)
+                self._sentences.embed(asked.request, asked.texts, embed_files, asked.placement, work)
             else:
                 embed_files()
 

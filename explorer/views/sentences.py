@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,24 @@ from PySide6.QtCore import QObject
 from explorer.state.selection import Side
 from explorer.views.view import Context
 from explorer.widgets.state_area import reason_words
+from trainer.charts.layout_method import PointPlacement
 from trainer.charts.snapshots import step_that_embeds
 from trainer.charts.spec import Request, Rows
 from trainer.errors import UserError
-from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.messages import EmbedImages, EmbedTexts, Failure, PlaceRows, Question
 from trainer.store import Workspace
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy
 
 Taken = Callable[[Side, str], None]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """For each target the rows that its model embeds and, where they are placed, their points; or why not."""
+
+    vectors: tuple[Rows | str, ...]
+    places: tuple[Rows | str, ...] = ()
 
 
 class Sentences(QObject):
@@ -36,41 +45,62 @@ class Sentences(QObject):
         self._context, self._files = context, files
         self._open: dict[int, int] = {}
         self._choosing: set[int] = set()
-        self._kept: tuple[object, tuple[Rows | str, ...]] | None = None
+        self._kept: tuple[object, Embedded] | None = None
 
     @property
     def waiting(self) -> bool:
         """Whether results are pending."""
         return bool(self._open or self._choosing)
 
-    def embed(self, request: Request, texts: tuple[str, ...], done: Callable[[tuple[Rows | str, ...]], None]) -> None:
-        """Request vectors from every target's model; `done` receives each result or error. The last is cached."""
-        key, where = (request, texts), {"dataset": request.dataset, "split": request.split}
+    def embed(
+        self,
+        request: Request,
+        texts: tuple[str, ...],
+        done: Callable[[Embedded], None],
+        placement: PointPlacement | None = None,
+        progress: Callable[[float, str], None] | None = None,
+    ) -> None:
+        """Request vectors from every target's model; `done` receives each result or error. The last is cached.
+
+        With `placement` the process of projections places them in the plane; it tells `progress` how far it is.
+        """
+        key, where = (request, texts, placement), {"dataset": request.dataset, "split": request.split}
         if self._kept is not None and self._kept[0] == key:
             done(self._kept[1])
             return
-        found: dict[int, Rows | str] = {}
+        found: dict[int, tuple[Rows, ...] | str] = {}
 
-        def take(place: int, rows: Rows | str) -> None:
-            found[place] = rows
-            if len(found) == len(request.targets):
-                every = tuple(found[number] for number in range(len(found)))
-                self._kept = None if any(isinstance(one, str) for one in every) else (key, every)
-                done(every)
+        def take(place: int, arrays: tuple[Rows, ...] | str) -> None:
+            found[place] = arrays
+            if len(found) < len(request.targets):
+                return
+            each = [found[number] for number in range(len(found))]
+            parts = (tuple(one if isinstance(one, str) else one[part] for one in each) for part in (0, 1))
+            every = Embedded(next(parts), next(parts) if placement else ())
+            self._kept = None if any(isinstance(one, str) for one in each) else (key, every)
+            done(every)
 
-        def read(place: int, file: str) -> None:
+        def read(place: int, *files: str) -> None:
             # Never skipped in favor of a newer one: reading takes the answer's file away.
             self._context.background.run(
                 self,
-                lambda: tuple(tuple(row) for row in take_vectors(file).tolist()),
+                lambda: tuple(tuple(map(tuple, take_vectors(file).tolist())) for file in files),
                 done=partial(take, place),
                 failed=lambda error: take(place, reason_words(error)),
-                key=f"vectors {file}",
+                key=f"vectors {files[0]}",
             )
 
+        def embedded(side: Side, file: str) -> None:
+            if placement is None:
+                read(side.place, file)
+                return
+            chosen = {name: value for name, value in vars(placement).items() if name != "file"}
+            question = PlaceRows(run=side.run, vectors=file, **chosen)
+            points = lambda answer: read(side.place, file, answer["array"])  # noqa: E731
+            self._put(side.place, question, points, partial(take, side.place), progress)
+
         for place, target in enumerate(request.targets):
-            side = Side(place, int(target.run), target.step)
-            self.ask(side, where, texts, lambda own, file: read(own.place, file), partial(take, place))
+            self.ask(Side(place, int(target.run), target.step), where, texts, embedded, partial(take, place))
 
     def forget(self) -> None:
         """Invalidate the cache, because there may be a new checkpoint."""
@@ -109,25 +139,40 @@ class Sentences(QObject):
         )
 
     def _ask(self, texts: tuple[str, ...], done: Taken, failed: Callable[[str], None], side: Side) -> None:
-        index = side.place
-        self._choosing.discard(index)
+        self._choosing.discard(side.place)
 
         def take(answer: dict[str, Any]) -> None:
-            self._open.pop(index, None)
             for file, reason in (answer.get("unreadable") or {}).items():
                 failed(f"Could not read {file}: {reason}")
                 return
             done(side, answer["array"])
+
+        question: EmbedImages | EmbedTexts = EmbedTexts(run=side.run, texts=texts, step=side.step)
+        if self._files:
+            question = EmbedImages(run=side.run, images=texts, step=side.step)
+        self._put(side.place, question, take, failed)
+
+    def _put(
+        self,
+        index: int,
+        question: Question,
+        done: Callable[[dict[str, Any]], None],
+        failed: Callable[[str], None],
+        progress: Callable[[float, str], None] | None = None,
+    ) -> None:
+        """Ask the one question that is open for a side."""
+
+        def take(answer: dict[str, Any]) -> None:
+            self._open.pop(index, None)
+            done(answer)
 
         def fail(failure: Failure) -> None:
             if failure.kind != "cancelled":
                 self._open.pop(index, None)
                 failed(f"{failure.message} {failure.next}".strip())
 
-        question: EmbedImages | EmbedTexts = EmbedTexts(run=side.run, texts=texts, step=side.step)
-        if self._files:
-            question = EmbedImages(run=side.run, images=texts, step=side.step)
-        self._open[index] = self._context.client.ask(question, done=take, failed=fail, owner=self)
+        ask = partial(self._context.client.ask, question, done=take, failed=fail, owner=self)
+        self._open[index] = ask(progress=progress) if progress else ask()
 
     def cancel_all(self) -> None:
         """Drop all pending results."""

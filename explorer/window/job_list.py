@@ -23,6 +23,7 @@ from trainer.messages import (
     Evaluate,
     Failure,
     MeasureRun,
+    PlaceRows,
     Project,
     Question,
     ReadData,
@@ -230,6 +231,8 @@ class JobList(QObject):
             case Project():
                 steps = f", {len(question.series) + 1} steps" if question.series else ""
                 return "Projection", f"{question.method.upper()}{steps}", "timeline" if question.series else "map"
+            case PlaceRows():
+                return "Projection", f"Words, {question.method.upper()}", "geometry"
             case ReadData():
                 path = question.path or str(question.data.get("path") or question.data.get("root") or "")
                 return "Import", Path(path).name or "data", IMPORT

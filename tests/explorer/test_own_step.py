@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 from pytestqt.qtbot import QtBot
 
 from explorer.state.selection import Side
+from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.controls import command_of
 from explorer.views.explaining import ExplainingView
@@ -25,13 +26,19 @@ from explorer.window.picker_choices import PickerChoices
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.charts.spec import Request, Target
+from trainer.charts.word_map import CHART, WordMapSettings
+from trainer.messages import PlaceRows
 from trainer.store import Snapshot, read_snapshot
 
 TWO_RUNS, ONE_RUN = "two runs", "one run"
 
 
 class TextsOfSteps(QObject):
-    """Embeds any sentence as the first text of the requested step's snapshot, and records every request."""
+    """Embeds any sentence as the first text of the requested step's snapshot, and records every request.
+
+    Vectors are placed at their first two numbers.
+    """
 
     def __init__(self, workspace: Any, folder: Path) -> None:
         super().__init__()
@@ -43,12 +50,17 @@ class TextsOfSteps(QObject):
 
     def ask(self, question: Any, *, done: Callable, failed: Callable, progress: Any = None, owner: Any = None) -> int:
         self.questions.append(question)
+        if isinstance(question, PlaceRows):
+            return self._answer(np.load(question.vectors)[:, :2], done)
         rows = [row for row in self.workspace.results.snapshots(question.run) if question.step in (None, row.step)]
         vectors = np.repeat(read_snapshot(rows[-1].folder).text[:1], len(question.texts), axis=0)
         # Every sentence is a little another one: an axis between two equal ones would lead nowhere.
         vectors = vectors + 0.1 * np.eye(len(vectors), vectors.shape[1], dtype=vectors.dtype)
+        return self._answer(vectors, done)
+
+    def _answer(self, array: np.ndarray, done: Callable) -> int:
         file = self.folder / f"{len(self.questions)}.npy"
-        np.save(file, vectors)
+        np.save(file, array)
         QTimer.singleShot(0, lambda: done({"array": str(file), "unreadable": {}}))
         return len(self.questions)
 
@@ -130,6 +142,23 @@ def test_words_and_axes(qtbot: QtBot, show: Callable, sides: Any):
         steps = [str(step) for _, step in sides]
         assert command[command.index("--step") + 1 :][:2] == steps
     assert {(q.run, q.step) for q in view.context.client.questions} == {*sides}, "each asks its own checkpoint"
+
+
+def test_words_are_placed_by_the_process_of_projections(
+    qtbot: QtBot, make_context: Callable, tmp_path: Path, sides: Any
+):
+    context = make_context()
+    context = dataclasses.replace(context, client=TextsOfSteps(context.workspace, tmp_path))
+    pane = ChartPane(context, CHART.name)
+    qtbot.addWidget(pane)
+    request = Request(tuple(Target(*side) for side in sides))
+    pane.ask(CHART, request, WordMapSettings(words=10, method="umap", neighbors=4))
+    qtbot.waitUntil(lambda: pane.answer is not None, timeout=30_000)
+    placed = [q for q in context.client.questions if isinstance(q, PlaceRows)]
+    assert {(q.run, q.method, q.neighbors) for q in placed} == {(run, "umap", 4) for run, _ in sides}
+    vectors = np.array(pane.answer.request.vectors[0])
+    assert pane.answer.data.found[0].places == pytest.approx(vectors[:, :2])
+    assert not [*tmp_path.glob("*.npy")], "an answer is read once and taken away"
 
 
 @pytest.mark.parametrize("sides", [ONE_RUN], indirect=True)

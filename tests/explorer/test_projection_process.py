@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from explorer.model_client.client import ModelClient
-from trainer.messages import Failure, Project
+from trainer.messages import Failure, PlaceRows, Project
 from trainer.store import Items, Workspace, write_snapshot
 
 N = 150
@@ -21,7 +21,7 @@ N = 150
 class Heard:
     """Records the outcome of one request."""
 
-    def __init__(self, client: ModelClient, question: Project) -> None:
+    def __init__(self, client: ModelClient, question: Project | PlaceRows) -> None:
         self.answer: dict | None = None
         self.failure: Failure | None = None
         self.notes: list[str] = []
@@ -109,3 +109,7 @@ def test_umap_of_a_series_and_new_points_and_a_real_cancel(qtbot: QtBot, client:
     assert np.abs(np.asarray(umap.answer["placed"]) - layout[[7, 40]]).max() < spread
     assert len(umap.answer["layouts"]) == 1
     assert umap.notes
+
+    words = Heard(client, PlaceRows(run=1, vectors=str(tmp_path / "new.npy"), method="umap"))
+    qtbot.waitUntil(lambda: words.over, timeout=60_000)
+    assert "2 points are too few" in words.failure.message

@@ -1,26 +1,9 @@
-"""Maps of a few hundred vectors, such as those of words, and how well they keep who is near."""
+"""Nearest neighbors of a few hundred vectors, such as those of words, and how well a map keeps them."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float, Int
-
-
-def tsne(rows: Float[np.ndarray, "n d"], *, perplexity: float, seed: int) -> Float[np.ndarray, "n 2"]:
-    """Return scikit-learn's exact t-SNE by cosine distance, started from two principal components.
-
-    van der Maaten and Hinton, Visualizing Data using t-SNE, 2008, https://www.jmlr.org/papers/v9/vandermaaten08a.html
-
-    Args:
-        rows: At least 4.
-        perplexity: At most a third of the other rows is taken.
-        seed: Of the search.
-    """
-    from sklearn.manifold import TSNE
-
-    fitting = min(perplexity, (len(rows) - 1) / 3)
-    made = TSNE(perplexity=fitting, metric="cosine", init="pca", method="exact", random_state=seed, n_jobs=1)
-    return made.fit_transform(_unit(rows)).astype(np.float64)
 
 
 def nearest_rows(rows: Float[np.ndarray, "n d"], count: int) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:

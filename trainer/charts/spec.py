@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
+from trainer.charts.layout_method import PointPlacement
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.settings import NoSettings, settings_of
 from trainer.errors import UserError
@@ -45,6 +46,8 @@ class Request:
     Attributes:
         vectors: Of texts or an image that no snapshot holds: for each target the rows that its model embeds, or a
             sentence that says why it cannot; empty where nothing is to be embedded.
+        places: Of such vectors, for each target their points in the plane or why there are none; empty where the chart
+            asks for none.
         class_texts: Of a chart about classes: for each target the file of `trainer.charts.class_task` with the vectors
             of all classes in all templates.
     """
@@ -53,6 +56,7 @@ class Request:
     dataset: str | None = None
     split: str | None = None
     vectors: tuple[Rows | str, ...] = ()
+    places: tuple[Rows | str, ...] = ()
     class_texts: tuple[str, ...] = ()
 
     def vectors_of(self, target: Target) -> Float[np.ndarray, "n d"]:
@@ -61,21 +65,36 @@ class Request:
         Raises:
             ChartError: It could not, or nobody has asked it.
         """
-        if len(self.vectors) != len(self.targets):
-            raise ChartError("The texts are not embedded yet: each run's model embeds them first.")
-        found = self.vectors[self.targets.index(target)]
-        if isinstance(found, str):
-            raise ChartError(found)
-        return np.array(found, dtype=np.float64)
+        return self._rows(self.vectors, target, "The texts are not embedded yet: each run's model embeds them first.")
+
+    def places_of(self, target: Target) -> Float[np.ndarray, "n 2"]:
+        """Return where the target's embeddings of the request's texts stand in the plane, in float64.
+
+        Raises:
+            ChartError: They could not be placed, or nobody has asked for it.
+        """
+        return self._rows(self.places, target, "The texts are not placed yet: the process of projections does it.")
+
+    def _rows(self, found: tuple[Rows | str, ...], target: Target, missing: str) -> Float[np.ndarray, "n d"]:
+        if len(found) != len(self.targets):
+            raise ChartError(missing)
+        own = found[self.targets.index(target)]
+        if isinstance(own, str):
+            raise ChartError(own)
+        return np.array(own, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Outside:
-    """Texts and image files that every target's model embeds: its rows of vectors, in this order."""
+    """Texts and image files that every target's model embeds: its rows of vectors, in this order.
+
+    With `placement` the texts' vectors are placed in the plane, too.
+    """
 
     request: Request
     texts: tuple[str, ...]
     files: tuple[str, ...]
+    placement: PointPlacement | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +116,7 @@ class Chart(Generic[S, D]):
         sentences: Texts that each target's model embeds first; their vectors come with the request. None: there are
             none.
         pictures: Image files that it embeds after them.
+        placement: How the vectors of the texts are placed in the plane for the request; None: they are not.
         targets: The request with the snapshots that are computed, where those are not the ones asked for; a model of
             one that has no checkpoint is then no failure of the others.
         preview: What is drawn of the data of other settings until those for these are computed, quickly; None: nothing.
@@ -116,6 +136,7 @@ class Chart(Generic[S, D]):
     records: Callable[[D, S], tuple[tuple[str, ...], list[tuple[Any, ...]]]] | None = None
     sentences: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
     pictures: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
+    placement: Callable[[S], PointPlacement | None] | None = None
     targets: Callable[[Workspace, Request, S], Request] | None = None
     preview: Callable[[D, S], Panel] | None = None
     quick: bool = False
@@ -146,7 +167,7 @@ class Chart(Generic[S, D]):
         texts, files = (
             (part(workspace, request, settings) if part else ()) for part in (self.sentences, self.pictures)
         )
-        return Outside(request, texts, files)
+        return Outside(request, texts, files, self.placement(settings) if self.placement else None)
 
     def panel(self, data: D, settings: S) -> Panel:
         """Return the panel; messages about runs that cannot be shown come first among its warnings."""

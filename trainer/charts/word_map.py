@@ -12,7 +12,8 @@ from jaxtyping import Float
 from trainer.analysis.cluster_words import words_of
 from trainer.analysis.procrustes import procrustes
 from trainer.analysis.projection import pca
-from trainer.analysis.word_neighbors import nearest_rows, neighbors_kept, tsne
+from trainer.analysis.word_neighbors import nearest_rows, neighbors_kept
+from trainer.charts.layout_method import CAUTION, LABELS, PointPlacement
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, axis_over, run_tone
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.settings import setting
@@ -22,18 +23,17 @@ from trainer.store import Workspace
 
 METHOD: Final = """\
 The most frequent words of the captions (without stop words and numbers), each embedded alone by the run's text \
-tower; of word2vec, the word's vector. t-SNE of the unit rows by cosine distance, exact, started from the first two \
-principal components (van der Maaten and Hinton, 2008; map of words as in Joulin et al., 2015, \
-https://arxiv.org/abs/1511.02251, figure 6). Maps of further runs are turned, mirrored and scaled onto the first one.
+tower; of word2vec, the word's vector. The unit rows are placed by PCA, or as maps of images are by UMAP (McInnes et \
+al., 2018), t-SNE (van der Maaten and Hinton, 2008) or PaCMAP, started from PCA; a map of words as in Joulin et al., \
+2015, https://arxiv.org/abs/1511.02251, figure 6. Maps of further runs are turned, mirrored and scaled onto the first.
 
 Neighbors kept: share of each word's nearest words, by cosine, that are also nearest in the map.
 
 Caveats: a text tower that learned from captions never saw a word alone, so this is what it makes of a caption of \
-one word. Distances between far groups and the sizes of groups in a t-SNE say nothing; another seed or perplexity \
-draws another map. Read neighbors off the records, not off the picture."""
+one word. Distances between far groups and the sizes of groups say nothing except in PCA; another seed or number of \
+neighbors draws another map. Read neighbors off the records, not off the picture."""
 
 NEIGHBORS: Final = 5
-_PERPLEXITY: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class WordMapSettings:
     """The settings of the chart."""
 
     words: int = setting(40, "Words", "The most frequent ones of the captions.", low=10, high=1_000, log=True)
-    method: Literal["t-SNE", "PCA"] = setting(
-        "t-SNE",
+    method: Literal["pca", "umap", "tsne", "pacmap"] = setting(
+        "pca",
         "Method",
-        "t-SNE keeps neighbors, PCA the largest distances.",
-        named={"t-SNE": "t-SNE", "PCA": "PCA"},
+        "PCA at once keeps the largest distances, the others keep neighbors.",
+        named={name: LABELS[name] for name in ("pca", "umap", "tsne", "pacmap")},
     )
-    perplexity: float = setting(_PERPLEXITY, "Perplexity", "About how many neighbors count, of t-SNE.", low=2, high=50)
-    seed: int = setting(0, "Seed", "Of t-SNE.", low=0, high=99)
+    neighbors: int = setting(10, "Neighbors", "That count: t-SNE's perplexity; of no use to PCA.", low=2, high=50)
+    seed: int = setting(0, "Seed", "Of all but PCA.", low=0, high=99)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,12 @@ def counted(workspace: Workspace, request: Request, most: int) -> tuple[tuple[st
     return tuple(sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most])
 
 
+def placement(settings: WordMapSettings) -> PointPlacement | None:
+    """Return how the process of projections places the words; None: the chart does it, by PCA."""
+    made = PointPlacement(method=settings.method, neighbors=settings.neighbors, seed=settings.seed)
+    return None if settings.method == "pca" else made
+
+
 def sentences(workspace: Workspace, request: Request, settings: WordMapSettings) -> tuple[str, ...]:
     """Return the words that each run embeds."""
     return tuple(word for word, _ in counted(workspace, request, settings.words))
@@ -95,8 +101,7 @@ def word_map(
     words, counts = zip(*counted(workspace, request, settings.words), strict=True)
     vectors = request.vectors_of(target)
     opened = open_target(workspace, target, request)
-    tall = settings.method == "PCA" or len(words) < 4
-    places = pca(vectors) if tall else tsne(vectors, perplexity=settings.perplexity, seed=settings.seed)
+    places = request.places_of(target) if placement(settings) else pca(vectors)
     near, cosines = nearest_rows(vectors, NEIGHBORS)
     kept = neighbors_kept(near, places)
     return WordMapRun(**shown(opened.run, opened.row), words=words, counts=counts, places=places, near=near,
@@ -117,23 +122,28 @@ def compute(
     )
 
 
-def draw(data: PerRun[WordMapRun], _settings: WordMapSettings) -> Panel:
+def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
     """Draw one map per run, and how well it keeps neighbors."""
-    plots = []
+    plots, how = [], placement(settings)
+    words = how.words if how else "PCA"
     for name, place, one in zip(labels(data.found), data.places, data.found, strict=True):
         x, y = (axis_over("", [one.places[:, side]], margin=0.08) for side in (0, 1))
         dots = tuple(
             Marker("", run_tone(place), float(at[0]), float(at[1]), 4.0, label=word)
             for word, at in zip(one.words, one.places, strict=True)
         )
-        plots.append(XYPlot(f"words-{place}", name, x, y, dots=dots, note=f"{len(one.words)} words",
+        plots.append(XYPlot(f"words-{place}", name, x, y, dots=dots, note=f"{len(one.words)} words; {words}",
                             tone=run_tone(place)))  # fmt: skip
     kept = tuple(100 * one.kept for one in data.found)
     row = NumberRow("Neighbors kept (%)", f"Of each word's {NEIGHBORS} nearest by cosine.", kept, 0)
     table = NumberTable("kept", "The map", tuple(labels(data.found)), (row,))
     head = tuple(f"{n}: {o.dataset} {o.split}, step {o.step:,}" for n, o in zip(labels(data.found), data.found))
-    return Panel(title="Words of the captions", head=head, rows=(*((plot,) for plot in plots), (table,)),
-                 notes=("Near are words that the text tower embeds alike; far distances say nothing.",))  # fmt: skip
+    return Panel(
+        title="Words of the captions",
+        head=head,
+        rows=(*((plot,) for plot in plots), (table,)),
+        notes=("Near are words that the text tower embeds alike.", *([CAUTION.capitalize() + "."] if how else [])),
+    )
 
 
 def records(data: PerRun[WordMapRun], _settings: WordMapSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -158,4 +168,5 @@ CHART: Final = Chart(
     draw=draw,
     records=records,
     sentences=sentences,
+    placement=placement,
 )

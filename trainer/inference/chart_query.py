@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trainer.analysis.progress import Progress
 from trainer.charts.class_task import ClassWords, class_words
 from trainer.charts.outside_query import OutsideQuery
@@ -30,9 +32,8 @@ def with_vectors(
         if not (asked.texts or asked.files):
             return request
         lenient = chart.targets is not None
-        return replace(
-            request, vectors=tuple(_of_outside(workspace, asked, one, lenient) for one in asked.request.targets)
-        )
+        vectors = tuple(_of_outside(workspace, asked, one, lenient) for one in asked.request.targets)
+        return replace(request, vectors=vectors, places=_places(vectors, asked, progress))
     if isinstance(settings, ClassWords):
         return replace(request, class_texts=class_files(workspace, request, settings, progress))
     if isinstance(settings, OutsideQuery) and settings.is_outside:
@@ -82,6 +83,16 @@ def _of_outside(workspace: Workspace, asked: Outside, target: Target, lenient: b
             raise UserError(f"Could not read {file}: {reason} Choose another image.")
         rows += _rows(embedded.vectors)
     return rows
+
+
+def _places(vectors: tuple[Rows | str, ...], asked: Outside, progress: Progress) -> tuple[Rows | str, ...]:
+    """Return where the vectors of each target's texts stand, or its sentence; nothing where none are placed."""
+    if asked.placement is None:
+        return ()
+    from trainer.projection.fitting import placed
+
+    texts = (rows if isinstance(rows, str) else np.array(rows[: len(asked.texts)]) for rows in vectors)
+    return tuple(rows if isinstance(rows, str) else _rows(placed(rows, asked.placement, progress)) for rows in texts)
 
 
 def _of_query(

@@ -37,6 +37,24 @@ class Fitted:
     fitted: int
 
 
+def placed(
+    vectors: Float[np.ndarray, "m d"], placement: PointPlacement, progress: Progress
+) -> Float[np.ndarray, "m 2"]:
+    """Return the positions of a few vectors of any length that no snapshot holds, as `fit` returns them.
+
+    Raises:
+        ProjectError: As `fit`.
+        MissingExtra: The method's library is not installed.
+    """
+    return fit(normalize(np.array(vectors, np.float32)), placement, progress).points
+
+
+def normalize(rows: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m d"]:
+    """Return the same array, its rows normalized in place."""
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return rows
+
+
 def fit(
     vectors: Float[np.ndarray, "m d"],
     placement: PointPlacement,

@@ -143,9 +143,7 @@ def _part(progress: Progress, place: int, total: int, share: float, note: str) -
 def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
     """Return images, then texts, in float32, normalized."""
     parts = [np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text) if part is not None]
-    vectors = np.concatenate(parts)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return vectors
+    return fitting.normalize(np.concatenate(parts))
 
 
 def _layout(

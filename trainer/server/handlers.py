@@ -46,6 +46,7 @@ class RequestHandlers:
             messages.EmbedTexts: self._embed_texts,
             messages.EmbedClasses: self._embed_classes,
             messages.Project: self._project,
+            messages.PlaceRows: self._place_rows,
             messages.Saliency: self._saliency,
             messages.Decode: self._decode,
             messages.Evaluate: self._evaluate,
@@ -238,6 +239,11 @@ class RequestHandlers:
         from trainer.server.projection import answer_project
 
         return answer_project(self._workspace.folder, question, progress)
+
+    def _place_rows(self, question: messages.PlaceRows, progress: Progress) -> dict[str, Any]:
+        from trainer.server.projection import answer_place_rows
+
+        return {"array": self._keep(question.run, answer_place_rows(question, progress))}
 
     def _keep(self, run: int, vectors: np.ndarray) -> str:
         name = self._workspace.runs.get(run).folder.name

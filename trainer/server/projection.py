@@ -1,28 +1,42 @@
-"""The handler of `trainer.messages.Project`."""
+"""The handlers of `trainer.messages.Project` and `PlaceRows`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from jaxtyping import Float
+from numpy import ndarray
+
+from trainer.analysis.progress import Progress
 from trainer.charts.layout_method import PointPlacement
-from trainer.messages import Project
-from trainer.projection.fitting import ProjectError
+from trainer.messages import PlaceRows, Project
+from trainer.projection.fitting import ProjectError, placed
 from trainer.projection.layouts import layout_file, series
 from trainer.projection.new_points import place_new
 from trainer.untrusted.bounded.arrays import load_npy
 
+_CHOSEN: Final = ("method", "neighbors", "min_dist", "metric", "seed")
 
-def answer_project(workspace_folder: Path, question: Project, progress: Callable[[float, str], None]) -> dict[str, Any]:
+
+def answer_place_rows(question: PlaceRows, progress: Progress) -> Float[ndarray, "m 2"]:
+    """Return the points of the vectors.
+
+    Raises:
+        ProjectError: As `trainer.projection.fitting.placed`.
+    """
+    placement = PointPlacement(**{name: getattr(question, name) for name in _CHOSEN})
+    return placed(load_npy(question.vectors), placement, progress)
+
+
+def answer_project(workspace_folder: Path, question: Project, progress: Progress) -> dict[str, Any]:
     """Return the response as documented in the request class.
 
     Raises:
         ProjectError: A folder that is no snapshot, or as `layout_file`.
     """
-    names = ("method", "neighbors", "min_dist", "metric", "seed", "file")
-    chosen = {name: getattr(question, name) for name in names}
+    chosen = {name: getattr(question, name) for name in (*_CHOSEN, "file")}
     others = [Path(folder) for folder in question.series]
     for folder in (Path(question.snapshot), *others, *([Path(question.onto)] if question.onto else [])):
         if not (folder / "snapshot.json").is_file():

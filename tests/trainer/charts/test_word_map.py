@@ -7,7 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from trainer.analysis.word_neighbors import nearest_rows, neighbors_kept, tsne
+from trainer.analysis.word_neighbors import nearest_rows, neighbors_kept
+from trainer.charts import ChartError
+from trainer.charts.layout_method import PointPlacement
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.charts.word_map import CHART, WordMapSettings
@@ -57,19 +59,26 @@ def test_nearest_rows_and_what_a_map_keeps_equal_loops():
     assert neighbors_kept(near, places) == pytest.approx(shared / 27)
 
 
-def test_words_of_one_group_stay_together():
-    """Four tight groups of ten: every neighbor of a word is of its group, in the map too."""
-    rows = np.repeat(rng.normal(size=(4, 16)), 10, axis=0) + 0.05 * rng.normal(size=(40, 16))
-    places = tsne(rows, perplexity=8, seed=0)
-    near = np.array(naive_nearest(places - places.mean(0), 3))
-    distance = ((places[:, None] - places[None]) ** 2).sum(2) + np.diag(np.full(40, np.inf))
-    assert (distance.argsort(1)[:, :3] // 10 == np.arange(40)[:, None] // 10).all()
-    assert near.shape == (40, 3)
-    assert places == pytest.approx(tsne(rows, perplexity=8, seed=0)), "the same for the same seed"
+def test_words_stand_where_the_process_of_projections_places_them(charted):
+    """Eleven words on a line: each method but PCA takes the places of the request, and a missing one is told."""
+    settings = WordMapSettings(words=11, method="umap", neighbors=5, seed=3)
+    assert CHART.placement(settings) == PointPlacement(method="umap", neighbors=5, seed=3)
+    assert CHART.placement(WordMapSettings()) is None
+    words = CHART.sentences(charted, Request((Target(2),)), settings)
+    vectors = (tuple(embed(word) for word in words),)
+    line = tuple((float(at), 0.0) for at in range(11))
+    data = CHART.result(charted, Request((Target(2),), vectors=vectors, places=(line,)), settings, lambda *_: None)
+    assert data.found[0].places == pytest.approx(np.array(line))
+    drawn = CHART.panel(data, settings)
+    assert "UMAP, cosine, 5 neighbors" in drawn.mark("words-0").note
+    assert "Distances between clusters are not meaningful." in drawn.notes
+    for places, told in (((), "not placed yet"), (("Extra is missing.",), "Extra is missing")):
+        with pytest.raises(ChartError, match=told):
+            CHART.result(charted, Request((Target(2),), vectors=vectors, places=places), settings, lambda *_: None)
 
 
 def test_the_most_frequent_words_are_placed(charted):
-    settings = WordMapSettings(words=12, method="PCA")
+    settings = WordMapSettings(words=12, method="pca")
     data = found(charted, settings)
     one = data.found[0]
     captions = read_snapshot(choose_snapshot(charted, charted.runs.get(2)).folder).items.caption
@@ -87,7 +96,7 @@ def test_the_most_frequent_words_are_placed(charted):
 def test_a_second_map_is_turned_onto_the_first(charted):
     """The same vectors, rotated: principal components are turned or mirrored, the drawn maps are equal."""
     turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    data = found(charted, WordMapSettings(words=12, method="PCA"), (Target(2), Target(1)), turn)
+    data = found(charted, WordMapSettings(words=12, method="pca"), (Target(2), Target(1)), turn)
     first, second = (one.places for one in data.found)
     assert second == pytest.approx(first, abs=1e-6)
     assert data.found[0].kept == pytest.approx(data.found[1].kept)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainer.messages import Classify, EmbedTexts, Project, Question, WarmUp, encode
+from trainer.analysis.projection import pca
+from trainer.messages import Classify, EmbedTexts, PlaceRows, Project, Question, WarmUp, encode
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.slow
@@ -98,6 +99,14 @@ def test_it_projects_a_snapshot(process: Process, asked: Workspace) -> None:
     snapshot = str(asked.results.snapshots(1)[0].folder)
     answer = process.ask(10, Project(snapshot=snapshot, method="pca"))["answer"]
     assert np.load(answer["layout"]).shape == (answer["images"] + answer["texts"], 2)
+
+
+def test_it_places_the_vectors_of_words(process: Process) -> None:
+    file = process.ask(12, EmbedTexts(run=1, texts=("a star", "a ring", "red", "on", "blue")))["answer"]["array"]
+    answer = process.ask(13, PlaceRows(run=1, vectors=file, method="pca"))["answer"]
+    assert np.load(answer["array"]) == pytest.approx(pca(np.load(file), 2), abs=1e-6)
+    few = process.ask(14, EmbedTexts(run=1, texts=("a star",)))["answer"]["array"]
+    assert "too few for a map" in process.ask(15, PlaceRows(run=1, vectors=few, method="pca"))["error"]["message"]
 
 
 def test_one_that_is_killed_while_it_warms_up_harms_no_other(process: Process, asked: Workspace) -> None:
