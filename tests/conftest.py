@@ -156,8 +156,8 @@ class Faults:
         return max(1, round(full / self.part))
 
     def every(self, tenth: int) -> int:
-        """Return the step through many cases: 1 for all, `tenth` for a tenth of them, four times that for a few."""
-        return {1: 1, 10: tenth}.get(self.part, 4 * tenth)
+        """Return the step through many cases: 1 for all, `tenth` for a tenth of them, ten times that for a few."""
+        return {1: 1, 10: tenth}.get(self.part, 10 * tenth)
 
     def within(self, seconds: float) -> float:
         """Return the time limit: enforced if all tries run on a quiet machine, otherwise generous.

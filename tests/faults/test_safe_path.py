@@ -172,6 +172,7 @@ def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path, module: str)
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.mark.nightly
 def test_the_window_and_its_processes_run_no_code_of_the_current_folder(trap: Path, tmp_path: Path):
     space = tmp_path / "workspace"
     Workspace(space).runs.create(config.Run(name="one"), status="stopped")
