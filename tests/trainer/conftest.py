@@ -13,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from trainer import config
 from trainer.analysis.distinct import matching, numbered
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.images import open_image
 from trainer.store import Items, Question, RunLog, Workspace, snapshot_name, write_snapshot
 
 SHAPES = ("circle", "square", "star", "ring", "heart", "cross", "moon", "drop")
@@ -150,6 +151,12 @@ def write_odd_pictures(folder: Path, sizes: tuple[tuple[int, int], ...]) -> list
     save(Image.fromarray(_blobs(rng, 90, 50, 4), mode="RGBA"), "png")
     save(Image.fromarray(_blobs(rng, 50, 91, 3)).quantize(16), "png")
     return paths
+
+
+def upright(path: Path) -> Image.Image:
+    """Return the image as Pillow reads it for open_clip, but upright, and on white where transparent."""
+    image = Image.open(path)
+    return open_image(str(path)) if image.mode == "RGBA" else ImageOps.exif_transpose(image)
 
 
 def _blobs(rng: np.random.Generator, width: int, height: int, channels: int) -> np.ndarray:

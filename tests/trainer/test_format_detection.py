@@ -361,12 +361,15 @@ def test_words_that_parquet_keeps_once_are_read(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_numbers_of_classes_are_told_by_their_names_of_the_hub(tmp_path: Path) -> None:
     features = {"label": {"names": ["airplane", "cat"], "_type": "ClassLabel"}, "img": {"_type": "Image"}}
+    features["size"] = {"names": ["small", "large"], "_type": "ClassLabel"}
     about = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
     images = [{"bytes": png(number), "path": None} for number in range(6)]
-    rows = pa.table({"img": images, "label": [0, 1, 0, 1, 1, None]})
-    pq.write_table(rows.replace_schema_metadata(about), tmp_path / "a.parquet")
-    found = listing(recognize(tmp_path / "a.parquet"), tmp_path / "workspace", lambda share, note: None)
+    rows = pa.table({"img": images, "label": [0, 1, 0, 1, 1, None], "size": [0, 1, 7, 0, 1, 1]})
+    (tmp_path / "abc" / "data").mkdir(parents=True)
+    pq.write_table(rows.replace_schema_metadata(about), tmp_path / "abc" / "data" / "train-00000-of-00001.parquet")
+    found = listing(recognize(tmp_path / "abc"), tmp_path / "workspace", lambda share, note: None)
     assert [source.caption for source in found.splits["train"]] == ["airplane", "cat", "airplane", "cat", "cat"]
+    assert [source.metadata["size"] for source in found.splits["train"]] == ["small", "large", "7", "small", "large"]
     assert found.problems == [("row 6", "Its caption is empty.")]
 
 

@@ -95,7 +95,7 @@ class RunModel:
     def _encode_some(self, images: Sequence[Any]) -> Float[np.ndarray, "n d"]:
         from trainer.images import read_pictures
 
-        size, preprocessing = self._opened.image_size, self._opened.preprocessing
+        size, preprocessing = self._opened.image_size, self._opened.file_preprocessing
         paths = [str(image) for image in images if isinstance(image, str | Path)]
         pixels, told = read_pictures(paths, size, preprocessing) if paths else (np.zeros((0, size, size, 3)), [])
         for path, one in zip(paths, told, strict=True):
@@ -116,7 +116,7 @@ class RunModel:
                     f"An image array must be uint8 with shape (height, width, 3), not {image.dtype} {image.shape}."
                 )
             image = Image.fromarray(image)
-        return pixels_of(image, self._opened.image_size, self._opened.preprocessing)
+        return pixels_of(image, self._opened.image_size, self._opened.file_preprocessing)
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,7 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose another table.") from error
     if not files:
         raise DataError(f"There is no Parquet file at {path}. Choose a folder of .parquet files, or one of them.")
-    options = {"image": table.image_column, "caption": table.caption_column, "label": LABEL, "most": MOST_TEXT}
+    options = {"image": table.image_column, "caption": table.caption_column, "most": MOST_TEXT}
     try:
         for file, part in zip(files, bounded.read("trainer.untrusted.bounded.parquet:parts", files, options)):
             _check_columns(file, part.facts["names"], table)

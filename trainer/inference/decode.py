@@ -547,7 +547,7 @@ def _of_file(decoder: OpenDecoder, path: str) -> tuple[Float[np.ndarray, " d"], 
     from trainer.images import read_pictures
 
     opened = decoder.opened
-    (pixels,), (read,) = read_pictures([path], opened.image_size, opened.preprocessing)
+    (pixels,), (read,) = read_pictures([path], opened.image_size, opened.file_preprocessing)
     if read.reason:
         raise AnswerError("unreadable", f"{path}: {read.reason}")
     small = pictures_of(normalized(torch.from_numpy(np.array(pixels[None]))), decoder.method.size)

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from open_clip.modified_resnet import AttentionPool2d
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -26,7 +25,8 @@ from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTo
 from trainer.data.tokenizer import PADDING, START, Tokenizer
 from trainer.errors import UserError
 from trainer.inference.open_model import OpenModel, open_run
-from trainer.inference.transformers_layout import LEGACY_END, clip_config, clip_tensors
+from trainer.inference.transformers_layout import LEGACY_END, clip_config, clip_tensors, image_processor
+from trainer.models import file_preprocessing_of
 from trainer.models.blueprint import Blueprint
 from trainer.models.pooled import OneQueryPool
 from trainer.models.published import HF_SIZES
@@ -196,21 +196,9 @@ def _heads(width: int, channels: int) -> int:
 
 
 def _pixels(sizes: config.TinyTowers | Blueprint) -> dict[str, Any]:
-    """Return open_clip's preprocessing; towers of our own read the middle square."""
-    if isinstance(sizes, Blueprint):
-        return {
-            "mean": list(sizes.mean),
-            "std": list(sizes.deviation),
-            "interpolation": sizes.interpolation,
-            "resize_mode": sizes.resize_mode or "shortest",
-            "fill_color": sizes.fill_color,
-        }
-    return {
-        "mean": list(OPENAI_DATASET_MEAN),
-        "std": list(OPENAI_DATASET_STD),
-        "interpolation": "bicubic",
-        "resize_mode": "shortest",
-    }
+    """Return the preprocessing of single pictures in the words of open_clip, but for their size."""
+    told = file_preprocessing_of(sizes).to_json()
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items() if name != "size"}
 
 
 def _write_tokenizer(draft: Path, tokenizer: AnyTokenizer) -> bool:
@@ -250,28 +238,13 @@ def _shifted(pairs: dict[str, Any], end: int) -> dict[str, Any]:
 
 
 def _write_transformers(draft: Path, told: _Told) -> None:
+    processor = image_processor(told.opened.file_preprocessing)
     visual, text = _both(told, "transformers")
     tokenizer, scale = told.opened.tokenizer, math.log(told.scale)
     end = tokenizer.eot if isinstance(tokenizer, Tokenizer | ClipTokenizer) else LEGACY_END
     sizes = clip_config(visual, text, vocabulary=tokenizer.size, end=end, scale=scale)
     save_file(clip_tensors(visual, text, scale), draft / "model.safetensors", metadata={"format": "pt"})
     (draft / "config.json").write_text(json.dumps(sizes, indent=1), encoding="utf-8")
-    pixels, size = _pixels(told.sizes), told.opened.image_size
-    processor = {
-        "image_processor_type": "CLIPImageProcessor",
-        "processor_class": "CLIPProcessor",
-        "do_resize": True,
-        "size": {"shortest_edge": size},
-        "resample": {"bicubic": 3, "bilinear": 2}.get(str(pixels["interpolation"]), 3),
-        "do_center_crop": True,
-        "crop_size": {"height": size, "width": size},
-        "do_rescale": True,
-        "rescale_factor": 1 / 255,
-        "do_normalize": True,
-        "image_mean": pixels["mean"],
-        "image_std": pixels["std"],
-        "do_convert_rgb": True,
-    }
     (draft / "preprocessor_config.json").write_text(json.dumps(processor, indent=1), encoding="utf-8")
     if not _write_tokenizer(draft, tokenizer) and isinstance(tokenizer, ClipTokenizer):
         write_clip_pairs(draft, tokenizer)

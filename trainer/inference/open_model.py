@@ -16,7 +16,7 @@ from trainer.checkpoints import checkpoint
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.images import Preprocessing
 from trainer.inference.batches import embed_images, embed_tokens
-from trainer.models import TwoTowers, build, preprocessing_of
+from trainer.models import TwoTowers, build, file_preprocessing_of, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.pretrained.size_limits import check_run
 
@@ -33,7 +33,8 @@ class OpenModel:
         image_size: Side of the images it takes, in pixels.
         context_length: Tokens of the longest text; longer ones are cut at the end.
         step: Updates the model has seen.
-        preprocessing: How a published model reads pictures; None for towers of our own.
+        file_preprocessing: How it reads single pictures: as the library does to which it is exported.
+        preprocessing: How a published model reads data sets; None for towers of our own, which read them faster.
     """
 
     model: TwoTowers
@@ -42,10 +43,11 @@ class OpenModel:
     context_length: int
     step: int
     device: torch.device
+    file_preprocessing: Preprocessing
     preprocessing: Preprocessing | None = None
 
     def embed_images(self, images: UInt8[np.ndarray, "n s s 3"]) -> Float[np.ndarray, "n d"]:
-        """Return unit float32 embeddings of images read by `trainer.data.read_image` with this `preprocessing`."""
+        """Return unit float32 embeddings of images that `trainer.images.read_image` has read."""
         return embed_images(self.model, images, self.device)
 
     def embed_texts(self, texts: Sequence[str]) -> Float[np.ndarray, "n d"]:
@@ -100,7 +102,14 @@ def open_folder(folder: Path, run: config.Run, *, name: str, step: int | None = 
     where = device.choose(on)
     model = model.eval().to(where, memory_format=device.memory_format(where))
     return OpenModel(
-        model, tokenizer, sizes.image_size, sizes.context_length, found.step, where, preprocessing_of(sizes)
+        model,
+        tokenizer,
+        sizes.image_size,
+        sizes.context_length,
+        found.step,
+        where,
+        file_preprocessing_of(sizes),
+        preprocessing_of(sizes),
     )
 
 

@@ -70,7 +70,7 @@ def saliency_of(
 
         report(0.0, "opening the model")
         kept = models.get(run, steps[place] if steps else step)
-        (pixels,), (read,) = read_pictures([image], kept.opened.image_size, kept.opened.preprocessing)
+        (pixels,), (read,) = read_pictures([image], kept.opened.image_size, kept.opened.file_preprocessing)
         if read.reason:
             raise AnswerError("unreadable", read.reason)
         cells, cosine = _map(kept, pixels, caption, method, grid, report)

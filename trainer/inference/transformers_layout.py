@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import torch
 from open_clip.transformer import QuickGELU, ResidualAttentionBlock, TextTransformer, VisionTransformer
+from PIL import Image
 from torch import Tensor, nn
 
 from trainer.errors import UserError
+from trainer.images import Preprocessing
 
 LEGACY_END: Final = 2
 """`eos_token_id` by which transformers pools at the largest id, whatever the end token is."""
@@ -62,6 +64,34 @@ def clip_config(visual: nn.Module, text: nn.Module, *, vocabulary: int, end: int
         "vision_config": vision,
         "text_config": words,
         "dtype": "float32",
+    }
+
+
+def image_processor(reads: Preprocessing) -> dict[str, Any]:
+    """Return `preprocessor_config.json` of an image processor with these steps.
+
+    Raises:
+        NoSuchLayout: transformers has no such steps.
+    """
+    if reads.resize_mode == "longest":
+        raise NoSuchLayout(
+            "The image processor of CLIP in transformers does not fill a square. Use --format open_clip, which does."
+        )
+    square = {"height": reads.size, "width": reads.size}
+    return {
+        "image_processor_type": "CLIPImageProcessor",
+        "processor_class": "CLIPProcessor",
+        "do_resize": True,
+        "size": square if reads.resize_mode == "squash" else {"shortest_edge": reads.size},
+        "resample": int(Image.Resampling[reads.interpolation.upper()]),
+        "do_center_crop": reads.resize_mode == "shortest",
+        "crop_size": square,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": list(reads.mean),
+        "image_std": list(reads.std),
+        "do_convert_rgb": True,
     }
 
 

@@ -10,7 +10,14 @@ if "trainer.api" not in sys.modules:
 
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.pooled import recompute_blocks
-from trainer.models.towers import Architecture, TwoTowers, build, has_batch_norm, preprocessing_of
+from trainer.models.towers import (
+    Architecture,
+    TwoTowers,
+    build,
+    file_preprocessing_of,
+    has_batch_norm,
+    preprocessing_of,
+)
 from trainer.models.word_vectors import WordVectors
 
 __all__ = [
@@ -20,6 +27,7 @@ __all__ = [
     "TwoTowers",
     "WordVectors",
     "build",
+    "file_preprocessing_of",
     "has_batch_norm",
     "preprocessing_of",
     "recompute_blocks",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, Literal
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
+from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from open_clip.modified_resnet import ModifiedResNet
 from open_clip.transformer import TextTransformer, VisionTransformer
 from torch import Tensor, nn
@@ -150,8 +152,17 @@ def _text_of(model: config.TinyTowers, vocabulary: int) -> nn.Module:
 
 
 def preprocessing_of(model: Architecture) -> Preprocessing | None:
-    """Return a published model's preprocessing; None for our own towers, which use the center square."""
+    """Return the preprocessing of a data set: a published model's; None for our own towers' quick center square."""
     return model.preprocessing if isinstance(model, Blueprint) else None
+
+
+def file_preprocessing_of(model: Architecture) -> Preprocessing:
+    """Return the preprocessing of single pictures, which is also the one that an exported model tells its library."""
+    if not isinstance(model, Blueprint):
+        return Preprocessing(model.image_size, "shortest", "bicubic", OPENAI_DATASET_MEAN, OPENAI_DATASET_STD)
+    told = replace(model, resize_mode=model.resize_mode or "shortest").preprocessing
+    assert told is not None
+    return told
 
 
 def _pooled(answer: Tensor | tuple[Tensor, ...]) -> Float[Tensor, "n d"]:

@@ -2,7 +2,8 @@
 
 Read are `.npy`, `.npz`, `.safetensors`, `.pt` (tensors, as CLIP_benchmark keeps its features), Parquet, Arrow and
 Feather with columns of lists, data sets of Lance, folders of clip-retrieval (`img_emb`, `text_emb`, `metadata`), of
-CLIP_benchmark (`features_train.pt`, `targets_train.pt`), and those that `datasets` has saved.
+CLIP_benchmark (`features_train.pt`, `targets_train.pt`), those that `datasets` has saved, and snapshots of the hub,
+whose tables lie in `data`; a pattern such as `data/train-*.parquet` names one of several splits.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ READ: Final = (".npy", ".npz", ".safetensors", *TORCH, *TABLES)
 """What files of vectors are called."""
 _BFLOAT16: Final = "V"
 """Kind of the type that stands for it: numpy has none."""
+_SPLIT: Final = re.compile(r"(.+)-\d{5}-of-\d{5}")
 _MOST_TENSORS: Final = 1_000
 _MOST_FILES: Final = 10_000
 _SECONDS: Final = 120.0
@@ -161,7 +163,8 @@ def _matrices(path: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
     if suffix not in READ:
         raise VectorError(f"{path.name} cannot be read as vectors; use {', '.join(READ)}, or a folder.")
     if suffix in TABLES:
-        return _of_tables([path]), (path,)
+        files = tuple(sorted(path.parent.glob(path.name), key=_by_numbers)) if "*" in path.name else (path,)
+        return (_of_tables(files) if files else []), files
     return list(_of_arrays(path)), ()
 
 
@@ -324,15 +327,32 @@ def _of_folder(folder: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
         return _of_tables([folder]), (folder,)
     for suffix in (".arrow", ".parquet"):
         if files := _numbered(folder, suffix):
+            _check_one_split(files)
             return _of_tables(files), files
     arrays = [
         one for end in (".npy", ".safetensors", ".pt") for file in _numbered(folder, end) for one in _of_arrays(file)
     ]
+    if not arrays and _numbered(folder / "data", ".parquet"):
+        return _of_folder(folder / "data")
     inside = {file.parent.name for suffix in (".arrow", ".parquet") for file in folder.glob(f"*/*{suffix}")}
     if inside and not arrays:
         first = folder / min(inside)
         raise VectorError(f"{folder} holds tables in {', '.join(sorted(inside)[:12])}. Name one of these: {first}.")
     return arrays, ()
+
+
+def _check_one_split(files: Sequence[Path]) -> None:
+    """Check that files named as on the hub (`train-00000-of-00002.parquet`) are of one split.
+
+    Raises:
+        VectorError: They are of several, of which one must be named.
+    """
+    splits = sorted({found[1] for file in files if (found := _SPLIT.fullmatch(file.stem))})
+    if len(splits) > 1:
+        raise VectorError(
+            f"{files[0].parent} holds the splits {', '.join(splits[:12])}. Name one of them: "
+            f"{files[0].parent / f'{splits[-1]}-*{files[0].suffix}'}"
+        )
 
 
 def _of_parts(name: str, files: Sequence[Path]) -> Matrix:

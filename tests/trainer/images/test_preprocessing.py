@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 import torch
 from open_clip.transform import image_transform
-from PIL import Image, ImageOps
+from PIL import Image
 
-from trainer.images import Preprocessing, open_image, read_image, read_pictures
+from tests.trainer.conftest import upright
+from trainer.images import Preprocessing, read_image, read_pictures
 
 pytestmark = pytest.mark.slow
 
 MEAN, STD = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-
-
-def upright(path: Path) -> Image.Image:
-    """Return the image as Pillow reads it for open_clip, but upright, and on white where transparent."""
-    image = Image.open(path)
-    return open_image(str(path)) if image.mode == "RGBA" else ImageOps.exif_transpose(image)
 
 
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])

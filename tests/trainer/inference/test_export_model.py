@@ -9,15 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from open_clip.transform import image_transform
+from PIL import Image
 from safetensors.torch import load_file
 
 from tests.nightly import nightly_except
+from tests.trainer.conftest import upright
+from trainer import api as ce
 from trainer import config
 from trainer.__main__ import main
 from trainer.data.published_tokenizers import ClipTokenizer
+from trainer.images import Preprocessing
 from trainer.inference import hub_upload
 from trainer.inference.export_model import write_clip_pairs
 from trainer.inference.open_model import OpenModel, open_run
+from trainer.inference.transformers_layout import NoSuchLayout, image_processor
 from trainer.store import Workspace
 from trainer.training.fit import fit
 
@@ -75,6 +81,71 @@ def test_open_clip_opens_towers_scale_and_tokenizer(trained, tmp_path: Path, cap
         assert (one - other).abs().max().item() < 1e-5
     _, scale, _ = trained.results.series(trained.runs.get(run).id, "train/inv_tau")
     assert model.logit_scale.exp().item() == pytest.approx(scale[-1], rel=1e-2)
+
+
+def encoded(workspace: Workspace, run: str, images: list[object]) -> np.ndarray:
+    return ce.workspace(workspace.folder).run(run).model(None).encode_image(images)
+
+
+def read_by_pillow(pictures: list[Path]) -> tuple[list[Path], list[Image.Image]]:
+    """Return the pictures of which torchvision makes a square, as their library would get them from its user."""
+    decoded = {path: upright(path) for path in pictures}
+    kept = {path: image for path, image in decoded.items() if 1 / 64 < image.width / image.height < 64}
+    return list(kept), list(kept.values())
+
+
+@pytest.fixture
+def files(odd_pictures: list[Path], tmp_path: Path) -> list[Path]:
+    """Return JPEGs and PNGs from 1 to 3,000 pixels wide; most were decoded at a fraction of their size for training."""
+    large = Image.fromarray(np.random.default_rng(1).integers(0, 256, (20, 30, 3), np.uint8)).resize((3000, 2000))
+    large.save(tmp_path / "large.jpg")
+    return [*odd_pictures, tmp_path / "large.jpg"]
+
+
+@pytest.mark.parametrize("run", nightly_except(["resnet", "vit"], "vit"))
+def test_files_are_embedded_as_by_open_clip_with_its_own_preprocessing(
+    trained, tmp_path: Path, files: list[Path], capsys, run: str
+):
+    open_clip = pytest.importorskip("open_clip")
+    exported(trained, run, "open_clip", tmp_path / "out", capsys)
+    model, preprocess = open_clip.create_model_from_pretrained(f"local-dir:{tmp_path / 'out'}")
+    paths, images = read_by_pillow(files)
+    with torch.inference_mode():
+        theirs = model.eval().encode_image(torch.stack([preprocess(one) for one in images]), normalize=True).numpy()
+    assert len(paths) >= 40
+    assert np.abs(encoded(trained, run, paths) - theirs).max() < 1e-5
+    assert np.abs(encoded(trained, run, images) - theirs).max() < 1e-5
+    arrays = [np.asarray(one) for one in images if one.mode == "RGB"]
+    rows = [row for row, one in enumerate(images) if one.mode == "RGB"]
+    assert np.abs(encoded(trained, run, arrays) - theirs[rows]).max() < 1e-5
+
+
+def test_files_are_embedded_as_by_transformers_with_its_own_preprocessing(
+    trained, tmp_path: Path, files: list[Path], capsys
+):
+    """Its crop lies a pixel beside open_clip's where the longer side is 3, 7, ... pixels longer than the square."""
+    transformers = pytest.importorskip("transformers", reason="the extra [hf] is not installed")
+    exported(trained, "vit", "hf", tmp_path / "out", capsys)
+    model = transformers.CLIPModel.from_pretrained(tmp_path / "out").eval()
+    processor = transformers.AutoImageProcessor.from_pretrained(tmp_path / "out", backend="pil")
+    paths, images = read_by_pillow(files)
+    longer = [int(32 * max(one.size) / min(one.size)) - 32 for one in images]
+    alike = [row for row, one in enumerate(images) if one.mode in ("RGB", "L") and longer[row] % 4 != 3]
+    assert len(alike) >= 20
+    with torch.inference_mode():
+        pixels = torch.cat([processor(images[row], return_tensors="pt").pixel_values for row in alike])
+        tokens = torch.ones(len(alike), 4, dtype=torch.long)
+        theirs = model(pixel_values=pixels, input_ids=tokens).image_embeds.numpy()
+    assert np.abs(encoded(trained, "vit", [paths[row] for row in alike]) - theirs).max() < 1e-5
+
+
+def test_the_processor_of_transformers_says_how_a_published_model_reads():
+    squash = image_processor(Preprocessing(32, "squash", "lanczos", (0.5,) * 3, (0.5,) * 3))
+    assert squash["size"] == {"height": 32, "width": 32}
+    assert not squash["do_center_crop"]
+    assert squash["resample"] == Image.Resampling.LANCZOS
+    with pytest.raises(NoSuchLayout, match="does not fill a square"):
+        image_processor(Preprocessing(32, "longest", "bicubic", (0.5,) * 3, (0.5,) * 3))
 
 
 def test_the_tokenizer_gives_the_same_rows_in_open_clip(trained, tmp_path: Path, capsys):
@@ -178,7 +249,7 @@ def test_safetensors_hold_the_weights_bit_for_bit(trained, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("run", nightly_except(["resnet", "vit", "deep"], "vit"))
-def test_onnx_runtime_gives_the_same_embeddings(trained, tmp_path: Path, capsys, run: str):
+def test_onnx_runtime_gives_the_same_embeddings(trained, tmp_path: Path, files: list[Path], capsys, run: str):
     pytest.importorskip("onnxscript", reason="the extra [onnx] is not installed")
     runtime = pytest.importorskip("onnxruntime", reason="the extra [onnx] is not installed")
     exported(trained, run, "onnx", tmp_path / "out", capsys)
@@ -190,6 +261,12 @@ def test_onnx_runtime_gives_the_same_embeddings(trained, tmp_path: Path, capsys,
         session = runtime.InferenceSession(tmp_path / "out" / f"{side}.onnx", providers=["CPUExecutionProvider"])
         (found,) = session.run(None, {name: given.numpy()})
         assert np.abs(found - ours[side].numpy()).max() < 1e-4
+    told = json.loads((tmp_path / "out" / "model.json").read_text())["preprocess_cfg"]
+    paths, images = read_by_pillow(files)
+    preprocess = image_transform(opened.image_size, is_train=False, **told)
+    session = runtime.InferenceSession(tmp_path / "out" / "image.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"pixels": torch.stack([preprocess(one) for one in images]).numpy()})
+    assert np.abs(found - encoded(trained, run, paths)).max() < 1e-4
 
 
 def test_a_folder_that_exists_is_left_alone(trained, tmp_path: Path, capsys):

@@ -34,7 +34,8 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
         assert said["step"] == 8
         assert inv_tau is None or said["inv_tau"] == inv_tau
         for i, path in enumerate(images):
-            vector = opened.embed_images(read_image(path, opened.image_size)[None])[0].astype(float)
+            pixels = read_image(path, opened.image_size, preprocessing=opened.file_preprocessing)
+            vector = opened.embed_images(pixels[None])[0].astype(float)
             logits = []
             for label in LABELS:
                 sentences = [template.replace("{}", label) for template in TEMPLATES]

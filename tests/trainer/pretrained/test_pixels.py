@@ -10,11 +10,12 @@ import numpy as np
 import open_clip
 import pytest
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from safetensors.torch import save_file
 from torchvision import transforms
 
 from tests.nightly import nightly_except
+from tests.trainer.conftest import upright
 from trainer.__main__ import main
 from trainer.data import load
 from trainer.images import Preprocessing, open_image
@@ -68,12 +69,6 @@ def hub_folder(folder: Path, sizes: dict[str, Any], preprocess: dict[str, Any]) 
     settings = {"model_cfg": sizes, "preprocess_cfg": preprocess}
     (folder / "open_clip_config.json").write_text(json.dumps(settings))
     return folder
-
-
-def upright(path: Path) -> Image.Image:
-    """Return the image as Pillow reads it for open_clip, but upright, and on white where transparent."""
-    image = Image.open(path)
-    return open_image(str(path)) if image.mode == "RGBA" else ImageOps.exif_transpose(image)
 
 
 def opened(path: Path, folder: Path, *more: str) -> OpenModel:

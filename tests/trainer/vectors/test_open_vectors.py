@@ -22,7 +22,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Snapshot, Workspace, read_snapshot, snapshot_name
-from trainer.vectors.found import find
+from trainer.vectors.found import VectorError, find
 from trainer.vectors.open_run import is_vector, sample, unit_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -200,6 +200,42 @@ def test_a_data_set_of_several_splits_names_them(tmp_path: Path, capsys):
     words = ["open", "vectors", "--image", str(tmp_path / "saved"), "--workspace", str(tmp_path / "ws")]
     assert main(words) == 2
     assert f"holds tables in test, train. Name one of these: {tmp_path / 'saved' / 'test'}." in capsys.readouterr().err
+
+
+def hub_snapshot(folder: Path, *splits: str) -> Path:
+    """Write a data set as its snapshot of the hub has it, and return where: two tables of each split in `data`."""
+    features = {"label": {"names": ["cat", "dog", "owl"], "_type": "ClassLabel"}}
+    about = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    (folder / "data").mkdir(parents=True)
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n")
+    for split in splits:
+        for part, rows in enumerate((slice(0, 15), slice(15, N))):
+            labels = pa.array([*[i % 3 for i in range(N)][rows][:-1], None])
+            pictures = [{"bytes": b"", "path": None} for _ in IMAGE[rows]]
+            table = pa.table({"image": pictures, "image_emb": list(IMAGE[rows]), "label": labels})
+            file = folder / "data" / f"{split}-{part:05d}-of-00002.parquet"
+            pq.write_table(table.replace_schema_metadata(about), file)
+    return folder
+
+
+def test_a_snapshot_of_the_hub_has_its_rows_in_order_and_classes_by_name(tmp_path: Path, opened):
+    answer, found = opened("--image", str(hub_snapshot(tmp_path / "abc", "train")))
+    np.testing.assert_allclose(found.image, unit(IMAGE), atol=1e-6)
+    names = [("cat", "dog", "owl")[row % 3] for row in range(N)]
+    assert list(found.items.label) == ["" if row in (14, N - 1) else name for row, name in enumerate(names)]
+    assert answer["rows"] == N
+
+
+def test_a_snapshot_of_the_hub_with_several_splits_asks_for_one(tmp_path: Path, opened, capsys):
+    folder = hub_snapshot(tmp_path / "abc", "train", "test")
+    words = ["open", "vectors", "--image", str(folder), "--workspace", str(tmp_path / "ws")]
+    assert main(words) == 2
+    pattern = str(folder / "data" / "train-*.parquet")
+    assert f"holds the splits test, train. Name one of them: {pattern}" in capsys.readouterr().err
+    _, found = opened("--image", pattern)
+    np.testing.assert_allclose(found.image, unit(IMAGE), atol=1e-6)
+    with pytest.raises(VectorError, match="holds no vectors"):
+        find(folder / "data" / "none-*.parquet")
 
 
 def test_items_give_ids_paths_captions_classes_and_columns(tmp_path: Path, opened):

@@ -47,7 +47,7 @@ def parts(path: Path, options: dict[str, Any]) -> Answer:
 
     Args:
         path: The file.
-        options: `image`, `caption` and `label`: the columns of pairs; `most`: characters of a value, one more of which
+        options: `image` and `caption`: the columns of pairs; `most`: characters of a value, one more of which
             are kept of a longer one.
 
     Raises:
@@ -62,12 +62,10 @@ def parts(path: Path, options: dict[str, Any]) -> Answer:
     image, caption, most = options["image"], options["caption"], int(options["most"])
     if not {image, caption} <= set(schema.names):
         return facts, pa.schema([]), iter(())
-    facts["classes"] = {
-        column: names for column in (caption, options.get("label")) if (names := _names(schema, column))
-    }
     facts["inside"] = not _is_words(schema.field(image).type)
     plain = [name for name in schema.names if _is_plain(schema.field(name).type, name == caption)]
     columns = [name for name in plain if not (facts["inside"] and name == image)]
+    facts["classes"] = {column: names for column in columns if (names := class_names(schema, column))}
     stored_once = [name for name in columns if _is_words(schema.field(name).type)]
     claimed = _claimed(opened.metadata, set(columns))
     _check_bytes(path, claimed)
@@ -191,8 +189,8 @@ def check_footer(path: Path) -> None:
         )
 
 
-def _names(schema: pa.Schema, column: str | None) -> list[str]:
-    """Return the class names of a hub data set's class column; empty for another column."""
+def class_names(schema: pa.Schema, column: str) -> list[str]:
+    """Return what `datasets` says that the numbers of a column of classes mean; empty for another column."""
     try:
         features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         return list(map(str, features.get(column, {}).get("names", ())))

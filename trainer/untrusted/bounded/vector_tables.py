@@ -7,6 +7,7 @@ are read and not mapped, because a map of a large one would count as memory take
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ import pyarrow.types as types
 
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
-from trainer.untrusted.bounded.parquet import Answer, check_footer
+from trainer.untrusted.bounded.parquet import Answer, check_footer, class_names
 
 SUFFIXES: Final = (".parquet", ".arrow", ".feather", ".ipc", ".csv", ".tsv", ".jsonl", ".ndjson")
 _AT_ONCE: Final = 1_024
@@ -32,6 +33,8 @@ _MOST_WORDS: Final = 10_000
 """Characters of a text that are kept."""
 _MOST_COLUMNS: Final = 200
 _MOST_ROWS: Final = 2_000_000_000
+_CLASSES: Final = b"classes"
+"""Of a field: the names of its classes."""
 
 
 def describe(path: Path, options: dict[str, Any]) -> Answer:
@@ -74,8 +77,16 @@ def rows(path: Path, options: dict[str, Any]) -> Answer:
     if vector:
         fields = [pa.field(vector, pa.list_(pa.float32(), int(options["width"])))]
     else:
-        fields = [pa.field(name, _sent(schema.field(name).type)) for name in columns]
+        fields = [_field(schema, name) for name in columns]
     return {}, pa.schema(fields), _chosen(batches, wanted, pa.schema(fields), bool(vector))
+
+
+def _field(schema: pa.Schema, name: str) -> pa.Field:
+    """Return what a plain column is sent as; one of classes as their names, which are its metadata."""
+    names = class_names(schema, name) if types.is_integer(schema.field(name).type) else []
+    if not names:
+        return pa.field(name, _sent(schema.field(name).type))
+    return pa.field(name, pa.large_string(), metadata={_CLASSES: json.dumps([one[:_MOST_WORDS] for one in names])})
 
 
 def _chosen(
@@ -90,7 +101,7 @@ def _chosen(
             continue
         taken = batch.select(schema.names).take(places)
         arrays = [
-            _vectors(column, one.type.list_size) if is_vector else _plain(column, one.type)
+            _vectors(column, one.type.list_size) if is_vector else _named(column, one)
             for column, one in zip(taken.columns, schema)
         ]
         yield pa.record_batch(arrays, schema=schema)
@@ -191,6 +202,16 @@ def _vectors(column: pa.Array, width: int) -> pa.Array:
         flat = np.asarray(pc.fill_null(kept.flatten().cast(pa.float32()), np.nan), np.float32)
         found[right] = flat.reshape(-1, width)
     return pa.FixedSizeListArray.from_arrays(pa.array(found.reshape(-1)), width)
+
+
+def _named(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Return a plain column as what it is sent as."""
+    if _CLASSES not in (field.metadata or {}):
+        return _plain(column, field.type)
+    names = json.loads(field.metadata[_CLASSES])
+    numbers = np.asarray(pc.fill_null(column.cast(pa.int64()), -1))
+    known = (numbers >= 0) & (numbers < len(names))
+    return pa.array(names, field.type).take(pa.array(np.where(known, numbers, 0), mask=~known))
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
