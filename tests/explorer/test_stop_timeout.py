@@ -26,6 +26,7 @@ from explorer.run_control.actions import Responsiveness, look
 from explorer.run_control.jobs import Jobs
 from explorer.views import VIEWS
 from explorer.window import Window, stop_banner
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.scheduling import launch
 from trainer.store import Workspace
@@ -293,7 +294,9 @@ def test_end_now_does_not_wait_for_the_time_to_run_out(qtbot: QtBot, window: Win
     assert jobs.unresponsive(run) is None
 
 
-@pytest.mark.parametrize(("deed", "ends"), [("stop", "stopped"), ("kill", "interrupted")])
+@pytest.mark.parametrize(
+    ("deed", "ends"), nightly_except([["stop", "stopped"], ["kill", "interrupted"]], ["kill", "interrupted"])
+)
 def test_a_trainer_that_hangs_while_it_starts(
     qtbot: QtBot, window: Window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, deed: str, ends: str
 ):
@@ -417,9 +420,9 @@ def test_a_window_that_is_closed_ends_nothing_and_the_next_one_offers_it(
 @pytest.mark.parametrize(
     ("how", "busy", "outcome", "kills"),
     [
-        ("saves", "writing its checkpoint", "stopped", 0),
+        pytest.param("saves", "writing its checkpoint", "stopped", 0, marks=pytest.mark.nightly),
         ("saves-and-hangs", "writing its checkpoint", "interrupted", 1),
-        ("measures", "evaluating", "stopped", 0),
+        pytest.param("measures", "evaluating", "stopped", 0, marks=pytest.mark.nightly),
     ],
 )
 def test_a_checkpoint_that_grows_and_an_evaluation_are_waited_for(

@@ -81,6 +81,7 @@ def test_keys_move_time_and_the_frame_stays(qtbot, view: TimelineView):
     qtbot.waitUntil(lambda: stands_at(view, 20), timeout=2000)
 
 
+@pytest.mark.nightly
 def test_space_plays_to_the_end_and_stops(qtbot, view: TimelineView):
     view.activateWindow()
     view.panels[0].map.setFocus()
@@ -94,6 +95,7 @@ def test_space_plays_to_the_end_and_stops(qtbot, view: TimelineView):
     assert not view.transport.playing
 
 
+@pytest.mark.nightly
 def test_points_jump_where_less_motion_is_wanted(view: TimelineView, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(theme(), "reduced_motion", True)
     view.transport.go(-1)
@@ -101,6 +103,7 @@ def test_points_jump_where_less_motion_is_wanted(view: TimelineView, monkeypatch
     assert stands_at(view, 10)
 
 
+@pytest.mark.nightly
 def test_a_click_on_a_curve_jumps_there_and_all_cursors_follow(qtbot, view: TimelineView):
     plot = view.curves[1].plot
     QApplication.processEvents()
@@ -123,6 +126,7 @@ def test_the_slider_is_dragged_with_the_mouse(qtbot, view: TimelineView):
     assert view.transport.step == 10
 
 
+@pytest.mark.nightly
 def test_the_handle_of_the_slider_is_dragged_with_the_mouse(view: TimelineView):
     slider, option = view.transport.slider, QStyleOptionSlider()
     slider.initStyleOption(option)

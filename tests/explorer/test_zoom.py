@@ -57,7 +57,7 @@ def test_the_scale_multiplies_that_of_the_person_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("percent", [75, 100, 150])
+@pytest.mark.parametrize("percent", nightly_except([75, 100, 150], 150))
 def test_the_remembered_zoom_scales_what_is_drawn_after_a_start(tmp_path: Path, percent: int) -> None:
     settings = Settings(tmp_path)
     settings.set(ZOOM_KEY, percent)

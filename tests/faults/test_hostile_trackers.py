@@ -168,7 +168,9 @@ def test_a_hostile_log_of_open_clip_is_imported_or_refused(what: str, tmp_path: 
     assert good
 
 
-@pytest.mark.parametrize("name", ["events.out.tfevents.1", "h.csv", "out.log", "params.txt", "results.jsonl"])
+@pytest.mark.parametrize(
+    "name", nightly_except(["events.out.tfevents.1", "h.csv", "out.log", "params.txt", "results.jsonl"], "h.csv")
+)
 @pytest.mark.parametrize("place", nightly_except(["/dev/zero", "a pipe", "a folder", "itself"], "/dev/zero", "a pipe"))
 def test_devices_pipes_and_links_are_not_read(name: str, place: str, tmp_path: Path, faults) -> None:
     source = tmp_path / "source"
