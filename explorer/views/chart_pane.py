@@ -13,7 +13,7 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Selection
-from explorer.views.sentences import Embedded, Sentences
+from explorer.views.sentences import EmbeddedSentences, Sentences
 from explorer.views.view import Context
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from explorer.widgets.state_area import StateArea
@@ -168,12 +168,12 @@ class ChartPane(QWidget):
         )
 
     def _embed(self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any, asked: Outside) -> None:
-        def compute(*parts: Embedded) -> None:
+        def compute(*parts: EmbeddedSentences) -> None:
             if work is self._work:
                 vectors = _joined([one.vectors for one in parts])
                 self._compute(work, chart, replace(request, vectors=vectors, places=parts[0].places), settings)
 
-        def embed_files(*parts: Embedded) -> None:
+        def embed_files(*parts: EmbeddedSentences) -> None:
             if work is self._work and asked.files:
                 self._files.embed(asked.request, asked.files, lambda found: compute(*parts, found))
             else:

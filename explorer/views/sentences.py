@@ -27,7 +27,7 @@ Taken = Callable[[Side, str], None]
 
 
 @dataclass(frozen=True)
-class Embedded:
+class EmbeddedSentences:
     """For each target the rows that its model embeds and, where they are placed, their points; or why not."""
 
     vectors: tuple[Rows | str, ...]
@@ -45,7 +45,7 @@ class Sentences(QObject):
         self._context, self._files = context, files
         self._open: dict[int, int] = {}
         self._choosing: set[int] = set()
-        self._kept: tuple[object, Embedded] | None = None
+        self._kept: tuple[object, EmbeddedSentences] | None = None
 
     @property
     def waiting(self) -> bool:
@@ -56,7 +56,7 @@ class Sentences(QObject):
         self,
         request: Request,
         texts: tuple[str, ...],
-        done: Callable[[Embedded], None],
+        done: Callable[[EmbeddedSentences], None],
         placement: PointPlacement | None = None,
         progress: Callable[[float, str], None] | None = None,
     ) -> None:
@@ -76,7 +76,7 @@ class Sentences(QObject):
                 return
             each = [found[number] for number in range(len(found))]
             parts = (tuple(one if isinstance(one, str) else one[part] for one in each) for part in (0, 1))
-            every = Embedded(next(parts), next(parts) if placement else ())
+            every = EmbeddedSentences(next(parts), next(parts) if placement else ())
             self._kept = None if any(isinstance(one, str) for one in each) else (key, every)
             done(every)
 
