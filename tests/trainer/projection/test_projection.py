@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,7 +14,16 @@ from trainer.analysis.projection import pca
 from trainer.charts.layout_method import METHODS, PointPlacement
 from trainer.cli.project import METHODS as OFFERED
 from trainer.messages import Project
-from trainer.projection import MissingExtra, ProjectError, fitting, layout, layout_file, nearest, place_new, umap_layout
+from trainer.projection import (
+    MissingExtra,
+    ProjectError,
+    fitting,
+    layout,
+    layout_file,
+    nearest,
+    place_new,
+    umap_layout,
+)
 from trainer.projection.layouts import series
 from trainer.server.projection import answer_project
 from trainer.store import Items, Workspace, write_snapshot
@@ -51,6 +63,27 @@ def test_nearest_is_the_sorted_distance_matrix(n: int, k: int) -> None:
     np.fill_diagonal(full, -1)
     assert np.allclose(distances[:, 1:], np.sort(full, axis=1)[:, 1:k], atol=1e-5)
     assert all(len(set(row)) == k for row in indices.tolist())
+
+
+def test_umap_is_loaded_without_its_neighbor_search_which_others_still_get(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("umap", "pynndescent")]:
+        monkeypatch.delitem(sys.modules, name)
+    vectors = unit_rows(60, 8)
+    found = umap_layout(vectors, neighbors=10, min_dist=0.1, seed=0, progress=lambda *_: None)
+    assert np.isfinite(found).all()
+    assert not [name for name in sys.modules if name.startswith("pynndescent")]
+    whole, distances = ModuleType("pynndescent"), ModuleType("pynndescent.distances")
+    whole.NNDescent, distances.named_distances = dict, {"seuclidean": "a distance"}
+    monkeypatch.setitem(sys.modules, "pynndescent", whole)
+    monkeypatch.setitem(sys.modules, "pynndescent.distances", distances)
+    umap = importlib.import_module("umap.umap_")
+    assert umap.NNDescent(metric="cosine") == {"metric": "cosine"}
+    assert umap.NNDescent is dict, "from then on it is the real one"
+    assert "cosine" in umap.pynn_named_distances
+    assert "nonsense" not in umap.pynn_named_distances
+    assert umap.pynn_named_distances["seuclidean"] == "a distance"
+    monkeypatch.delitem(sys.modules, "umap.umap_")
+    monkeypatch.delitem(sys.modules, "umap")
 
 
 def test_umap_is_reproducible_tells_progress_and_keeps_clusters_apart() -> None:
