@@ -140,7 +140,7 @@ class Bar(QWidget):
             row.addWidget(label)
             row.addWidget(picker, stretch)
             row.addSpacing(theme.SPACE)
-        row.addStretch(1)
+        row.addStretch(0)
         row.addWidget(self.search)
         row.addWidget(self.inspector)
         for picker, widest in ((self.run_a, 280), (self.run_b, 280), (self.step, 190), (self.dataset, 280)):

@@ -65,7 +65,7 @@ def length(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen]) -> 
     """Replace the trainer by the one above; called with the number of steps of later runs."""
     steps = [2_000]
 
-    def spawn(command: list[str], log: object) -> subprocess.Popen:
+    def spawn(command: list[str], log: object, more: object = None) -> subprocess.Popen:
         words = [sys.executable, "-c", TRAINER, command[5], command[7], str(steps[0])]
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, env=environment)  # type: ignore[call-overload]
@@ -208,7 +208,31 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("demo")
-def test_the_demo_trains_one_after_the_other(qtbot: QtBot, jobs: Jobs, length: Callable[[int], None]):
+def test_the_demo_trains_two_at_once_unless_the_person_chose_another_number(
+    qtbot: QtBot, workspace: Workspace, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(launch, "cores", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    threads: list[str] = []
+    monkeypatch.setattr(launch, "spawn", lambda _command, _log, more: threads.append(more["OMP_NUM_THREADS"]) or dead())
+    jobs.start_demo()
+    qtbot.waitUntil(lambda: len(threads) >= 2, timeout=15_000)
+    assert set(threads) == {"2"}, "each takes half of the cores"
+    assert queue.slots(workspace).cpu == 2
+    queue.choose_slots(workspace, cpu=1)
+    queue.share_processor(workspace)
+    assert queue.slots(workspace).cpu == 1
+
+
+def dead() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", ""])
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_demo_trains_one_after_the_other_where_one_run_may_train(
+    qtbot: QtBot, workspace: Workspace, jobs: Jobs, length: Callable[[int], None]
+):
+    queue.choose_slots(workspace, cpu=1)
     length(40)
     both: list[tuple[str, str]] = []
     jobs.runs_changed.connect(lambda runs: both.append((status_of(jobs, "CLIP demo"), status_of(jobs, "CLOOB demo"))))
@@ -223,6 +247,7 @@ def test_the_demo_trains_one_after_the_other(qtbot: QtBot, jobs: Jobs, length: C
 def test_a_queued_run_is_started_by_the_next_window(
     qtbot: QtBot, workspace: Workspace, background: Background, jobs: Jobs, length: Callable[[int], None]
 ):
+    queue.choose_slots(workspace, cpu=1)
     jobs.start_demo()
     qtbot.waitUntil(lambda: status_of(jobs, "CLIP demo") == "running", timeout=8_000)
     jobs.close()

@@ -35,7 +35,7 @@ class DecodeSettings:
         named={"mlp": "MLP", "diffusion": "Diffusion", "text": "Text as is", "gap": "+ gap", "ridge": "Ridge"},
     )
     guidance: float = setting(1.0, "Guidance", "1 samples what the decoder learned.", low=1.0, high=4.0)
-    share: float = setting(0.0, "To the second picture", "Slerp between two embeddings.", low=0.0, high=1.0)
+    share: float = setting(0.0, "To second picture", "Slerp between two embeddings.", low=0.0, high=1.0)
     strength: float = setting(
         0.0, "Text difference", "How often the second text minus the first is added.", low=0.0, high=2.0
     )
@@ -197,7 +197,7 @@ def _read(runs: Sequence[DecodedRun]) -> str:
     """Say what a judge reads off samples, off those of a decoder of true attributes, and off the originals."""
     measured = [run for run in runs if run.measured]
     if not measured:
-        return "What comes back was not measured: trainer decode DECODER --measure --limits."
+        return "What comes back was not measured."
     first = measured[0]
     names = [run.of_name for run in measured]
     columns = [

@@ -244,4 +244,5 @@ def as_text(chart: DecodedChart) -> str:
         )
         near = "; ".join(f"{one.caption} ({one.cosine:.3f})" for one in run.nearest)
         lines.append(f"    nearest of {run.nearest_of:,} training pictures: {near}")
-    return "\n".join([*lines, f"  {chart.limits}"])
+    how = "" if any(run.measured for run in chart.runs) else " Measure it: trainer decode DECODER --measure --limits"
+    return "\n".join([*lines, f"  {chart.limits}{how}"])

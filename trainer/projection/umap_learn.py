@@ -133,7 +133,7 @@ def _neighbor_search_on_demand() -> Iterator[None]:
     if not {"umap", "pynndescent"}.isdisjoint(sys.modules):
         yield
         return
-    stand_ins = {
+    stand_ins: dict[str, dict[str, Any]] = {
         "pynndescent": {"NNDescent": _NeighborSearch, "__path__": []},
         "pynndescent.distances": {"named_distances": _Distances("pynndescent.distances", "named_distances")},
         "pynndescent.sparse": {"sparse_named_distances": _Distances("pynndescent.sparse", "sparse_named_distances")},
@@ -152,7 +152,8 @@ class _NeighborSearch:
     """Making one makes pynndescent's own, which umap uses from then on."""
 
     def __new__(cls, *arguments: Any, **options: Any) -> Any:
-        umap, whole = importlib.import_module("umap.umap_"), importlib.import_module("pynndescent")
+        umap: Any = importlib.import_module("umap.umap_")
+        whole = importlib.import_module("pynndescent")
         umap.NNDescent = whole.NNDescent
         return whole.NNDescent(*arguments, **options)
 

@@ -33,7 +33,9 @@ class LaunchError(UserError):
     """A trainer could not be started or ended."""
 
 
-def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False) -> int:
+def start_detached(
+    workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False, beside: int = 1
+) -> int:
     """Start a trainer of the run in its own session, with output to `log.txt`, and return its process id.
 
     The row says `starting` until that trainer claims it.
@@ -43,6 +45,7 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
         run: Its number.
         slot: Where the queue puts it: `cpu`, or `gpu:1` for the only GPU that it will see.
         queued_only: Refuse a run that has left the queue.
+        beside: How many runs share the cores of this computer with it, itself included.
 
     Raises:
         LaunchError: The run is being trained already, or the process could not be started.
@@ -60,7 +63,7 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
         with confined.open_file(workspace.folder, log_name, "ab") as log:
             # Several processes share the batches of a run, and each has a GPU of its own.
             seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else visible_devices(slot)
-            process = spawn(command, log, **seen)
+            process = spawn(command, log, more=seen | threads_of(beside))
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
         workspace.runs.change(run, status="failed", reason=reason)
@@ -246,15 +249,27 @@ def _reap(process: subprocess.Popen[bytes]) -> None:
     threading.Thread(target=process.wait, name=f"reap-{process.pid}", daemon=True).start()
 
 
-def visible_devices(slot: str) -> dict[str, dict[str, str]]:
+def visible_devices(slot: str) -> dict[str, str]:
     """Return the environment that restricts a trainer to its slot: the one visible GPU, or none."""
     if slot.startswith("gpu:"):
-        return {"more": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": slot.removeprefix("gpu:")}}
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": slot.removeprefix("gpu:")}
     if not slot:
         return {}
     from trainer.scheduling import system_usage
 
-    return {"more": {"CUDA_VISIBLE_DEVICES": ""}} if system_usage.gpu_count() else {}
+    return {"CUDA_VISIBLE_DEVICES": ""} if system_usage.gpu_count() else {}
+
+
+def threads_of(beside: int) -> dict[str, str]:
+    """Return the environment that gives a process its share of the cores; the user's own choice stands."""
+    if beside < 2 or "OMP_NUM_THREADS" in os.environ:
+        return {}
+    return {"OMP_NUM_THREADS": str(max(1, cores() // beside))}
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = None) -> subprocess.Popen[bytes]:

@@ -17,6 +17,7 @@ from typing import IO, Any, Final
 from trainer import config
 from trainer.errors import UserError
 from trainer.scheduling import launch
+from trainer.scheduling.launch import threads_of
 from trainer.store import Workspace
 from trainer.untrusted import safe_subprocess
 
@@ -122,17 +123,12 @@ def start_agent(ranks: int, *words: str, stdout: IO[Any] | int | None = None) ->
         stdout: Where all of them print.
     """
     more = {"PYTHONUNBUFFERED": "1", "GLOO_SOCKET_IFNAME": _loopback()}
-    # Cores are shared out; more threads than cores only wait for each other.
-    more |= {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": str(max(1, cores() // ranks))}
+    # More threads than cores only wait for each other.
+    more |= threads_of(ranks)
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": stdout}
     if os.name != "nt":
         options["start_new_session"] = True
     return safe_subprocess.start(safe_subprocess.python("-m", AGENT, *words), more=more, **options)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _loopback() -> str:

@@ -35,17 +35,21 @@ class Neighborhoods(QWidget):
         head.addWidget(self.title, 1)
         head.addWidget(self.note)
         column.addLayout(head)
-        for index, row in enumerate(self.rows):
+        self._badges = tuple(Badge("AB"[index], index) for index in range(2))
+        for badge, row in zip(self._badges, self.rows, strict=True):
             line = QHBoxLayout()
             line.setSpacing(theme.INSIDE)
-            line.addWidget(Badge("AB"[index], index), alignment=Qt.AlignmentFlag.AlignVCenter)
+            line.addWidget(badge, alignment=Qt.AlignmentFlag.AlignVCenter)
             line.addWidget(row, 1)
             column.addLayout(line)
         self.show_pair(None, -1)
 
     def show_pair(self, found: Changes | None, place: int) -> None:
         """Show the neighbors of the pair at `place` of the comparison."""
-        if found is None or not 0 <= place < found.n:
+        is_chosen = found is not None and 0 <= place < found.n
+        for badge in self._badges:
+            badge.setVisible(is_chosen)
+        if found is None or not is_chosen:
             self.title.setText("Select a pair to see its nearest neighbors in A and in B")
             self.note.setText("")
             for row in self.rows:

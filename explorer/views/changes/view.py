@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QTabWidget
+from PySide6.QtWidgets import QTabWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -23,6 +23,7 @@ from explorer.views.selected import PairTable
 from explorer.views.view import View
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.state_area import StateArea
 from trainer.charts.pair_changes import Changes
@@ -46,7 +47,7 @@ class ChangesView(View):
         self._shown: Changes | None = None
         self.pictures = Pictures(context.background, self)
         self.pickers = tuple(
-            Picker(name=f"changes-step-{x.lower()}", words=f"Snapshot shown as {x}", width=220) for x in "AB"
+            Picker(name=f"changes-step-{x.lower()}", words=f"Snapshot shown as {x}", width=200) for x in "AB"
         )
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
@@ -275,14 +276,12 @@ class ChangesView(View):
         self.again.triggered.connect(lambda: self.refresh())
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.INSIDE)
+        bar = WrappingRow()
         for index, picker in enumerate(self.pickers):
-            bar.addWidget(Badge("AB"[index], index))
-            bar.addWidget(picker)
-            bar.addSpacing(theme.INSIDE)
-        bar.addWidget(self.note, 1)
-        bar.addWidget(self.suite)
+            bar.add(Badge("AB"[index], index), gap=theme.BETWEEN)
+            bar.add(picker)
+        bar.add(self.note, stretch=True)
+        bar.add(self.suite)
         pairs = HairlineSplitter(Qt.Orientation.Vertical)
         pairs.addWidget(self.table)
         pairs.addWidget(self.neighborhoods)
@@ -297,7 +296,7 @@ class ChangesView(View):
             self.tabs.addTab(widget, words)
         self.tabs.setDocumentMode(True)
         self.tabs.setCurrentIndex(int(self.context.settings.value("changes/tab", 0)))
-        self.body.addLayout(bar)
+        self.body.addWidget(bar)
         self.body.addWidget(self.tabs, 1)
 
 

@@ -37,7 +37,7 @@ VISIBLE_DISTANCE: Final = 0.5
 COLUMNS: Final = ("Original", "Mean", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Not kept")
 ACROSS: Final = (10, 5, 4, 3, 2)
 """How many pictures may be next to each other: as lets them be largest."""
-LEAST_PX: Final = 32
+LEAST_PX: Final = 52
 LARGER: Final = 1.15
 """A stands above B, where a noise is easily compared, unless pictures are so much larger with A left of B."""
 
@@ -195,6 +195,7 @@ class DecodeView(PictureQuestionView):
         self.show_progress()
         self._show_missing()
         self.limits.setText("" if chart is None else chart.limits)
+        self.limits.setVisible(bool(self.limits.text()))
         self._show_rows(chart)
 
     def _show_rows(self, chart: DecodedChart | None) -> None:
@@ -280,13 +281,13 @@ class DecodeView(PictureQuestionView):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
         column.addWidget(DecodedRows(self.rows), 1)
-        column.addWidget(self.limits)
         whole = QVBoxLayout()
         whole.setSpacing(theme.INSIDE)
         whole.addLayout(bar)
         whole.addWidget(self.controls.controls["prior"])
         whole.addWidget(self.status)
         whole.addWidget(self.lay_in(panels), 1)
+        whole.addWidget(self.limits)
         whole.addWidget(self.strip)
         self.body.addLayout(whole, 1)
         self._moves = self._moves_panel()

@@ -24,6 +24,7 @@ from explorer import theme
 from explorer.state.selection import Side
 from explorer.state.settings import Settings
 from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.catalog import prompt_suites
 from trainer.charts.evaluation import TASK_WORDS
@@ -217,20 +218,18 @@ class EvaluateControls(QWidget):
         most = QLabel("At most")
         most.setBuddy(self.most)
         theme.set_role(most, "secondary")
-        first = QHBoxLayout()
-        first.setSpacing(theme.INSIDE)
+        first = WrappingRow()
         self.data.setMaximumWidth(DATA_PX)
-        first.addWidget(self.data, 4)
+        first.add(self.data, stretch=True)
         for widget in (self.browse, self.tasks, most, self.most, self.go):
-            first.addWidget(widget)
-        first.addStretch(1)
+            first.add(widget, gap=theme.INSIDE)
         self.second.setSpacing(theme.INSIDE)
         for widget in (self.split, self.suite):
             self.second.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        column.addLayout(first)
+        column.addWidget(first)
         column.addLayout(self.second)
 
 

@@ -14,7 +14,7 @@ from explorer import theme
 
 BAR_PX = 10
 SCALE_PX = 34
-LEAST_PX = 140
+LEAST_PX = 120
 FAINT, STRONG = 0.12, 0.85
 
 
@@ -142,12 +142,15 @@ class SaliencyMap(QWidget):
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("secondary"))
         words = QRectF(room.left(), bar.bottom() + 1, room.width(), 17)
-        for side, text in (
-            (Qt.AlignmentFlag.AlignLeft, f"{overlay.ends[0]} −{overlay.reach:.{overlay.digits}f}"),
-            (Qt.AlignmentFlag.AlignHCenter, "0"),
-            (Qt.AlignmentFlag.AlignRight, f"{overlay.ends[1]} {overlay.reach:.{overlay.digits}f}"),
-        ):
-            painter.drawText(words, int(side | Qt.AlignmentFlag.AlignVCenter), text.strip())
+        far = f"{overlay.reach:.{overlay.digits}f}"
+        whole = (f"{overlay.ends[0]} −{far}".strip(), "0", f"{overlay.ends[1]} {far}".strip())
+        short = (whole, (whole[0], "", whole[2]), (f"−{far}", "0", far))
+        wide = painter.fontMetrics().horizontalAdvance
+        # The middle stands in the middle: what is left of it has half of the room.
+        fits = next((t for t in short if 2 * max(wide(t[0]), wide(t[2])) + 3 * wide(t[1]) < room.width()), short[-1])
+        for side, text in zip(("Left", "HCenter", "Right"), fits, strict=True):
+            where = getattr(Qt.AlignmentFlag, f"Align{side}") | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(words, int(where), text)
 
 
 def _picture(pixels: np.ndarray) -> QImage:

@@ -451,10 +451,12 @@ class RunsView(View):
         column.addLayout(foot)
         self.splitter = HairlineSplitter(Qt.Orientation.Vertical)
         self.splitter.setObjectName("runs-splitter")
+        top.setMinimumHeight(240)
         self.splitter.addWidget(top)
         self.splitter.addWidget(self.tabs)
         self.splitter.setSizes([240, 460])
-        self.splitter.setStretchFactor(1, 1)
+        self.splitter.setStretchFactor(0, 1)
+        self.splitter.setStretchFactor(1, 2)
         self.body.addWidget(self.splitter, 1)
         self.setFocusProxy(self.table)
 

@@ -329,8 +329,8 @@ def test_the_command_adds_a_grid_arranges_it_and_says_how_it_stands(call, worksp
 
 def test_a_slot_decides_what_a_trainer_sees(monkeypatch):
     monkeypatch.setattr(system_usage, "gpu_count", lambda: 2)
-    assert launch.visible_devices("gpu:1")["more"]["CUDA_VISIBLE_DEVICES"] == "1"
-    assert launch.visible_devices("cpu") == {"more": {"CUDA_VISIBLE_DEVICES": ""}}
+    assert launch.visible_devices("gpu:1")["CUDA_VISIBLE_DEVICES"] == "1"
+    assert launch.visible_devices("cpu") == {"CUDA_VISIBLE_DEVICES": ""}
     assert launch.visible_devices("") == {}
 
 
