@@ -248,11 +248,9 @@ def is_quick(item: pytest.Item) -> bool:
 
 
 LONGEST_FIRST = (
-    "journeys/test_first_day.py", "journeys/test_tour.py", "journeys/test_walk_commands.py",
-    "trainer/ranks/test_ranks_of_a_run.py", "journeys",
-    "faults/test_bounds.py", "trainer/training/test_objectives.py", "trainer/training/test_fit.py",
-    "explorer/test_start.py", "explorer/test_projection_process.py", "explorer/test_small_window.py", "faults",
-    "explorer",
+    "journeys/test_first_day.py", "journeys/test_walk_views.py", "trainer/places/test_slurm.py",
+    "trainer/places/test_ssh.py", "trainer/ranks/test_ranks_of_a_run.py", "journeys", "trainer/training/test_fit.py",
+    "trainer/api/test_api.py", "faults", "trainer/render_mpl/test_demo.py", "explorer",
 )  # fmt: skip
 """Files and rooms that take longest: begun last, one of them would keep one process at work and the others idle."""
 

@@ -23,6 +23,7 @@ from explorer.views.search import SearchView
 from explorer.views.similarity import SimilarityView
 from explorer.window.bar import Bar
 from explorer.window.picker_choices import PickerChoices
+from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
@@ -68,7 +69,7 @@ class TextsOfSteps(QObject):
         """Do nothing, because responses are immediate."""
 
 
-@pytest.fixture(params=[TWO_RUNS, ONE_RUN])
+@pytest.fixture(params=nightly_except([TWO_RUNS, ONE_RUN], TWO_RUNS))
 def sides(request: pytest.FixtureRequest, two_runs: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return A and B, each a run and a step; both runs have snapshots at 10 and 20."""
     return (
