@@ -144,9 +144,9 @@ def evaluated_names(workspace: Workspace) -> list[str]:
 
 
 def logged_names(workspace: Workspace, runs: Sequence[RunRow]) -> list[str]:
-    """Return names of logged numbers, of the newest runs of each objective."""
+    """Return names of logged numbers, of the newest runs of each objective that do not wait for their start."""
     newest: dict[str, list[int]] = {}
-    for run in reversed(runs):
+    for run in reversed([run for run in runs if run.status != "queued"]):
         kept = newest.setdefault(run.objective, [])
         if len(kept) < max(1, _LOOKED_AT // 4):
             kept.append(run.id)

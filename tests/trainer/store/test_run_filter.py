@@ -208,3 +208,11 @@ def test_columns_of_numbers_name_direction_split_and_n(three):
         "Configuration",
         "Metric",
     }
+
+
+def test_runs_that_wait_in_the_queue_hide_no_numbers_of_those_that_trained(three: Workspace):
+    for _ in range(5):
+        for objective in (config.Clip(), config.Cloob()):
+            three.runs.create(config.Run(name="waits", objective=objective), status="queued")
+    values = read_values(three, ("val/image_to_text_R@1",), three.runs.all())
+    assert values[1] == {"val/image_to_text_R@1": pytest.approx(0.2)}
