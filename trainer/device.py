@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from trainer.errors import UserError
 
@@ -67,6 +69,15 @@ def autocast(device: torch.device) -> Iterator[None]:
     enabled = device.type == "cuda" and torch.cuda.is_bf16_supported()
     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled):
         yield
+
+
+def sent(values: np.ndarray | Tensor, where: torch.device) -> Tensor:
+    """Return the values on the device; a GPU copies them from pinned memory while the program goes on."""
+    tensor = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
+    if where.type != "cuda" or tensor.device.type != "cpu":
+        return tensor.to(where)
+    # Pinned blocks come from a cache of torch's, which gives none out again before its copy has ended.
+    return tensor.pin_memory().to(where, non_blocking=True)
 
 
 def memory_format(device: torch.device) -> torch.memory_format:

@@ -28,6 +28,7 @@ from trainer import alerts, config
 from trainer.metrics import HELD_OUT, headline_name, metric
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
+from trainer.store.elsewhere import place_of
 from trainer.store.run_filter import RunFilter, parse
 
 if TYPE_CHECKING:
@@ -656,7 +657,8 @@ def display_text(run: RunRow, column: RunColumn) -> str:
         if run.out_of_reach:
             return _OUT_OF_REACH
         # The request is shown at once; the trainer answers when its step, or its epoch, is done.
-        return ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
+        word = ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
+        return f"{word} · {place}" if run.active and (place := place_of(run)) else word
     if column is RunColumn.OBJECTIVE:
         return _OBJECTIVES.get(run.objective, run.objective)
     if column is RunColumn.DATA:
@@ -707,6 +709,7 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
     if column is RunColumn.STATUS:
         told = [str(alert.get("words", "")) for alert in run.alerts.values()]
         told += ["Stops after the current epoch."] if working(run) and run.asked == "stop-epoch" else []
+        told += [f"Trained at {place}."] if (place := place_of(run)) else []
         return (
             "\n".join(filter(None, [look_of(run.status).word if told else "", *told, run.reason or run.phase])) or None
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +101,28 @@ def test_a_run_of_the_form_is_bound_in_the_users_settings(tmp_path: Path, box, m
     write_elsewhere(folder, Elsewhere("box", "1" * 32, sent=True))
     with pytest.raises(PlaceError, match="which another computer or user has sent it to"):
         binding_of(folder)
+    workspace.close()
+
+
+def test_a_mirrored_run_says_where_and_how_long_it_trains(tmp_path: Path, box) -> None:
+    workspace = Workspace(tmp_path / "space")
+    run = workspace.runs.create(config.Run(name="far"))
+    follow.send(workspace, run, Binding("box", run=1))
+    # The other clock is three days ahead.
+    began = time.time() + 3 * 86_400
+    told = {"status": "running", "session_at": began, "started_at": began}
+    workspace.take_over(run, told | {"heartbeat_at": began + 75.0, "trained_s": 10.0, "step": 4, "total_steps": 8})
+    row = workspace.runs.get(run)
+    assert display_text(row, RunColumn.STATUS) == "Running · box"
+    assert display_text(row, RunColumn.DURATION) == "1 min 25 s"
+    workspace.take_over(run, told | {"status": "finished", "trained_s": 90.0, "ended_at": began + 80.0})
+    row = workspace.runs.get(run)
+    assert display_text(row, RunColumn.STATUS) == "Finished"
+    assert display_text(row, RunColumn.DURATION) == "1 min 30 s"
+    model = RunsModel()
+    model.show([row])
+    cell = model.index(0, list(RunColumn).index(RunColumn.STATUS))
+    assert "Trained at box." in cell.data(Qt.ItemDataRole.ToolTipRole)
     workspace.close()
 
 

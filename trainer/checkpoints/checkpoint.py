@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,7 +51,7 @@ class Checkpoint:
 
     Attributes:
         step: Updates made when it was saved.
-        weights: Towers (`towers.`) and method (`method.`), buffers included.
+        weights: Towers (`towers.`), method (`method.`) and averaged towers (`average.`), buffers included.
         training: State of the optimizer and the generators, and the best value so far; empty if not asked for.
         tokenizer: As `Tokenizer.to_json` wrote it.
     """
@@ -61,6 +61,16 @@ class Checkpoint:
     weights: dict[str, Tensor]
     training: dict[str, Any]
     tokenizer: str
+
+    def averaged(self) -> Checkpoint:
+        """Return it with the towers that are measured and opened: the average of the weights where there is one."""
+        average = {
+            f"towers.{name.removeprefix('average.')}": value
+            for name, value in self.weights.items()
+            if name.startswith("average.")
+        }
+        kept = {name: value for name, value in self.weights.items() if not name.startswith("average.")}
+        return replace(self, weights=kept | average)
 
 
 def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str, Any], tokenizer: str) -> Path:

@@ -45,6 +45,12 @@ def check(run: Run) -> None:
     _check_data(run.data)
     _check_model(run.model)
     _check_objective(run)
+    if run.compile == "reduce-overhead" and run.optimizer.micro_batch:
+        raise ConfigError(
+            "compile reduce-overhead records CUDA graphs, which keep one pass of a step in memory, and "
+            "optimizer.micro_batch makes several: choose default.",
+            better="default",
+        )
     check_ranks(run, run.ranks)
 
 

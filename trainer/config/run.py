@@ -86,6 +86,15 @@ class Optimizer:
         high=1.0,
         advanced=True,
     )
+    average: float = option(
+        0.0,
+        "Weight average",
+        "Decay of a moving average of the towers' weights, .999 for example, which is then what is evaluated, kept in "
+        "snapshots, opened and exported; 0: none.",
+        low=0.0,
+        high=0.99999,
+        advanced=True,
+    )
     crop_scale: float = option(
         0.9,
         "Smallest crop",
@@ -141,10 +150,17 @@ class Run:
         "triton: fused kernels for CLIP, InfoLOOB and CLOOB that store no table of cosines; needs a CUDA GPU.",
         advanced=True,
     )
+    compile: Literal["off", "default", "reduce-overhead"] = option(
+        "off",
+        "Compile towers",
+        "By torch.compile, at the first step; reduce-overhead records CUDA graphs. For long runs on GPUs: on CPUs it "
+        "takes minutes and hardly makes small towers faster.",
+        advanced=True,
+    )
     ranks: int = option(
         1,
         "Processes",
-        "How many processes of this computer share every batch, on GPUs one each. Losses are those of one process.",
+        "How many processes share every batch, on GPUs one each; at a place, processes there. Losses are those of one.",
         low=1,
         high=64,
     )

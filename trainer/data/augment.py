@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
+from trainer import device
+
 MEAN: Final = (0.48145466, 0.4578275, 0.40821073)
 DEVIATION: Final = (0.26862954, 0.26130258, 0.27577711)
 """Of CLIP's training images per channel, as every CLIP model normalizes them."""
@@ -55,16 +57,16 @@ def random_crops(
 def sampling_grid(crops: Float[np.ndarray, "4 n"], images: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n h w 2"]:
     """Return the `grid_sample` coordinates of each crop's pixels; `affine_grid` takes three times as long."""
     n, _, height, width = images.shape
-    across_size, across_middle, down_size, down_middle = torch.from_numpy(crops).to(images.device)[..., None]
+    across_size, across_middle, down_size, down_middle = device.sent(crops, images.device)[..., None]
     grid = torch.empty((n, height, width, 2), device=images.device)
     grid[..., 0] = (_centers(width, images.device) * across_size + across_middle)[:, None, :]
     grid[..., 1] = (_centers(height, images.device) * down_size + down_middle)[:, :, None]
     return grid
 
 
-def _centers(count: int, device: torch.device) -> Float[Tensor, " count"]:
+def _centers(count: int, where: torch.device) -> Float[Tensor, " count"]:
     """Return the centers of `count` pixels that together span -1 to 1."""
-    return (2 * torch.arange(count, device=device) + 1) / count - 1
+    return (2 * torch.arange(count, device=where) + 1) / count - 1
 
 
 def _crops(indices: Int[np.ndarray, " n"], *, seed: int, epoch: int, scale: float) -> Float[np.ndarray, "4 n"]:

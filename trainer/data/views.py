@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
+from trainer import device
 from trainer.data.augment import DEVIATION, MEAN, placed, sampling_grid, uniform
 
 _PURPOSE: Final = 0x71E5
@@ -75,7 +76,7 @@ def augmented_view(
         view: Which of the views of this epoch.
     """
     drawn = uniform(rows, seed=seed, epoch=epoch, purpose=(_PURPOSE, view), count=12)
-    numbers = torch.from_numpy(drawn[4:].astype(np.float32)).to(images.device)
+    numbers = device.sent(drawn[4:].astype(np.float32), images.device)
     pixels = images.permute(0, 3, 1, 2).contiguous().float() / 255
     crops = placed(drawn[:4], scale=look.smallest_crop, ratio=_RATIO)
     if look.flip:
@@ -89,8 +90,8 @@ def augmented_view(
         low, high = _SIGMA
         sigma = torch.where(numbers[6] < look.blur, low + (high - low) * numbers[7], 1e-2)
         pixels = _blurred(pixels, sigma)
-    mean = torch.tensor(MEAN, device=pixels.device)[:, None, None]
-    return (pixels - mean) / torch.tensor(DEVIATION, device=pixels.device)[:, None, None]
+    mean, deviation = (device.sent(torch.tensor(one), pixels.device)[:, None, None] for one in (MEAN, DEVIATION))
+    return (pixels - mean) / deviation
 
 
 def _turned(
@@ -101,7 +102,7 @@ def _turned(
     The affine transformation of Zhang et al., ConVIRT, 2020, https://arxiv.org/abs/2010.00747, section 4: rotation in
     [-20, 20] degrees, translation in [-0.1, 0.1] of a side, scale in [0.95, 1.05].
     """
-    signed = torch.from_numpy((2 * drawn - 1).astype(np.float32)).to(grid.device)
+    signed = device.sent((2 * drawn - 1).astype(np.float32), grid.device)
     angle, scale = math.radians(degrees) * signed[0], 1 + _SCALE * signed[3]
     cosine, sine = angle.cos() * scale, angle.sin() * scale
     turn = torch.stack([cosine, sine, -sine, cosine], dim=1).view(-1, 2, 2)

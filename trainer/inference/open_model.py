@@ -92,7 +92,7 @@ def open_folder(folder: Path, run: config.Run, *, name: str, step: int | None = 
         CheckpointError: There is no such checkpoint, or it is damaged.
         ModelError: The folder does not tell what the towers are built from.
     """
-    found = _checkpoint(folder / "checkpoints", name=name, step=step)
+    found = _checkpoint(folder / "checkpoints", name=name, step=step).averaged()
     sizes = read_architecture(run.model, folder)
     tokenizer = read_tokenizer(found.tokenizer)
     towers = run.objective.towers

@@ -9,7 +9,7 @@ if "trainer.api" not in sys.modules:
     defer_what_towers_do_not_need()
 
 from trainer.models.blueprint import Blueprint, ModelError
-from trainer.models.pooled import recompute_blocks
+from trainer.models.pooled import compile_blocks, recompute_blocks
 from trainer.models.towers import (
     Architecture,
     TwoTowers,
@@ -27,6 +27,7 @@ __all__ = [
     "TwoTowers",
     "WordVectors",
     "build",
+    "compile_blocks",
     "file_preprocessing_of",
     "has_batch_norm",
     "preprocessing_of",

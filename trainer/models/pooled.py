@@ -69,6 +69,21 @@ def recompute_blocks(towers: nn.Module) -> None:
             module.__class__ = RecomputedBlock
 
 
+def compile_blocks(visual: nn.Module | None, text: nn.Module | None, mode: str) -> None:
+    """Let torch compile the image tower and the blocks of the text tower at their first pass, in place.
+
+    Args:
+        visual: The image tower, which keeps the names of its parameters.
+        text: The text tower, likewise.
+        mode: As `torch.compile` takes it; "reduce-overhead" records CUDA graphs.
+    """
+    if visual is not None:
+        visual.compile(mode=mode)
+    for module in text.modules() if text is not None else ():
+        if isinstance(module, ResidualAttentionBlock):
+            module.compile(mode=mode)
+
+
 def reads_end_alone(tower: nn.Module) -> bool:
     """Return whether `at_end` computes what this text tower does."""
     return (

@@ -6,6 +6,7 @@ It names no place to connect to: what the token in it stands for is in the user'
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer.store.files import write_text
-from trainer.store.rows import LATEST, OUT_OF_REACH
+from trainer.store.rows import LATEST, OUT_OF_REACH, RunRow
 from trainer.untrusted import files as untrusted_files
 
 NAME: Final = "elsewhere.json"
@@ -53,6 +54,18 @@ def elsewhere(folder: Path) -> Elsewhere | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def place_of(row: RunRow) -> str:
+    """Return the name of the place that trains the run, or trained it; empty for this computer."""
+    return _place(row.folder, row.status) if row.pid is None else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(folder: Path, status: str) -> str:
+    # Read once for each status: a run is bound to its place before it starts.
+    found = elsewhere(folder)
+    return "" if found is None else found.place
 
 
 def write_elsewhere(folder: Path, told: Elsewhere) -> None:

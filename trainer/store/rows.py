@@ -151,7 +151,12 @@ class RunRow:
         """Seconds of training over all sessions, without pauses in between; None before the first."""
         if self.started_at is None:
             return None
-        session = time.time() - self.session_at if self.active and self.pid is not None and self.session_at else 0.0
+        session = 0.0
+        if self.active and self.session_at and self.pid is not None:
+            session = time.time() - self.session_at
+        elif self.status in ("running", "paused", "stopping") and self.session_at:
+            # Another computer trains it, and both times are by its clock, which may be a day ahead of this one's.
+            session = (self.heartbeat_at or 0.0) - self.session_at
         return self.trained_s + max(session, 0.0)
 
 

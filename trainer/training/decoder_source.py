@@ -50,7 +50,8 @@ def open_decoded(workspace: Workspace, objective: config.EmbeddingDecoder) -> De
         raise checkpoint.CheckpointError(
             f"{row.name} has no checkpoint to decode. Train it first, then resume this decoder."
         )
-    towers = {key.removeprefix("towers."): value for key, value in found.weights.items() if key.startswith("towers.")}
+    weights = found.averaged().weights
+    towers = {key.removeprefix("towers."): value for key, value in weights.items() if key.startswith("towers.")}
     file = row.folder / BLUEPRINT
     blueprint = untrusted_files.read_text(file, untrusted_files.MOST_FACTS) if file.is_file() else ""
     facts = {"run": row.id, "name": row.name, "objective": row.objective, "step": found.step}

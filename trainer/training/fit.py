@@ -202,7 +202,8 @@ def _train(
             watch.evaluate()
         if shared is not None:
             shared.lead()
-        watch.saw(training.update())
+        for update in training.updates(watch.updates_until_due):
+            watch.saw(update)
         for sentence in training.news():
             text_log.say(sentence)
 
@@ -332,7 +333,7 @@ def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: Tra
             f"The images, captions or labels of {pairs.name} have changed since this run began, so it cannot continue. "
             "Put them back, or duplicate the run to train on them as they are now."
         )
-    parameters = sum(p.numel() for module in training.modules.values() for p in module.parameters())
+    parameters = sum(p.numel() for module in (training.towers, training.method) for p in module.parameters())
     log.facts(
         device=str(training.device),
         parameters=parameters,

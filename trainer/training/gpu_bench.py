@@ -42,6 +42,8 @@ SMALL: Final = (
 DENSE_TABLES: Final = 10
 """How many n x n tables of float32 a dense loss may hold."""
 _GIB: Final = 2**30
+AHEAD: Final = 10
+"""Updates of each loop in turn on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -305,30 +307,40 @@ class OpenClipLoop:
 
 
 def _step_rate(towers: str, batch: int, steps: int, where: torch.device) -> StepRate:
-    """Return both, a step of each in turn, so that what else the computer does falls on both."""
-    ours = _session(towers, batch, steps + 2, where)
-    other = _session(towers, batch, steps + 2, where)
+    """Return both, some steps of each in turn, so that what else the computer does falls on both.
+
+    On a GPU those are several, which either loop enqueues without waiting for the one before.
+    """
+    many = AHEAD if where.type == "cuda" else 1
+    turns = -(-steps // many)
+    ours = _session(towers, batch, (turns + 2) * many, where)
+    other = _session(towers, batch, (turns + 2) * many, where)
     theirs = OpenClipLoop(other, catalog.preset("clip-scenes").optimizer)
     took: dict[str, list[float]] = {"ours": [], "theirs": []}
     waits = []
-    for step in range(steps + 2):
-        ready = other.batch()
-        assert ready.images is not None
-        assert ready.tokens is not None
-        images, tokens = ready.images.cpu().contiguous(), ready.tokens.cpu()
-        other.step += 1
-        _wait(where)
-        update = ours.update()
+    for turn in range(turns + 2):
+        ready = []
+        for _ in range(many):
+            made = other.batch()
+            assert made.images is not None
+            assert made.tokens is not None
+            ready.append((made.images.cpu().contiguous(), made.tokens.cpu()))
+            other.step += 1
         _wait(where)
         began = time.perf_counter()
-        theirs.update(images, tokens)
+        until = ours.step + many
+        updates = [update for _ in range(many) if ours.step < until for update in ours.updates(until - ours.step)]
         _wait(where)
-        if step >= 2:
-            took["ours"].append(update.seconds)
-            took["theirs"].append(time.perf_counter() - began)
-            waits.append(update.data_s)
-    middle = {name: statistics.median(values) for name, values in took.items()}
-    return StepRate(towers, batch, steps, middle["ours"], middle["theirs"], sum(waits) / sum(took["ours"]))
+        middle = time.perf_counter()
+        for images, tokens in ready:
+            theirs.update(images, tokens)
+        _wait(where)
+        if turn >= 2:
+            took["ours"].append((middle - began) / many)
+            took["theirs"].append((time.perf_counter() - middle) / many)
+            waits.append(sum(update.data_s for update in updates) / many)
+    median = {name: statistics.median(values) for name, values in took.items()}
+    return StepRate(towers, batch, turns * many, median["ours"], median["theirs"], sum(waits) / sum(took["ours"]))
 
 
 def resumes_equal(begin: Callable[[], TrainingSession], at: int) -> bool:

@@ -184,6 +184,14 @@ class Recorder:
         """Remove what was measured of the untrained model: without the rest it is of no use."""
         self._room.until_written(lambda: self._log.rewind(-1))
 
+    @property
+    def updates_until_due(self) -> int:
+        """Updates up to the next that is logged, evaluated or saved, itself included."""
+        step, watching = self._training.step, self._run.watching
+        every = (watching.log_every, watching.evaluate_every, watching.checkpoint_every)
+        due = [self._training.total_steps, *(step - step % each + each for each in every)]
+        return min(at for at in [*due, *self._snapshot_steps] if at > step) - step
+
     def saw(self, update: Update) -> None:
         """Log an update, and evaluate and save when due.
 
@@ -318,17 +326,17 @@ class Recorder:
         stored = None
         if neighbors and self._reference is not None:
             alive = self._sign(f"embedding {self._reference.stored:,} training pairs to find neighbors among")
-            stored = self._reference.embed(self._training.towers, self._training.device, alive=alive)
+            stored = self._reference.embed(self._training.measured, self._training.device, alive=alive)
         keeps = step in self._snapshot_steps and self._run.watching.features
         for heldout in self._heldout:
             alive = self._sign(f"embedding and measuring {len(heldout.pairs):,} {heldout.pairs.split}")
-            embedded = heldout.embed(self._training.towers, self._training.device, features=keeps, alive=alive)
+            embedded = heldout.embed(self._training.measured, self._training.device, features=keeps, alive=alive)
             size = self._run.optimizer.batch_size
             numbers = measure(heldout, embedded, self._training.method, batch_size=size, alive=alive)
             decoder = self._training.method if isinstance(self._training.method, DecoderPictures) else None
             if decoder is not None:
                 numbers |= decoder_numbers(heldout, embedded, decoder, alive=alive)
-            by, named = while_training(self._training.method, self._training.towers, heldout, self._training.device)
+            by, named = while_training(self._training.method, self._training.measured, heldout, self._training.device)
             numbers |= named
             near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
             logged = numbers | near if alone else numbers
@@ -379,7 +387,7 @@ class Recorder:
     def _snapshot_batch(self) -> None:
         if self._batch is not None and self._training.step in self._snapshot_steps:
             alive = self._sign(f"embedding {len(self._batch.pairs):,} pairs of a batch")
-            self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device, alive=alive))
+            self._snapshot(self._batch, self._batch.embed(self._training.measured, self._training.device, alive=alive))
 
     def _sign(self, doing: str) -> Callable[[], None]:
         """Return the progress callback of one part of an evaluation, which names a part that takes seconds."""

@@ -7,10 +7,11 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from trainer import config, device, methods, models, pretrained
@@ -27,6 +28,11 @@ from trainer.losses.fused import fused_losses
 from trainer.methods.momentum_queue import MomentumQueue
 from trainer.ranks import Ranks, share_batch_norms
 from trainer.training import optimizer
+from trainer.training.device_images import DeviceImages, fits
+from trainer.training.weight_average import WeightAverage
+
+AHEAD_S: Final = 1.0
+"""Seconds of updates that are enqueued on a GPU before their losses are read: so late a stop is heard."""
 
 
 class FitError(UserError):
@@ -69,6 +75,9 @@ class TrainingSession:
         micro_batch: Pairs embedded at a time; 0: all at once.
         batch_size: Pairs of an update.
         architecture: What the towers were built from.
+        average: The moving average of the towers' weights; None without one.
+        runs_ahead: Whether `updates` enqueues several before it reads the loss of the first: on GPUs, where the
+            optimizer itself discards a step that is not finite and nothing but the weights follows a step.
     """
 
     def __init__(
@@ -109,6 +118,8 @@ class TrainingSession:
             towers.freeze_all()
         if run.optimizer.recompute:
             models.recompute_blocks(towers)
+        if run.compile != "off":
+            models.compile_blocks(towers.visual, towers.text, run.compile)
         self.towers = towers.to(where, memory_format=device.memory_format(where))
         material = methods.Material(run, pairs, tokenizer, self.towers, self.architecture)
         self.method = methods.build(run.objective, material).to(where)
@@ -117,8 +128,11 @@ class TrainingSession:
         self._shared = shared
         if shared is not None:
             _share_batch_norms(self.towers, self.method, shared)
+        averaged = run.optimizer.average > 0 and run.objective.towers != "source"
+        self.average = WeightAverage(self.towers, run.optimizer.average) if averaged else None
         self.optimizer = optimizer.build(nn.ModuleDict(self.modules), run.optimizer)
         self.device = where
+        self.runs_ahead = shared is None and may_run_ahead(self.method, run.optimizer, where)
         self.step = 0
         epochs = run.optimizer.epochs
         # A model that is only opened and measured needs no whole batch.
@@ -135,6 +149,10 @@ class TrainingSession:
         self._order: tuple[int, list[Int[np.ndarray, " batch"]]] = (-1, [])
         streamed = isinstance(pairs.images, StreamedImages) and self.method.reads_images
         self._stream = BatchStream(pairs.images, self._upcoming, workers=run.workers) if streamed else None
+        self._images = None
+        if epochs and self.method.reads_images and not isinstance(pairs.images, StreamedImages):
+            self._images = DeviceImages(pairs.images, where, whole=fits(pairs.images, where))
+        self._update_s = 0.0
 
     def news(self) -> list[str]:
         """Return messages about images found to be unreadable since the last call."""
@@ -152,7 +170,13 @@ class TrainingSession:
     @property
     def modules(self) -> dict[str, nn.Module]:
         """The modules saved in a checkpoint, by the prefix of their weights."""
-        return {"towers": self.towers, "method": self.method}
+        average = {} if self.average is None else {"average": self.average.towers}
+        return {"towers": self.towers, "method": self.method} | average
+
+    @property
+    def measured(self) -> models.TwoTowers:
+        """The towers that are evaluated, kept and opened: the average of the weights, if there is one."""
+        return self.towers if self.average is None else self.average.towers
 
     def update(self, batch: methods.Batch | None = None) -> Update:
         """Perform the next update, which is skipped if loss or gradient is not finite.
@@ -161,26 +185,84 @@ class TrainingSession:
             batch: As `batch` gave it for this step; None: made here.
         """
         began = time.perf_counter()
+        reading, rate, data_s = self._gradients(batch)
+        self._begin_images(self.step + 1)
+        # One wait for the device a step: a NaN must not reach the weights.
+        loss, norm = reading.tolist()
+        if math.isfinite(loss) and math.isfinite(norm):
+            self.optimizer.step()
+            self._follow()
+        return Update(loss, norm, rate, data_s, time.perf_counter() - began)
+
+    def updates(self, most: int) -> Iterator[Update]:
+        """Perform up to `most` updates of this epoch and yield them; one that is not finite is the last.
+
+        Where the session runs ahead, all are enqueued before the loss of the first is read, and the device discards
+        the step of one that is not finite and of all that follow it.
+        """
+        if not self.runs_ahead:
+            yield self.update()
+            return
+        most = min(most, self._per_epoch - self.step % self._per_epoch)
+        if self._update_s:
+            most = min(most, int(AHEAD_S / self._update_s))
+        yield from self._ahead(max(1, most))
+
+    def _ahead(self, most: int) -> Iterator[Update]:
+        began, first = time.perf_counter(), self.step
+        readings, told = [], []
+        bad = torch.zeros((), device=self.device)
+        for _ in range(most):
+            reading, rate, data_s = self._gradients(None)
+            bad = torch.maximum(bad, (~reading.isfinite().all()).float())
+            # What torch's GradScaler sets: the fused optimizer then leaves weights and moments as they are.
+            self.optimizer.found_inf = bad  # type: ignore[attr-defined]
+            self.optimizer.step()
+            self._follow(bad)
+            readings.append(reading)
+            told.append((rate, data_s))
+        self.optimizer.found_inf = None  # type: ignore[attr-defined]
+        values = torch.stack(readings).tolist()
+        self._update_s = (time.perf_counter() - began) / most
+        for at, ((loss, norm), (rate, data_s)) in enumerate(zip(values, told, strict=True)):
+            update = Update(loss, norm, rate, data_s, self._update_s)
+            self.step = first + at + update.made
+            yield update
+            if not update.made:
+                return
+
+    def _gradients(self, batch: methods.Batch | None) -> tuple[Float[Tensor, " 2"], float, float]:
+        """Give every parameter its gradient; return loss and norm on the device, the rate, and the data's seconds."""
+        began = time.perf_counter()
         choice = self._run.optimizer
         rate = optimizer.learning_rate(self.step, total_steps=self.total_steps, choice=choice)
         optimizer.set_learning_rate(self.optimizer, rate)
         batch = batch or self.batch()
         data_s = time.perf_counter() - began
-
         self.towers.train()
         self.method.train()
         self.optimizer.zero_grad(set_to_none=True)
         loss = self._loss(batch)
         parameters = (p for group in self.optimizer.param_groups for p in group["params"])
         norm = optimizer.clip_gradients(parameters, choice.clip_norm)
-        # One wait for the device a step: a NaN must not reach the weights.
-        loss_value, norm_value = torch.stack((loss.float(), norm.float())).tolist()
-        if math.isfinite(loss_value) and math.isfinite(norm_value):
-            self.optimizer.step()
-            self.method.after_step()
-            self.step += 1
-            self.method.follow(self.towers, self.step / self.total_steps)
-        return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
+        return torch.stack((loss.float(), norm.float())), rate, data_s
+
+    def _follow(self, bad: Tensor | None = None) -> None:
+        """Count an update, and let what follows the weights follow them, unless `bad` is 1 on the device."""
+        self.method.after_step()
+        self.step += 1
+        self.method.follow(self.towers, self.step / self.total_steps)
+        if self.average is not None:
+            self.average.follow(self.towers, self.step, bad)
+
+    def _begin_images(self, step: int) -> None:
+        """Begin to copy the images of a step, if the device can do so beside its computing."""
+        if self._images is None or not self._images.copies_ahead:
+            return
+        epoch, place = divmod(step, self._per_epoch)
+        if epoch == self._order[0]:
+            rows = np.sort(self._order[1][place])
+            self._images.begin(rows if self._shared is None else rows[self._shared.own(len(rows))])
 
     def _loss(self, batch: methods.Batch) -> Tensor:
         """Return the loss of a batch, with gradients in all parameters."""
@@ -215,28 +297,30 @@ class TrainingSession:
         own = slice(None) if self._shared is None else self._shared.own(len(rows))
         images = other = None
         if self.method.reads_images:
-            rows, mine, pixels = self._pixels(rows, own)
-            images, other = self._views(pixels, mine, epoch)
-        tokens = self._texts.of(rows, epoch).to(self.device) if self.method.reads_texts else None
-        placed = torch.from_numpy(rows).to(self.device)
+            rows, mine, found = self._pictures(rows, own)
+            images, other = self._views(found, mine, epoch)
+        tokens = device.sent(self._texts.of(rows, epoch), self.device) if self.method.reads_texts else None
+        placed = device.sent(rows, self.device)
         if self._shared is None:
             return methods.Batch(images, tokens, placed, other, self.step)
         whole = methods.Batch(None, tokens, placed, None, self.step)
         told = None if tokens is None else tokens[own]
         return methods.Batch(images, told, placed[own], other, self.step, whole, own.start)
 
-    def _pixels(
+    def _pictures(
         self, rows: Int[np.ndarray, " batch"], own: slice
-    ) -> tuple[Int[np.ndarray, " batch"], Int[np.ndarray, " n"], UInt8[np.ndarray, "n s s 3"]]:
+    ) -> tuple[Int[np.ndarray, " batch"], Int[np.ndarray, " n"], UInt8[Tensor, "n s s 3"]]:
         """Return the rows of the whole batch, those of this rank, and the images of these."""
         if self._stream is None:
-            return rows, rows[own], self._pairs.images[rows[own]]
+            assert self._images is not None
+            return rows, rows[own], self._images.of(rows[own])
         mine, pixels = self._stream.batch(self.step)
+        images = device.sent(pixels, self.device)
         if self._shared is None:
-            return mine, mine, pixels
+            return mine, mine, images
         # Every rank replaces what it finds to be unreadable: which rows the batch has, only all of them know.
         (gathered,), _ = self._shared.gather([torch.from_numpy(mine)])
-        return gathered.numpy(), mine, pixels
+        return gathered.numpy(), mine, images
 
     def _upcoming(self, step: int) -> Iterator[Int[np.ndarray, " batch"]]:
         """Yield the sorted rows of every batch from a step on, or this rank's part of them."""
@@ -248,9 +332,8 @@ class TrainingSession:
             step += self._per_epoch - place
 
     def _views(
-        self, pixels: UInt8[np.ndarray, "n s s 3"], rows: Int[np.ndarray, " n"], epoch: int
+        self, images: UInt8[Tensor, "n s s 3"], rows: Int[np.ndarray, " n"], epoch: int
     ) -> tuple[Tensor, Tensor | None]:
-        images = torch.from_numpy(pixels).to(self.device)
         seed, layout = self._run.seed, device.memory_format(self.device)
         views = [self.method.augmented(images, rows, epoch=epoch, view=view) for view in range(self.method.views)]
         first, other = views[0], views[1] if len(views) > 1 else None
@@ -258,6 +341,12 @@ class TrainingSession:
             first = random_crops(images, rows, seed, epoch, self._run.optimizer.crop_scale)
         first = first.contiguous(memory_format=layout)
         return first, None if other is None else other.contiguous(memory_format=layout)
+
+
+def may_run_ahead(method: methods.Method, choice: config.Optimizer, where: torch.device) -> bool:
+    """Return whether updates can be enqueued, and one that is not finite changes nothing but what can be discarded."""
+    follows = type(method).follow is not methods.Method.follow
+    return where.type == "cuda" and choice.algorithm == "adamw" and not follows
 
 
 def _share_batch_norms(towers: nn.Module, method: nn.Module, shared: Ranks) -> None:

@@ -244,6 +244,8 @@ def _begin(run: config.Run, state: ReplayState, begun: _State, step: int) -> Tra
     training = TrainingSession(run, state.splits.train, state.tokenizer, state.training.device, built_from=state.sizes)
     training.micro_batch, training.step = state.training.micro_batch, step
     training.towers.load_state_dict(begun.modules["towers"])
+    if training.average is not None:
+        training.average.towers.load_state_dict(begun.modules.get("average", begun.modules["towers"]))
     if run.objective.kind == state.run.objective.kind:
         training.method.load_state_dict(begun.modules["method"])
     _give_moments(training, state.training, begun)
@@ -311,7 +313,7 @@ def _without(batch: Batch, left_out: Int[np.ndarray, " k"]) -> Batch:
 def _measured(training: TrainingSession, watched: HeldOut) -> _Measured:
     devices = [training.device] if training.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
-        found = watched.embed(training.towers, training.device)
+        found = watched.embed(training.measured, training.device)
     assert found.image is not None
     assert found.text is not None
     return _Measured(
