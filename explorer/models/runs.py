@@ -658,7 +658,9 @@ def display_text(run: RunRow, column: RunColumn) -> str:
             return _OUT_OF_REACH
         # The request is shown at once; the trainer answers when its step, or its epoch, is done.
         word = ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
-        return f"{word} · {place}" if run.active and (place := place_of(run)) else word
+        place = place_of(run) if run.active else ""
+        # The icon says that it runs, and the column is narrow.
+        return word if not place else f"On {place}" if word == look_of("running").word else f"{word}, {place}"
     if column is RunColumn.OBJECTIVE:
         return _OBJECTIVES.get(run.objective, run.objective)
     if column is RunColumn.DATA:

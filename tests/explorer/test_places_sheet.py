@@ -113,7 +113,7 @@ def test_a_mirrored_run_says_where_and_how_long_it_trains(tmp_path: Path, box) -
     told = {"status": "running", "session_at": began, "started_at": began}
     workspace.take_over(run, told | {"heartbeat_at": began + 75.0, "trained_s": 10.0, "step": 4, "total_steps": 8})
     row = workspace.runs.get(run)
-    assert display_text(row, RunColumn.STATUS) == "Running · box"
+    assert display_text(row, RunColumn.STATUS) == "On box"
     assert display_text(row, RunColumn.DURATION) == "1 min 25 s"
     workspace.take_over(run, told | {"status": "finished", "trained_s": 90.0, "ended_at": began + 80.0})
     row = workspace.runs.get(run)
