@@ -25,6 +25,8 @@ from trainer.config import Clip, Cloob
 from trainer.config import to_toml as to_text
 from trainer.experiments.definition import Arm, Experiment, Outcome, to_toml
 from trainer.inference import chart_query, embed, model_cache
+from trainer.messages import PlaceRows
+from trainer.projection import fitting
 from trainer.store import Question, RunLog, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
@@ -120,7 +122,8 @@ class StandIn(QObject):
     def ask(self, question: Any, *, done: Callable, failed: Callable, progress: Any = None, owner: Any = None) -> int:
         self.asked += 1
         file = self.folder / f"{self.asked}.npy"
-        np.save(file, vectors(question.texts))
+        words = isinstance(question, PlaceRows)
+        np.save(file, np.load(question.vectors)[:, :2] if words else vectors(question.texts))
         QTimer.singleShot(0, lambda: done({"array": str(file)}))
         return self.asked
 
@@ -133,6 +136,7 @@ def embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """Replace the models of window and command line by one that needs no checkpoint."""
     monkeypatch.setattr(model_cache.OpenModels, "get", lambda *_: SimpleNamespace(opened=None))
     monkeypatch.setattr(embed, "embed_sentences", lambda _model, texts, *_: vectors(texts))
+    monkeypatch.setattr(fitting, "placed", lambda rows, *_: np.asarray(rows)[:, :2])
     monkeypatch.setattr(chart_query, "class_files", lambda _space, request, *_: class_files(tmp_path, request))
     return StandIn(tmp_path)
 
