@@ -72,7 +72,7 @@ def autocast(device: torch.device) -> Iterator[None]:
 
 
 def sent(values: np.ndarray | Tensor, where: torch.device) -> Tensor:
-    """Return the values on the device; a GPU copies them from pinned memory while the program goes on."""
+    """Return the values on the device, to which a GPU copies them from pinned memory without a wait."""
     tensor = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
     if where.type != "cuda" or tensor.device.type != "cpu":
         return tensor.to(where)

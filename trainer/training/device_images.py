@@ -73,7 +73,7 @@ class DeviceImages:
 
 
 def fits(images: UInt8[np.ndarray, "n size size 3"], where: torch.device) -> bool:
-    """Return whether a GPU has room for all images of a split beside its training."""
+    """Return whether all images of a split fit in the memory of a GPU that also trains."""
     return where.type == "cuda" and images.nbytes <= SHARE * torch.cuda.mem_get_info(where)[0]
 
 

@@ -256,7 +256,7 @@ class TrainingSession:
             self.average.follow(self.towers, self.step, bad)
 
     def _begin_images(self, step: int) -> None:
-        """Begin to copy the images of a step, if the device can do so beside its computing."""
+        """Begin to copy the images of a step, where copies are made ahead."""
         if self._images is None or not self._images.copies_ahead:
             return
         epoch, place = divmod(step, self._per_epoch)
