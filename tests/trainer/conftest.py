@@ -196,7 +196,7 @@ def trained_here(monkeypatch: pytest.MonkeyPatch) -> None:
     from trainer.scheduling import launch
     from trainer.training.fit import fit
 
-    def start(workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False) -> int:
+    def start(workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False, beside: int = 1) -> int:
         assert workspace.runs.begin_launch(run, slot=slot, queued_only=queued_only)
         with contextlib.redirect_stdout(sys.stderr):  # a process writes it to its log
             fit(workspace, run)
