@@ -232,6 +232,17 @@ def test_b_without_a_decoder_is_told_and_offered_one_like_as(
     assert started == [([two_runs[1]], decoders[0])]
 
 
+def test_decoders_that_went_meanwhile_are_no_error(
+    view: DecodeView, context: Context, decoders: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view.refresh()
+    assert view.answer_area.kind == "ready"
+    assert view.decoders
+    monkeypatch.setattr(type(context.jobs), "runs", property(lambda jobs: ()))
+    view.show_now()
+    assert not view.decoders
+
+
 def test_reasons_why_no_decoder_can_be_trained() -> None:
     assert why_not(row(1), False) == ""
     assert "looking only" in why_not(row(1), True)

@@ -30,7 +30,7 @@ from explorer.event_loop.gc_on_gui_thread import Garbage
 from explorer.export import Exporter
 from explorer.model_client.client import ModelClient
 from explorer.views import VIEWS
-from explorer.window import Window, open_model_sheet
+from explorer.window import Window, open_sheet
 from trainer.scheduling import launch
 
 pytestmark = [
@@ -79,7 +79,7 @@ def padded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = tmp_path / "answerer.py"
     script.write_text(ANSWERER)
     monkeypatch.setattr(launch, "spawn", refuse)
-    monkeypatch.setattr(open_model_sheet.subprocess, "run", refuse)
+    monkeypatch.setattr(open_sheet.safe_subprocess, "run", refuse)
     monkeypatch.setitem(ModelClient.__init__.__kwdefaults__, "program", (sys.executable, "-S", str(script)))
     monkeypatch.setitem(Exporter.__init__.__kwdefaults__, "program", (sys.executable, "-S", "-c", "exit(1)"))
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda *_: False)

@@ -238,10 +238,11 @@ class DecodeView(PictureQuestionView):
 
     def _show_missing(self) -> None:
         """Say which run has no decoder next to the other's, and offer one that compares."""
-        jobs = self.context.jobs
-        if self.answer_area.kind != "ready" or not (missing := self._without()):
+        jobs, decoders = self.context.jobs, self.decoders
+        # Where A and B were chosen anew meanwhile, there may be none of either; the next refresh says so.
+        if self.answer_area.kind != "ready" or not decoders or not (missing := self._without()):
             return
-        row, (_, like) = jobs.run(missing[0]), self.decoders[0]
+        row, (_, like) = jobs.run(missing[0]), decoders[0]
         why = why_not(row, bool(self.context.workspace.look_only))
         words = why or f"{row.name if row else missing[0]} has no decoder: one like {like.name} would compare."
         self.answer_area.partial(words, None if why else ("Train it", lambda: jobs.start_decoders(missing, like.id)))

@@ -166,18 +166,26 @@ def _reading(stack):
 
 
 @pytest.mark.slow
-@pytest.mark.nightly
-def test_compiled_towers_learn_what_others_learn():
+def test_compiled_towers_learn_what_others_learn(monkeypatch: pytest.MonkeyPatch):
+    compiled_by, real = [], torch.compile
+
+    def without_machine_code(function, *, mode):
+        """Trace and compile, but leave out the minutes in which a C++ compiler runs."""
+        compiled_by.append(mode)
+        return real(function, backend="aot_eager")
+
+    monkeypatch.setattr(torch, "compile", without_machine_code)
     pixels = np.random.default_rng(0).integers(0, 256, (48, 32, 32, 3), np.uint8)
     captions = [f"picture {at % 7} of {at % 5}" for at in range(48)]
     pairs = Pairs("random", "train", pixels, captions, [""] * 48, [""] * 48, {}, "")
-    vit = replace(TINY.model, image_tower="vit", image_width=32, image_layers=1)
+    vit = replace(TINY.model, image_tower="vit", image_width=32, image_layers=1, text_layers=2)
     run = replace(TINY, model=vit, optimizer=replace(TINY.optimizer, batch_size=16, epochs=3))
     plain, compiled = (
         TrainingSession(replace(run, compile=how), pairs, train_tokenizer(captions, 256), CPU)
-        for how in ("off", "default")
+        for how in ("off", "reduce-overhead")
     )
-    assert compiled.update().loss == pytest.approx(plain.update().loss, abs=1e-5)
-    assert compiled.update().loss == pytest.approx(plain.update().loss, abs=1e-4)
+    # The image tower as one, and each of the text tower's two blocks.
+    assert compiled_by == ["reduce-overhead"] * 3
+    for _ in range(2):
+        assert compiled.update().loss == pytest.approx(plain.update().loss, abs=1e-5)
     assert list(compiled.towers.state_dict()) == list(plain.towers.state_dict())
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
