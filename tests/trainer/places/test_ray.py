@@ -273,7 +273,7 @@ def test_ray_data_embeds_a_set_once_and_two_workers_equal_one(
             (made / "img_emb" / "img_emb_00004.npy").write_bytes(bytes(flipped))
     assert found[0] == found[1]
     assert [(one["n"], one["shards"], one["kept"]) for one in told] == [(50, 7, 0), (50, 7, 2)]
-    out = tmp_path / "here"
+    out = tmp_path / "by this computer"
     assert main([*words, "--out", str(out)]) == 0
     here_rows, there_rows = (np.load(one / "img_emb" / "img_emb_00006.npy") for one in (out, tmp_path / "by-2"))
     np.testing.assert_allclose(here_rows, there_rows, atol=1e-6)
