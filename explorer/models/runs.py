@@ -660,7 +660,9 @@ def display_text(run: RunRow, column: RunColumn) -> str:
         word = ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
         place = place_of(run) if run.active else ""
         # The icon says that it runs, and the column is narrow.
-        return word if not place else f"On {place}" if word == look_of("running").word else f"{word}, {place}"
+        if place and word == look_of("running").word:
+            return f"On {place}"
+        return f"{word}, {place}" if place else word
     if column is RunColumn.OBJECTIVE:
         return _OBJECTIVES.get(run.objective, run.objective)
     if column is RunColumn.DATA:

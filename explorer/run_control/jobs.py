@@ -173,11 +173,11 @@ class Jobs(QObject):
         )
 
     def start_demo(self) -> None:
-        """Queue the demo runs; with a single device they train one after the other."""
+        """Queue the demo runs; without a GPU two train at once."""
         self._write(partial(actions.create_demo, self._workspace), partial(self._announce_start, None))
 
     def start_ablation(self, levels: Sequence[float], template: config.Run | None = None) -> None:
-        """Queue the four objectives of CLOOB's ablation at each co-occurrence; they train one after the other.
+        """Queue the four objectives of CLOOB's ablation at each co-occurrence.
 
         Args:
             levels: Values of `data.cooccurrence`, as far as the data has it.

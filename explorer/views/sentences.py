@@ -96,8 +96,13 @@ class Sentences(QObject):
                 return
             chosen = {name: value for name, value in vars(placement).items() if name != "file"}
             question = PlaceRows(run=side.run, vectors=file, **chosen)
-            points = lambda answer: read(side.place, file, answer["array"])  # noqa: E731
-            self._put(side.place, question, points, partial(take, side.place), progress)
+            self._put(
+                side.place,
+                question,
+                lambda answer: read(side.place, file, answer["array"]),
+                partial(take, side.place),
+                progress,
+            )
 
         for place, target in enumerate(request.targets):
             self.ask(Side(place, int(target.run), target.step), where, texts, embedded, partial(take, place))

@@ -17,7 +17,6 @@ from typing import IO, Any, Final
 from trainer import config
 from trainer.errors import UserError
 from trainer.scheduling import launch
-from trainer.scheduling.launch import threads_of
 from trainer.store import Workspace
 from trainer.untrusted import safe_subprocess
 
@@ -124,7 +123,7 @@ def start_agent(ranks: int, *words: str, stdout: IO[Any] | int | None = None) ->
     """
     more = {"PYTHONUNBUFFERED": "1", "GLOO_SOCKET_IFNAME": _loopback()}
     # More threads than cores only wait for each other.
-    more |= threads_of(ranks)
+    more |= launch.threads_of(ranks)
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": stdout}
     if os.name != "nt":
         options["start_new_session"] = True

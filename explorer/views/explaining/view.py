@@ -36,7 +36,7 @@ LACKING: Final = {
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
     Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colors and grounds: four runs."),
-    Choice((0.0, 0.8), "both: 0 and 0.8", "Eight runs, one after the other."),
+    Choice((0.0, 0.8), "both: 0 and 0.8", "Eight runs."),
 )
 
 
@@ -70,9 +70,7 @@ class ExplainingView(ChartView):
         theme.set_role(self.start, "primary")
         theme.keep_icon(self.start, "play", role="accent_text")
         theme.set_role(self.state, "secondary")
-        self.start.setToolTip(
-            "Trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB with equal settings, one after the other"
-        )
+        self.start.setToolTip("Trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB with equal settings")
         yield
         self.start.clicked.connect(self.start_ablation)
         self.embed.clicked.connect(self.embed_independent)

@@ -91,7 +91,7 @@ class RunsView(View):
         self.start_demo = QAction("Start the demo runs", self)
         self.start_demo.setObjectName("run-demo")
         self.start_demo.setToolTip(
-            "Train CLIP, CLOOB, InfoLOOB and half CLOOB on drawn scenes, one after the other, a few minutes each"
+            "Train CLIP, CLOOB, InfoLOOB and half CLOOB on drawn scenes, a few minutes each; two at once without a GPU"
         )
         theme.keep_icon(self.start_demo, "play")
         self.first_steps = _first_steps(self)
