@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import re
 import shutil
@@ -294,13 +295,17 @@ def _room(item: pytest.Item) -> str:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     global _now_quick
     _now_quick = item.get_closest_marker("quick") is not None
     try:
         return (yield)
     finally:
         _now_quick = False
+        windowed = _room(item) != "explorer" and set(WINDOW) & set(getattr(item, "fixturenames", ()))
+        if "PySide6.QtWidgets" in sys.modules and (windowed or _ends_file(item, nextitem)):
+            # Otherwise a thread of a later test collects the window: it destroys timers of this thread, which crashes.
+            gc.collect()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -310,13 +315,17 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     finally:
         widgets = sys.modules.get("PySide6.QtWidgets")
-        if widgets and widgets.QApplication.instance() and (nextitem is None or nextitem.path != item.path):
+        if widgets and widgets.QApplication.instance() and _ends_file(item, nextitem):
             from PySide6.QtCore import QEvent
 
             for left in widgets.QApplication.topLevelWidgets():
                 if isinstance(left, widgets.QMainWindow):
                     left.deleteLater()
             widgets.QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+def _ends_file(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    return nextitem is None or nextitem.path != item.path
 
 
 def _refuse_processes(event: str, _: object) -> None:
