@@ -19,6 +19,7 @@ VARIED = {
     "simclr_grid": {"objective.smallest_crop", "objective.color"},
     "simclr_lars": {f"optimizer.{name}" for name in ("algorithm", "batch_size", "learning_rate", "weight_decay")},
     "convirt_scenes": {"objective", "model.projection", "optimizer.crop_scale"},
+    "convirt_scenes_short": {"objective", "model.projection", "optimizer.crop_scale"},
 }
 
 
