@@ -37,6 +37,8 @@ from trainer.charts.panel_rows import cells_of
 PLOT_PX = 210
 HIGHEST = 0.7
 """Of its width, how high a plot becomes where there is room."""
+EQUAL_PX = 340
+"""How high a plot of one scale in both directions is at least, where it is wide enough."""
 PREPARE_MS = 6_000
 """After the view was built: the others are there by then."""
 PREPARED = 4
@@ -195,18 +197,25 @@ class PanelWidget(QScrollArea):
             widths = [line.itemAt(place).minimumSize().width() for place in range(line.count())]
             fits = sum(widths) + line.spacing() * (len(widths) - 1) <= room
             line.setDirection(QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom)
-            self._bound(line, room // max(1, len(widths)) if fits else room)
         if self.panel is not None and not self.filling:
             self._show_legends_once(self.panel)
+        for line in self._lines:
+            stacked = line.direction() == QBoxLayout.Direction.TopToBottom
+            self._bound(line, room if stacked else (room - line.spacing() * (line.count() - 1)) // max(1, line.count()))
 
     @staticmethod
     def _bound(line: QBoxLayout, wide: int) -> None:
-        """Keep plots from becoming columns on a large screen."""
+        """Keep plots from becoming columns on a large screen, and from losing their axis to a tall legend."""
         for place in range(line.count()):
             item = line.itemAt(place)
             card = item.widget() if item is not None else None
             if isinstance(card, _PlotCard):
-                card.setMaximumHeight(max(PLOT_PX, round(HIGHEST * wide)))
+                least = max(PLOT_PX, card.least_height(wide))
+                if card.plot.spec is not None and card.plot.spec.equal:
+                    # One scale in both directions: in a flat plot, all would lie in the middle of an empty width.
+                    least = max(least, min(round(HIGHEST * wide), EQUAL_PX))
+                card.setMinimumHeight(least)
+                card.setMaximumHeight(max(least, round(HIGHEST * wide)))
 
     def _new_notes(self) -> QLabel:
         self.notes = _label("small")
@@ -306,6 +315,10 @@ class _PlotCard(XYPlotCard):
         self._key = key
         self.plot.set_brush(None)
         self.setObjectName(f"{panel}-{key}")
+
+    def least_height(self, width: int) -> int:
+        """Return how high title, legend and plot are at least in this width."""
+        return self._column.totalMinimumHeightForWidth(width)
 
     def show_mark(self, mark: XYPlot) -> None:
         """Show the plot."""

@@ -548,9 +548,9 @@ class XYPlotCard(QWidget):
         self._repeats = False
         self.plot.pointed.connect(self._show_values)
         theme.theme().follow(self._show_legend)
-        column = card_column(self, self.title, self.note)
-        column.addWidget(self.legend)
-        column.addWidget(self.plot, 1)
+        self._column = card_column(self, self.title, self.note)
+        self._column.addWidget(self.legend)
+        self._column.addWidget(self.plot, 1)
 
     def show_plot(self, spec: marks.XYPlot) -> None:
         """Show the plot."""

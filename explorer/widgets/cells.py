@@ -18,6 +18,9 @@ CELL_PX = INSIDE + 3
 BAR_HEIGHT = 6
 MOST_BAR_PX = 420
 """Of the bar and its text: a longer one says no more."""
+LEAST_CELL_PX = 172
+BAR_SHARE = 0.3
+"""The part of that room that every bar takes, so that bars of one share are of one length."""
 DOT = 10
 LETTERED = 16
 
@@ -25,9 +28,9 @@ LETTERED = 16
 class ProgressCell(QStyledItemDelegate):
     """A bar of the completed share with the cell's text to its right; no bar if the share is None."""
 
-    def __init__(self, *, share_role: int, tone_role: int, text_width: int = 76, parent: QWidget | None = None) -> None:
+    def __init__(self, *, share_role: int, tone_role: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._share_role, self._tone_role, self._text_width = share_role, tone_role, text_width
+        self._share_role, self._tone_role = share_role, tone_role
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         text, share = str(index.data() or ""), index.data(self._share_role)
@@ -39,15 +42,16 @@ class ProgressCell(QStyledItemDelegate):
         painter.setFont(option.font)
         shown = option.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, int(room.width()))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), shown)
-        words = max(self._text_width, option.fontMetrics.horizontalAdvance(text) + SPACE)
-        track = room.adjusted(0, 0, -words - INSIDE, 0)
+        words = option.fontMetrics.horizontalAdvance(text) + SPACE
+        track = QRectF(room)
+        track.setWidth(min(BAR_SHARE * room.width(), room.width() - words - INSIDE))
         if share is not None and track.width() > 4 * BAR_HEIGHT:
             track = QRectF(track.left(), track.center().y() - BAR_HEIGHT / 2, track.width(), BAR_HEIGHT)
             self._paint_bar(painter, track, float(share), str(index.data(self._tone_role)))
         painter.restore()
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(self._text_width + 96, super().sizeHint(option, index).height())
+        return QSize(LEAST_CELL_PX, super().sizeHint(option, index).height())
 
     def _paint_bar(self, painter: QPainter, track: QRectF, share: float, tone: str) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

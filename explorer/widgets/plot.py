@@ -22,6 +22,8 @@ do_without_menus()
 
 LEAST_WORDS_PX: Final = 40
 """An axis that is shorter has not been laid out yet."""
+LINE_PX: Final = theme.SMALL_PX + 4
+"""From one number of a vertical axis to the next, at least."""
 
 
 class _Axis(pg.AxisItem):
@@ -65,6 +67,16 @@ class _Axis(pg.AxisItem):
                 "\n".join(metrics.elidedText(line, middle, each) for line in name.split("\n")) for name in self.names
             ]
             self.setTicks([list(enumerate(cut if along and room > LEAST_WORDS_PX else self.names))])
+
+    def tickSpacing(self, low: float, high: float, size: float) -> list[tuple[float, float]]:
+        """Return what pyqtgraph does, but no numbers that touch: it writes two even where there is room for one."""
+        levels = super().tickSpacing(low, high, size)
+        if not levels or self.orientation in ("top", "bottom"):
+            return levels
+        (step, offset), least = levels[0], LINE_PX * abs(high - low) / max(size, 1.0)
+        while step < least:
+            step *= 2 if math.log10(step) % 1 < 0.2 or math.log10(step) % 1 > 0.6 else 2.5
+        return [(step, offset), *(level for level in levels[1:] if level[0] < step)]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         view = self.linkedView()

@@ -9,10 +9,12 @@ from PySide6.QtGui import QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QHeaderView, QWidget
 
 from explorer import theme
+from explorer.widgets.cells import CELL_PX
 
 ARROW_PX: Final = 7
 RIGHT_PX: Final = 1
-"""The arrow stands in the padding at the right end of its section, where it covers no words."""
+"""The arrow stands in the padding at the right end of its section, where it covers no words, or left of those that end
+there."""
 
 
 class SortHeader(QHeaderView):
@@ -23,9 +25,18 @@ class SortHeader(QHeaderView):
         self.setSectionsClickable(True)
         self.setTextElideMode(Qt.TextElideMode.ElideRight)
 
-    def arrow(self, rect: QRect) -> QRect:
+    def arrow(self, rect: QRect, section: int) -> QRect:
         """Return where the arrow of a section with this rectangle is."""
-        return QRect(rect.right() - RIGHT_PX - ARROW_PX, rect.center().y() - ARROW_PX // 4, ARROW_PX, ARROW_PX // 2 + 1)
+        left, top = rect.right() - RIGHT_PX - ARROW_PX, rect.center().y() - ARROW_PX // 4
+        side = self.model().headerData(section, self.orientation(), Qt.ItemDataRole.TextAlignmentRole)
+        if side is not None and int(side) & int(Qt.AlignmentFlag.AlignRight):
+            before = self._words_left(rect, section) - theme.SPACE - ARROW_PX
+            left = before if before > rect.left() else left
+        return QRect(left, top, ARROW_PX, ARROW_PX // 2 + 1)
+
+    def _words_left(self, rect: QRect, section: int) -> int:
+        words = str(self.model().headerData(section, self.orientation()) or "")
+        return rect.right() - CELL_PX - self.fontMetrics().horizontalAdvance(words)
 
     def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
         painter.save()
@@ -33,7 +44,7 @@ class SortHeader(QHeaderView):
         painter.restore()
         if not self.isSortIndicatorShown() or self.sortIndicatorSection() != section:
             return
-        place = self.arrow(rect)
+        place = self.arrow(rect, section)
         ends = [QPointF(place.left(), place.top()), QPointF(place.right() + 1, place.top())]
         tip = QPointF(place.left() + ARROW_PX / 2, place.bottom() + 1)
         if self.sortIndicatorOrder() == Qt.SortOrder.AscendingOrder:

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QObject, QPoint, Signal
 
 from explorer.render_qt.panel import PanelWidget
-from trainer.charts.marks import Panel, ShadedTable
+from trainer.charts.marks import Axis, Panel, Series, ShadedTable, XYPlot
 
 
 class NoPictures(QObject):
@@ -32,3 +32,22 @@ def test_tables_that_do_not_fit_beside_each_other_stand_under_each_other(qtbot, 
     ends = [card.mapTo(pane.viewport(), QPoint(card.width(), 0)).x() for card in (left, right)]
     assert (left.y() == right.y()) is beside
     assert max(ends) <= pane.viewport().width()
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_a_plot_under_a_legend_of_many_lines_keeps_its_axis(qtbot, equal: bool) -> None:
+    line = np.linspace(0.0, 1.0, 5)
+    curves = tuple(Series(f"a run with a rather long name {place}", "ab"[place % 2], line, line) for place in range(9))
+    axis = Axis("how much it is", 0.0, 1.0)
+    spec = XYPlot("plot", "Plot", axis, axis, curves=curves, equal=equal)
+    pane = PanelWidget(NoPictures(), "test")
+    qtbot.addWidget(pane)
+    pane.show_panel(Panel(title="Title", rows=((spec,),)))
+    pane.resize(420, 300)
+    pane.show()
+    qtbot.wait(30)
+
+    card = pane.cards["plot"]
+    assert card.legend.height() >= card.legend.heightForWidth(card.legend.width()) > 60
+    assert card.plot.height() >= card.plot.minimumHeight() >= 150
+    assert card.rect().contains(card.plot.geometry())

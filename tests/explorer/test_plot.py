@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pyqtgraph as pg
+import pytest
 from PySide6.QtWidgets import QApplication
 
+from explorer.theme import SMALL_PX
 from explorer.widgets.plot import Plot
 
 
@@ -21,6 +25,17 @@ def test_a_plot_without_data_names_no_values(qtbot) -> None:
     assert ticks(plot) == {""}
     curve.setData([0, 1], [2, 3])
     assert ticks(plot) == {"0", "0.5", "1.0"}
+
+
+@pytest.mark.parametrize("height", [30, 44, 60, 90, 300])
+@pytest.mark.parametrize("high", [0.0013, 0.4, 3.3, 80.0, 720.0])
+def test_numbers_of_a_low_plot_do_not_touch(qtbot, height: int, high: float) -> None:
+    plot = Plot()
+    qtbot.addWidget(plot)
+    (step, _), *_ = plot.getPlotItem().getAxis("left").tickSpacing(0.0, high, height)
+    assert step * height / high >= SMALL_PX
+    mantissa = step / 10 ** math.floor(math.log10(step) + 1e-9)
+    assert round(mantissa, 6) in (1, 2, 5)
 
 
 def test_what_lies_outside_the_bounds_counts_as_shown(qtbot) -> None:

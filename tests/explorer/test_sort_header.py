@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage, QStandardItemModel
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QImage, QPainter, QStandardItemModel
 from PySide6.QtWidgets import QTableView
 from pytestqt.qtbot import QtBot
 
-from explorer.widgets.sort_header import ARROW_PX, RIGHT_PX, SortHeader
+from explorer.widgets.sort_header import SortHeader
 
 
 @pytest.mark.parametrize("side", [Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight])
@@ -24,15 +24,22 @@ def test_a_sorted_heading_is_drawn_as_an_unsorted_one_with_an_arrow(dressed, qtb
     table.resize(300, 120)
     table.show()
     header = table.horizontalHeader()
+    words = QRect(0, 0, header.sectionSize(0), header.height() - 2)
+    arrow = header.arrow(words, 0)
 
     def heading(section: int) -> tuple[QImage, QImage]:
-        """Return the words and the right end of the first heading while this section is sorted."""
+        """Return the first heading without its arrow, and the arrow, while this section is sorted."""
         table.sortByColumn(section, Qt.SortOrder.AscendingOrder)
         image = header.grab().toImage()
-        high, wide, end = header.height() - 2, header.sectionSize(0), ARROW_PX + RIGHT_PX + 3
-        return image.copy(0, 0, wide - end, high), image.copy(wide - end, 0, end, high)
+        drawn = arrow.adjusted(-2, -4, 2, 4)
+        spot, rest = image.copy(drawn), image.copy(words)
+        painter = QPainter(rest)
+        painter.fillRect(drawn, Qt.GlobalColor.black)
+        painter.end()
+        return rest, spot
 
-    sorted_words, arrow = heading(0)
-    words, nothing = heading(1)
-    assert sorted_words == words
-    assert arrow != nothing
+    sorted_words, sorted_spot = heading(0)
+    plain_words, plain_spot = heading(1)
+    assert sorted_words == plain_words
+    assert sorted_spot != plain_spot
+    assert len({plain_spot.pixel(x, y) for x in range(plain_spot.width()) for y in range(plain_spot.height())}) == 1

@@ -130,7 +130,7 @@ def _plot(side: Modality, data: PerRun[EmbeddingSpectra], names: list[str]) -> X
         shares = np.maximum(shares_of(one.eigenvalues[side]), 1e-9)
         curves.append(Series(name, run_tone(place), np.arange(1, len(shares) + 1, dtype=float), shares))
     d = max(len(curve.x) for curve in curves)
-    x, y = Axis("direction", 1, d, log=True), Axis("share of the variance", 1e-6, 1.0, log=True)
+    x, y = Axis("direction", 1, d, log=True), Axis("share of variance", 1e-6, 1.0, log=True)
     return XYPlot(f"spectrum-{side}", f"Spectrum of the {side}s", x, y, tuple(curves))
 
 

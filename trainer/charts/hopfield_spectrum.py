@@ -116,7 +116,7 @@ def _plot(one: Spectra, index: int, name: str) -> XYPlot:
         Series(words, tone, np.arange(1, d + 1, dtype=float), np.maximum(shares_of(part), 1e-9), dashed=dashed)
         for words, tone, part, dashed in parts
     )
-    x, y = Axis("direction", 1, d, log=True), Axis("share of the variance", 1e-6, 1.0, log=True)
+    x, y = Axis("direction", 1, d, log=True), Axis("share of variance", 1e-6, 1.0, log=True)
     note = f"n = {one.n:,} pairs" + (f" of {one.run.pairs:,}, sampled" if one.n < one.run.pairs else "")
     return XYPlot(f"spectrum-{index}", name, x, y, curves, note=note, tone=run_tone(index))
 

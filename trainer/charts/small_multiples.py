@@ -186,7 +186,7 @@ def _cosines(data: SmallMultiples) -> list[XYPlot]:
 def _spectra(data: SmallMultiples) -> list[XYPlot]:
     longest = max(len(one.spectrum) for one in data.runs)
     x = Axis("direction", 1.0, float(max(longest, 2)))
-    y = Axis("share of the variance", LEAST_SHARE, 1.0, log=True)
+    y = Axis("share of variance", LEAST_SHARE, 1.0, log=True)
     curves = [
         Series("images", "first", np.arange(1, len(one.spectrum) + 1.0), np.maximum(one.spectrum, LEAST_SHARE))
         for one in data.runs

@@ -41,7 +41,7 @@ WIDTHS = {
     RunColumn.NAME: 200,
     RunColumn.STATUS: 128,
     RunColumn.OBJECTIVE: 84,
-    RunColumn.DATA: 84,
+    RunColumn.DATA: 100,
     RunColumn.PROGRESS: 176,
     RunColumn.ETA: 92,
     RunColumn.BEST: 78,
@@ -52,7 +52,7 @@ WIDTHS = {
 assert set(WIDTHS) == set(RunColumn), "a column without a width"
 
 ICON_PX = 16
-LEAST_PX = {RunColumn.NAME: 240, RunColumn.PROGRESS: 156}
+LEAST_PX = {RunColumn.NAME: 204, RunColumn.PROGRESS: 176}
 """Of the columns that grow with the table: runs of an experiment have long names that begin alike."""
 
 STATE_VERSION = b"4"

@@ -1,0 +1,27 @@
+"""Cells of tables that paint more than words."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QTableWidget, QTableWidgetItem
+
+from explorer import theme
+from explorer.models.runs import SHARE_ROLE, TONE_ROLE
+from explorer.widgets.cells import ProgressCell
+
+
+def test_bars_of_one_share_have_one_length_whatever_is_written_beside_them(dressed, qtbot) -> None:
+    table = QTableWidget(2, 1)
+    qtbot.addWidget(table)
+    table.setItemDelegate(ProgressCell(share_role=SHARE_ROLE, tone_role=TONE_ROLE, parent=table))
+    for row, words in enumerate(("288 / 288", "1,152 / 1,152")):
+        item = QTableWidgetItem(words)
+        item.setData(SHARE_ROLE, 1.0)
+        item.setData(TONE_ROLE, "accent")
+        table.setItem(row, 0, item)
+    table.setColumnWidth(0, 176)
+    table.show()
+    drawn = table.viewport().grab().toImage()
+    ink = theme.color("accent").rgb()
+    rows = [table.visualItemRect(table.item(row, 0)) for row in range(2)]
+    long = [sum(drawn.pixel(x, room.center().y()) == ink for x in range(room.left(), room.right())) for room in rows]
+    assert long[0] == long[1] > 40
