@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import io
 import os
 import re
@@ -26,6 +27,8 @@ _SPARE: Final = 64 * 2**20
 _HUB: Final = "https://huggingface.co"
 _NOTHING_LEFT: Final = 416
 """Answer to a request for what is past the end of a file."""
+_BROKEN: Final = (TimeoutError, ConnectionError, http.client.HTTPException)
+"""What a connection raises that ends before its answer does."""
 
 
 class MissingFile(PretrainedError):
@@ -66,6 +69,8 @@ def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: 
 def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path:
     """Return the file of a URL, downloaded unless it exists; an exception from `progress` ends the download.
 
+    A connection that breaks after it brought something is made again at once.
+
     Args:
         url: http or https.
         file: Where it is kept; while it arrives it is called `.part`.
@@ -85,14 +90,15 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
     make_folders(file.parent)
     part = file.with_name(f"{file.name}.part")
     try:
-        _download(url, part, file.name, progress)
+        while not _is_whole(url, part, file.name, progress):
+            pass
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
             raise LockedFile(f"{url} is not public: it requires a login (answer {error.code}).") from error
         if error.code in (404, 410):
             raise MissingFile(f"{url} is not there (answer {error.code}). Check the name.") from error
         raise _unreachable(url, f"the answer is {error.code}", part) from error
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, *_BROKEN) as error:
         raise _unreachable(url, str(getattr(error, "reason", error)), part) from error
     except OSError as error:
         raise PretrainedError(
@@ -106,8 +112,23 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
     return file
 
 
-def _download(url: str, part: Path, name: str, progress: Progress) -> None:
-    begun = part.stat().st_size if part.exists() else 0
+def _is_whole(url: str, part: Path, name: str, progress: Progress) -> bool:
+    """Download what is missing; return False if the connection broke after it brought more than there was."""
+    begun = _size(part)
+    try:
+        _download(url, part, name, progress, begun)
+    except _BROKEN:
+        if _size(part) <= begun:
+            raise
+        return False
+    return True
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _download(url: str, part: Path, name: str, progress: Progress, begun: int) -> None:
     try:
         _go_on(url, part, name, begun, progress)
     except urllib.error.HTTPError as error:
@@ -149,7 +170,7 @@ def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> N
 
 def _unreachable(url: str, why: str, part: Path) -> PretrainedError:
     host = url.split("/")[2]
-    kept = " What has arrived is kept, and the next try continues." if part.exists() and part.stat().st_size else ""
+    kept = " What has arrived is kept, and the next try continues." if _size(part) else ""
     return PretrainedError(
         f"{host} cannot be reached: {why}.{kept} Check the network; or get the model's folder on another computer and "
         "open it from there: local-dir:FOLDER."

@@ -18,11 +18,16 @@ CONTENT = bytes(range(256)) * 4096
 
 class Handler(http.server.BaseHTTPRequestHandler):
     asked: list[tuple[str, str | None]]
-    cut = False
+    most: int | None = None
+    """How many bytes an answer has before the connection breaks."""
+    answers: int | None = None
+    """How many requests are answered before the server is away."""
 
     def do_GET(self):
         wanted = self.headers.get("Range")
         self.asked.append((self.path, wanted))
+        if self.answers is not None and len(self.asked) > self.answers:
+            return
         for word, code in (("missing", 404), ("locked", 401), ("gated", 403), ("ill", 503)):
             if word in self.path:
                 self.send_error(code)
@@ -36,10 +41,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             return
         start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        end = start + self.most if self.most is not None else None
+        if "chunked" in self.path:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100000\r\n" + CONTENT[: self.most])
+            return
         self.send_response(206 if wanted else 200)
         self.send_header("Content-Length", str(len(CONTENT) - start))
         self.end_headers()
-        end = start + 300_000 if type(self).cut else None
         self.wfile.write(CONTENT[start:end])
 
     def log_message(self, *_):
@@ -87,13 +95,29 @@ def test_a_cancelled_download_goes_on_where_it_was(server, tmp_path):
     assert handler.asked[1][1].startswith("bytes=")
 
 
-def test_a_connection_that_breaks_is_told_and_what_came_is_kept(server, tmp_path):
+def test_a_connection_that_breaks_is_made_again(server, tmp_path):
     handler, address = server
-    handler.cut = True
+    handler.most = 300_000
+    assert fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None).read_bytes() == CONTENT
+    assert [wanted for _, wanted in handler.asked] == [None, *(f"bytes={n}00000-" for n in (3, 6, 9))]
+
+
+def test_a_server_that_goes_away_is_told_and_what_came_is_kept(server, tmp_path):
+    handler, address = server
+    handler.most, handler.answers = 300_000, 2
     with pytest.raises(PretrainedError, match=r"cannot be reached: .*the next try continues.*local-dir:FOLDER"):
         fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None)
-    handler.cut = False
+    assert (tmp_path / "m.pt.part").read_bytes() == CONTENT[:600_000]
+    handler.answers = None
     assert fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None).read_bytes() == CONTENT
+
+
+def test_an_answer_in_chunks_that_breaks_is_told(server, tmp_path):
+    handler, address = server
+    handler.most = 300_000
+    with pytest.raises(PretrainedError, match="cannot be reached"):
+        fetch(f"{address}/chunked.pt", tmp_path / "m.pt", lambda *_: None)
+    assert not (tmp_path / "m.pt").exists()
 
 
 def test_what_arrives_damaged_is_thrown_away(server, tmp_path):
