@@ -302,8 +302,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     finally:
         _now_quick = False
-        windowed = _room(item) != "explorer" and set(WINDOW) & set(getattr(item, "fixturenames", ()))
-        if "PySide6.QtWidgets" in sys.modules and (windowed or _ends_file(item, nextitem)):
+        windowed = _room(item) == "explorer" or set(WINDOW) & set(getattr(item, "fixturenames", ()))
+        stays = nextitem is not None and _room(nextitem) == "explorer"  # its tests collect by themselves
+        if windowed and not stays:
             # Otherwise a thread of a later test collects the window: it destroys timers of this thread, which crashes.
             gc.collect()
 
