@@ -49,6 +49,7 @@ class Banner(QFrame):
         self._details = ""
         self._acts: dict[QPushButton, Callable[[], object]] = {}
         self._came_from: QWidget | None = None
+        self._panel: QWidget | None = None
         self._icon = QLabel()
         self.message = QLabel(wordWrap=True, objectName="bannerMessage")
         theme.set_role(self.message, "strong")
@@ -123,8 +124,14 @@ class Banner(QFrame):
         else:
             self._timer.stop()
 
+    def stand_above(self, panel: QWidget) -> None:
+        """Keep off this panel, which opens over the same edge, while it is open."""
+        self._panel = panel
+        panel.installEventFilter(self)
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize and self.isVisible():
+        moved = event.type() in (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.Show, QEvent.Type.Hide)
+        if moved and self.isVisible():
             self._place()
         return super().eventFilter(watched, event)
 
@@ -181,7 +188,8 @@ class Banner(QFrame):
         self.setFixedWidth(width)
         self.layout().activate()
         height = self.layout().totalHeightForWidth(width)
-        self.setGeometry((room.width() - width) // 2, room.height() - height - theme.BETWEEN, width, height)
+        floor = room.height() if self._panel is None or self._panel.isHidden() else self._panel.y() + theme.INSIDE
+        self.setGeometry((room.width() - width) // 2, max(0, floor - height - theme.BETWEEN), width, height)
 
     def _lay_out(self) -> None:
         words = QVBoxLayout()

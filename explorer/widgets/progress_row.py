@@ -19,6 +19,12 @@ SHOWN_AFTER_S: Final = 0.5
 """What is done sooner than that needs no bar, and would only flicker."""
 
 
+def show_share(bar: QProgressBar, share: float, *, at_work: bool = True) -> None:
+    """Show this share of 1,000 parts, or motion while something is at work and nothing is known of its share."""
+    bar.setRange(0, 0 if at_work and share <= 0 and theme.theme().moves else 1000)
+    bar.setValue(round(1000 * share))
+
+
 class Cancelled(Exception):
     """The work was canceled by the user or is no longer needed."""
 
@@ -161,7 +167,7 @@ class Working(QWidget):
     def _look(self) -> None:
         if self._ticket is None:
             return
-        self.bar.setValue(round(1000 * self._ticket.share))
+        show_share(self.bar, self._ticket.share)
         spent, share = time.monotonic() - self._since, self._ticket.share
         left = spent * (1 - share) / share if share > 0.02 else 0.0
         words = f"{self._ticket.note}…" if self._ticket.note else "working…"

@@ -147,6 +147,7 @@ class Window(QMainWindow):
         theme.theme().divide(self, middle)
         self.job_panel = JobPanel(middle)
         self.banner = Banner(middle)
+        self.banner.stand_above(self.job_panel)
         self.palette_panel = CommandPalette(self)
         self.cheat_sheet = CheatSheet(self)
         self.method_panel = MethodPanel(self)

@@ -92,7 +92,7 @@ class Intake(QObject):
             from trainer.store import derived
 
             image = QGuiApplication.clipboard().image()
-            file = derived.root(self._folder) / "scratch" / f"pasted-{datetime.now():%Y-%m-%d-%H%M%S-%f}.png"
+            file = derived.root(self._folder) / "scratch" / f"Pasted {datetime.now():%H.%M.%S}.png"
             self._background.run(self, write_png, image, file, done=self._written)
         else:
             self.refused.emit("The clipboard holds no image. Copy an image or image files, then paste again.")
@@ -105,11 +105,15 @@ class Intake(QObject):
 
 
 def write_png(image: QImage, file: Path) -> Path | None:
-    """Write the image and return the file; None if it could not be written."""
+    """Write the image to this file, or to a free name like it; return the file, None if it could not be written."""
     content = QBuffer()
     content.open(QBuffer.OpenModeFlag.WriteOnly)
     if not image.save(content, "PNG"):  # type: ignore[call-overload]  # its stub asks for bytes, its code takes words
         return None
+    number, stem = 1, file.stem
+    while file.is_file() and not file.is_symlink():
+        number += 1
+        file = file.with_name(f"{stem} ({number}).png")
     try:
         confined.make_folder(file.parents[1], file.parent.name)
         confined.write(file.parent, file.name, bytes(content.data().data()))

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.models.quantities import duration
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.progress_row import show_share
 from explorer.window.job_list import Job, JobList, State
 
 WIDTH: Final = 620
@@ -31,6 +32,13 @@ LEFT_PX: Final = 108
 BUTTON_PX: Final = 104
 MOST_SHOWN: Final = 60
 NOTHING: Final = "No jobs. Trainings, imports, evaluations, projections and exports are listed here while they run."
+_STATE_WORDS: Final[dict[State, str]] = {
+    "waiting": "Waiting",
+    "running": "Starting…",
+    "finished": "Finished",
+    "cancelled": "Cancelled",
+}
+"""What is said of a job that says nothing itself."""
 _ICONS: Final[dict[State, tuple[str, str]]] = {
     "waiting": ("clock", "secondary"),
     "running": ("loader", "accent"),
@@ -227,8 +235,8 @@ class JobRow(QWidget):
         """Update the row to the job's state."""
         job = self.job
         self.title.setText(f"{job.kind}: {job.title}")
-        self.note.setText(job.note or {"finished": "Finished", "cancelled": "Cancelled"}.get(job.state, "…"))
-        self.bar.setValue(round(1000 * job.share))
+        self.note.setText(job.note or _STATE_WORDS.get(job.state, ""))
+        show_share(self.bar, job.share, at_work=job.state == "running")
         self.bar.setAccessibleName(f"Progress of {job.title}")
         # Why it failed needs the room.
         self.bar.setVisible(job.active)

@@ -206,6 +206,14 @@ def test_runs_of_other_questions_are_not_drawn_in_one_diagram(view: EvaluateView
         assert len({curve.tone for curve in mark.curves} & {"run_a", "run_b"}) <= 1
 
 
+def test_nothing_is_called_missing_before_it_was_looked_up(view: EvaluateView, qtbot: QtBot):
+    qtbot.waitUntil(lambda: view.empty.isVisible(), timeout=20_000)
+    view.read(again=True)
+    assert not view.empty.isVisible()
+    assert view.table.isVisible()
+    qtbot.waitUntil(lambda: view.empty.isVisible() and not view.table.isVisible(), timeout=20_000)
+
+
 def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtbot: QtBot):
     measured(view, qtbot)
     view.context.selection.step = 10
@@ -220,13 +228,14 @@ def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtb
 def test_progress_is_shown_and_cancelling_ends_it(view: EvaluateView, qtbot: QtBot):
     view.context.client.answering = False
     QTest.mouseClick(view.controls.go, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "good: robustness" in view.status.text())
-    assert view.progress.value() == 40
+    qtbot.waitUntil(lambda: "good: robustness" in view.working.note.text())
+    assert view.working.bar.value() == 400
+    assert view.job_slot.isAncestorOf(view.working)
     assert not view.controls.go.isEnabled()
-    QTest.mouseClick(view.cancel, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(view.working.button, Qt.MouseButton.LeftButton)
     assert view.context.client.cancelled == [1]
     assert view.controls.go.isEnabled()
-    assert not view.progress.isVisible()
+    assert not view.working.isVisible()
     assert "Cancelled" in view.status.text()
 
 

@@ -14,14 +14,16 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
+from explorer import theme
 from explorer.export import Exporter
 from explorer.model_client.client import ModelClient
 from explorer.run_control.jobs import Jobs
+from explorer.widgets.banner import Banner
 from explorer.widgets.progress_row import JobSlot, Working
 from explorer.window import job_hooks, job_list
 from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
 from explorer.window.job_list import Job, JobList
-from explorer.window.job_panel import JobPanel
+from explorer.window.job_panel import JobPanel, JobRow
 from trainer import config
 from trainer.messages import EmbedTexts, Failure, Project, Saliency
 from trainer.scheduling import queue
@@ -327,3 +329,37 @@ def test_the_sheet_refuses_what_cannot_run(qtbot, dressed) -> None:
     sheet.webhook.setText("https://example.org/hook")
     qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
     assert chosen == [JobHooks(True, "", "https://example.org/hook")]
+
+
+def test_a_message_stands_above_the_open_list_of_jobs(qtbot, make_list, dressed) -> None:
+    room = QWidget()
+    qtbot.addWidget(room)
+    room.resize(1000, 600)
+    panel, banner = JobPanel(room), Banner(room)
+    banner.stand_above(panel)
+    room.show()
+    banner.show_message("Done.", tone="good")
+    low = banner.geometry().bottom()
+    panel.show_jobs(make_list())
+    panel.toggle()
+    assert not banner.geometry().intersects(panel.geometry())
+    panel.toggle()
+    assert banner.geometry().bottom() == low
+
+
+def test_a_job_that_says_nothing_yet_says_that_it_starts(qtbot, dressed) -> None:
+    row = JobRow(Job(1, "Evaluation", "clip"), lambda job: None)
+    qtbot.addWidget(row)
+    assert row.note.text() == "Starting…"
+    assert row.bar.maximum() == 0
+    row.job.share, row.job.note = 0.5, "half of it"
+    row.refresh()
+    assert row.note.text() == "half of it"
+    assert (row.bar.value(), row.bar.maximum()) == (500, 1000)
+    theme.theme().reduced_motion = True
+    try:
+        row.job.share = 0.0
+        row.refresh()
+        assert row.bar.maximum() == 1000
+    finally:
+        theme.theme().reduced_motion = False

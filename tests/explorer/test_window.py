@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from explorer.views.view import View
 from explorer.widgets.overlay import Shade
 from explorer.widgets.plot import Plot
 from explorer.window import Window
+from explorer.window.drop_handler import write_png
 from explorer.window.picker_choices import first_choice
 from trainer import config
 from trainer.charts.registry import charts_of
@@ -400,6 +402,8 @@ def test_a_copied_picture_is_pasted_as_a_file(open_window, qtbot) -> None:
     qtbot.waitUntil(lambda: bool(taker.taken))
     assert QImage(str(taker.taken[0])).size() == image.size()
     assert taker.taken[0].parent == window.folder / "scratch"
+    assert re.fullmatch(r"Pasted \d\d\.\d\d\.\d\d\.png", taker.taken[0].name), "it takes the place of a caption"
+    assert write_png(image, taker.taken[0]) == taker.taken[0].with_name(f"{taker.taken[0].stem} (2).png")
 
 
 def test_copied_files_are_pasted_and_copied_words_refused(open_window, qtbot, picture: Path) -> None:

@@ -11,8 +11,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
     QLabel,
-    QProgressBar,
-    QPushButton,
     QTabBar,
     QVBoxLayout,
     QWidget,
@@ -34,6 +32,7 @@ from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
+from explorer.widgets.progress_row import Working
 from explorer.widgets.state_area import StatePage, reason_words
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
@@ -86,8 +85,7 @@ class EvaluateView(View):
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
         self.controls = EvaluateControls(context.settings)
-        self.cancel = QPushButton("Cancel", objectName="evaluate-cancel", visible=False)
-        self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
+        self.working = Working("evaluate-working", self, asks=True)
         self.status = ElidedLabel(PROCESS)
         self.shown = Picker(name="evaluate-shown", words="Data set shown", width=200)
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Views of the evaluation")
@@ -173,6 +171,11 @@ class EvaluateView(View):
         if wanted == self._read and not again:
             return
         self._read = wanted
+        if self.chart is None:
+            # That nothing was measured is said once it has been looked up.
+            self.empty.hide()
+            self._no_curves.hide()
+            self.table.show()
         self.context.background.run(
             self, stored, self.context.workspace, *wanted, done=self._take, failed=self._not_read, key="read"
         )
@@ -214,13 +217,12 @@ class EvaluateView(View):
 
     def _show(self) -> None:
         busy = self.asking.busy
-        for widget in (self.progress, self.cancel):
-            widget.setVisible(busy)
         self.controls.go.setEnabled(not busy)
         if busy:
-            self.progress.setRange(0, 100 if self.asking.progress else 0)
-            self.progress.setValue(round(100 * self.asking.progress))
-            self.status.setText(f"Running in the background: {self.asking.note}")
+            self.working.show_progress(self.asking.progress, self.asking.note)
+            self.status.setText(PROCESS)
+        else:
+            self.working.end()
 
     def _done(self, answer: dict[str, Any]) -> None:
         reasons = [f"{what}: {why}" for what, why in answer["left_out"].items()]
@@ -316,7 +318,7 @@ class EvaluateView(View):
         self.context.jobs.runs_changed.connect(lambda _runs: self._propose())
         self.controls.wanted.connect(self.evaluate)
         self.controls.data_picked.connect(lambda: self.read(again=True) if self.chart is None else None)
-        self.cancel.clicked.connect(self._cancelled)
+        self.working.cancelled.connect(self._cancelled)
         self.asking.changed.connect(self._show)
         self.asking.done.connect(self._done)
         self.asking.failed.connect(self._not_evaluated)
@@ -328,11 +330,7 @@ class EvaluateView(View):
 
     def _lay_out(self) -> None:
         theme.set_role(self.status, "small")
-        self.progress.setTextVisible(False)
-        self.progress.setFixedWidth(140)
         self.controls.second.addWidget(self.status, 1)
-        for widget in (self.progress, self.cancel):
-            self.controls.second.addWidget(widget)
         for _, words in TABS:
             self.tabs.addTab(words)
         self.tabs.setDrawBase(False)
