@@ -74,8 +74,9 @@ class Notifications(QObject):
 
     def read_facts(self) -> None:
         """Read which steps and data the selected runs have, and which of these runs can answer queries."""
-        context = self._rooms.context
-        context.background.run(self, facts_of, context.workspace, self._selection.runs, done=self._take_facts)
+        rooms, runs = self._rooms.context, self._selection.runs
+        # An analysis of the open view must not hold up the bar, nor the models that are loaded next.
+        rooms.background.run(self, facts_of, rooms.workspace, runs, done=self._take_facts, urgent=True)
 
     def _take_facts(self, facts: PickerChoices) -> None:
         self._bar.show_facts(facts)

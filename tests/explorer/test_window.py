@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.event_loop.background import THREADS
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.idle_scheduler import PORTION_MS, turns
 from explorer.state.settings import FILE
@@ -690,3 +691,24 @@ def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_check
     assert (row.button.text(), row.note.text()) == ("Show", "The disk is gone.")
     qtbot.mouseClick(row.button, Qt.MouseButton.LeftButton)
     assert [chosen.id for chosen in window.pages.open_view.table.chosen()] == [run]
+
+
+def test_the_bar_is_filled_while_analyses_compute(open_window, qtbot, monkeypatch) -> None:
+    window, let_go, shown = open_window(), threading.Event(), []
+    qtbot.waitUntil(lambda: not window.background.busy, timeout=10_000)
+    monkeypatch.setattr(window.bar, "show_facts", shown.append)
+    busy = threading.Barrier(THREADS + 1)
+
+    def analyze() -> None:
+        busy.wait(10)
+        let_go.wait(20)
+
+    for number in range(THREADS):
+        window.background.run(window, analyze, done=lambda _: None, key=f"analysis {number}")
+    try:
+        busy.wait(10)
+        window.selection.runs_changed.emit()
+        qtbot.waitUntil(lambda: bool(shown), timeout=5_000)
+        assert window.background.busy
+    finally:
+        let_go.set()
