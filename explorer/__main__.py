@@ -159,7 +159,9 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
     window = Window(folder, hooks, safe=options.safe)
     if options.reset:
         window.forget()
-    OpenedFiles(application, window.open_link)
+    if sys.platform == "darwin":
+        # Elsewhere they come as arguments, and this filter would be called for every event of every widget.
+        OpenedFiles(application, window.open_link)
     if options.open:
         window.open_link(options.open)
     window.painted.connect(lambda: _trace("first paint"))

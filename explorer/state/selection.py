@@ -229,6 +229,11 @@ class Selection(QObject):
         self._change("Select pairs" if len(chosen) else "Clear the selection", pairs=chosen)
 
     @property
+    def pair_count(self) -> int:
+        """How many pairs are selected; before the first paint, `pairs` would load numpy."""
+        return len(self._now.pairs)
+
+    @property
     def queries(self) -> tuple[Path, ...]:
         """The query image files."""
         return tuple(Path(path) for path in self._now.queries)

@@ -21,4 +21,4 @@ class OpenedFiles(QObject):
         if isinstance(event, QFileOpenEvent):
             self._take(event.url().toString())
             return True
-        return super().eventFilter(watched, event)
+        return False

@@ -147,11 +147,11 @@ class Pages(HairlineSplitter):
     def _wants_pair(self, view: View) -> bool:
         """Return whether the inspector is to be seen: where there are no pairs, only while one is selected."""
         selection = self._selection
-        return self.shows_inspector and bool(selection.runs) and (view.shows_pairs or len(selection.pairs) > 0)
+        return self.shows_inspector and bool(selection.runs) and (view.shows_pairs or selection.pair_count > 0)
 
     def _on_pairs(self) -> None:
         self._show_details(self.open_view)
-        if len(self._selection.pairs) == 1:
+        if self._selection.pair_count == 1:
             self._details.raise_pair()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QDir, QObject
 
+from explorer.state.settings import FILE
+from explorer.window import SELECTION_KEY
 from explorer.window.single_instance import _name, answer_the_bell, claim, take_dead_bells_down
 
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
@@ -93,6 +95,9 @@ class Start:
 def start(tmp_path_factory: pytest.TempPathFactory) -> Start:
     """Kill a window, then start the program once with a new folder."""
     folder = tmp_path_factory.mktemp("start") / "new folder"
+    folder.mkdir()
+    # What was selected when it was closed is not what a first paint waits for.
+    (folder / FILE).write_text(json.dumps({SELECTION_KEY: {"view": "similarity", "pairs": [3]}}))
     # The path of a socket may have a hundred bytes.
     with tempfile.TemporaryDirectory(prefix="b") as short, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", short)

@@ -234,7 +234,7 @@ class HopfieldView(ChartView):
         self.refresh_if_seen()
 
     def _show_which(self, labels: list[str]) -> None:
-        n = len(self.context.selection.pairs)
+        n = self.context.selection.pair_count
         choices = [Choice(ALL, "All pairs")]
         if n:
             choices.append(Choice(SELECTED, f"{n:,} selected"))

@@ -153,7 +153,7 @@ class MapView(View):
             self.context.client.warm_up(projections=True)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape and len(self.context.selection.pairs):
+        if event.key() == Qt.Key.Key_Escape and self.context.selection.pair_count:
             self.context.selection.clear()
             return
         super().keyPressEvent(event)

@@ -290,7 +290,7 @@ class CurvesPane(QWidget):
 
     def _show_whole(self) -> None:
         """Say why the selected pairs are not drawn; the line has its place always, so that no curve jumps."""
-        n = len(self._context.selection.pairs)
+        n = self._context.selection.pair_count
         there = "1 pair is" if n == 1 else f"{n:,} pairs are"
         words = "a value is of a batch or a whole split. The inspector shows a pair's ranks over the steps."
         self.whole.setText(f"{there} selected and not drawn here: {words}" if n else "")

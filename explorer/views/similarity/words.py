@@ -71,7 +71,7 @@ class WordsTab(ChartTab):
             self.change(caption="" if said in own else said)
 
     def _take_selected(self) -> None:
-        if self.isVisible() and len(self.context.selection.pairs):
+        if self.isVisible() and self.context.selection.pair_count:
             self.refresh()
 
     def _on_answer(self) -> None:
