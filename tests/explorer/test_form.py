@@ -469,3 +469,19 @@ def test_a_copy_says_what_it_is_a_copy_of(qtbot: QtBot, background: Background):
     qtbot.addWidget(sheet)
     assert sheet.preset.currentText() == "clip-folder  (CLOOB on cats)"
     assert sheet.preset.itemText(sheet.preset.findData("clip-scenes")) == "clip-scenes  (CLIP on Scenes)"
+
+
+def test_the_method_of_the_chosen_objective_is_explained_whole(qtbot: QtBot, sheet: NewRun):
+    button = sheet.findChild(QPushButton, "new-run-method")
+    for objective in config.SECTIONS["objective"]:
+        sheet.section("objective").kind.setCurrentIndex(sheet.section("objective").kind.findData(objective))
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        panel = sheet.method_panel
+        assert panel is not None
+        assert panel.isVisible()
+        text = panel.findChild(QLabel, "methodText")
+        assert objective.paper in text.text()
+        assert text.heightForWidth(text.width()) <= text.parentWidget().height()
+        qtbot.keyClick(text, Qt.Key.Key_Escape)
+        assert not panel.isVisible()
+        assert sheet.isVisible(), "Esc closes the page, not the form"

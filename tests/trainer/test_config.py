@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from trainer import config
 from trainer.config import grid, names
+from trainer.config.objective_help import help_of
 
 FIELDS = [
     (section, cls, field)
@@ -273,3 +274,27 @@ def test_a_field_that_there_is_not_is_answered_with_those_there_are(name: str, v
 def test_a_grid_refuses_one_field_under_two_names():
     with pytest.raises(config.ConfigError, match=r"beta and objective\.scale_hopfield are the same field"):
         grid.repeated(config.Run(objective=config.Cloob()), grid={"beta": ["4"], "objective.scale_hopfield": ["8"]})
+
+
+@pytest.mark.parametrize("objective", config.SECTIONS["objective"], ids=lambda kind: kind.kind)
+def test_the_help_of_every_objective_has_formula_paper_and_caveat(objective):
+    sentence, text = help_of(objective)
+    assert sentence.endswith(".")
+    minimized, symbols, cited, caveats = text.split("\n\n")
+    assert minimized.startswith("Minimized: ")
+    assert symbols
+    assert objective.paper in cited
+    assert caveats.startswith("Caveats: ")
+    assert "`" not in text
+
+
+def test_the_help_of_an_objective_of_a_plug_in_is_its_docstring():
+    class Own(config.Clip):
+        """Compare pictures.
+
+        Somebody, 2026, https://example.org/paper
+        """
+
+        kind = "own"
+
+    assert help_of(Own) == ("Compare pictures.", "Somebody, 2026,\nhttps://example.org/paper")

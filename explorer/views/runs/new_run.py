@@ -30,10 +30,12 @@ from explorer.event_loop.background import Background
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
 from explorer.views.runs.where import WhereRow
 from explorer.views.view import hairline
+from explorer.widgets.cheat_sheet import MethodPanel
 from explorer.widgets.collapsible import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.still import StillComboBox
 from trainer import catalog, config
+from trainer.config.objective_help import help_of
 from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun
 from trainer.scheduling import system_usage
@@ -131,6 +133,7 @@ class NewRun(QDialog):
         self._pairs = self._imported_pairs = pairs
         self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
+        self.method_panel: MethodPanel | None = None
         self._build(preset)
         self._later = QTimer(self, singleShot=True, interval=CHECK_MS, timeout=self._check)
         if start_from is not None:
@@ -380,6 +383,8 @@ class NewRun(QDialog):
             self._sections[name] = section
             if name == "data":
                 section.add_button(self._import_button())
+            elif name == "objective":
+                section.add_button(self._help_button())
             column.addWidget(hairline())
             column.addWidget(section)
         column.addStretch(1)
@@ -419,6 +424,19 @@ class NewRun(QDialog):
         foot.queue_asked.connect(lambda: self._finish(self.queued))
         foot.start_asked.connect(self.accept)
         return foot
+
+    def _help_button(self) -> QPushButton:
+        button = QPushButton("Method", self, objectName="new-run-method", autoDefault=False)
+        button.setToolTip("What this objective minimizes, its paper and its caveats")
+        button.clicked.connect(self._show_help)
+        return button
+
+    def _show_help(self) -> None:
+        """Explain the chosen objective."""
+        objective = self.section("objective").kind.currentData()
+        if self.method_panel is None:
+            self.method_panel = MethodPanel(self)
+        self.method_panel.show_message(objective.label, *help_of(objective))
 
     def _import_button(self) -> QPushButton:
         button = QPushButton("Import\u2026", self, objectName="new-run-import", autoDefault=False)
