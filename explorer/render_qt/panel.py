@@ -47,7 +47,7 @@ COLUMN_PX = 92
 NARROW_COLUMN_PX = 68
 NARROW_PX = 420
 """In less room than this tables of measures have narrow columns."""
-PLOT_LEAST_PX = 228
+PLOT_LEAST_PX, PLOT_LEAST_HEIGHT = 228, 164
 """Three beside each other fit next to the inspector in a window of 1280."""
 LEAST_COLUMN_PX = 52
 HEADING_LINES = 2.6
@@ -307,7 +307,7 @@ class _PlotCard(XYPlotCard):
         self.name(panel, key)
         self.plot.dragged.connect(lambda x, y: self.dragged.emit(self._key, x, y))
         self.plot.brushed.connect(lambda brush: self.brushed.emit(self._key, brush))
-        self.plot.setMinimumHeight(PLOT_PX - 60)
+        self.plot.setMinimumHeight(PLOT_LEAST_HEIGHT)
         self.setMinimumSize(PLOT_LEAST_PX, PLOT_PX)
 
     def name(self, panel: str, key: str) -> None:

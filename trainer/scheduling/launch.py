@@ -45,7 +45,8 @@ def start_detached(
         run: Its number.
         slot: Where the queue puts it: `cpu`, or `gpu:1` for the only GPU that it will see.
         queued_only: Refuse a run that has left the queue.
-        beside: How many runs share the cores of this computer with it, itself included.
+        beside: How many runs share the cores of this computer with it, itself included; one that is resumed computes
+            with as many threads as before.
 
     Raises:
         LaunchError: The run is being trained already, or the process could not be started.
@@ -63,7 +64,7 @@ def start_detached(
         with confined.open_file(workspace.folder, log_name, "ab") as log:
             # Several processes share the batches of a run, and each has a GPU of its own.
             seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else visible_devices(slot)
-            process = spawn(command, log, more=seen | threads_of(beside))
+            process = spawn(command, log, more=seen | threads_of(1 if row.step else beside))
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
         workspace.runs.change(run, status="failed", reason=reason)

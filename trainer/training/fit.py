@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 import traceback
 from collections import Counter
@@ -31,7 +32,7 @@ from trainer.training.control import ControlFlags
 from trainer.training.decoder_source import DecoderSource, open_decoded
 from trainer.training.disk_guard import DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
-from trainer.training.provenance import session_facts, sessions_of, with_session
+from trainer.training.provenance import session_facts, sessions_of, threads_to_resume, with_session
 from trainer.training.recorder import SAY_S, Recorder
 from trainer.training.session import FitError, TrainingSession
 from trainer.training.text_log import TextLog
@@ -68,8 +69,16 @@ def fit(workspace: Workspace, run: int) -> None:
         shared.leave()
 
 
+def _compute_as_before(log: RunLog) -> None:
+    """Take as many threads as the run had; what the person sets by OMP_NUM_THREADS stands."""
+    threads = threads_to_resume(log.run.facts)
+    if threads is not None and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(threads)
+
+
 def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
     with RunLog.claim(workspace, run) as log, ControlFlags(log) as control:
+        _compute_as_before(log)
         text_log = TextLog(log.folder / "log.txt")
         room = DiskGuard(log, control, text_log)
         try:

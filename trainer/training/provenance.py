@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SESSIONS: Final = "sessions"
 """Among a run's facts: `session_facts` of each time it was trained."""
+MOST_THREADS: Final = 256
+"""What a stranger's run may ask for."""
 MOST_SESSIONS: Final = 50
 """The first and the newest ones are kept."""
 
@@ -56,6 +58,16 @@ def sessions_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the valid sessions in a run's facts; empty for a run of an older version."""
     found = facts.get(SESSIONS, [])
     return [told for told in found if _is_one(told)] if isinstance(found, list) else []
+
+
+def threads_to_resume(facts: dict[str, Any]) -> int | None:
+    """Return how many threads a run last computed with, if on a computer like this one; None for a new run.
+
+    Sums of other parts have other bits: with as many threads, a resumed run equals one that ran through.
+    """
+    last = (sessions_of(facts) or [{}])[-1]
+    threads, alike = last.get("threads"), (last.get("host"), last.get("cores")) == (platform.node(), os.cpu_count())
+    return threads if alike and isinstance(threads, int) and 1 <= threads <= MOST_THREADS else None
 
 
 def _is_one(told: object) -> bool:

@@ -31,13 +31,12 @@ from trainer.pretrained import read_architecture
 from trainer.pretrained.size_limits import check_run
 from trainer.store import RunRow, Workspace
 from trainer.store.replay_files import ReplayRecord
-from trainer.training.provenance import sessions_of
+from trainer.training.provenance import MOST_THREADS, sessions_of
 from trainer.training.session import TrainingSession
 from trainer.untrusted import files as untrusted_files
 
 COMPARED: Final = ("clip", "infoloob", "cloob")
 """Objectives that are asked what they would have done, besides the run's own."""
-MOST_THREADS: Final = 256
 ALIKE: Final = 0.9
 """Cosine of two texts, or of two images, from which a negative may be right."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shlex
 import subprocess
@@ -17,7 +18,14 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.store import Workspace
 from trainer.training.fit import fit
-from trainer.training.provenance import MOST_SESSIONS, repeat_command, sessions_of, source_state, with_session
+from trainer.training.provenance import (
+    MOST_SESSIONS,
+    repeat_command,
+    sessions_of,
+    source_state,
+    threads_to_resume,
+    with_session,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -91,6 +99,33 @@ def test_run_json_tells_what_trained_it_at_every_session(workspace, tiny, monkey
     shown = capsys.readouterr().out
     assert "python -m trainer fit 'a name'" in shown
     assert shown.count(" threads; version ") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [False, True])
+def test_a_resumed_run_computes_with_as_many_threads_as_before(workspace, tiny, monkeypatch, own: bool):
+    run, now = tiny(**{"optimizer.epochs": 1}), torch.get_num_threads()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    workspace.runs.ask(run, "stop")
+    try:
+        torch.set_num_threads(1)
+        fit(workspace, run)
+        torch.set_num_threads(2)
+        if own:
+            monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        fit(workspace, run)
+    finally:
+        torch.set_num_threads(now)
+    sessions = sessions_of(workspace.runs.get(run).facts)
+    assert [told["threads"] for told in sessions] == [1, 2 if own else 1]
+
+
+def test_threads_of_another_computer_or_of_nobody_are_not_taken():
+    told = {"at": 1e9, "command": ["x"], "git": None, "versions": {}, "host": platform.node(), "cores": os.cpu_count()}
+    assert threads_to_resume({}) is None
+    assert threads_to_resume({"sessions": [told | {"threads": 3}]}) == 3
+    for other in ({"host": "elsewhere"}, {"cores": -1}, {"threads": 10**6}, {"threads": 0}, {"threads": "2"}):
+        assert threads_to_resume({"sessions": [told | {"threads": 3} | other]}) is None
 
 
 def test_the_command_names_the_device_that_was_chosen_and_the_checkpoint_of_a_branch(workspace, tiny):
