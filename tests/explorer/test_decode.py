@@ -353,3 +353,16 @@ def test_cancel_keeps_the_first_look_and_a_failure_is_told(
     QTest.mouseClick(view.show_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.answer_area.kind == "failed")
     assert view.command() is None
+
+
+def test_a_window_that_becomes_narrow_again_cuts_no_picture(
+    view: DecodeView, decoders: list[int], qtbot: QtBot
+) -> None:
+    view.refresh()
+    for size in ((2300, 1300), (700, 560)):
+        view.resize(*size)
+        qtbot.wait(50)
+    for row in view.rows:
+        right = row.boxes[-1].mapTo(view, row.boxes[-1].rect().topRight()).x()
+        assert 0 < right < view.width()
+        assert all(box.x() + box.width() <= row.width() for box in row.boxes)

@@ -245,6 +245,22 @@ def inspect(qtbot: QtBot, context: Context) -> InspectView:
     return view
 
 
+def test_no_image_is_missed_before_the_pairs_were_read(qtbot: QtBot, context: Context, monkeypatch) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(context.background, "run", lambda *_args, **options: asked.append(options))
+    view = InspectView(context)
+    qtbot.addWidget(view)
+    view.show()
+    view.refresh()
+    assert view.area.kind == "unknown"
+    asked[0]["failed"](OSError("the disk is gone"))
+    assert view.area.kind == "failed"
+    view.refresh()
+    assert view.area.kind == "unknown"
+    asked[-1]["done"](())
+    assert view.area.kind == "empty"
+
+
 def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect: InspectView) -> None:
     assert inspect.captions.currentText() == "a red ring, 0"  # its own
     assert inspect.command() is None

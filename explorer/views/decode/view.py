@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QPixmap
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
@@ -323,6 +323,12 @@ class DecodedRows(QWidget):
         self._box.setSpacing(theme.INSIDE)
         for row in rows:
             self._box.addWidget(row, 1)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the least size of rows under each other, or rows beside each other would never become narrower."""
+        sizes = [row.minimumSizeHint() for row in self._rows if not row.isHidden()]
+        high = sum(size.height() for size in sizes) + theme.INSIDE * max(0, len(sizes) - 1)
+        return QSize(max((size.width() for size in sizes), default=0), high)
 
     def event(self, event: QEvent) -> bool:
         done = super().event(event)

@@ -156,6 +156,7 @@ class EvaluateView(View):
             self.status.setText("Choose at least one task.")
             return
         self.show_content()
+        self.read()
         self.controls.keep_data(question.data)
         self.asking.ask(question)
 
@@ -246,6 +247,10 @@ class EvaluateView(View):
     def _not_evaluated(self, failure: Failure) -> None:
         self.status.setText("")
         words = reason_words(reason_of(failure))
+        if self._read is None:
+            # Nor could the results be read: there is nothing that it would stand above.
+            self.area.failed("The evaluation failed", reason_of(failure), retry=self.evaluate)
+            return
         self.area.partial(f"The evaluation failed: {words}", ("Retry", self.evaluate))
 
     def _not_launched(self, error: Exception) -> None:

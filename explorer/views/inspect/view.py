@@ -89,6 +89,7 @@ class InspectView(PictureQuestionView):
         self._pairs: tuple[Image, ...] = ()
         self._current = ""
         self._asked: object = None
+        self._is_reading = False
         yield
         self.captions = StillComboBox(objectName="inspect-caption", accessibleName="Caption to explain")
         self.captions.setEditable(True)
@@ -146,9 +147,11 @@ class InspectView(PictureQuestionView):
         queries = tuple(str(path) for path in selection.queries)
         asked = (selection.sides, selection.dataset, tuple(selection.pairs.tolist()), queries)
         if asked != self._asked:
-            self._asked = asked
+            self._asked, self._is_reading = asked, True
             args = (self.context.workspace, *asked)
-            self.context.background.run(self, images_of, *args, done=self._take_pairs, key="pairs")
+            self.context.background.run(
+                self, images_of, *args, done=self._take_pairs, failed=self._not_read, key="pairs"
+            )
         self._show_images()
 
     def ask(self) -> None:
@@ -159,11 +162,15 @@ class InspectView(PictureQuestionView):
     # -- images and captions -----------------------------------------------------------------------------------
 
     def _take_pairs(self, images: Sequence[Image]) -> None:
-        before, self._pairs = self._own_caption, tuple(images)
+        before, self._pairs, self._is_reading = self._own_caption, tuple(images), False
         self._show_images()
         # A caption that was typed stays: with another one, what is computed for it would never be shown.
         if self._own_caption != before:
             self._fill_captions()
+
+    def _not_read(self, error: Exception) -> None:
+        self._asked, self._is_reading = None, False
+        self.area.failed("Could not read the pairs of these runs", error, retry=self.refresh)
 
     @property
     def _own_caption(self) -> str:
@@ -175,6 +182,10 @@ class InspectView(PictureQuestionView):
         # An image that is both dropped and of the snapshot has a caption.
         images |= {image.path: image for image in self._pairs}
         self._images = tuple(images.values())[: 2 * MOST_IMAGES]
+        if not self._images and self._is_reading:
+            # That there is none is said once it has been looked up.
+            self.area.unknown()
+            return
         if not self._images:
             self.show_empty("scan-search", "No image to inspect", NO_IMAGE)
             return
