@@ -62,7 +62,7 @@ class Exporter(QObject):
         """Start writing `file` with `trainer *command --out file`; either `done` or `failed` follows."""
         export = Export(tuple(command), file)
         drawing = _Drawing(export, self)
-        drawing.told.connect(self._take)
+        drawing.ended.connect(self._take)
         drawing.said.connect(self.progressed)
         self._running.append(drawing)
         arguments = [*command, "--workspace", str(self._workspace), "--out", str(file.absolute())]
@@ -103,11 +103,11 @@ class _Drawing(QProcess):
     It listens to itself with methods: PySide 6.11 crashes where a lambda listens to an object that is being deleted.
 
     Signals:
-        told: Itself, and what went wrong; an empty sentence when the file is there.
+        ended: Itself, and what went wrong; an empty sentence when the file is there.
         said: Its export, and the last whole line it wrote.
     """
 
-    told = Signal(object, str)
+    ended = Signal(object, str)
     said = Signal(object, str)
 
     def __init__(self, export: Export, parent: QObject) -> None:
@@ -128,13 +128,15 @@ class _Drawing(QProcess):
     def _ended(self, code: int, status: QProcess.ExitStatus) -> None:
         self._output += bytes(self.readAll().data()).decode("utf-8", "replace")
         if status == QProcess.ExitStatus.NormalExit and code == 0 and self.export.file.exists():
-            self.told.emit(self, "")
+            self.ended.emit(self, "")
         else:
-            self.told.emit(self, _last_words(self._output) or f"The export ended with status {code} and wrote nothing.")
+            self.ended.emit(
+                self, _last_words(self._output) or f"The export ended with status {code} and wrote nothing."
+            )
 
     def _erred(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
-            self.told.emit(self, f"The export could not start: {self.errorString()}.")
+            self.ended.emit(self, f"The export could not start: {self.errorString()}.")
 
 
 def shell_command(command: Sequence[str], workspace: Path) -> str:

@@ -152,7 +152,7 @@ class Decode:
 
     The fields are those of `trainer.inference.decode.DecodeRequest`; `checkpoints` are the steps of the decoders, one
     each, None for the newest. Answer: `{"title", "how", "noises": [...], "original": path.npy (s x s x 3 uint8) or "",
-    "runs": [{"run", "name", "of_name", "of_step", "step", "told", "told_of", "nearest_of",
+    "runs": [{"run", "name", "of_name", "of_step", "step", "recovered", "recovered_of", "nearest_of",
     "measured": [{"name", "samples", "originals", "limit"}], "measured_of",
     "nearest": [{"path", "caption", "cosine"}], "pictures": path.npy ((1 + noises) x s x s x 3 uint8, the mean picture
     first), "spread": path.npy}]}`.

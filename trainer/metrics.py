@@ -67,11 +67,11 @@ class Metric:
             return self.label
         splits = [split] if isinstance(split, str) else list(dict.fromkeys(split))
         sizes = [n] if n is None or isinstance(n, int) else list(dict.fromkeys(n))
-        told = [
+        lines = [
             " / ".join(split_words(one) for one in splits if one),
             " / ".join(f"{one:,}" for one in sizes if one is not None),
         ]
-        return ", ".join([self.label, *filter(None, (told[0], f"n = {told[1]}" if told[1] else ""))])
+        return ", ".join([self.label, *filter(None, (lines[0], f"n = {lines[1]}" if lines[1] else ""))])
 
     @property
     def is_recall(self) -> bool:

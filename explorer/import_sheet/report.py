@@ -126,12 +126,12 @@ class ReportPane(QWidget):
         self.only.currentIndexChanged.connect(self._filter)
         self.export = QPushButton("Export…", self, objectName="import-export", autoDefault=False)
         self.export.clicked.connect(self._choose_file)
-        self.told = ElidedLabel(parent=self)
-        theme.set_role(self.told, "small")
+        self.outcome = ElidedLabel(parent=self)
+        theme.set_role(self.outcome, "small")
         above = QHBoxLayout()
         above.setSpacing(theme.BETWEEN)
         above.addWidget(self.only)
-        above.addWidget(self.told, 1)
+        above.addWidget(self.outcome, 1)
         above.addWidget(self.export)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.INSIDE, 0, 0)
@@ -145,7 +145,7 @@ class ReportPane(QWidget):
         self.export.setEnabled(bool(lines))
         if lines is not self._lines:
             self._lines = lines
-            self.told.setText("")
+            self.outcome.setText("")
             self._filter()
 
     def write(self, file: Path) -> None:
@@ -167,10 +167,10 @@ class ReportPane(QWidget):
         dialog.open()
 
     def _written(self, file: Path) -> Callable[[int], None]:
-        return lambda lines: self.told.setText(f"{lines:,} lines written to {file}")
+        return lambda lines: self.outcome.setText(f"{lines:,} lines written to {file}")
 
     def _refused(self, error: Exception) -> None:
-        self.told.setText(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}")
+        self.outcome.setText(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}")
 
 
 def _write(file: Path, lines: Sequence[Line]) -> int:

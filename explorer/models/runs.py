@@ -711,11 +711,12 @@ def _alignment(column: RunColumn) -> int:
 def _hint(run: RunRow, column: RunColumn) -> str | None:
     """Return the tool tip: why a run ended, its folder, or the trainer's current activity."""
     if column is RunColumn.STATUS:
-        told = [str(alert.get("words", "")) for alert in run.alerts.values()]
-        told += ["Stops after the current epoch."] if working(run) and run.asked == "stop-epoch" else []
-        told += [f"Trained at {place}."] if (place := place_of(run)) else []
+        notes = [str(alert.get("words", "")) for alert in run.alerts.values()]
+        notes += ["Stops after the current epoch."] if working(run) and run.asked == "stop-epoch" else []
+        notes += [f"Trained at {place}."] if (place := place_of(run)) else []
         return (
-            "\n".join(filter(None, [look_of(run.status).word if told else "", *told, run.reason or run.phase])) or None
+            "\n".join(filter(None, [look_of(run.status).word if notes else "", *notes, run.reason or run.phase]))
+            or None
         )
     if column is RunColumn.NAME:
         return "\n".join(filter(None, (run.name, run.tags and f"Tags: {run.tags}", str(run.folder), run.note)))
@@ -730,8 +731,10 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
 
 def headline_names(runs: Sequence[RunRow]) -> str:
     """Return what the columns of the best and the last value show, for runs with such a value; empty without one."""
-    told = {(run.metric, *(str(run.facts.get(key)) for key in HELD_OUT)): run for run in runs if run.last is not None}
-    names = dict.fromkeys(headline_name(run.metric, run.facts) for run in told.values() if run.metric)
+    measured = {
+        (run.metric, *(str(run.facts.get(key)) for key in HELD_OUT)): run for run in runs if run.last is not None
+    }
+    names = dict.fromkeys(headline_name(run.metric, run.facts) for run in measured.values() if run.metric)
     return f"Best and last: {'; '.join(names)}" if names else ""
 
 

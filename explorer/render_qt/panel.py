@@ -132,15 +132,15 @@ class PanelWidget(QScrollArea):
 
     def _show_legends_once(self, panel: Panel) -> None:
         """Hide legends of which all was told above; plots side by side keep theirs, or their axes would differ."""
-        told: set[object] = set()
+        listed: set[object] = set()
         for line, row in zip(self._lines, _in_lines(panel), strict=True):
             cards = [card for mark in row if isinstance(card := self.cards[mark.key], _PlotCard)]
             stacked = line.direction() == QBoxLayout.Direction.TopToBottom
             for group in [[card] for card in cards] if stacked else [cards]:
-                repeats = all(card.entries <= told for card in group)
+                repeats = all(card.entries <= listed for card in group)
                 for card in group:
                     card.hide_repeated(repeats)
-                    told |= card.entries
+                    listed |= card.entries
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield what the cards show, read from their Qt items: key of the mark, series, x, y, low, high."""

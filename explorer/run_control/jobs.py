@@ -216,8 +216,8 @@ class Jobs(QObject):
         accepted that it takes long.
         """
         for run in runs:
-            told = partial(self._stop_sent, run, after, done)
-            self._write(partial(launch.stop, self._workspace, run, after=after), told)
+            sent = partial(self._stop_sent, run, after, done)
+            self._write(partial(launch.stop, self._workspace, run, after=after), sent)
 
     def ask(self, runs: Sequence[int], what: str) -> None:
         """Ask trainers to `pause`, `save` or `evaluate`; an empty string resumes paused ones."""

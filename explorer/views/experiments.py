@@ -31,11 +31,11 @@ verdict lists every run."""
 
 @dataclass(frozen=True)
 class ExperimentEntry:
-    """An experiment as the view lists it; `told` is its progress, and `words` are its verdict."""
+    """An experiment as the view lists it; `progress` is where it stands, and `words` are its verdict."""
 
     name: str
     state: str
-    told: str
+    progress: str
     words: str = ""
 
 
@@ -73,10 +73,10 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     words = ""
     try:
         verdict = judge(workspace, row.name)
-        told, words = progress(row, verdict.experiment, verdict), verdict.words
+        state, words = progress(row, verdict.experiment, verdict), verdict.words
     except ConfigError as error:
-        told = str(error)
-    return ExperimentEntry(row.name, row.state, told, words)
+        state = str(error)
+    return ExperimentEntry(row.name, row.state, state, words)
 
 
 def import_definition(workspace: Workspace, file: str) -> str:
@@ -230,7 +230,7 @@ class ExperimentsView(ChartView):
         if one is not None:
             self.verdict.setText(one.words)
             self.verdict.setVisible(bool(one.words))
-            self.progress.setText(f"{one.told[:1].upper()}{one.told[1:].removesuffix('.')}.")
+            self.progress.setText(f"{one.progress[:1].upper()}{one.progress[1:].removesuffix('.')}.")
             self.go.setEnabled(one.state in ("new", "stopped"))
             self.stop.setEnabled(one.state == "going")
         if changed:

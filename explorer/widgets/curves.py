@@ -254,8 +254,8 @@ class CurvePlot(QWidget):
         elif key in STEPS and self.panel is not None and (x := self._next_x(STEPS[key])) is not None:
             self.hovered.emit(x)
             rows = [(line.name, read_at(line, x)) for line in self.panel.lines]
-            told = [f"{name} {point[1]:.{self.panel.digits}f}" for name, point in rows if point is not None]
-            announce(self.plot, f"{x:,.0f}: {', '.join(told)}")
+            values = [f"{name} {point[1]:.{self.panel.digits}f}" for name, point in rows if point is not None]
+            announce(self.plot, f"{x:,.0f}: {', '.join(values)}")
         else:
             return False
         return True

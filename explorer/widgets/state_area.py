@@ -173,8 +173,8 @@ class StateArea(OpenPage):
             retry: Tries it again.
             repair: What mends the cause; it becomes the primary button.
         """
-        told = why if isinstance(why, str) else "".join(traceback.format_exception(why))
-        self.details = f"{what}\n\n{told}"
+        details = why if isinstance(why, str) else "".join(traceback.format_exception(why))
+        self.details = f"{what}\n\n{details}"
         acts = [repair, ("Retry", retry) if retry else None, ("Copy details", self._copy)]
         self.page.show_message(
             "triangle-alert", what, reason_words(why), *(_action(self.page, act) for act in acts if act)

@@ -73,8 +73,8 @@ class ErrorDialog(QDialog):
 
     def story(self) -> str:
         """Return the text to copy: every reported error, the end of the log, and the system versions."""
-        told = "\n\n".join(self._stories[-5:])
-        return f"{told}\n\nThe end of {self._hooks.log_file.name}:\n{self._hooks.last_lines()}\n\n{surroundings()}"
+        details = "\n\n".join(self._stories[-5:])
+        return f"{details}\n\nThe end of {self._hooks.log_file.name}:\n{self._hooks.last_lines()}\n\n{surroundings()}"
 
     def _buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()

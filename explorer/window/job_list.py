@@ -198,8 +198,8 @@ class JobList(QObject):
     # -- questions to processes --------------------------------------------------------------------------------
 
     def _take_question(self, number: int, question: Question) -> None:
-        if (told := self._described(question)) is not None:
-            self._begin_later(("question", number), *told, cancel=partial(self._client.cancel, number))
+        if (description := self._described(question)) is not None:
+            self._begin_later(("question", number), *description, cancel=partial(self._client.cancel, number))
 
     def _take_progress(self, number: int, share: float, note: str) -> None:
         job = self._jobs.get(("question", number))

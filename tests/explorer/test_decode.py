@@ -67,8 +67,8 @@ class FakeClient(QObject):
                 "of_name": "clip",
                 "of_step": 240,
                 "step": 9,
-                "told": 0.25,
-                "told_of": 48,
+                "recovered": 0.25,
+                "recovered_of": 48,
                 "measured": [{"name": "ground", "samples": 0.9, "originals": 1.0, "limit": 0.95}],
                 "measured_of": 256,
             }

@@ -162,7 +162,7 @@ def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtB
     place = heat.center_of(2, 0).toPoint()
     QTest.mouseMove(heat, place)
     QTest.mouseClick(heat, Qt.MouseButton.LeftButton, pos=QPoint(place))
-    assert "Run A: heart predicted as ring: 20 of 20" in view.confusion.told.text()
+    assert "Run A: heart predicted as ring: 20 of 20" in view.confusion.note.text()
     assert [Path(item.path).name for item in view.confusion.strip.items][:2] == ["2.png", "5.png"]
     assert len(view.confusion.strip.items) == 20
     assert view.command()[-2:] == ["--task", "zero_shot"]

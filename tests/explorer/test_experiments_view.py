@@ -128,9 +128,9 @@ def test_a_run_is_repeated_with_other_settings(qtbot, context):
     assert not sheet.confirm.isEnabled()
     sheet.field.setCurrentText("optimizer.batch_size")
     sheet.values.setText("64, none")
-    assert "whole number" in sheet.told.text()
+    assert "whole number" in sheet.message.text()
     sheet.values.setText("64, 256")
-    assert sheet.told.text().startswith("optimizer.batch_size 128, optimizer.batch_size 64")
+    assert sheet.message.text().startswith("optimizer.batch_size 128, optimizer.batch_size 64")
     found = []
     sheet.chosen.connect(lambda name, text: found.append((name, text)))
     with qtbot.waitSignal(sheet.chosen):

@@ -133,7 +133,7 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
     only.setCurrentIndex(2)
     assert [lines.index(row, 0).data() for row in range(lines.rowCount())] == ["thin.png"]
     sheet.report.write(tmp_path / "report.csv")
-    qtbot.waitUntil(lambda: "3 lines written" in sheet.report.told.text())
+    qtbot.waitUntil(lambda: "3 lines written" in sheet.report.outcome.text())
     with (tmp_path / "report.csv").open(encoding="utf-8", newline="") as file:
         assert len(list(csv.reader(file))) == 4, "all of them, whatever is shown"
     sheet.cost.size_box.set_value(32)

@@ -45,7 +45,7 @@ def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_
     qtbot.keyClicks(sheet.name, "box")
     qtbot.keyClicks(sheet.address, "ftp://x")
     qtbot.keyClick(sheet.address, Qt.Key.Key_Return)
-    assert "is not an address of a place" in sheet.told.text()
+    assert "is not an address of a place" in sheet.note.text()
     sheet.address.clear()
     qtbot.keyClicks(sheet.address, "ssh://me@host")
     with qtbot.waitSignal(sheet.changed):
@@ -55,14 +55,14 @@ def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_
     monkeypatch.setattr("explorer.views.runs.places_sheet.findings", lambda name, folder: found)
     qtbot.mouseClick(sheet.test, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "! Programs: torch: 2 Install it." in sheet.report.toPlainText())
-    assert sheet.told.text() == "box answers; 1 finding is broken."
+    assert sheet.note.text() == "box answers; 1 finding is broken."
 
     def refused(name: str, folder: Path) -> None:
         raise PlaceError("box does not answer: no route.")
 
     monkeypatch.setattr("explorer.views.runs.places_sheet.findings", refused)
     qtbot.mouseClick(sheet.test, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: sheet.told.text() == "box does not answer: no route.")
+    qtbot.waitUntil(lambda: sheet.note.text() == "box does not answer: no route.")
     qtbot.mouseClick(sheet.remove, Qt.MouseButton.LeftButton)
     assert known.places() == []
     assert not sheet.remove.isEnabled()

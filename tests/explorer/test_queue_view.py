@@ -136,7 +136,7 @@ def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, 
     qtbot.keyClicks(sheet.fields["beta"], "4, 16")
     sheet.priority.set_value(3)
     sheet.after.setCurrentIndex(sheet.after.findData(four[0]))
-    assert "4 runs will wait" in sheet.told.text()
+    assert "4 runs will wait" in sheet.message.text()
     words = ["--seeds", "0", "1", "--grid", "beta=4,16", "--priority", "3", "--after", str(four[0])]
     assert sheet.command() == ["queue", "add", "--run", str(original), *words]
     qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
@@ -165,11 +165,11 @@ def test_repeat_makes_an_experiment_of_a_grid_and_runs_of_seeds_alone(
     sheet = view.findChild(Repeat)
     sheet.seeds.setText("1-2")
     assert sheet.experiment() is None, "seeds alone compare nothing"
-    assert "2 runs will wait in the queue" in sheet.told.text()
+    assert "2 runs will wait in the queue" in sheet.message.text()
     sheet.fields["beta"].setText("4, 16")
-    assert "4 runs of the experiment base, 2 arms over 2 seeds," in sheet.told.text()
+    assert "4 runs of the experiment base, 2 arms over 2 seeds," in sheet.message.text()
     sheet.priority.set_value(1)
-    assert "experiment" not in sheet.told.text(), "an experiment takes its own turn"
+    assert "experiment" not in sheet.message.text(), "an experiment takes its own turn"
     sheet.priority.set_value(0)
     qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.table.runs.rowCount() == 5)

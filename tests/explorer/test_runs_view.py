@@ -731,7 +731,7 @@ def test_tags_and_a_note_are_written_in_dialogs(
     view.actions_of_runs["tag"].trigger()
     sheet = view.findChild(TagSheet)
     assert sheet.tags.text() == "paper"
-    assert "old, which stay" in sheet.told.text()
+    assert "old, which stay" in sheet.message.text()
     sheet.tags.setText("figure")
     sheet.confirm.click()
     qtbot.waitUntil(lambda: workspace.runs.get(three[1]).tags == "figure")

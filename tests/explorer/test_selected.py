@@ -57,7 +57,7 @@ def test_kept_recalled_deleted_and_undone(qtbot, panel: SelectedPanel, tmp_path:
     qtbot.waitUntil(lambda: panel.recall.isVisible(), timeout=5000)
     assert workspace.selections.all() == [kept]
     panel.write(tmp_path / "out.txt")
-    qtbot.waitUntil(lambda: "written" in panel.told.text(), timeout=5000)
+    qtbot.waitUntil(lambda: "written" in panel.outcome.text(), timeout=5000)
     assert [Path(line).name for line in (tmp_path / "out.txt").read_text().splitlines()] == ["1.png", "3.png", "40.png"]
 
 

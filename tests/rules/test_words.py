@@ -125,8 +125,8 @@ def test_good_texts_pass(text: str):
     assert not found(f"def f():\n    return {text!r}\n")
 
 
-IDENTIFIERS = re.compile(r"sitting|asker|wish|speech|likeness|newcomer|roomy|courier|deaf", re.IGNORECASE)
-"""Private words of earlier versions for session, client, request, text log, similarity, external image."""
+IDENTIFIERS = re.compile(r"sitting|asker|wish|speech|likeness|newcomer|roomy|courier|deaf|\btold\b", re.IGNORECASE)
+"""Private words of earlier versions for session, client, request, text log, similarity, external image, or anything."""
 FIRST_LINES = re.compile(
     r"\b(?:sittings?|asker|wish(?:es)?|beside|anew|stands? apart|sign of life|goes on|becomes of|"
     r"(?:is|are) told|tells (?:of|all|it|them)|lies in it|so many)\b"
@@ -183,6 +183,7 @@ def test_names_and_first_lines_use_standard_terms(folder: str):
         "class FakeAsker: ...",
         "def f(wishes): ...",
         "x.newcomers = 1",
+        "told = f(x)",
         'def f():\n    """Return what is kept beside the images."""',
         '"""One that fails is told and left out."""',
     ],

@@ -161,8 +161,8 @@ def _add_training(server: MCPServer, command: _Commands) -> None:
     @server.tool(annotations=_CHANGES)
     def stop_run(run: str) -> dict[str, Any]:
         """Stop a run after its step, with a checkpoint."""
-        (told,) = command("stop", values=[run])
-        return told
+        (answer,) = command("stop", values=[run])
+        return answer
 
     @server.tool(annotations=_CHANGES)
     def evaluate(run: str) -> list[dict[str, Any]]:

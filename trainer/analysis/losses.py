@@ -96,7 +96,8 @@ def cloob(
             total += (1 - retrieval_share) * info_loob(own, other, inv_tau, progress=parts[3])
         if retrieval_share > 0:
             anchors, samples = (
-                _retrieved(state, own, beta, residual, told) for state, told in zip((own, other), parts, strict=False)
+                _retrieved(state, own, beta, residual, report_part)
+                for state, report_part in zip((own, other), parts, strict=False)
             )
             total += retrieval_share * info_loob(anchors, samples, inv_tau, progress=parts[2])
     return total

@@ -122,7 +122,7 @@ def all_unmatched(
         group_of: Group of each asking image.
         answers: Which texts are one, and which count as matched; None: all differ, and only row i does.
         rows: The images that ask; None: all.
-        progress: Told the share done; may raise to cancel.
+        progress: ImportLog the share done; may raise to cancel.
 
     Returns:
         Counts by group of anchors, their bins (which span the right cosines too), and what
@@ -140,8 +140,8 @@ def all_unmatched(
         if np.isfinite(block.cosines).any()
     ]
     bins = spanning(*ends)
-    told = part_of(progress, 1, 2)
-    for block in cosine_blocks(image, text, answers, rows, note="counting unmatched pairs", progress=told):
+    first_half = part_of(progress, 1, 2)
+    for block in cosine_blocks(image, text, answers, rows, note="counting unmatched pairs", progress=first_half):
         groups = group_of[block.rows]
         for cosines, group in zip(block.cosines, groups, strict=True):
             # A row at a time: its bins stay in the cache, and no mask as large as the block is made.

@@ -97,8 +97,8 @@ class RunModel:
 
         size, preprocessing = self._opened.image_size, self._opened.file_preprocessing
         paths = [str(image) for image in images if isinstance(image, str | Path)]
-        pixels, told = read_pictures(paths, size, preprocessing) if paths else (np.zeros((0, size, size, 3)), [])
-        for path, one in zip(paths, told, strict=True):
+        pixels, decoded = read_pictures(paths, size, preprocessing) if paths else (np.zeros((0, size, size, 3)), [])
+        for path, one in zip(paths, decoded, strict=True):
             if one.reason:
                 raise UnreadableImage(f"{path}: {one.reason}")
         read = iter(pixels)

@@ -71,8 +71,8 @@ _INDEPENDENT: Final = (
 
 
 def _tried(found: Sequence[Probed]) -> str:
-    told = (f"{p.name}: n = {next(iter(p.images.values() or p.texts.values())).tried:,} tried" for p in found)
-    return "; ".join(told) + "."
+    counts = (f"{p.name}: n = {next(iter(p.images.values() or p.texts.values())).tried:,} tried" for p in found)
+    return "; ".join(counts) + "."
 
 
 def _attribute_plot(side: str, drawn: Sequence[tuple[Probed, int]], names: Sequence[str]) -> XYPlot:

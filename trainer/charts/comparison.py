@@ -11,7 +11,7 @@ from trainer.charts.compared_runs import INTERVAL_NOTE, Comparison, comparison, 
 from trainer.charts.marks import NumberRow, NumberTable, Panel, heading_row
 from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace
-from trainer.store.question import told
+from trainer.store.question import question_text
 
 
 def compute(workspace: Workspace, request: Request, _settings: Any, _progress: Progress) -> Comparison:
@@ -48,7 +48,9 @@ def records(table: Comparison, _settings: Any) -> tuple[tuple[str, ...], list[tu
         for place, run in enumerate(table.runs):
             facts = (row.dataset, row.split, row.name, run.run, run.name, run.objective, run.step, row.n[place])
             ends = row.intervals[place] or (None, None)
-            lines.append((*facts, row.values[place], *ends, int(place in row.best), told(row.question, task=True)))
+            lines.append(
+                (*facts, row.values[place], *ends, int(place in row.best), question_text(row.question, task=True))
+            )
     return (*header, "question"), lines
 
 

@@ -148,11 +148,11 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
     texts = matching_of(snapshots[0], common[0][held]).texts
     kept = kept_by(first, codes, rows, train, spaces, held, texts)
     of = ConceptSpaces(first, codes, tuple(spaces), held, texts, common[0])
-    told = towers_texts(request, asked_of(workspace, request), snapshots[0], of) if settings.towers else None
+    towers = towers_texts(request, asked_of(workspace, request), snapshots[0], of) if settings.towers else None
     steady = [one.stability >= STABLE for one in concepts]
     stable = float(np.mean(steady)) if settings.seeds > 1 and concepts else float("nan")
     counts = len(places), len(held), len(texts.asking()), first.active
-    return Concepts(found, snapshots[0].items, *counts, concepts, size, kept, stable, of, told)
+    return Concepts(found, snapshots[0].items, *counts, concepts, size, kept, stable, of, towers)
 
 
 def _common(snapshots: Sequence[Snapshot]) -> list[Int[np.ndarray, " n"]]:

@@ -112,8 +112,8 @@ def effects_table(
             part = texts.prompts, texts.places, texts.truth
             accuracy = tuple(100 * zero_shot_without(of, place, one, *part) for one in ((), tuple(off)))
             lines.append(NumberRow(about, f"Template “{texts.asked.template}”.", accuracy, 1))
-    told = ", ".join(map(str, off[:6])) + (" …" if len(off) > 6 else "")
-    return NumberTable("off", f"Without concepts {told}", ("As embedded", "Without"), tuple(lines), badges=False)
+    numbers = ", ".join(map(str, off[:6])) + (" …" if len(off) > 6 else "")
+    return NumberTable("off", f"Without concepts {numbers}", ("As embedded", "Without"), tuple(lines), badges=False)
 
 
 def search_rows(

@@ -14,7 +14,7 @@ from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace
-from trainer.store.question import told
+from trainer.store.question import question_text
 
 METHOD: Final = "Images of a class (row) predicted as another (column), as shares of the row. Classes that occur \
 nowhere are left out."
@@ -83,7 +83,7 @@ def _map(run: EvaluatedRun, settings: ConfusionSettings) -> HeatMap:
         low=0.0,
         high=100.0,
         unit="percent of the class",
-        note=told(record.question),
+        note=question_text(record.question),
         rows=found.classes,
         columns=found.classes,
         named=True,

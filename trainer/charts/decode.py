@@ -89,8 +89,8 @@ class DecodedRun:
         spread: Deviation over the noises of each pixel, mean over colors, in 0 to 1.
         nearest: Training pictures, nearest first.
         nearest_of: Among how many they were sought.
-        told: Share of the held-out pixels' variance that the mean picture explains; NaN where it was not measured.
-        told_of: Among how many held-out pictures.
+        recovered: Share of the held-out pixels' variance that the mean picture explains; NaN where it was not measured.
+        recovered_of: Among how many held-out pictures.
         measured: What `trainer decode --measure` found at this step.
         measured_of: On how many held-out pictures.
     """
@@ -106,8 +106,8 @@ class DecodedRun:
     spread: Float[np.ndarray, "s s"]
     nearest: tuple[NearPicture, ...]
     nearest_of: int
-    told: float = float("nan")
-    told_of: int = 0
+    recovered: float = float("nan")
+    recovered_of: int = 0
     measured: tuple[MeasuredAttribute, ...] = ()
     measured_of: int = 0
 
@@ -138,8 +138,8 @@ class DecodedChart:
     def limits(self) -> str:
         """What these pictures cannot show, in words."""
         size = self.runs[0].mean.shape[0]
-        told = [f"{100 * run.told:.0f} %" for run in self.runs if run.told == run.told]
-        known = f" The mean picture explains {', '.join(told)} of the held-out pixels' variance." if told else ""
+        shares = [f"{100 * run.recovered:.0f} %" for run in self.runs if run.recovered == run.recovered]
+        known = f" The mean picture explains {', '.join(shares)} of the held-out pixels' variance." if shares else ""
         return (
             f"Small decoders of {size} pixels: what they leave out may be in an embedding all the same, and what stays "
             f"over the noises may be what all pictures share; only differences between equal decoders speak of the "
@@ -175,21 +175,21 @@ def measured_of(facts: Mapping[str, Any], step: int) -> tuple[tuple[MeasuredAttr
         facts: Of the run.
         step: Of the decoder that is shown.
     """
-    told: Any = facts.get(MEASURED)
+    measures: Any = facts.get(MEASURED)
     try:
-        if told["step"] != step:
+        if measures["step"] != step:
             return (), 0
         found = [
             MeasuredAttribute(str(name)[:40], *(_share_in(one, part) for part in ("samples", "originals", "limit")))
-            for name, one in list(told["attributes"].items())[:_MOST_ATTRIBUTES]
+            for name, one in list(measures["attributes"].items())[:_MOST_ATTRIBUTES]
         ]
-        return tuple(one for one in found if one.samples is not None and one.originals is not None), int(told["n"])
+        return tuple(one for one in found if one.samples is not None and one.originals is not None), int(measures["n"])
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError):
         return (), 0
 
 
-def _share_in(told: Mapping[str, Any], part: str) -> Any:
-    value = told.get(part)
+def _share_in(measures: Mapping[str, Any], part: str) -> Any:
+    value = measures.get(part)
     return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else None
 
 

@@ -101,9 +101,9 @@ class EfficiencyChart:
         reached = [group for group in self.groups if group.reached is not None]
         if len(self.groups) < 2 or len(reached) < 2:
             return PAIRS_SEEN
-        told = ", ".join(f"{group.pattern} after {group.reached:,.0f}" for group in reached)
+        ends = ", ".join(f"{group.pattern} after {group.reached:,.0f}" for group in reached)
         # No ratio of these: the level is the largest mean of one of them, which flatters it, and has no interval.
-        words = [f"Mean of {show(self.level)} is reached by {told} pairs (between measurements by a straight line)"]
+        words = [f"Mean of {show(self.level)} is reached by {ends} pairs (between measurements by a straight line)"]
         if self.test is not None and self.budget is not None:
             a, b = (show(value) for value in (self.test.mean_a, self.test.mean_b))
             p = "< 0.001" if self.test.welch < 0.001 else f"= {self.test.welch:.3f}"
@@ -272,6 +272,6 @@ def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key, same: SameS
     sizes = {one.n for one in of_snapshots if same.shown(one.dataset, one.split) == key}
     if not sizes:
         evaluated = (one for row in rows for one in workspace.results.evaluations(row.id))
-        told = (one.metrics.get("n") for one in evaluated if same.shown(one.dataset, one.split) == key)
-        sizes = {int(value) for value in told if value is not None}
+        counts = (one.metrics.get("n") for one in evaluated if same.shown(one.dataset, one.split) == key)
+        sizes = {int(value) for value in counts if value is not None}
     return sizes.pop() if len(sizes) == 1 else None

@@ -109,8 +109,8 @@ def draw(data: PerRun[EmbeddingSpectra], settings: NoSettings) -> Panel:
         if side in one.eigenvalues
     ]
     table = [NumberRow(w, h, tuple(float(read(e)) for *_, e in each), digits) for w, h, read, digits in _LINES]
-    told = "Rows measured; a centered cloud spans n − 1 directions at most."
-    table.append(NumberRow("n", told, tuple(float(one.n) for _, one, _ in each), 0))
+    meaning = "Rows measured; a centered cloud spans n − 1 directions at most."
+    table.append(NumberRow("n", meaning, tuple(float(one.n) for _, one, _ in each), 0))
     when = "At these steps" if len({one.step for one in data.found}) > 1 else "At this step"
     numbers = NumberTable("spectra", when, tuple(name for name, *_ in each), tuple(table), badges=False)
     plots = tuple(_plot(side, data, names) for side in MODALITIES if any(side in one.eigenvalues for one in data.found))

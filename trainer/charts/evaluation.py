@@ -422,5 +422,5 @@ def _size(run: EvaluatedRun) -> str:
     if record is None:
         return ""
     seen = record.details.get("trained_on", 0)
-    told = f", {seen:,} of them trained on" if seen else ""
-    return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + told
+    trained_on = f", {seen:,} of them trained on" if seen else ""
+    return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + trained_on

@@ -12,7 +12,7 @@ from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, asked_alike
 from trainer.charts.marks import Axis, Mark, Marker, Panel, Series, Tone, XYPlot, axis_over, run_tone
 from trainer.charts.spec import Chart, Progress, Request
 from trainer.store import Workspace
-from trainer.store.question import told
+from trainer.store.question import question_text
 
 METHOD: Final = """\
 Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the diagonal, \
@@ -59,7 +59,7 @@ def _plots(chart: EvaluationChart) -> list[Mark]:
     for key, task, plot in (*kinds, ("few-shot", "few_shot", _few_shot)):
         parts = asked_alike(chart, task)
         for place, part in enumerate(parts):
-            asked = told(part.runs[0].tasks[task].question) if len(parts) > 1 else ""
+            asked = question_text(part.runs[0].tasks[task].question) if len(parts) > 1 else ""
             found += plot(f"{key}-{place}" if place else key, part, asked)
     return found
 

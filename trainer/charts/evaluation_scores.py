@@ -34,7 +34,7 @@ from trainer.charts.marks import (
 )
 from trainer.charts.spec import Chart, Request
 from trainer.store import Question, Workspace
-from trainer.store.question import told
+from trainer.store.question import question_text
 
 NOTE: Final = (
     "B - A in points, with Newcombe's 95 % interval over the questions both answered, each counted once; "
@@ -93,7 +93,9 @@ def _plot(chart: EvaluationChart, shown: list[EvaluationLine]) -> XYPlot:
                 dots.append(Marker(run.label, run_tone(run.index), at, 100 * value, low=low, high=high))
     often = Counter(_label(chart, line) for line in shown)
     names = tuple(
-        f"{_label(chart, line)}, {told(line.question)}" if often[_label(chart, line)] > 1 else _label(chart, line)
+        f"{_label(chart, line)}, {question_text(line.question)}"
+        if often[_label(chart, line)] > 1
+        else _label(chart, line)
         for line in shown
     )
     y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]])
@@ -118,7 +120,7 @@ def _heading(chart: EvaluationChart, task: str, question: Question | None) -> st
     left_out = [" ".join(record.details["left_out"].values()) for record in records if task == "fine_tune"]
     seen = max((record.details.get("trained_on", 0) for record in records), default=0)
     trained = f", {seen:,} of the pairs trained on" if seen else ""
-    words = f"{TASK_WORDS[task]}, {chart.split}, {told(question)}{trained}"
+    words = f"{TASK_WORDS[task]}, {chart.split}, {question_text(question)}{trained}"
     return ". ".join([words, *dict.fromkeys(filter(None, left_out))])
 
 
@@ -177,7 +179,7 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
         for run in chart.runs:
             low, high = line.intervals[run.index] or (None, None)
             own = (run.run, run.name, run.step, line.n[run.index], line.values[run.index], low, high)
-            yield *facts, "metric", line.task, line.name, None, *own, *tested, None, told(line.question)
+            yield *facts, "metric", line.task, line.name, None, *own, *tested, None, question_text(line.question)
     for run, kind, values in curves(chart):
         n = run.tasks["robustness"].n
         for severity, value in enumerate(values):
@@ -195,12 +197,21 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
                 None,
                 None,
                 *none,
-                told(run.tasks["robustness"].question),
+                question_text(run.tasks["robustness"].question),
             )
     for run, name, diagram in diagrams(chart):
         for count, x, y in zip(diagram["counts"], diagram["confidence"], diagram["accuracy"], strict=True):
             own = (run.run, run.name, run.step, count, y, None, None)
-            yield *facts, "reliability", "zero_shot", name, x, *own, *none, told(run.tasks["zero_shot"].question)
+            yield (
+                *facts,
+                "reliability",
+                "zero_shot",
+                name,
+                x,
+                *own,
+                *none,
+                question_text(run.tasks["zero_shot"].question),
+            )
     for one in chart.published:
         facts_of = (None, one.model, one.trained, None, one.value, None, None)
         yield one.dataset, "", "published", one.task, one.metric, None, *facts_of, *none[:4], one.source, ""

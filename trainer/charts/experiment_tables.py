@@ -20,7 +20,7 @@ from trainer.experiments.verdict import (
     interval_text,
 )
 from trainer.metrics import Metric, metric
-from trainer.store.question import told
+from trainer.store.question import question_text
 
 
 def scaled(known: Metric) -> tuple[float, str]:
@@ -115,7 +115,7 @@ def design_table(verdict: ExperimentVerdict) -> NumberTable:
     facts = {
         "Question": experiment.question or "–",
         "Primary outcome": f"{experiment.outcome.label} ({better} is better), at the last step",
-        "Measured on": told(question, task=True) if question else "–",
+        "Measured on": question_text(question, task=True) if question else "–",
         "Control": experiment.control.name,
         "The arms differ in": ", ".join(experiment.fields),
         "Data": config.data_name(experiment.control.run.data),

@@ -17,7 +17,7 @@ from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.settings import setting
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
-from trainer.store.question import told
+from trainer.store.question import question_text
 
 ALPHA: Final = 0.05
 
@@ -212,7 +212,7 @@ def sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
     """Yield title and lines of each question, in order; the title contains data, split and question."""
     for key in dict.fromkeys((line.dataset, line.split, line.question) for line in table.lines):
         members = [line for line in table.lines if (line.dataset, line.split, line.question) == key]
-        yield f"{key[0]} {key[1]}, {told(key[2], task=True)}", members
+        yield f"{key[0]} {key[1]}, {question_text(key[2], task=True)}", members
 
 
 def as_values(table: GroupTable) -> dict[str, Any]:

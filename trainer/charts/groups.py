@@ -36,7 +36,7 @@ from trainer.charts.marks import (
 )
 from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace
-from trainer.store.question import told
+from trainer.store.question import question_text
 
 METHOD: Final = (
     "Mean ± standard deviation over runs. Bold (or *): the better group where Welch's t-test over runs, adjusted for "
@@ -114,7 +114,8 @@ def _rows_of(shown: Sequence[GroupLine]) -> list[str]:
     names = [f"{_label(line)}, {line.dataset} {line.split}" if several else _label(line) for line in shown]
     often = Counter(names)
     return [
-        f"{name}, {told(line.question)}" if often[name] > 1 else name for name, line in zip(names, shown, strict=True)
+        f"{name}, {question_text(line.question)}" if often[name] > 1 else name
+        for name, line in zip(names, shown, strict=True)
     ]
 
 
@@ -142,7 +143,9 @@ def records(table: GroupTable, _settings: GroupSettings) -> tuple[tuple[str, ...
             spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
             mean = float(np.mean(values)) if values else None
             facts = (line.dataset, line.split, line.name, group.pattern, len(values), mean, spread)
-            lines.append((*facts, *_tests(line, place), int(place in line.better), told(line.question, task=True)))
+            lines.append(
+                (*facts, *_tests(line, place), int(place in line.better), question_text(line.question, task=True))
+            )
     return (*header, "p_welch", "p_welch_holm", "p_permutation", "best", "question"), lines
 
 

@@ -39,8 +39,8 @@ MOST_PAIRS: Final = 4_096
 
 def beta_setting(*, redraws: bool = False) -> Any:
     """Return the field of the inverse temperature."""
-    told = "Inverse temperature of the Hopfield retrieval: the larger, the fewer patterns are averaged."
-    return setting(8.0, "Beta β", told, low=0.1, high=100.0, log=True, redraws=redraws)
+    meaning = "Inverse temperature of the Hopfield retrieval: the larger, the fewer patterns are averaged."
+    return setting(8.0, "Beta β", meaning, low=0.1, high=100.0, log=True, redraws=redraws)
 
 
 def stored_setting() -> Any:

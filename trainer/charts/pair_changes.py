@@ -171,7 +171,7 @@ def changes(
         k: Neighbors of each item.
         texts: Class names in templates, embedded by A's model and by B's: what images are classified by. None takes
             the mean of each class's own captions.
-        progress: Told how far it is; raises to cancel.
+        progress: ImportLog how far it is; raises to cancel.
 
     Raises:
         ChartError: There is no such snapshot, or the two have no item or no modality in common.
@@ -191,14 +191,14 @@ def changes(
     sides = [_rows(getattr(s, modality), rows) for s, rows in ((first, at_a), (second, at_b))]
     if any(side is None for side in sides):
         raise ChartError(f"{row_a.name} embeds only images and {row_b.name} only texts: nothing can be compared.")
-    told = _Stages(progress)
+    stages = _Stages(progress)
     drawn = _drawn(len(at_a))
-    values = _standings(first, second, at_a, at_b, drawn, told)
+    values = _standings(first, second, at_a, at_b, drawn, stages)
     near = [
-        neighbor_rows(side, k, rows=drawn, progress=told.stage(f"neighbors in {x}")) for side, x in zip(sides, "AB")
+        neighbor_rows(side, k, rows=drawn, progress=stages.stage(f"neighbors in {x}")) for side, x in zip(sides, "AB")
     ]
     values["overlap"] = jaccard(*near)
-    told.stage("Procrustes", 1)(0.0, "")
+    stages.stage("Procrustes", 1)(0.0, "")
     values["residual"] = procrustes_residuals(*reversed(sides))[drawn]
     by, *verdicts = _verdicts(first, second, at_a, at_b, drawn, texts) or ("",)
     if verdicts:
@@ -275,7 +275,7 @@ def common_rows(a: Items, b: Items) -> tuple[Int[np.ndarray, " n"], Int[np.ndarr
 
 
 def _standings(
-    first: Snapshot, second: Snapshot, at_a: np.ndarray, at_b: np.ndarray, drawn: np.ndarray, told: _Stages
+    first: Snapshot, second: Snapshot, at_a: np.ndarray, at_b: np.ndarray, drawn: np.ndarray, stages: _Stages
 ) -> dict[str, np.ndarray]:
     if any(part is None for s in (first, second) for part in (s.image, s.text)):
         return {}
@@ -285,10 +285,10 @@ def _standings(
         image, text = _rows(snapshot.image, rows), _rows(snapshot.text, rows)
         letter = side.upper()
         if len(drawn) == len(rows):
-            by_image, text_rank = both_standings(image, text, found, told.stage(f"pairs in {letter}", 4))
+            by_image, text_rank = both_standings(image, text, found, stages.stage(f"pairs in {letter}", 4))
         else:
-            by_image = standing(image, text, found.texts, told.stage(f"captions in {letter}"), rows=drawn)
-            text_rank = standing(text, image, found.images, told.stage(f"images in {letter}"), rows=drawn).rank
+            by_image = standing(image, text, found.texts, stages.stage(f"captions in {letter}"), rows=drawn)
+            text_rank = standing(text, image, found.images, stages.stage(f"images in {letter}"), rows=drawn).rank
         values |= {f"image_rank_{side}": by_image.rank.astype(np.float64)}
         values |= {f"text_rank_{side}": text_rank.astype(np.float64), f"margin_{side}": by_image.margin}
     for name in ("image_rank", "text_rank", "margin"):

@@ -16,21 +16,21 @@ WIDE: Final = 100
 
 def as_text(panel: Panel) -> str:
     """Format the tables for a terminal; `*` marks what is better."""
-    told = ["\n".join(textwrap.wrap(line, WIDE)) for line in (*panel.warnings, *panel.commands, *panel.notes)]
-    return "\n\n".join([*panel.head, *_titled(panel, _text, "{}"), *told])
+    comments = ["\n".join(textwrap.wrap(line, WIDE)) for line in (*panel.warnings, *panel.commands, *panel.notes)]
+    return "\n\n".join([*panel.head, *_titled(panel, _text, "{}"), *comments])
 
 
 def as_markdown(panel: Panel) -> str:
     """Format the tables as Markdown for GitHub; what is better is bold."""
-    told = [markdown(line) for line in (*panel.warnings, *panel.commands, *panel.notes)]
+    comments = [markdown(line) for line in (*panel.warnings, *panel.commands, *panel.notes)]
     tables = _titled(panel, _markdown, "**{}**", markdown)
-    return "\n\n".join([*map(markdown, panel.head), *tables, *told]) + "\n"
+    return "\n\n".join([*map(markdown, panel.head), *tables, *comments]) + "\n"
 
 
 def as_latex(panel: Panel) -> str:
     """Format each table as a booktabs `tabular` for a paper; what is better is bold."""
-    told = [f"% {line}" for line in (*panel.head, *panel.warnings, *panel.notes)]
-    return "\n".join([*_titled(panel, _latex, "% {}"), *told, ""])
+    comments = [f"% {line}" for line in (*panel.head, *panel.warnings, *panel.notes)]
+    return "\n".join([*_titled(panel, _latex, "% {}"), *comments, ""])
 
 
 def latex(text: str) -> str:

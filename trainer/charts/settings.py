@@ -115,24 +115,24 @@ def parse(kind: type[S], texts: Sequence[str]) -> S:
 def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
     """Add one option per setting: `--beta 8`, `--csls` or `--no-csls`, `--pairs 3 17`."""
     for one in settings_of(kind):
-        told = (
+        text = (
             one.help.rstrip(".")
             if one.kind in ("flag", *_SEVERAL)
             else f"{one.help.rstrip('.')} ({_written(one.default)})"
         )
-        told = told.replace("%", "%%")
+        text = text.replace("%", "%%")
         if one.kind == "flag":
-            parser.add_argument(option(one), action=argparse.BooleanOptionalAction, default=one.default, help=told)
+            parser.add_argument(option(one), action=argparse.BooleanOptionalAction, default=one.default, help=text)
         elif one.kind in ("rows", "numbers"):
             kind, meta = (int, "N") if one.kind == "rows" else (float, "X")
-            parser.add_argument(option(one), nargs="*", type=kind, default=[], metavar=meta, help=told)
+            parser.add_argument(option(one), nargs="*", type=kind, default=[], metavar=meta, help=text)
         elif one.kind == "texts":
-            parser.add_argument(option(one), nargs="+", action="extend", default=[], metavar="TEXT", help=told)
+            parser.add_argument(option(one), nargs="+", action="extend", default=[], metavar="TEXT", help=text)
         elif one.kind == "choice":
-            parser.add_argument(option(one), choices=one.options, default=one.default, help=told)
+            parser.add_argument(option(one), choices=one.options, default=one.default, help=text)
         else:
             meta = {"whole": "N", "text": "TEXT", "cells": "X,X"}.get(one.kind, "X")
-            parser.add_argument(option(one), default=one.default, type=_reader(one), metavar=meta, help=told)
+            parser.add_argument(option(one), default=one.default, type=_reader(one), metavar=meta, help=text)
 
 
 def from_options(kind: type[S], args: argparse.Namespace) -> S:

@@ -32,8 +32,8 @@ class Temperatures:
 
 def held_out_setting() -> Any:
     """Return the field that selects the pairs of the batches."""
-    told = "Draw the batches from the snapshot, even where the first training batch was embedded at the same step."
-    return setting(False, "Batches of held-out pairs", told)
+    meaning = "Draw the batches from the snapshot, even where the first training batch was embedded at the same step."
+    return setting(False, "Batches of held-out pairs", meaning)
 
 
 def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:

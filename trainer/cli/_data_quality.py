@@ -194,8 +194,8 @@ def _print_report(report: QualityReport) -> None:
 def _evidence(one: QualityFinding) -> str:
     if one.kind == "mispair":
         sides = zip(one.margins, one.ranks, strict=True)
-        told = "; ".join(f"margin {m:.2f}, caption rank {a:,}, image rank {b:,}" for m, (a, b) in sides)
-        return f"{one.caption!r}: {told}; better: {one.other_caption!r}"
+        evidence = "; ".join(f"margin {m:.2f}, caption rank {a:,}, image rank {b:,}" for m, (a, b) in sides)
+        return f"{one.caption!r}: {evidence}; better: {one.other_caption!r}"
     if one.kind == "outlier":
         return f"{one.caption!r}: mean distance {one.distance:.3f}"
     return f"= {one.other_path} ({one.other_split}), by {one.by}"

@@ -135,8 +135,8 @@ def _remember(workspace: Workspace, facts: Mapping[int, dict[str, Any]]) -> None
 
     if workspace.look_only:
         return
-    for run, told in facts.items():
-        workspace.runs.add_facts(run, {MEASURED: told})
+    for run, measured in facts.items():
+        workspace.runs.add_facts(run, {MEASURED: measured})
 
 
 def _write_recovery(args: argparse.Namespace, panel: Panel) -> None:

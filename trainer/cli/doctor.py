@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
     from trainer.store import layout_files
 
     # In this order: who makes a workspace theirs may have to mend its database first, and restores in their own only.
-    told: list[str] = []
-    rebuilt = args.workspace.rebuild(told.append) if args.rebuild else None
+    lines: list[str] = []
+    rebuilt = args.workspace.rebuild(lines.append) if args.rebuild else None
     adopted = args.workspace.adopt() if args.adopt else None
     restored = None
     if args.restore is not None:
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         findings.append(Finding("Workspace", "adopted", held or "it is yours", "note" if adopted else "ok", go))
     if rebuilt is not None:
         findings.append(Finding("Workspace", "rebuilt", f"{rebuilt} runs put into the database from their folders"))
-        findings += [Finding("Workspace", "run folder", words, "note") for words in told]
+        findings += [Finding("Workspace", "run folder", words, "note") for words in lines]
     if args.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
     else:
@@ -242,10 +242,10 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
             group, f"run {row.id}", f"{row.name} was interrupted", "note", f"Continue: trainer resume {row.id}."
         )
     try:
-        told = workspace.setting("left out by schema 0004", [])
+        left_out = workspace.setting("left out by schema 0004", [])
     except ValueError:
-        told = []
-    for words in told if isinstance(told, list) else ():
+        left_out = []
+    for words in left_out if isinstance(left_out, list) else ():
         hint = "The previous database is in backups, explorer-v0003 or older."
         yield Finding(group, "upgrade", str(words), "note", hint)
     rows = workspace.runs.all()

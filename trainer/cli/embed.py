@@ -88,16 +88,19 @@ def _embed_set(args: argparse.Namespace) -> int:
 
         model, run = open_run(args.workspace, row.id, step), args.workspace.runs.config_of(row.id)
         embed_set(job, args.out, model=model, run=run, workspace=args.workspace.folder, progress=report)
-    told = summary_of(args.out)
+    summary = summary_of(args.out)
     if args.json:
-        print(json.dumps(told | {"folder": str(args.out)}))
-        return 1 if told["left_out"] else 0
-    for name, why in told["unreadable"].items():
+        print(json.dumps(summary | {"folder": str(args.out)}))
+        return 1 if summary["left_out"] else 0
+    for name, why in summary["unreadable"].items():
         print(f"{name}: {why}", file=sys.stderr)
-    kept = f", {told['kept']:,} of them kept" if told["kept"] else ""
-    print(f"{told['n']:,} pairs of {told['dataset']} at step {step:,} in {told['shards']:,} shards{kept}: {args.out}")
+    kept = f", {summary['kept']:,} of them kept" if summary["kept"] else ""
+    print(
+        f"{summary['n']:,} pairs of {summary['dataset']} at step {step:,} in {summary['shards']:,} shards{kept}: "
+        f"{args.out}"
+    )
     print(f"Open them: trainer open vectors --image {shell.join([str(args.out)])}")
-    return 1 if told["left_out"] else 0
+    return 1 if summary["left_out"] else 0
 
 
 def _paths(args: argparse.Namespace) -> list[str]:

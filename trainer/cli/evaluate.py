@@ -182,13 +182,13 @@ def _evaluate_there(
 
 def _task_text(done: Evaluated) -> str:
     from trainer.metrics import metric
-    from trainer.store.question import told as told_question
+    from trainer.store.question import question_text
 
     record = done.record
     drawn = f" of {record.whole:,}" if record.n < record.whole else ""
     head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset}, split {done.split}"
-    asked = told_question(record.question).replace(f"n = {record.n:,}", f"n = {record.n:,}{drawn}", 1)
-    lines = [f"{head}, {asked}", *(f"  {words}" for words in told(record))]
+    asked = question_text(record.question).replace(f"n = {record.n:,}", f"n = {record.n:,}{drawn}", 1)
+    lines = [f"{head}, {asked}", *(f"  {words}" for words in record_notes(record))]
     for name, value in record.metrics.items():
         known = metric(f"val/{name}")
         n = record.question.asked(name) if record.question else record.n
@@ -196,7 +196,7 @@ def _task_text(done: Evaluated) -> str:
     return "\n".join([*lines, ""])
 
 
-def told(record: TaskRecord) -> list[str]:
+def record_notes(record: TaskRecord) -> list[str]:
     """Return measurement details that a task's name does not tell: its classes, labels, and probe training data."""
     details = record.details
     words = []

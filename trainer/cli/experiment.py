@@ -260,8 +260,8 @@ def _search(args: argparse.Namespace) -> int:
         print(json_text({"best": best and best.run.id, "trials": found}))
         return 0
     for one in trials:
-        told = "  ".join(f"{field}={value}" for field, value in one.values.items())
-        print(f"#{one.run.id:<5} {one.state:<9} {one.value:<9.4g} {told}")
+        values = "  ".join(f"{field}={value}" for field, value in one.values.items())
+        print(f"#{one.run.id:<5} {one.state:<9} {one.value:<9.4g} {values}")
     print(f"Best: {best.run.name}, {search.metric} {best.value:.4g}." if best else "No trial has ended with a value.")
     print(f"See what matters: trainer analyze field-importance --filter 'experiment:\"{search.name}\"'")
     return 0

@@ -280,8 +280,8 @@ def _table(
             written.insert(place, f"{title} ({many} run{'s' * (many != 1)})")
     names = sorted({headline_name(row.metric, row.facts) for row in rows if row.last is not None})
     last = f"\nLast and best are of: {'; '.join(names)}." if names else ""
-    told = "".join(f"\nRun {run} does not respond. {words}" for run, words in silent.items())
-    return "\n".join(written) + last + told
+    warning = "".join(f"\nRun {run} does not respond. {words}" for run, words in silent.items())
+    return "\n".join(written) + last + warning
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:
@@ -301,8 +301,10 @@ def _description(workspace: Workspace, row: RunRow) -> str:
         lines.append(f"  note      {row.note}")
     hidden = (provenance.SESSIONS, SETTINGS)
     lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name not in hidden]
-    told = row.facts.get(SETTINGS)
-    lines += [f"  imported  {name} = {value}" for name, value in (told if isinstance(told, dict) else {}).items()]
+    settings = row.facts.get(SETTINGS)
+    lines += [
+        f"  imported  {name} = {value}" for name, value in (settings if isinstance(settings, dict) else {}).items()
+    ]
     lines += _sessions(row)
     lines.append(f"To repeat it: {joined(provenance.repeat_command(workspace, row))}")
     best = workspace.results.best_values(row.id)
@@ -328,17 +330,17 @@ def _sessions(row: RunRow) -> list[str]:
     from trainer.untrusted.files import spelled
 
     lines = []
-    for told in provenance.sessions_of(row.facts):
-        git = told.get("git") or {}
+    for session in provenance.sessions_of(row.facts):
+        git = session.get("git") or {}
         source = f"commit {git['commit'][:12]}{' and changes' if git.get('changed') else ''}" if git else "no git"
-        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(told["at"]))
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["at"]))
         lines.append(
-            f"  session    {at} from step {told.get('step')} on {told.get('host')}: "
-            f"{told.get('gpu') or told.get('cpu')}, "
-            f"{told.get('threads')} threads; version {told.get('version')}, {source}, "
-            f"torch {told['versions'].get('torch')}"
+            f"  session    {at} from step {session.get('step')} on {session.get('host')}: "
+            f"{session.get('gpu') or session.get('cpu')}, "
+            f"{session.get('threads')} threads; version {session.get('version')}, {source}, "
+            f"torch {session['versions'].get('torch')}"
         )
-        lines.append(f"            {joined(told['command'])}")
+        lines.append(f"            {joined(session['command'])}")
     return [spelled(line) for line in lines]
 
 
@@ -358,8 +360,8 @@ def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:
         sum(sum(one.values()) for one in sizes),
         [one["features.npy"] for one in sizes if "features.npy" in one],
     )
-    told = f", {sum(features) / 2**20:.1f} MiB of it features of {len(features)}" if features else ""
-    return [f"on the disk {whole / 2**20:.1f} MiB{told}"]
+    features_note = f", {sum(features) / 2**20:.1f} MiB of it features of {len(features)}" if features else ""
+    return [f"on the disk {whole / 2**20:.1f} MiB{features_note}"]
 
 
 def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:

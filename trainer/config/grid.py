@@ -89,8 +89,8 @@ def _combinations(
             changed = replace(changed, name, value)
             words.append(f"{in_a_word(name)} {value}")
         for seed in seeds or (None,):
-            told = [*words, f"seed {seed}"] if seed is not None else words
-            named = replace_field(changed, name=", ".join([run.name, *told]))
+            parts = [*words, f"seed {seed}"] if seed is not None else words
+            named = replace_field(changed, name=", ".join([run.name, *parts]))
             yield named if seed is None else replace(named, "seed", str(seed))
 
 

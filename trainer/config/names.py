@@ -67,8 +67,8 @@ def unknown(name: str, fields: Iterable[str], *, of: str) -> ConfigError:
     own = [field for field in every if field.rpartition(".")[0] == section]
     shown = own or every
     also = {field: paper for paper, field in _OF_PAPERS.items()}
-    told = ", ".join(f"{field} (or {also[field]})" if field in also else field for field in shown)
+    names = ", ".join(f"{field} (or {also[field]})" if field in also else field for field in shown)
     near = difflib.get_close_matches(dotted, shown, n=1, cutoff=0.8)
     guess = f" Did you mean {near[0]}?" if near else ""
     rest = "" if section else ", and those of a section, such as optimizer.batch_size"
-    return ConfigError(f"{name}: a run of {of} has no such field.{guess} There are {told}{rest}.")
+    return ConfigError(f"{name}: a run of {of} has no such field.{guess} There are {names}{rest}.")

@@ -18,7 +18,7 @@ from trainer.data.class_names import suite_of
 from trainer.data.folder import folder_sources
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
-from trainer.data.pairs import DataError, Source, Told
+from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.plugin_pairs import plugin_sources
 from trainer.data.split_lists import shared_by_column, shared_by_lists
 from trainer.data.table import table_sources
@@ -35,14 +35,14 @@ class Listing:
         splits: "train", and what is held out if the data set says so itself.
         problems: (path or row, reason) of what is no pair.
         suite: A zero-shot task that comes with the data set.
-        told: What is odd, and what is told about all of them.
+        log: What is odd, and what is log about all of them.
     """
 
     name: str
     splits: dict[str, list[Source]]
     problems: list[tuple[str, str]]
     suite: PromptSuite | None = None
-    told: Told = field(default_factory=Told)
+    log: ImportLog = field(default_factory=ImportLog)
 
 
 def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Listing:
@@ -51,7 +51,7 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     Args:
         data: Which.
         workspace_folder: Where Scenes are drawn, downloads go and compressed tars are decompressed.
-        progress: Told the share done; may raise to stop.
+        progress: ImportLog the share done; may raise to stop.
 
     Raises:
         DataError: There is nothing there that could be used.
@@ -62,25 +62,25 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
         folder = scenes.write(data, scenes.folder_of(data, workspace_folder), progress)
         splits = {split: scenes.sources(folder, split) for split in scenes.SPLITS}
         return Listing("scenes", splits, [], prompt_suites().get("scenes"))
-    splits, problems = _found(data, workspace_folder, progress, told := Told())
+    splits, problems = _found(data, workspace_folder, progress, log := ImportLog())
     lists = getattr(data, "train_list", "").strip(), getattr(data, "heldout_list", "").strip()
     if any(lists) and len(splits) == 1:
         splits, more = shared_by_lists(splits["train"], *lists)
         problems = problems + more
     elif isinstance(data, config.Table) and len(splits) == 1:
-        splits, more = shared_by_column(splits["train"], told)
+        splits, more = shared_by_column(splits["train"], log)
         problems = problems + more
     labeled = [source for sources in splits.values() for source in sources]
-    return Listing(name, splits, problems, _suite(name, labeled), told)
+    return Listing(name, splits, problems, _suite(name, labeled), log)
 
 
 def _found(
-    data: config.Data, workspace_folder: Path, progress: Progress, told: Told
+    data: config.Data, workspace_folder: Path, progress: Progress, log: ImportLog
 ) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
     if isinstance(data, config.ClassFolder):
         return class_sources(data, workspace_folder, progress)
     if isinstance(data, config.Shards):
-        return shard_sources(data, workspace_folder, progress, told)
+        return shard_sources(data, workspace_folder, progress, log)
     if isinstance(data, config.Named):
         return named_sources(data, workspace_folder, progress), []
     if isinstance(data, config.HubDataset):
@@ -89,7 +89,7 @@ def _found(
         return plugin_sources(data)
     if isinstance(data, config.Scenes):
         raise DataError("Scenes are drawn, not listed.")
-    read = partial(_at_path, data, progress=progress, told=told)
+    read = partial(_at_path, data, progress=progress, log=log)
     found, problems = read(data.path)
     if not data.heldout_path.strip():
         return {"train": found}, problems
@@ -98,12 +98,12 @@ def _found(
 
 
 def _at_path(
-    data: config.Folder | config.Table, path: str, *, progress: Progress, told: Told
+    data: config.Folder | config.Table, path: str, *, progress: Progress, log: ImportLog
 ) -> tuple[list[Source], list[tuple[str, str]]]:
     """Return the pairs at one of the paths of `data`."""
     if isinstance(data, config.Folder):
-        return folder_sources(path, progress, captions=data.captions, encoding=data.encoding, told=told)
-    return table_sources(replace(data, path=path), progress, told)
+        return folder_sources(path, progress, captions=data.captions, encoding=data.encoding, log=log)
+    return table_sources(replace(data, path=path), progress, log)
 
 
 def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:

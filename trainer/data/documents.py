@@ -79,7 +79,7 @@ def _records(found: Iterator[Element], key: str) -> Iterator[Row]:
 
 
 def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
-    told: set[str] = set()
+    noted: set[str] = set()
     for number, one in enumerate(captions, 1):
         where = f"annotation {number}"
         if not isinstance(one, dict):
@@ -92,10 +92,10 @@ def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
         elif "caption" not in one:
             yield where, "It has no caption; COCO's captions are in captions_*.json."
         else:
-            told.add(image)
+            noted.add(image)
             yield where, {"file_name": names[image], "caption": one["caption"]}
     for image, name in names.items():
-        if image not in told:
+        if image not in noted:
             yield untrusted_files.spelled(str(name)[:200]), "It has no caption."
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from trainer.analysis.progress import Progress, silent
-from trainer.data.pairs import DataError, Source, Told
+from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
 from trainer.images import NOT_READ, SUFFIXES, not_read
@@ -36,7 +36,7 @@ def folder_sources(
     *,
     captions: Literal["txt", "names"] = "txt",
     encoding: str = "auto",
-    told: Told | None = None,
+    log: ImportLog | None = None,
 ) -> tuple[list[Source], list[tuple[str, str]]]:
     """Return the pairs at any depth of a folder by path, and (path, reason) for images without a usable caption.
 
@@ -44,10 +44,10 @@ def folder_sources(
 
     Args:
         path: Of the folder.
-        progress: Told how many images there are, then how many captions have been read; may raise to stop.
+        progress: ImportLog how many images there are, then how many captions have been read; may raise to stop.
         captions: As `config.Folder.captions`.
         encoding: As `config.Folder.encoding`.
-        told: Receives a remark for each caption that is in another encoding than the usual ones.
+        log: Receives a remark for each caption that is in another encoding than the usual ones.
 
     Raises:
         DataError: There is no such folder, or no image in it.
@@ -74,8 +74,8 @@ def folder_sources(
             else:
                 words, odd = _caption(image.with_suffix(".txt"), encoding)
             found.append(Source(image, relative, words))
-            if odd and told is not None:
-                told.remarks.append((relative, odd))
+            if odd and log is not None:
+                log.remarks.append((relative, odd))
         except ValueError as reason:
             problems.append((relative, str(reason)))
     if not found and not problems:

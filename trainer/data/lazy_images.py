@@ -67,8 +67,8 @@ class StreamedImages:
             DataError: One of them can no longer be read.
         """
         rows = np.arange(len(self))[key]
-        pixels, told = self.decoded([self.places[row] for row in np.atleast_1d(rows)])
-        for row, one in zip(np.atleast_1d(rows), told, strict=True):
+        pixels, answers = self.decoded([self.places[row] for row in np.atleast_1d(rows)])
+        for row, one in zip(np.atleast_1d(rows), answers, strict=True):
             if one.reason:
                 raise DataError(
                     f"{self.places[row]} can no longer be read: {one.reason} Put it back; or start a new run, which "
@@ -95,18 +95,18 @@ class StreamedImages:
 
             def decode(share: int) -> list[Decoded]:
                 first, last = int(bounds[share]), int(bounds[share + 1])
-                told = self._decoders[share].decode(
+                answers = self._decoders[share].decode(
                     places[first:last],
                     size=self.size,
                     file=file,
                     offset=first * room,
                     preprocessing=self.preprocessing,
                 )
-                return list(told)
+                return list(answers)
 
-            told = [one for part in threads.map(decode, range(count)) for one in part]
+            answers = [one for part in threads.map(decode, range(count)) for one in part]
             pixels = np.fromfile(file, np.uint8).reshape(len(places), self.size, self.size, 3)
-        return pixels, told
+        return pixels, answers
 
 
 def _close(decoders: list[Decoder]) -> None:

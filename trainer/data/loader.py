@@ -136,10 +136,10 @@ class BatchStream:
         for other in ((row + step) % n for step in range(1, n)):
             if other in taken or other in self._broken:
                 continue
-            pixels, (told,) = self._images.decoded([self._images.places[other]])
-            if not told.reason:
+            pixels, (answer,) = self._images.decoded([self._images.places[other]])
+            if not answer.reason:
                 return other, pixels[0]
-            self._lose(other, told.reason)
+            self._lose(other, answer.reason)
         raise DataError("No image outside the batch can be read any more. Put them back and resume the run.")
 
     def _lose(self, row: int, reason: str) -> None:
@@ -170,11 +170,13 @@ class _Decoding(Dataset):
         self._decoder = self._decoder or Decoder()
         try:
             with scratch_file(len(places) * self._size * self._size * 3) as file:
-                told = list(self._decoder.decode(places, size=self._size, file=file, preprocessing=self._preprocessing))
+                answers = list(
+                    self._decoder.decode(places, size=self._size, file=file, preprocessing=self._preprocessing)
+                )
                 pixels = np.fromfile(file, np.uint8).reshape(len(places), self._size, self._size, 3)
         except (UserError, OSError) as error:
             return None, f"Pictures cannot be decoded: {error}"
-        return pixels, [one.reason for one in told]
+        return pixels, [one.reason for one in answers]
 
 
 def _as_it_is(decoded: Any) -> Any:

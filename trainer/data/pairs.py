@@ -15,7 +15,7 @@ from trainer.data.errors import DataError
 from trainer.data.lazy_images import StreamedImages
 from trainer.images import Location
 
-__all__ = ["BATCH", "DataError", "DataSplits", "ImportReport", "Pairs", "Source", "Told", "captioned"]
+__all__ = ["BATCH", "DataError", "DataSplits", "ImportLog", "ImportReport", "Pairs", "Source", "captioned"]
 
 BATCH: Final = "batch"
 """Name of the split that is one training batch, embedded beside the held-out ones."""
@@ -67,7 +67,7 @@ class Source:
 
 
 @dataclass
-class Told:
+class ImportLog:
     """Remarks about pairs besides problems; collected while they are listed."""
 
     remarks: list[tuple[str, str]] = field(default_factory=list)

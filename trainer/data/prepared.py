@@ -84,7 +84,7 @@ def prepare(
         sources: In order.
         size: Side of the decoded square, in pixels.
         cache: Folder of all caches.
-        progress: Told the share that is done.
+        progress: ImportLog the share that is done.
         loading: "prepared": from the cache. "streamed": decoded anew each time. "auto": streamed if the cache would
             take most of the free space.
         preprocessing: Of the published model that they are for; None for towers of our own.
@@ -127,9 +127,9 @@ def _facts_of(folder: Path, n: int) -> dict[str, Any]:
     """
     try:
         facts = untrusted_files.read_json(folder / "prepared.json", untrusted_files.MOST_FACTS)
-        rows, told = facts["rows"], [*facts["problems"], *facts["remarks"]]
+        rows, remarks = facts["rows"], [*facts["problems"], *facts["remarks"]]
         sound = isinstance(rows, list) and all(type(row) is int and 0 <= row < n for row in rows)
-        sound = sound and all(isinstance(words, str) for path, words in told for words in (path, words))
+        sound = sound and all(isinstance(words, str) for path, words in remarks for words in (path, words))
         if sound and isinstance(facts["fingerprint"], str):
             return facts
     except (OSError, ValueError, KeyError, TypeError):
@@ -257,7 +257,7 @@ class _Ended(Exception):
 def decode_part(part: Part, decoder: Decoder, ended: threading.Event) -> DonePart:
     """Fill the part's rows."""
     reasons, remarks, digests = {}, {}, []
-    told = decoder.decode(
+    answers = decoder.decode(
         part.places,
         size=part.size,
         file=part.file,
@@ -265,9 +265,9 @@ def decode_part(part: Part, decoder: Decoder, ended: threading.Event) -> DonePar
         sync=part.file is not None,
         preprocessing=part.preprocessing,
     )
-    for row, decoded in enumerate(told, part.first):
+    for row, decoded in enumerate(answers, part.first):
         if ended.is_set():
-            told.close()
+            answers.close()
             raise _Ended
         if decoded.reason:
             reasons[row] = decoded.reason

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer.data.csv_reader import numbered
-from trainer.data.pairs import DataError, Source, Told
+from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import names_in
 from trainer.untrusted import files as untrusted_files
 
@@ -57,12 +57,12 @@ def shared_by_lists(
     return splits, problems
 
 
-def shared_by_column(sources: Sequence[Source], told: Told) -> tuple[dict[str, list[Source]], Problems]:
+def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str, list[Source]], Problems]:
     """Return the pairs of "train" and "heldout" by the column `split`; only "train" if no such column names both.
 
     Args:
         sources: All pairs of a table, in order.
-        told: Receives a note about what is held out.
+        log: Receives a note about what is held out.
     """
     said = [_split_of(one) for one in sources]
     held = next((name for name in _HELDOUT if name in said), "")
@@ -72,7 +72,7 @@ def shared_by_column(sources: Sequence[Source], told: Told) -> tuple[dict[str, l
         "train": [one for one, name in zip(sources, said, strict=True) if name in _TRAIN],
         "heldout": [one for one, name in zip(sources, said, strict=True) if name == held],
     }
-    told.notes.append(f"The column {SPLIT!r} says what is held out: its {len(splits['heldout']):,} pairs of {held!r}.")
+    log.notes.append(f"The column {SPLIT!r} says what is held out: its {len(splits['heldout']):,} pairs of {held!r}.")
     problems = [
         (one.relative, f"Its split is {name!r}; {held!r} is held out.")
         for one, name in zip(sources, said, strict=True)

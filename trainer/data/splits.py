@@ -40,7 +40,7 @@ def load(
         data: Which pairs.
         image_size: Side of the images, in pixels.
         workspace_folder: Holds `data/` (Scenes) and `cache/` (decoded images).
-        progress: Told the share done and a note for the person. May raise to stop; nothing half-written is kept.
+        progress: ImportLog the share done and a note for the person. May raise to stop; nothing half-written is kept.
         loading: Whether the training images are kept decoded, as `prepare` says. Held-out ones, which are read over and
             over, are wherever they fit.
         preprocessing: Of the published model that the images are for; None for towers of our own.
@@ -57,7 +57,7 @@ def load(
     if most_training is not None:
         parts = parts | {"train": [parts["train"][row] for row in at_most(whole, most_training)]}
     total, done = sum(map(len, parts.values())), 0
-    problems, remarks = list(listed.problems), list(listed.told.remarks)
+    problems, remarks = list(listed.problems), list(listed.log.remarks)
     splits: dict[str, Pairs] = {}
     digests: dict[str, list[bytes]] = {}
     prepared_as: dict[str, Any] = {
@@ -80,7 +80,7 @@ def load(
         splits[split] = _pairs(listed.name, split, kept, prepared.images, prepared.fingerprint)
         done += len(sources)
     _check_not_empty(listed.name, splits, problems)
-    report = ImportReport(sum(map(len, splits.values())), problems, remarks, listed.told.notes)
+    report = ImportReport(sum(map(len, splits.values())), problems, remarks, listed.log.notes)
     training = splits.pop("train")
     learned = set(digests.pop("train"))
     copies = {split: sum(one in learned for one in digests[split]) for split in splits} if learned else {}

@@ -104,7 +104,7 @@ def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened
         image_size: Side of the prepared images, in pixels.
         workspace_folder: Holds the caches. With `opened` the pictures are prepared there, as a run would do it.
         opened: Open every picture, to know which ones cannot be read or are odd; else only list the pairs.
-        progress: Told the share done; may raise to stop.
+        progress: ImportLog the share done; may raise to stop.
     """
     data = config.absolute(data)
     beside, closed = _beside(data, progress)
@@ -138,8 +138,8 @@ def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress
         "examples": _examples(found.splits["train"]),
         "used": len(sources),
         "problems": found.problems,
-        "remarks": found.told.remarks,
-        "notes": [*found.told.notes, *_notes((str(one.path), one.caption) for one in sources)],
+        "remarks": found.log.remarks,
+        "notes": [*found.log.notes, *_notes((str(one.path), one.caption) for one in sources)],
         "classes": len({source.label for source in sources} - {""}),
         "captions_repeat": captions_repeat(source.caption for source in parts_of(data, found)["train"]),
         "suite": found.suite.name if found.suite else None,
@@ -268,8 +268,8 @@ def _walked(root: Path, progress: Progress) -> tuple[dict[str, Any], Lines]:
             if seen % TOLD_EVERY == 0:
                 progress(0.0, f"Looking into the folder: {seen:,} files")
     others = {ending: count for ending, count in endings.most_common() if ending not in {*SUFFIXES, *NOT_READ, *_TEXTS}}
-    told = [(os.path.relpath(e.filename, root), f"The folder cannot be read: {e.strerror}.") for e in closed]
-    return {"pictures": sorted(pictures)[:PICTURES], "passed_over": others}, told
+    closed_folders = [(os.path.relpath(e.filename, root), f"The folder cannot be read: {e.strerror}.") for e in closed]
+    return {"pictures": sorted(pictures)[:PICTURES], "passed_over": others}, closed_folders
 
 
 def _free(folder: Path) -> int:

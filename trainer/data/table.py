@@ -8,18 +8,18 @@ from trainer import config
 from trainer.analysis.progress import Progress, silent
 from trainer.data.csv_reader import CsvLine, read_lines
 from trainer.data.folder import TOLD_EVERY
-from trainer.data.pairs import DataError, Source, Told
+from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.table_formats import MOST_COLUMNS, at_root, check_usable, encoding_for, pair, record_sources
 from trainer.format_detection import form_of, separator_of
 from trainer.untrusted import files as untrusted_files
 
 
 def table_sources(
-    table: config.Table, progress: Progress = silent, told: Told | None = None
+    table: config.Table, progress: Progress = silent, log: ImportLog | None = None
 ) -> tuple[list[Source], list[tuple[str, str]]]:
     """Return a table's pairs in order, other columns as metadata; and (line, reason) for bad lines.
 
-    `progress` is told how many rows have been read; it may raise to stop. `told` receives a note about the encoding
+    `progress` is told how many rows have been read; it may raise to stop. `log` receives a note about the encoding
     where it is none of Unicode.
 
     Raises:
@@ -28,8 +28,8 @@ def table_sources(
     path = untrusted_files.expanded(table.path)
     try:
         if "*" in path.name or form_of(path) != "cells":
-            return record_sources(table, progress, told)
-        encoding = encoding_for(path, table.encoding, told)
+            return record_sources(table, progress, log)
+        encoding = encoding_for(path, table.encoding, log)
         lines = read_lines(path, _separator(_first_line(path, encoding), table), encoding)
         header = next(lines, CsvLine(1))
         _check_header(path, header, table)

@@ -14,7 +14,7 @@ from trainer.analysis.progress import Progress, silent
 from trainer.data.csv_reader import numbered
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY
-from trainer.data.pairs import DataError, Source, Told
+from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import encoding_of, form_of, image_root, parquet_files, token_parts
 from trainer.format_detection.encodings import NAMES
 from trainer.format_detection.tables import Form, native_names
@@ -41,11 +41,11 @@ Problems = list[tuple[str, str]]
 
 
 def record_sources(
-    table: config.Table, progress: Progress = silent, told: Told | None = None
+    table: config.Table, progress: Progress = silent, log: ImportLog | None = None
 ) -> tuple[list[Source], Problems]:
     """Return a table's pairs in order, other plain columns as metadata; and (row, reason) for bad rows.
 
-    `progress` is told how many rows have been read; it may raise to stop. `told` as for `table_sources`.
+    `progress` is told how many rows have been read; it may raise to stop. `log` as for `table_sources`.
 
     Raises:
         DataError: The file cannot be read, lacks a column, or has no usable row.
@@ -54,7 +54,7 @@ def record_sources(
     form = "parquet" if "*" in path.name else form_of(path)
     found: list[Source] = []
     problems: Problems = []
-    for number, (where, row) in enumerate(_rows(path, form, table, told)):
+    for number, (where, row) in enumerate(_rows(path, form, table, log)):
         if number and number % TOLD_EVERY == 0:
             progress(0.0, f"Reading rows: {number:,}")
         try:
@@ -111,19 +111,19 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     Raises:
         ValueError: As `pair`.
     """
-    told = row.get(table.caption_column)
-    if not isinstance(told, list) or not told:
+    caption = row.get(table.caption_column)
+    if not isinstance(caption, list) or not caption:
         return [pair(path, row, table)]
-    if len(told) > MOST_CAPTIONS:
-        raise ValueError(f"It has {len(told):,} captions; at most {MOST_CAPTIONS:,} are read.")
-    return [pair(path, row | {table.caption_column: _words_of(one)}, table) for one in told]
+    if len(caption) > MOST_CAPTIONS:
+        raise ValueError(f"It has {len(caption):,} captions; at most {MOST_CAPTIONS:,} are read.")
+    return [pair(path, row | {table.caption_column: _words_of(one)}, table) for one in caption]
 
 
 def _words_of(caption: Any) -> Any:
     return caption.get("raw", caption.get("caption")) if isinstance(caption, dict) else caption
 
 
-def encoding_for(path: Path, chosen: str, told: Told | None = None) -> str:
+def encoding_for(path: Path, chosen: str, log: ImportLog | None = None) -> str:
     """Return the selected encoding, or the detected one with a remark if it is not Unicode.
 
     Raises:
@@ -132,15 +132,17 @@ def encoding_for(path: Path, chosen: str, told: Told | None = None) -> str:
     if chosen != "auto":
         return chosen
     encoding, line = encoding_of(path)
-    if encoding != "utf-8" and told is not None:
-        told.notes.append(
+    if encoding != "utf-8" and log is not None:
+        log.notes.append(
             f"{path.name} is not UTF-8 (line {line}); read as {NAMES[encoding]}. Set data.encoding if letters are "
             "wrong."
         )
     return encoding
 
 
-def _rows(path: Path, form: Form, table: config.Table, told: Told | None) -> Iterator[tuple[str, dict[str, Any] | str]]:
+def _rows(
+    path: Path, form: Form, table: config.Table, log: ImportLog | None
+) -> Iterator[tuple[str, dict[str, Any] | str]]:
     if form == "parquet":
         return _parquet_rows(path, table)
     # JSON is UTF-8 unless somebody says otherwise.
@@ -149,7 +151,7 @@ def _rows(path: Path, form: Form, table: config.Table, told: Told | None) -> Ite
         return document_rows(path, chosen)
     if form == "jsonl":
         return _line_rows(path, partial(_object, encoding=chosen))
-    return _line_rows(path, partial(_token, encoding=encoding_for(path, table.encoding, told)))
+    return _line_rows(path, partial(_token, encoding=encoding_for(path, table.encoding, log)))
 
 
 _COUNTERS: Final = ("comment_number",)
@@ -171,8 +173,8 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         raise ValueError(f"It has {len(row):,} values; at most {MOST_COLUMNS:,} are read.")
     values = dict(row)
     image, caption = values.pop(table.image_column, None), values.pop(table.caption_column, None)
-    told = {name: value for name, value in values.items() if name not in _COUNTERS}
-    metadata = {name: f"{value}" for name, value in told.items() if isinstance(value, str | int | float)}
+    attributes = {name: value for name, value in values.items() if name not in _COUNTERS}
+    metadata = {name: f"{value}" for name, value in attributes.items() if isinstance(value, str | int | float)}
     if longest := next((name for name, value in metadata.items() if len(value) > MOST_TEXT), None):
         raise ValueError(f"Its {longest} is longer than {MOST_TEXT:,} characters.")
     if not isinstance(caption, str) or not caption.strip():

@@ -26,7 +26,7 @@ from typing import BinaryIO, Final
 from trainer import config
 from trainer.data.atomic_folder import written_once
 from trainer.data.class_folder import HELDOUT
-from trainer.data.pairs import DataError, Source, Told, captioned
+from trainer.data.pairs import DataError, ImportLog, Source, captioned
 from trainer.data.table_formats import encoding_for
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
@@ -59,24 +59,24 @@ Problems = list[tuple[str, str]]
 
 
 def shard_sources(
-    data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], told: Told | None = None
+    data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], log: ImportLog | None = None
 ) -> tuple[dict[str, list[Source]], Problems]:
     """Return the pairs of each split in tar order; only "train" without known held-out tars.
 
     Args:
         data: Which tars.
         workspace_folder: Compressed tars are decompressed into its cache, once.
-        progress: Told how many tars have been listed.
-        told: Receives a note for each encoding but UTF-8 in which texts are read.
+        progress: ImportLog how many tars have been listed.
+        log: Receives a note for each encoding but UTF-8 in which texts are read.
 
     Raises:
         DataError: No tar of a split can be read, or there is no pair in them.
     """
     found: dict[str, list[Source]] = {}
     problems: Problems = []
-    told = Told() if told is None else told
+    log = ImportLog() if log is None else log
     for split, pattern in _splits(data).items():
-        found[split], more = _of_split(pattern, data, workspace_folder, progress, told)
+        found[split], more = _of_split(pattern, data, workspace_folder, progress, log)
         problems += more
     return found, problems
 
@@ -138,10 +138,10 @@ def _digits(name: str) -> list[str]:
 
 
 def _of_split(
-    pattern: str, data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], told: Told
+    pattern: str, data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], log: ImportLog
 ) -> tuple[list[Source], Problems]:
     tars = _tars_in(untrusted_files.expanded(pattern)) or [untrusted_files.expanded(name) for name in expand(pattern)]
-    names = _class_names(tars[0].parent, data.encoding, told)
+    names = _class_names(tars[0].parent, data.encoding, log)
     taken = _Taken(data.template, names, data.encoding)
     for number, tar in enumerate(tars):
         progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
@@ -156,7 +156,7 @@ def _of_split(
     if not taken.found:
         first = f" The first problem: {taken.problems[0][0]}: {taken.problems[0][1]}" if taken.problems else ""
         raise DataError(f"{pattern} has no pair of an image and a text or class.{first}", taken.problems)
-    told.notes += taken.notes()
+    log.notes += taken.notes()
     return taken.found, taken.problems
 
 
@@ -372,12 +372,12 @@ def _label(text: str, names: list[str]) -> str:
     return text
 
 
-def _class_names(folder: Path, encoding: str, told: Told) -> list[str]:
+def _class_names(folder: Path, encoding: str, log: ImportLog) -> list[str]:
     """Read class i from line i of `classnames.txt`, which CLIP_benchmark puts next to the tars or one folder above."""
     for place in (folder / "classnames.txt", folder.parent / "classnames.txt"):
         try:
             text = untrusted_files.read_bytes(place, untrusted_files.MOST_SETTINGS).decode(
-                encoding_for(place, encoding, told)
+                encoding_for(place, encoding, log)
             )
             return [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
         except (OSError, UnicodeDecodeError):

@@ -59,10 +59,10 @@ def normal_name(name: str) -> str:
 
 def _license(package: importlib.metadata.Distribution) -> str:
     """Return the license: the expression, else classifiers, else the first line of the text."""
-    told = ", ".join(package.metadata.get_all("License-Expression") or ())
-    if not told:
+    license = ", ".join(package.metadata.get_all("License-Expression") or ())
+    if not license:
         classes = [one for one in package.metadata.get_all("Classifier") or () if one.startswith("License ::")]
-        told = ", ".join(one.rpartition(" :: ")[2] for one in classes if " :: " in one.removeprefix("License :: "))
-    if not told:
-        told = next(iter(" ".join(package.metadata.get_all("License") or ()).strip().splitlines()), "")
-    return " ".join(told.split())[:_MOST_WORDS] or _UNKNOWN
+        license = ", ".join(one.rpartition(" :: ")[2] for one in classes if " :: " in one.removeprefix("License :: "))
+    if not license:
+        license = next(iter(" ".join(package.metadata.get_all("License") or ()).strip().splitlines()), "")
+    return " ".join(license.split())[:_MOST_WORDS] or _UNKNOWN

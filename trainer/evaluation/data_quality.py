@@ -53,7 +53,7 @@ def check_data(
         runs: One or two; a pair is suspected to be mispaired if each of them says so.
         steps: Of their checkpoints; None is the newest.
         most: Pairs of a split that are compared.
-        progress: Told the share done; may raise to cancel.
+        progress: ImportLog the share done; may raise to cancel.
 
     Raises:
         AnswerError: A run is not known or has no such checkpoint.
@@ -100,9 +100,9 @@ def _report(
 ) -> QualityReport:
     evidence: dict[str, list[MispairEvidence]] = {}
     for place, (split, part) in enumerate(parts.items()):
-        told = between(progress, 0.5 * place / len(parts), 0.5 * (place + 1) / len(parts))
+        of_split = between(progress, 0.5 * place / len(parts), 0.5 * (place + 1) / len(parts))
         matching = part.heldout.matching
-        evidence[split] = [mispair_evidence(*_both(e), matching, told) for e in part.embedded]
+        evidence[split] = [mispair_evidence(*_both(e), matching, of_split) for e in part.embedded]
     limits: dict[str, list[float]] = {}
     findings: list[QualityFinding] = []
     for split, part in parts.items():

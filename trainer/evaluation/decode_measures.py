@@ -266,7 +266,7 @@ def bits_of(
     inside = np.arange(2, noise_schedule.STEPS - 1)
     wanted = np.linspace(log_snr[inside[-1]], log_snr[inside[0]], _LEVELS)
     levels = sorted({int(inside[np.abs(log_snr[inside] - at).argmin()]) for at in wanted})
-    told = torch.from_numpy(np.array(rows, np.float32)).to(pictures.device)
+    conditions = torch.from_numpy(np.array(rows, np.float32)).to(pictures.device)
     errors: dict[bool, list[np.ndarray]] = {False: [], True: []}
     n = len(pictures)
     for level in levels:
@@ -275,7 +275,7 @@ def bits_of(
         noisy = noise_schedule.noised(pictures, noise, kept)
         share = torch.full((n,), level / noise_schedule.STEPS, device=pictures.device)
         for dropped in (False, True):
-            velocity = method.averaged(noisy, share, told, torch.full((n,), dropped, device=pictures.device))
+            velocity = method.averaged(noisy, share, conditions, torch.full((n,), dropped, device=pictures.device))
             guess = noise_schedule.noise_from_velocity(noisy, velocity.float(), kept)
             errors[dropped].append((noise - guess).square().sum(dim=1).cpu().numpy())
     return kept_bits(np.stack(errors[True]), np.stack(errors[False]), log_snr[levels])
@@ -298,8 +298,8 @@ def as_text(measures: Measures) -> str:
     for name, own in measures.judge.items():
         lines.append(f"{name}: the judge reads {_percent(own)} of the originals right")
         if name in measures.limits:
-            told = _percent(measures.limits[name])
-            lines.append(f"    an equal decoder of the true attributes {told}: the rest is lost by the decoder")
+            share = _percent(measures.limits[name])
+            lines.append(f"    an equal decoder of the true attributes {share}: the rest is lost by the decoder")
         for one in measures.decoders:
             lines.append(f"    decodable from {one.of_name} at step {one.of_step:,} {_percent(one.recovered[name])}, "
                          f"linearly readable {_percent(one.probed[name])}")  # fmt: skip
@@ -320,9 +320,9 @@ def as_text(measures: Measures) -> str:
         lines.append(
             f"    KID {one.kid:.3f} (judge's features), diversity {one.diversity:.3f}, copies {_percent(one.copies)}"
         )
-        told = ", ".join(f"{prior} {cosine:.3f}" for prior, cosine in one.priors.items())
+        share = ", ".join(f"{prior} {cosine:.3f}" for prior, cosine in one.priors.items())
         wins = " Ridge regression wins: prefer it to the trained priors." if one.best_prior == "ridge" else ""
-        lines.append(f"    from caption to picture, cosine: {told}.{wins}")
+        lines.append(f"    from caption to picture, cosine: {share}.{wins}")
     for gap in measures.paired:
         digits = 0 if gap.what.startswith("bits") else 3
         ends = f"{gap.low:+.{digits}f} to {gap.high:+.{digits}f}, n = {gap.n:,}"
@@ -458,9 +458,9 @@ def _probed(
     reference: Reference, rows: Float[np.ndarray, "n d"], held: Pairs, labels: dict[str, list[str]]
 ) -> dict[str, Share]:
     """Return what a ridge classifier, learned from the reference pairs, reads off embeddings."""
-    found, told, wanted_of = {}, truth_of(reference.pairs, labels), truth_of(held, labels)
+    found, truth, wanted_of = {}, truth_of(reference.pairs, labels), truth_of(held, labels)
     for name, values in labels.items():
-        known, asked = told[name], wanted_of[name]
+        known, asked = truth[name], wanted_of[name]
         wanted = np.eye(len(values))[known[known >= 0]]
         weights = moves.ridge(reference.image[known >= 0], wanted, _PROBE_PENALTY)
         said = (np.hstack([rows, np.ones((len(rows), 1))]) @ weights).argmax(axis=1)
@@ -505,8 +505,8 @@ def _limits(
     """Return what the judge reads right off samples of an equal decoder of the true attributes."""
     if not labels:
         return {}
-    told = trained(decoder, splits.train, labels, progress)
-    samples = _samples(told, true_rows(held, labels), 0, steps, progress)
+    trained_judge = trained(decoder, splits.train, labels, progress)
+    samples = _samples(trained_judge, true_rows(held, labels), 0, steps, progress)
     return _shares(_right(judge, samples, truth))
 
 

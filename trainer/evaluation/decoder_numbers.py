@@ -49,7 +49,7 @@ def decoder_numbers(
     try:
         pictures = torch.cat(list(_pictures(heldout, method, where)))
         mean = torch.cat([method.mean_picture(rows) for rows in image.split(_AT_ONCE)])
-        told = _by_level(method, pictures, image, alive)
+        losses = _by_level(method, pictures, image, alive)
         foreseen = F.normalize(method.prior(scaled(text)), dim=1)
     finally:
         method.train(training)
@@ -57,7 +57,7 @@ def decoder_numbers(
     return {
         "mean_picture_mse": error,
         "mean_picture_r2": 1 - error / (pictures.var(dim=0, unbiased=False).mean().item() / 4),
-        **told,
+        **losses,
         "prior_cosine": (foreseen * image).sum(dim=1).mean().item(),
         "text_cosine": (text * image).sum(dim=1).mean().item(),
     }
@@ -109,10 +109,10 @@ def _guessed(
     alive: Alive,
 ) -> Float[Tensor, "n 3 s s"]:
     guessed = []
-    for rows, told in zip(noisy.split(_AT_ONCE), image.split(_AT_ONCE), strict=True):
+    for rows, conditions in zip(noisy.split(_AT_ONCE), image.split(_AT_ONCE), strict=True):
         if alive is not None:
             alive()
         n = len(rows)
         dropped = torch.full((n,), without, device=rows.device)
-        guessed.append(method.averaged(rows, torch.full((n,), level, device=rows.device), told, dropped))
+        guessed.append(method.averaged(rows, torch.full((n,), level, device=rows.device), conditions, dropped))
     return torch.cat(guessed).float()

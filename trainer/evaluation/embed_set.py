@@ -78,7 +78,7 @@ def embed_set(
         model: Embeds.
         run: Its configuration.
         workspace: Folder for what listing the data leaves behind.
-        progress: Told the share done; may raise to stop.
+        progress: ImportLog the share done; may raise to stop.
 
     Raises:
         DataError: There are no such data or split.
@@ -99,7 +99,7 @@ def run_job(address: str, workspace: Path, progress: Progress, workers: Workers 
     Args:
         address: The job's folder, of a disk or an object store.
         workspace: Folder for what listing the data leaves behind.
-        progress: Told the share done.
+        progress: ImportLog the share done.
         workers: Of the Ray cluster whose job this is; None: this process embeds.
 
     Raises:
@@ -244,8 +244,8 @@ class ShardActor:
 
 def _names_there(out: Storage, number: int) -> list[str]:
     try:
-        told = json.loads(out.read(manifest_of(number), untrusted_files.MOST_FACTS))
-        names = [*told["files"], manifest_of(number)]
+        manifest = json.loads(out.read(manifest_of(number), untrusted_files.MOST_FACTS))
+        names = [*manifest["files"], manifest_of(number)]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return []
     return [name for name in names if out.size(name) is not None]
@@ -291,12 +291,12 @@ def _followed(done: Iterator[WrittenShard], shards: Sequence[Shard], progress: P
 def _finished(out: Storage, job: EmbedJob, facts: dict[str, Any], found: Sequence[WrittenShard]) -> dict[str, Any]:
     unreadable = {name: why for one in found for name, why in one.unreadable.items()}
     named = dict(list(unreadable.items())[:_MOST_NAMED])
-    told = {
+    summary = {
         "run": job.name, "step": job.step, "model": job.model, **facts, "n": sum(one.rows for one in found),
         "shards": len(found), "kept": sum(one.kept for one in found), "left_out": len(unreadable), "unreadable": named,
     }  # fmt: skip
-    out.write(SUMMARY, json.dumps(told, indent=1).encode())
-    return told
+    out.write(SUMMARY, json.dumps(summary, indent=1).encode())
+    return summary
 
 
 # -- what is evaluated -------------------------------------------------------------------------------------------------
@@ -316,21 +316,23 @@ def task_data_of(folder: Path, *, learned: set[str], named: bool) -> tuple[TaskD
     Raises:
         DataError: No image could be read, or the split holds pictures that the run was trained on and was not named.
     """
-    told = summary_of(folder)
+    summary = summary_of(folder)
     found = find(folder)
     sides = {"image": found.image, "text": found.text}
     n = next(matrix.rows for matrix in sides.values() if matrix is not None)
     items, _ = read_items(found.items, np.arange(n), n, split="")
     where = np.array(items.metadata["split"])
     parts = [np.flatnonzero(where == name) for name in (TRIED, TRAIN)]
-    tried, train = (_batch(items, part, int(whole)) for part, whole in zip(parts, told["whole"], strict=True))
+    tried, train = (_batch(items, part, int(whole)) for part, whole in zip(parts, summary["whole"], strict=True))
     if not len(tried):
-        raise DataError(f"No image of {told['dataset']} {told['asked']} could be read there.")
+        raise DataError(f"No image of {summary['dataset']} {summary['asked']} could be read there.")
     seen = sum(digest in learned for digest in tried.content)
     if not named:
-        refuse_learned(told["dataset"], told["others"], told["asked"], seen, len(tried))
-    suite = PromptSuite(**{key: _tuples(value) for key, value in told["suite"].items()}) if told["suite"] else None
-    data = TaskData(told["dataset"], told["split"], tried, train, suite, seen, told["source"])
+        refuse_learned(summary["dataset"], summary["others"], summary["asked"], seen, len(tried))
+    suite = (
+        PromptSuite(**{key: _tuples(value) for key, value in summary["suite"].items()}) if summary["suite"] else None
+    )
+    data = TaskData(summary["dataset"], summary["split"], tried, train, suite, seen, summary["source"])
     embedded = {name: None if matrix is None else matrix.take(parts[0]) for name, matrix in sides.items()}
     return data, embedded | {"train": None if found.image is None else found.image.take(parts[1])}
 

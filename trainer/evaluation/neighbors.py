@@ -93,8 +93,8 @@ class ReferencePairs:
 
     def _others(self, pairs: Pairs) -> Int[np.ndarray, " k"]:
         """Return the stored pairs whose captions do not occur in `pairs`, since equal captions prove nothing."""
-        told = set(pairs.captions)
-        others = [place for place, row in enumerate(self._rows) if self._pairs.captions[row] not in told]
+        captions = set(pairs.captions)
+        others = [place for place, row in enumerate(self._rows) if self._pairs.captions[row] not in captions]
         return np.array(others or range(len(self._rows)))
 
     def _overlap(self, pairs: Pairs, neighbor: np.ndarray) -> float:

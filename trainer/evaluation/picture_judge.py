@@ -42,7 +42,7 @@ def judge_of(workspace_folder: Path, pairs: Pairs, size: int, epochs: int, progr
         pairs: The training split.
         size: Side of the pictures in pixels.
         epochs: Of its training.
-        progress: Told after each update.
+        progress: ImportLog after each update.
     """
     labels = labels_of(pairs)
     torch.manual_seed(0)
@@ -111,8 +111,8 @@ def _train(
 
 def _digest(pairs: Pairs, labels: Labels, truth: Mapping[str, Int[np.ndarray, " n"]], size: int, epochs: int) -> str:
     """Return what a judge depends on: pictures, attributes, sizes, and the code that makes it."""
-    told = json.dumps([pairs.fingerprint, len(pairs), labels, size, epochs, str(torch.__version__)])
-    digest = hashlib.sha256(told.encode("utf-8", "replace"))
+    identity = json.dumps([pairs.fingerprint, len(pairs), labels, size, epochs, str(torch.__version__)])
+    digest = hashlib.sha256(identity.encode("utf-8", "replace"))
     for rows in truth.values():
         digest.update(rows.tobytes())
     for code in (Judge, _train, pictures_at, pictures_of):

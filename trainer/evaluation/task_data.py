@@ -163,7 +163,7 @@ def load_task_data(
         learned: The pairs that the model was trained on; None: it was trained on none of them.
         own: Whether the model was trained on the training split of these data. Of what they hold out, pictures that
             are copies of trained ones by their pixels are counted then, and not refused.
-        progress: Told the share done.
+        progress: ImportLog the share done.
         preprocessing: Of the published model that the images are for; None for towers of our own.
 
     Raises:
@@ -182,8 +182,8 @@ def load_task_data(
     prepared_as["preprocessing"] = preprocessing
     for sources, whole, limit, at in ((tried, pairs.whole, most, 0.2), (train, len(train), most_train, 0.6)):
         kept = sampled(sources, limit)
-        told = between(progress, at, at + 0.4)
-        prepared = prepare(kept, progress=told, **prepared_as)
+        part = between(progress, at, at + 0.4)
+        prepared = prepare(kept, progress=part, **prepared_as)
         rows = [kept[row] for row in prepared.rows]
         if sources is tried:
             seen = learned.count(rows, digests_of(kept, **prepared_as), **prepared_as)

@@ -119,13 +119,13 @@ class ExperimentVerdict:
     def _sentence(self, one: ArmComparison) -> str:
         n, known = len(one.differences), metric(f"val/{one.outcome.metric}")
         seeds = f"{n} seed{'s' if n != 1 else ''}"
-        told = f"{difference_text(known, one.interval.mean)} {interval_text(known, one.interval)}, {seeds}"
+        difference = f"{difference_text(known, one.interval.mean)} {interval_text(known, one.interval)}, {seeds}"
         if one.decision in ("better", "worse"):
-            return f"{one.arm} is {one.decision} than {one.control}: {told}."
+            return f"{one.arm} is {one.decision} than {one.control}: {difference}."
         if one.decision == "equal":
             margin = difference_text(known, self.experiment.margin).removeprefix("+")
-            return f"{one.arm} and {one.control} are equal within {margin}: {told}."
-        return f"{one.arm} against {one.control} is undecided: {told}."
+            return f"{one.arm} and {one.control} are equal within {margin}: {difference}."
+        return f"{one.arm} against {one.control} is undecided: {difference}."
 
 
 def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:

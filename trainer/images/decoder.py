@@ -308,9 +308,9 @@ def read_pictures(
         OSError: There is no room for the pixels.
     """
     with scratch_file(len(places) * size * size * 3) as file, _in_turn, borrowed() as decoder:
-        told = list(decoder.decode(places, size=size, file=file, preprocessing=preprocessing))
+        answers = list(decoder.decode(places, size=size, file=file, preprocessing=preprocessing))
         pixels = np.fromfile(file, np.uint8).reshape(len(places), size, size, 3)
-    return pixels, told
+    return pixels, answers
 
 
 def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]:
@@ -322,8 +322,8 @@ def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]
         OSError: There is no room for the pixels.
     """
     with scratch_file(edge * edge * 3) as file, _in_turn, borrowed() as decoder:
-        (told,) = decoder.decode([place], size=edge, file=file, whole=True)
-        if told.reason:
-            raise UnreadableImage(told.reason)
-        height, width = told.shape
+        (answer,) = decoder.decode([place], size=edge, file=file, whole=True)
+        if answer.reason:
+            raise UnreadableImage(answer.reason)
+        height, width = answer.shape
         return np.fromfile(file, np.uint8, height * width * 3).reshape(height, width, 3)

@@ -37,8 +37,8 @@ def class_texts(
     inv_tau = kept.inv_tau
     asked = json.dumps([kept.opened.step, inv_tau, list(labels), list(templates)])
     manifest = row.folder / "checkpoints" / f"step_{kept.opened.step:06d}" / "manifest.json"
-    told = untrusted_files.read_bytes(manifest, untrusted_files.MOST_SETTINGS) if manifest.is_file() else b""
-    seed = asked.encode() + told
+    manifest_bytes = untrusted_files.read_bytes(manifest, untrusted_files.MOST_SETTINGS) if manifest.is_file() else b""
+    seed = asked.encode() + manifest_bytes
     folder = derived.root(models.workspace.folder) / "runs" / row.folder.name
     file = folder / "scratch" / f"class-texts-{hashlib.sha256(seed).hexdigest()[:24]}.npy"
     if _usable(file):

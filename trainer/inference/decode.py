@@ -295,8 +295,8 @@ def chart_of(
                 for row, cosine in one.nearest
             ),
             nearest_of=len(one.reference.pairs),
-            told=_last_headline(one.decoder),
-            told_of=min(MEASURED, next(iter(one.decoder.row.facts.get("heldout_pairs", {}).values()), 0)),
+            recovered=_last_headline(one.decoder),
+            recovered_of=min(MEASURED, next(iter(one.decoder.row.facts.get("heldout_pairs", {}).values()), 0)),
             measured=measured[index][0],
             measured_of=measured[index][1],
         )
@@ -310,8 +310,8 @@ def chart_of(
 def _held(direction: int, decoded: Sequence[DecodedEmbedding]) -> str:
     """Say how much of the training images' variance a principal direction holds in each run."""
     shares = {one.decoder.of_name: moves.direction_share(one.reference.image, direction) for one in decoded}
-    told = " and ".join(f"{100 * share:.1f} % ({name})" for name, share in shares.items())
-    return f" It holds {told} of the training images' variance."
+    read_off = " and ".join(f"{100 * share:.1f} % ({name})" for name, share in shares.items())
+    return f" It holds {read_off} of the training images' variance."
 
 
 def _last_headline(decoder: OpenDecoder) -> float:
@@ -430,15 +430,15 @@ def sample(
         noises: Seeds; equal ones are equal noise for any decoder.
         steps: DDIM steps.
         guidance: Of Ho and Salimans, 2022, https://arxiv.org/abs/2207.12598: 1 is none.
-        progress: Told after each step; may raise to stop.
+        progress: ImportLog after each step; may raise to stop.
     """
     where = method.alpha_bar.device
-    told = torch.from_numpy(np.array(rows, np.float32)).to(where)
+    conditions = torch.from_numpy(np.array(rows, np.float32)).to(where)
     now = _noise(noises, (3, method.size, method.size)).to(where)
     levels = noise_schedule.sampling_levels(noise_schedule.STEPS, steps)
     for place, (t, s) in enumerate(itertools.pairwise(levels)):
         progress(place / steps, f"step {place + 1} of {steps}")
-        velocity = _guided(method, now, t / noise_schedule.STEPS, told, guidance)
+        velocity = _guided(method, now, t / noise_schedule.STEPS, conditions, guidance)
         at, earlier = (method.alpha_bar[level].expand(len(now)) for level in (t, s))
         picture = noise_schedule.picture_from_velocity(now, velocity, at).clamp(-1, 1)
         now = noise_schedule.ddim_step(now, picture, at, earlier)
@@ -448,8 +448,8 @@ def sample(
 @torch.inference_mode()
 def mean_pictures(method: DecoderPictures, rows: Float[np.ndarray, "n d"]) -> UInt8[np.ndarray, "n s s 3"]:
     """Return the mean picture of each unit row."""
-    told = torch.from_numpy(np.array(rows, np.float32)).to(method.alpha_bar.device)
-    return as_pixels(method.mean_picture(told).float().cpu().numpy())
+    conditions = torch.from_numpy(np.array(rows, np.float32)).to(method.alpha_bar.device)
+    return as_pixels(method.mean_picture(conditions).float().cpu().numpy())
 
 
 def as_pixels(pictures: Float[np.ndarray, "n 3 s s"]) -> UInt8[np.ndarray, "n s s 3"]:
@@ -458,16 +458,19 @@ def as_pixels(pictures: Float[np.ndarray, "n 3 s s"]) -> UInt8[np.ndarray, "n s 
 
 
 def _guided(
-    method: DecoderPictures, noisy: torch.Tensor, level: float, told: torch.Tensor, guidance: float
+    method: DecoderPictures, noisy: torch.Tensor, level: float, conditions: torch.Tensor, guidance: float
 ) -> torch.Tensor:
     n, where = len(noisy), noisy.device
     if guidance == 1:
         return method.averaged(
-            noisy, torch.full((n,), level, device=where), told, torch.zeros(n, dtype=torch.bool, device=where)
+            noisy, torch.full((n,), level, device=where), conditions, torch.zeros(n, dtype=torch.bool, device=where)
         )
     dropped = torch.arange(2 * n, device=where) >= n
     both = method.averaged(
-        torch.cat((noisy, noisy)), torch.full((2 * n,), level, device=where), torch.cat((told, told)), dropped
+        torch.cat((noisy, noisy)),
+        torch.full((2 * n,), level, device=where),
+        torch.cat((conditions, conditions)),
+        dropped,
     )
     with_it, without = both.chunk(2)
     return without + guidance * (with_it - without)
@@ -507,8 +510,8 @@ def _opened(row: RunRow, wanted: config.Run, opened: OpenModel) -> OpenDecoder:
         checkpoint.load_weights(found, {"method": method})
     except checkpoint.CheckpointError as error:
         raise AnswerError("no_checkpoint", str(error)) from error
-    told = row.facts.get("decodes")
-    facts = told if isinstance(told, dict) else {}
+    source = row.facts.get("decodes")
+    facts = source if isinstance(source, dict) else {}
     name, step = str(facts.get("name", objective.of)), facts.get("step", objective.of_step)
     step = step if isinstance(step, int) else objective.of_step
     layout = device.memory_format(opened.device)

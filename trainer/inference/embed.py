@@ -40,9 +40,9 @@ def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | Non
     rows, images, unreadable = [], [], {}
     for start in range(0, len(paths), IMAGES_AT_ONCE):
         part = paths[start : start + IMAGES_AT_ONCE]
-        pixels, told = read_pictures(part, model.image_size, model.file_preprocessing)
-        unreadable |= {path: one.reason for path, one in zip(part, told, strict=True) if one.reason}
-        read = [not one.reason for one in told]
+        pixels, answers = read_pictures(part, model.image_size, model.file_preprocessing)
+        unreadable |= {path: one.reason for path, one in zip(part, answers, strict=True) if one.reason}
+        read = [not one.reason for one in answers]
         images += [path for path, good in zip(part, read, strict=True) if good]
         if any(read):
             rows.append(model.embed_images(pixels[read]))

@@ -88,11 +88,11 @@ def export_model(
         "safetensors": _write_safetensors,
         "onnx": _write_onnx,
     }[form]
-    told = _Told(opened, chosen, sizes, _scale_of(row.folder, chosen, opened.step))
+    source = _Source(opened, chosen, sizes, _scale_of(row.folder, chosen, opened.step))
 
     def fill(draft: Path) -> None:
         draft.mkdir()
-        write(draft, told)
+        write(draft, source)
 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def export_model(
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Source:
     opened: OpenModel
     run: config.Run
     sizes: config.TinyTowers | Blueprint
@@ -122,12 +122,12 @@ def _scale_of(folder: Path, run: config.Run, step: int) -> float:
     return float(method.inv_tau or 1.0)
 
 
-def _both(told: _Told, form: str) -> tuple[nn.Module, nn.Module]:
+def _both(source: _Source, form: str) -> tuple[nn.Module, nn.Module]:
     """Return copies of both towers, with attention pooling as open_clip's own."""
-    model = told.opened.model
+    model = source.opened.model
     if model.visual is None or model.text is None:
         raise ModelExportError(
-            f"A model of {form} has an image tower and a text tower; {told.run.name} has one. --format safetensors "
+            f"A model of {form} has an image tower and a text tower; {source.run.name} has one. --format safetensors "
             "writes it."
         )
     visual, text = copy.deepcopy(model.visual), copy.deepcopy(model.text)
@@ -138,26 +138,26 @@ def _both(told: _Told, form: str) -> tuple[nn.Module, nn.Module]:
         return visual, text
     if form != "ONNX":
         raise ModelExportError(
-            f"{told.run.name} has projections of two layers, which {form} lacks. Use --format onnx or safetensors."
+            f"{source.run.name} has projections of two layers, which {form} lacks. Use --format onnx or safetensors."
         )
     return nn.Sequential(visual, copy.deepcopy(model.image_head)), nn.Sequential(text, copy.deepcopy(model.text_head))
 
 
-def _write_open_clip(draft: Path, told: _Told) -> None:
-    visual, text = _both(told, "open_clip")
-    if isinstance(told.sizes, Blueprint) and told.sizes.layout != "open_clip":
+def _write_open_clip(draft: Path, source: _Source) -> None:
+    visual, text = _both(source, "open_clip")
+    if isinstance(source.sizes, Blueprint) and source.sizes.layout != "open_clip":
         raise ModelExportError(
-            f"{told.run.name} has the towers of crowsonkb's CLOOB, which open_clip lacks. Use safetensors."
+            f"{source.run.name} has the towers of crowsonkb's CLOOB, which open_clip lacks. Use safetensors."
         )
-    sizes = open_clip_sizes(told.sizes, told.opened.tokenizer.size)
-    if _write_tokenizer(draft, told.opened.tokenizer):
+    sizes = open_clip_sizes(source.sizes, source.opened.tokenizer.size)
+    if _write_tokenizer(draft, source.opened.tokenizer):
         # Of a local folder open_clip takes the files that lie there.
         sizes["text_cfg"]["hf_tokenizer_name"] = "tokenizer.json"
     tensors = {f"visual.{name}": value for name, value in visual.state_dict().items()}
     tensors |= {f"text.{name}": value for name, value in text.state_dict().items()}
-    tensors["logit_scale"] = torch.tensor(math.log(told.scale))
+    tensors["logit_scale"] = torch.tensor(math.log(source.scale))
     save_file({name: value.contiguous() for name, value in tensors.items()}, draft / "open_clip_model.safetensors")
-    document = {"model_cfg": sizes, "preprocess_cfg": _pixels(told.sizes)}
+    document = {"model_cfg": sizes, "preprocess_cfg": _pixels(source.sizes)}
     (draft / "open_clip_config.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
@@ -197,8 +197,12 @@ def _heads(width: int, channels: int) -> int:
 
 def _pixels(sizes: config.TinyTowers | Blueprint) -> dict[str, Any]:
     """Return the preprocessing of single pictures in the words of open_clip, but for their size."""
-    told = file_preprocessing_of(sizes).to_json()
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items() if name != "size"}
+    preprocessing = file_preprocessing_of(sizes).to_json()
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in preprocessing.items()
+        if name != "size"
+    }
 
 
 def _write_tokenizer(draft: Path, tokenizer: AnyTokenizer) -> bool:
@@ -237,10 +241,10 @@ def _shifted(pairs: dict[str, Any], end: int) -> dict[str, Any]:
     return pairs
 
 
-def _write_transformers(draft: Path, told: _Told) -> None:
-    processor = image_processor(told.opened.file_preprocessing)
-    visual, text = _both(told, "transformers")
-    tokenizer, scale = told.opened.tokenizer, math.log(told.scale)
+def _write_transformers(draft: Path, source: _Source) -> None:
+    processor = image_processor(source.opened.file_preprocessing)
+    visual, text = _both(source, "transformers")
+    tokenizer, scale = source.opened.tokenizer, math.log(source.scale)
     end = tokenizer.eot if isinstance(tokenizer, Tokenizer | ClipTokenizer) else LEGACY_END
     sizes = clip_config(visual, text, vocabulary=tokenizer.size, end=end, scale=scale)
     save_file(clip_tensors(visual, text, scale), draft / "model.safetensors", metadata={"format": "pt"})
@@ -261,16 +265,16 @@ def write_clip_pairs(draft: Path, tokenizer: ClipTokenizer) -> None:
     (draft / "tokenizer_config.json").write_text(json.dumps(settings | {"unk_token": end}, indent=1), encoding="utf-8")
 
 
-def _write_safetensors(draft: Path, told: _Told) -> None:
-    tensors = {name: value.contiguous() for name, value in told.opened.model.state_dict().items()}
-    save_file(tensors, draft / "model.safetensors", metadata={"step": str(told.opened.step)})
-    (draft / "config.toml").write_text(config.to_toml(told.run), encoding="utf-8")
-    (draft / "tokenizer.json").write_text(told.opened.tokenizer.to_json(), encoding="utf-8")
-    if isinstance(told.sizes, Blueprint):
-        (draft / "blueprint.json").write_text(told.sizes.to_json(), encoding="utf-8")
-    facts = {"step": told.opened.step, "inv_tau": told.scale, "image_size": told.opened.image_size}
-    facts |= {"context_length": told.opened.context_length, "embed_dim": told.sizes.embed_dim}
-    (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(told.sizes)}, indent=1), "utf-8")
+def _write_safetensors(draft: Path, source: _Source) -> None:
+    tensors = {name: value.contiguous() for name, value in source.opened.model.state_dict().items()}
+    save_file(tensors, draft / "model.safetensors", metadata={"step": str(source.opened.step)})
+    (draft / "config.toml").write_text(config.to_toml(source.run), encoding="utf-8")
+    (draft / "tokenizer.json").write_text(source.opened.tokenizer.to_json(), encoding="utf-8")
+    if isinstance(source.sizes, Blueprint):
+        (draft / "blueprint.json").write_text(source.sizes.to_json(), encoding="utf-8")
+    facts = {"step": source.opened.step, "inv_tau": source.scale, "image_size": source.opened.image_size}
+    facts |= {"context_length": source.opened.context_length, "embed_dim": source.sizes.embed_dim}
+    (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(source.sizes)}, indent=1), "utf-8")
 
 
 class _UnitRows(nn.Module):
@@ -285,16 +289,16 @@ class _UnitRows(nn.Module):
         return F.normalize(found[0] if isinstance(found, tuple) else found, dim=1)
 
 
-def _write_onnx(draft: Path, told: _Told) -> None:
-    visual, text = _both(told, "ONNX")
-    opened = told.opened
+def _write_onnx(draft: Path, source: _Source) -> None:
+    visual, text = _both(source, "ONNX")
+    opened = source.opened
     pixels = torch.zeros(2, 3, opened.image_size, opened.image_size)
     tokens = opened.tokenizer.encode(["a", "b c"], opened.context_length)
     _export(visual, pixels, draft / "image.onnx", "pixels")
     _export(text, tokens, draft / "text.onnx", "tokens")
     _write_tokenizer(draft, opened.tokenizer)
-    facts = {"step": opened.step, "logit_scale": math.log(told.scale), "context_length": opened.context_length}
-    (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(told.sizes)}, indent=1), "utf-8")
+    facts = {"step": opened.step, "logit_scale": math.log(source.scale), "context_length": opened.context_length}
+    (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(source.sizes)}, indent=1), "utf-8")
 
 
 def _export(tower: nn.Module, example: Tensor, file: Path, name: str) -> None:

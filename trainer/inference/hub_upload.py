@@ -46,7 +46,7 @@ def push(folder: Path, repository: str, *, public: bool = False, client: Callabl
     try:
         api = (client or hub_client)()
         api.create_repo(repository, private=not public, exist_ok=True)
-        told = api.upload_folder(
+        commit = api.upload_folder(
             repo_id=repository, folder_path=str(folder), commit_message="Export of Contrastive Explorer"
         )
     except Exception as error:  # whatever the client and its network raise
@@ -55,7 +55,7 @@ def push(folder: Path, repository: str, *, public: bool = False, client: Callabl
             f"{folder} was written, but not pushed to {repository}: {said.rstrip('.')}. Log in once by "
             "`hf auth login`, then push the folder again."
         ) from error
-    return str(getattr(told, "commit_url", told))
+    return str(getattr(commit, "commit_url", commit))
 
 
 def hub_client() -> HubClient:

@@ -132,8 +132,8 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
         table = _TABLES.format(shard.number)
         _write(folder / table, partial(_save_table, columns=columns))
         files = {name: sha256_in(folder, name) for name in (*names, table)}
-        told = {"key": key, "rows": len(columns["id"]), "unreadable": unreadable, "files": files}
-        _write(folder / manifest_of(shard.number), lambda draft: draft.write_text(json.dumps(told)) and None)
+        manifest = {"key": key, "rows": len(columns["id"]), "unreadable": unreadable, "files": files}
+        _write(folder / manifest_of(shard.number), lambda draft: draft.write_text(json.dumps(manifest)) and None)
     except OSError as error:
         raise ShardError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return WrittenShard(shard.number, len(columns["id"]), unreadable)
@@ -142,9 +142,11 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
 def written(folder: Path, number: int, key: str) -> WrittenShard | None:
     """Return a shard that is whole and was made of the same rows by the same model; else None."""
     try:
-        told = json.loads(confined.read(folder, manifest_of(number), untrusted_files.MOST_FACTS))
-        whole = told["key"] == key and all(sha256_in(folder, name) == known for name, known in told["files"].items())
-        return WrittenShard(number, int(told["rows"]), dict(told["unreadable"]), kept=True) if whole else None
+        manifest = json.loads(confined.read(folder, manifest_of(number), untrusted_files.MOST_FACTS))
+        whole = manifest["key"] == key and all(
+            sha256_in(folder, name) == known for name, known in manifest["files"].items()
+        )
+        return WrittenShard(number, int(manifest["rows"]), dict(manifest["unreadable"]), kept=True) if whole else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -201,8 +203,8 @@ def _embedded(model: OpenModel, shard: Shard) -> tuple[dict[str, np.ndarray], di
 
 
 def _read(places: list[str], size: int, preprocessing: Preprocessing | None) -> tuple[np.ndarray, list[str]]:
-    pixels, told = read_pictures(places, size, preprocessing)
-    return pixels, [one.reason for one in told]
+    pixels, answers = read_pictures(places, size, preprocessing)
+    return pixels, [one.reason for one in answers]
 
 
 def _write(path: Path, write: Any) -> None:

@@ -37,8 +37,11 @@ def swav(
     """
     scores = view_a @ prototypes.T, view_b @ prototypes.T
     wanted = [codes(part.detach(), epsilon=epsilon, rounds=rounds) for part in scores]
-    told = [torch.log_softmax(inv_tau * part, dim=1) for part in scores]
-    return -((wanted[1] * told[0]).sum(dim=1).mean() + (wanted[0] * told[1]).sum(dim=1).mean()) / 2
+    log_probabilities = [torch.log_softmax(inv_tau * part, dim=1) for part in scores]
+    return (
+        -((wanted[1] * log_probabilities[0]).sum(dim=1).mean() + (wanted[0] * log_probabilities[1]).sum(dim=1).mean())
+        / 2
+    )
 
 
 def codes(scores: Float[Tensor, "n k"], *, epsilon: float, rounds: int) -> Float[Tensor, "n k"]:

@@ -93,9 +93,9 @@ def _add_up(
     """Add the gradients of all ranks to those that are whole already; one that no rank has stays None."""
     has = [parameter.grad is not None for parameter in parameters]
     flags = loss.new_tensor([float(one) for one in has], dtype=torch.float32)
-    told = ranks.stacked(torch.cat([loss.float().view(1), flags]))
-    ranks.check_alike(told[:, 0])
-    some = (told[:, 1:].sum(0) > 0).tolist()
+    gathered = ranks.stacked(torch.cat([loss.float().view(1), flags]))
+    ranks.check_alike(gathered[:, 0])
+    some = (gathered[:, 1:].sum(0) > 0).tolist()
     chosen = [parameter for parameter, one in zip(parameters, some, strict=True) if one]
     # In the order of rows, whatever the layout of a kernel in memory.
     flat = [

@@ -75,18 +75,22 @@ class Denoiser(nn.Module):
             width: Channels at full resolution; a multiple of 8. Twice and three times as many follow below.
         """
         super().__init__()
-        told = 4 * width
+        condition_width = 4 * width
         wide = (width, 2 * width, 3 * width)
-        self.time = nn.Sequential(nn.Linear(2 * _WAVES, told), nn.SiLU(), nn.Linear(told, told))
-        self.condition = nn.Linear(embed_dim, told)
-        self.nothing = nn.Parameter(torch.zeros(told))
+        self.time = nn.Sequential(
+            nn.Linear(2 * _WAVES, condition_width), nn.SiLU(), nn.Linear(condition_width, condition_width)
+        )
+        self.condition = nn.Linear(embed_dim, condition_width)
+        self.nothing = nn.Parameter(torch.zeros(condition_width))
         self.start = nn.Conv2d(_CHANNELS, width, 3, padding=1)
-        self.down = nn.ModuleList(_Block(a, b, told) for a, b in ((wide[0], wide[0]), (wide[0], wide[1])))
+        self.down = nn.ModuleList(_Block(a, b, condition_width) for a, b in ((wide[0], wide[0]), (wide[0], wide[1])))
         self.shrink = nn.ModuleList(nn.Conv2d(w, w, 3, stride=2, padding=1) for w in wide[:2])
-        self.middle = nn.ModuleList((_Block(wide[1], wide[2], told), _Block(wide[2], wide[2], told)))
+        self.middle = nn.ModuleList(
+            (_Block(wide[1], wide[2], condition_width), _Block(wide[2], wide[2], condition_width))
+        )
         self.attention = _Attention(wide[2])
         self.up = nn.ModuleList(
-            _Block(a, b, told) for a, b in ((wide[2] + wide[1], wide[1]), (wide[1] + wide[0], wide[0]))
+            _Block(a, b, condition_width) for a, b in ((wide[2] + wide[1], wide[1]), (wide[1] + wide[0], wide[0]))
         )
         self.norm = nn.GroupNorm(_GROUPS, width)
         self.end = _zero(nn.Conv2d(width, _CHANNELS, 3, padding=1))
@@ -107,11 +111,11 @@ class Denoiser(nn.Module):
             dropped: Which pictures are to be denoised without their embedding.
         """
         condition = torch.where(dropped[:, None], self.nothing, self.condition(_scaled(embedding)))
-        told = F.silu(self.time(_waves(level)) + condition)
-        now, kept = self._middle(noisy, told)
+        conditions = F.silu(self.time(_waves(level)) + condition)
+        now, kept = self._middle(noisy, conditions)
         for block in self.up:
             now = F.interpolate(now, scale_factor=2.0, mode="nearest")
-            now = block(torch.cat((now, kept.pop()), dim=1), told)
+            now = block(torch.cat((now, kept.pop()), dim=1), conditions)
         return F.pixel_shuffle(self.end(F.silu(self.norm(now))), BLOCK)
 
     def features(self, noisy: Float[Tensor, "n 3 s s"], level: Float[Tensor, " n"]) -> Float[Tensor, "n d"]:
@@ -120,36 +124,36 @@ class Denoiser(nn.Module):
         Xiang et al., Denoising Diffusion Autoencoders are Unified Self-supervised Learners, 2023,
         https://arxiv.org/abs/2303.09769, read classes off the middle of a U-Net in this way.
         """
-        told = F.silu(self.time(_waves(level)) + self.nothing)
-        return self._middle(noisy, told)[0].mean(dim=(2, 3))
+        conditions = F.silu(self.time(_waves(level)) + self.nothing)
+        return self._middle(noisy, conditions)[0].mean(dim=(2, 3))
 
     def _middle(
-        self, noisy: Float[Tensor, "n 3 s s"], told: Float[Tensor, "n k"]
+        self, noisy: Float[Tensor, "n 3 s s"], conditions: Float[Tensor, "n k"]
     ) -> tuple[Float[Tensor, "n c h w"], list[Float[Tensor, "n _ _ _"]]]:
         """Return the coarsest map, and what the finer ones keep for the way up."""
         now = self.start(F.pixel_unshuffle(noisy, BLOCK))
         kept = []
         for block, shrink in zip(self.down, self.shrink, strict=True):
-            now = block(now, told)
+            now = block(now, conditions)
             kept.append(now)
             now = shrink(now)
-        return self.middle[1](self.attention(self.middle[0](now, told)), told), kept
+        return self.middle[1](self.attention(self.middle[0](now, conditions)), conditions), kept
 
 
 class ResidualPrior(nn.Module):
     """A residual MLP that foresees a picture's embedding from its caption's; trained on the squared error."""
 
-    def __init__(self, embed_dim: int, width: int, *, blocks: int = 4, told: int = 0) -> None:
+    def __init__(self, embed_dim: int, width: int, *, blocks: int = 4, condition_width: int = 0) -> None:
         """Create it.
 
         Args:
             embed_dim: Of the embeddings.
             width: Of the hidden layers.
             blocks: How many.
-            told: Columns of what else is known; 0 for nothing.
+            condition_width: Columns of what else is known; 0 for nothing.
         """
         super().__init__()
-        self.start = nn.Linear(embed_dim + told, width)
+        self.start = nn.Linear(embed_dim + condition_width, width)
         self.blocks = nn.ModuleList(
             nn.Sequential(
                 nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.SiLU(), _zero(nn.Linear(2 * width, width))
@@ -175,7 +179,7 @@ class DiffusionPrior(nn.Module):
 
     def __init__(self, embed_dim: int, width: int) -> None:
         super().__init__()
-        self.net = ResidualPrior(embed_dim, width, told=embed_dim + 2 * _WAVES)
+        self.net = ResidualPrior(embed_dim, width, condition_width=embed_dim + 2 * _WAVES)
 
     def forward(
         self, noisy: Float[Tensor, "n d"], level: Float[Tensor, " n"], text: Float[Tensor, "n d"]
@@ -187,18 +191,18 @@ class DiffusionPrior(nn.Module):
 class _Block(nn.Module):
     """Two convolutions around a residual, whose channels are scaled and shifted by the condition."""
 
-    def __init__(self, before: int, after: int, told: int) -> None:
+    def __init__(self, before: int, after: int, condition_width: int) -> None:
         super().__init__()
         self.first = nn.GroupNorm(_GROUPS, before)
         self.narrow = nn.Conv2d(before, after, 3, padding=1)
-        self.film = nn.Linear(told, 2 * after)
+        self.film = nn.Linear(condition_width, 2 * after)
         self.second = nn.GroupNorm(_GROUPS, after)
         self.wide = _zero(nn.Conv2d(after, after, 3, padding=1))
         self.pass_by = nn.Conv2d(before, after, 1) if before != after else nn.Identity()
 
-    def forward(self, now: Float[Tensor, "n c h w"], told: Float[Tensor, "n k"]) -> Float[Tensor, "n e h w"]:
+    def forward(self, now: Float[Tensor, "n c h w"], conditions: Float[Tensor, "n k"]) -> Float[Tensor, "n e h w"]:
         inside = self.second(self.narrow(F.silu(self.first(now))))
-        scale, shift = self.film(told)[:, :, None, None].chunk(2, dim=1)
+        scale, shift = self.film(conditions)[:, :, None, None].chunk(2, dim=1)
         return self.pass_by(now) + self.wide(F.silu(inside * (1 + scale) + shift))
 
 

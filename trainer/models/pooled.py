@@ -131,8 +131,8 @@ def _last_block(
     pairs = F.linear(normed, weight[width:], bias[width:]).view(n, length, 2, attention.num_heads, -1)
     keys, values = pairs.permute(2, 0, 3, 1, 4).unbind()
     seen = torch.arange(length, device=x.device) <= ends[:, None]
-    told = F.scaled_dot_product_attention(
+    attended = F.scaled_dot_product_attention(
         query.view(n, attention.num_heads, 1, -1), keys, values, attn_mask=seen[:, None, None]
     )
-    x = x[rows, ends] + block.ls_1(attention.out_proj(told.reshape(n, width)))
+    x = x[rows, ends] + block.ls_1(attention.out_proj(attended.reshape(n, width)))
     return x + block.ls_2(block.mlp(block.ln_2(x)))

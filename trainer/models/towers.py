@@ -160,9 +160,9 @@ def file_preprocessing_of(model: Architecture) -> Preprocessing:
     """Return the preprocessing of single pictures, which is also the one that an exported model tells its library."""
     if not isinstance(model, Blueprint):
         return Preprocessing(model.image_size, "shortest", "bicubic", OPENAI_DATASET_MEAN, OPENAI_DATASET_STD)
-    told = replace(model, resize_mode=model.resize_mode or "shortest").preprocessing
-    assert told is not None
-    return told
+    chosen = replace(model, resize_mode=model.resize_mode or "shortest").preprocessing
+    assert chosen is not None
+    return chosen
 
 
 def _pooled(answer: Tensor | tuple[Tensor, ...]) -> Float[Tensor, "n d"]:

@@ -127,11 +127,11 @@ def summary_of(out: Path) -> dict[str, Any]:
     Raises:
         PlaceError: It is not what was written.
     """
-    told = record(confined.read(out, SUMMARY, untrusted_files.MOST_FACTS))
-    numbers = all(type(told.get(key)) is int for key in ("n", "step", "shards", "kept", "left_out"))
-    if not numbers or not isinstance(told.get("unreadable"), dict) or not isinstance(told.get("dataset"), str):
+    summary = record(confined.read(out, SUMMARY, untrusted_files.MOST_FACTS))
+    numbers = all(type(summary.get(key)) is int for key in ("n", "step", "shards", "kept", "left_out"))
+    if not numbers or not isinstance(summary.get("unreadable"), dict) or not isinstance(summary.get("dataset"), str):
         raise PlaceError(f"{out / SUMMARY} is not what was written. Repeat the command.")
-    return told
+    return summary
 
 
 def claim(out: Storage, job: EmbedJob) -> None:
@@ -166,7 +166,7 @@ def embed_at(workspace: Workspace, row: RunRow, place: str, job: EmbedJob, out: 
         place: Name of the place.
         job: What is embedded.
         out: Gets the shards.
-        say: Told the share done.
+        say: ImportLog the share done.
         workers: Of a Ray cluster: how many processes; 0: as many as it has room for.
 
     Raises:
@@ -317,13 +317,14 @@ def _by_ssh(
     def hear(line: str) -> None:
         nonlocal problem
         try:
-            told = record(line.encode())
+            message = record(line.encode())
         except PlaceError:
             return
-        problem = untrusted_files.spelled(str(told.get("problem") or "")[:500])
-        share = told.get("share")
+        problem = untrusted_files.spelled(str(message.get("problem") or "")[:500])
+        share = message.get("share")
         say(
-            min(max(float(share), 0.0), 1.0) if isinstance(share, int | float) else 0.0, str(told.get("note", ""))[:200]
+            min(max(float(share), 0.0), 1.0) if isinstance(share, int | float) else 0.0,
+            str(message.get("note", ""))[:200],
         )
 
     try:
@@ -340,9 +341,9 @@ def _by_ssh(
 
 def _srun(place: RemotePlace) -> list[str]:
     names = {"partition": "--partition", "time": "--time", "account": "--account", "cpus": "--cpus-per-task"}
-    told = [f"{names[name]}={value}" for name, value in place.options.items() if name in names]
+    options = [f"{names[name]}={value}" for name, value in place.options.items() if name in names]
     gpus = [f"--gres=gpu:{place.options['gpus']}"] if place.options.get("gpus") else []
-    return ["srun", "--ntasks=1", "--job-name=embed", *told, *gpus]
+    return ["srun", "--ntasks=1", "--job-name=embed", *options, *gpus]
 
 
 # -- back ------------------------------------------------------------------------------------------------------------

@@ -97,17 +97,17 @@ class Follower:
             OutOfReach: The place does not answer, and the run was not sent yet.
             PlaceError: It cannot train the run.
         """
-        told = elsewhere(self._folder)
-        assert told is not None
+        elsewhere_now = elsewhere(self._folder)
+        assert elsewhere_now is not None
         if not self._binding.run:
             self._phase(f"connecting to {self._place.name}")
             link = self._linked()
             config = self._workspace.runs.config_of(self._run)
-            self._binding = link.send(config, self._binding, told.token, self._phase)
+            self._binding = link.send(config, self._binding, elsewhere_now.token, self._phase)
             known.bind(self._folder, self._binding)
         if start:
             # Before it may have begun: from here on nobody takes it for ended because nothing of it runs here.
-            write_elsewhere(self._folder, replace(told, sent=True))
+            write_elsewhere(self._folder, replace(elsewhere_now, sent=True))
             self._retrying(self._start)
 
     def follow(self) -> None:
@@ -183,13 +183,13 @@ class Follower:
         if abs(now - self._seen_at) < _SEEN_S:
             return
         self._seen_at = now
-        told = elsewhere(self._folder)
-        if told is not None:
-            write_elsewhere(self._folder, replace(told, seen_at=now))
+        elsewhere_now = elsewhere(self._folder)
+        if elsewhere_now is not None:
+            write_elsewhere(self._folder, replace(elsewhere_now, seen_at=now))
 
     def _last_seen(self) -> float | None:
-        told = elsewhere(self._folder)
-        return told.seen_at if told is not None else None
+        elsewhere_now = elsewhere(self._folder)
+        return elsewhere_now.seen_at if elsewhere_now is not None else None
 
     def _linked(self) -> Link:
         if self._link is None:

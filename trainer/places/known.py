@@ -100,18 +100,18 @@ def remove(name: str) -> None:
 
 def bind(folder: Path, binding: Binding) -> None:
     """Let the run of this folder train at a place."""
-    told = elsewhere(folder) or Elsewhere(binding.place, secrets.token_hex(16))
+    known = elsewhere(folder) or Elsewhere(binding.place, secrets.token_hex(16))
 
     def change(document: dict[str, Any]) -> None:
         runs = document["runs"]
-        runs.pop(told.token, None)
-        runs[told.token] = asdict(binding)
+        runs.pop(known.token, None)
+        runs[known.token] = asdict(binding)
         for token in list(runs)[:-_MOST_RUNS]:
             del runs[token]
 
     _change(change)
     if elsewhere(folder) is None:
-        write_elsewhere(folder, told)
+        write_elsewhere(folder, known)
 
 
 def binding_of(folder: Path) -> Binding | None:
@@ -120,17 +120,17 @@ def binding_of(folder: Path) -> Binding | None:
     Raises:
         PlaceError: It trains at a place that this user's settings do not know.
     """
-    told = elsewhere(folder)
-    if told is None:
+    known = elsewhere(folder)
+    if known is None:
         return None
-    found = _document()["runs"].get(told.token)
+    found = _document()["runs"].get(known.token)
     try:
         return Binding(**found)
     except TypeError:
-        if not told.sent:
+        if not known.sent:
             return None
         raise PlaceError(
-            f"The run trains on {told.place!r}, which another computer or user has sent it to. What is here stays as "
+            f"The run trains on {known.place!r}, which another computer or user has sent it to. What is here stays as "
             "it is; open the workspace there to see more."
         ) from None
 

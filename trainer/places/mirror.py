@@ -38,7 +38,7 @@ class Mirror:
     Attributes:
         asked: The request that the trainer there has and did not fulfill yet.
         status: Of the run there, as last told; empty before it was.
-        told: What was left out of the last state, as sentences.
+        changes: What was left out of the last state, as sentences.
     """
 
     def __init__(self, workspace: Workspace, run: int, source: RunSource) -> None:
@@ -47,7 +47,7 @@ class Mirror:
         self._known: dict[str, Any] = {}
         self._folders: dict[str, str] = {}
         self.asked = self.status = ""
-        self.told: list[str] = []
+        self.changes: list[str] = []
         self._length, self._digest, self._half = 0, hashlib.sha256(), b""
         workspace.catch_up(run)
         self._take_stock()
@@ -164,11 +164,11 @@ class Mirror:
         self._length, self._digest = len(content), hashlib.sha256(content)
 
     def _read_log(self) -> None:
-        told = elsewhere(self._folder)
-        if told is None or told.log >= _MOST_LOG:
+        known = elsewhere(self._folder)
+        if known is None or known.log >= _MOST_LOG:
             return
         try:
-            content = self.source.read(LOG, told.log).content
+            content = self.source.read(LOG, known.log).content
         except PlaceError as error:
             if isinstance(error, OutOfReach):
                 raise
@@ -178,7 +178,7 @@ class Mirror:
             return
         with confined.open_file(self._folder, LOG, "ab") as file:
             _write(file, lines)
-        write_elsewhere(self._folder, Elsewhere(told.place, told.token, True, told.seen_at, told.log + len(lines)))
+        write_elsewhere(self._folder, Elsewhere(known.place, known.token, True, known.seen_at, known.log + len(lines)))
 
     # -- rows ----------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Mirror:
         if self._known == lasting | here:
             self._workspace.take_over(self._run, {n: state[n] for n in _OF_THIS_MOMENT if n in state}, quick=True)
             return
-        self.told = self._workspace.take_over(self._run, state)
+        self.changes = self._workspace.take_over(self._run, state)
         self._known = lasting | here
 
     # -- folders -------------------------------------------------------------------------------------------
@@ -290,8 +290,8 @@ def _files(root: Any, draft: str) -> dict[str, int]:
     found = untrusted_files.read_json(root / draft / manifests.NAME)
     listed = found.get("files") if isinstance(found, dict) else None
     sizes = {}
-    for name, told in listed.items() if isinstance(listed, dict) and len(listed) <= _MOST_FILES else ():
-        size = told.get("bytes") if isinstance(told, dict) else None
+    for name, listed_size in listed.items() if isinstance(listed, dict) and len(listed) <= _MOST_FILES else ():
+        size = listed_size.get("bytes") if isinstance(listed_size, dict) else None
         if not cells.is_one_level(name) or name == manifests.NAME or type(size) is not int or size < 0:
             break
         sizes[name] = size

@@ -107,11 +107,11 @@ class RayJobs:
             with urllib.request.urlopen(request, timeout=wait_s) as answer:
                 found = answer.read(_MOST + 1)
         except urllib.error.HTTPError as error:
-            told = untrusted_files.spelled(error.read(2_000).decode("utf-8", "replace")[-300:])
+            reply = untrusted_files.spelled(error.read(2_000).decode("utf-8", "replace")[-300:])
             # So Ray answers while its head is coming up.
-            busy = error.code >= 500 and "No available agent" in told
+            busy = error.code >= 500 and "No available agent" in reply
             raise (OutOfReach if busy else PlaceError)(
-                f"Ray at {self._name} refused with status {error.code}: {told}"
+                f"Ray at {self._name} refused with status {error.code}: {reply}"
             ) from error
         except (OSError, http.client.HTTPException) as error:
             raise OutOfReach(f"Ray at {self._name} does not answer: {getattr(error, 'reason', error)}.") from error
@@ -213,17 +213,17 @@ class RaySource:
                 return {"status": "failed", "reason": message or f"Ray ended the job with {status}.", "phase": ""}
             waits = f"waits in Ray (job {self._job})" if status in _WAITS else "starting"
             return {"status": "starting", "phase": waits}
-        told = source.state()
-        if told.get("status") in STOPPED and status and status not in ENDED and source.job() != self._job:
+        remote = source.state()
+        if remote.get("status") in STOPPED and status and status not in ENDED and source.job() != self._job:
             # The row is that of the job before: this one has not begun.
-            return told | {"status": "starting", "phase": f"waits in Ray (job {self._job})", "asked": ""}
-        if told.get("status") in ACTIVE:
-            told["step"] = max(int(told.get("step") or 0), source.last_step())
+            return remote | {"status": "starting", "phase": f"waits in Ray (job {self._job})", "asked": ""}
+        if remote.get("status") in ACTIVE:
+            remote["step"] = max(int(remote.get("step") or 0), source.last_step())
             if status in ENDED or not status:
                 # Only Ray knows that a node is gone: its word ends the run, never a silence.
                 why = message or f"Ray ended the job with {status or 'no trace of it'}."
-                told |= {"status": "interrupted", "reason": why, "phase": "", "asked": ""}
-        return told
+                remote |= {"status": "interrupted", "reason": why, "phase": "", "asked": ""}
+        return remote
 
     def journal(self, offset: int, digest: str) -> Chunk:
         """Return the journal from `offset` on, or from its beginning if that is another one."""

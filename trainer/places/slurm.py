@@ -32,14 +32,14 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
     line = safe_subprocess.python("-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder))
     # `exec`: the signal is for the trainer, not for the shell before it.
     script = f"#!/bin/sh\nexec {shell.script_line(line)}\n"
-    told = [f"{_OPTIONS[name]}={value}" for name, value in options.items() if name in _OPTIONS]
+    chosen = [f"{_OPTIONS[name]}={value}" for name, value in options.items() if name in _OPTIONS]
     if options.get("gpus"):
-        told.append(f"--gres=gpu:{options['gpus']}")
+        chosen.append(f"--gres=gpu:{options['gpus']}")
     log = row.folder / "log.txt"
     words = ("--parsable", "--requeue", f"--signal=B:TERM@{_BEFORE_THE_END_S}", "--open-mode=append")
     name = re.sub(r"[^\w.-]+", "-", row.name)[:60]
     try:
-        found = _run("sbatch", *words, f"--job-name={name}", f"--output={log}", *told, given=script)
+        found = _run("sbatch", *words, f"--job-name={name}", f"--output={log}", *chosen, given=script)
     except PlaceError as error:
         workspace.runs.change(run, status="failed", reason=str(error))
         raise
@@ -93,12 +93,12 @@ def _run(program: str, *words: str, given: str = "") -> str:
     if found is None:
         raise PlaceError(f"There is no {program} there: is it the login computer of a SLURM cluster?")
     try:
-        told = safe_subprocess.run(
+        answer = safe_subprocess.run(
             [found, *words], input=given, capture_output=True, text=True, timeout=_WAIT_S, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise PlaceError(f"{program} does not answer: {error}.") from error
-    if told.returncode:
-        why = untrusted_files.spelled(told.stderr.strip()[-300:]) or f"status {told.returncode}"
+    if answer.returncode:
+        why = untrusted_files.spelled(answer.stderr.strip()[-300:]) or f"status {answer.returncode}"
         raise PlaceError(f"{program} refused: {why}")
-    return told.stdout
+    return answer.stdout

@@ -89,8 +89,8 @@ def check(place: RemotePlace) -> Facts:
         PlaceError: It cannot train: another system, an old Python, packages missing.
     """
     packages = needed_packages()
-    told = _run(place, [place.python, "-c", _PROBE, _code(wheel()), *packages])
-    found = record(told)
+    answer = _run(place, [place.python, "-c", _PROBE, _code(wheel()), *packages])
+    found = record(answer)
     version = str(found.get("python", ""))[:40]
     numbers = tuple(int(part) for part in re.findall(r"\d{1,4}", version)[:2])
     if found.get("system") == "Windows":
@@ -162,11 +162,11 @@ def doctor(place: RemotePlace, workspace: str) -> list[dict[str, Any]]:
     facts = check(place)
     send_code(place, facts)
     words = trainer(place, facts, "doctor", "--json", "--workspace", inside(facts, workspace))
-    told = _run(place, words, wait_s=_SEND_S, may_fail=True)
+    answer = _run(place, words, wait_s=_SEND_S, may_fail=True)
     try:
-        found = untrusted_files.parse_json(told.decode("utf-8"))
+        found = untrusted_files.parse_json(answer.decode("utf-8"))
     except ValueError as error:
-        raise PlaceError(f"The doctor of {place.name} did not end: {_short(told)}") from error
+        raise PlaceError(f"The doctor of {place.name} did not end: {_short(answer)}") from error
     rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
     return [{"group": "Place", "name": place.name, "value": _words(place, facts), "state": "ok", "next": ""}, *rows]
 
@@ -265,10 +265,10 @@ def listen(place: RemotePlace, words: list[str], hear: Callable[[str], None]) ->
             process.stdout.close()
         if status:
             errors.seek(0)
-            told = _short(errors.read(_MOST_WORDS))
+            reason = _short(errors.read(_MOST_WORDS))
             if place.host and status == _ENDED_BY_SSH:
-                raise OutOfReach(f"{place.name} does not answer any more: {told}.")
-            raise PlaceError(f"{place.name} refused: {told or f'status {status}'}")
+                raise OutOfReach(f"{place.name} does not answer any more: {reason}.")
+            raise PlaceError(f"{place.name} refused: {reason or f'status {status}'}")
 
 
 def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None]) -> None:
@@ -289,7 +289,7 @@ def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None
             rest = (rest + part)[-200:]
             if found := re.findall(rb"(\d{1,3})%", rest):
                 progress(min(int(found[-1]), 100) / 100)
-        status, told = process.wait(), process.stderr.read(_MOST_WORDS)
+        status, errors = process.wait(), process.stderr.read(_MOST_WORDS)
     finally:
         process.kill()
         process.wait()
@@ -298,7 +298,7 @@ def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None
     if status:
         kind = OutOfReach if status in (10, 12, 30, 35, _ENDED_BY_SSH) else PlaceError
         raise kind(
-            f"rsync to {place.name} ended with status {status}: {_short(told)}. What is there is not sent again."
+            f"rsync to {place.name} ended with status {status}: {_short(errors)}. What is there is not sent again."
         )
 
 
@@ -306,19 +306,19 @@ def _run(
     place: RemotePlace, words: list[str], *, given: bytes = b"", wait_s: float = _WAIT_S, may_fail: bool = False
 ) -> bytes:
     try:
-        told = safe_subprocess.run(
+        answer = safe_subprocess.run(
             command_line(place, words), input=given, capture_output=True, timeout=wait_s, check=False, **_own_session()
         )
     except subprocess.TimeoutExpired as error:
         raise OutOfReach(f"{place.name} does not answer within {wait_s:.0f} s.") from error
     except OSError as error:
         raise PlaceError(f"{words[0] if not place.host else 'ssh'} cannot be started: {error}.") from error
-    if place.host and told.returncode == _ENDED_BY_SSH:
-        hint = _hint(told.stderr, place)
-        raise OutOfReach(f"{place.name} does not answer: {_short(told.stderr)}.{hint}")
-    if told.returncode and not may_fail:
-        raise PlaceError(f"{place.name} refused: {_short(told.stderr) or f'status {told.returncode}'}")
-    return told.stdout[:_MOST_WORDS]
+    if place.host and answer.returncode == _ENDED_BY_SSH:
+        hint = _hint(answer.stderr, place)
+        raise OutOfReach(f"{place.name} does not answer: {_short(answer.stderr)}.{hint}")
+    if answer.returncode and not may_fail:
+        raise PlaceError(f"{place.name} refused: {_short(answer.stderr) or f'status {answer.returncode}'}")
+    return answer.stdout[:_MOST_WORDS]
 
 
 def _hint(stderr: bytes, place: RemotePlace) -> str:
@@ -382,6 +382,6 @@ def _words(place: RemotePlace, facts: Facts) -> str:
     return "; ".join((where, *facts.different))
 
 
-def _short(told: bytes) -> str:
-    lines = [line.strip() for line in told.decode("utf-8", "replace").splitlines() if line.strip()]
+def _short(output: bytes) -> str:
+    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
     return untrusted_files.spelled(lines[-1][:300]).rstrip(".") if lines else ""

@@ -74,7 +74,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
     Args:
         url: http or https.
         file: Where it is kept; while it arrives it is called `.part`.
-        progress: Told the share and how much has arrived.
+        progress: ImportLog the share and how much has arrived.
         sha256: What the digest begins with; empty if it is not known.
 
     Raises:
@@ -156,12 +156,12 @@ def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> N
             )
         opened = confined.open_file(part.parent, part.name, "ab" if begun else "wb")
         with io.BufferedWriter(opened) as file:  # type: ignore[type-var]
-            done, told = begun, 0.0
+            done, reported = begun, 0.0
             while block := answer.read(_BLOCK):
                 file.write(block)
                 done += len(block)
-                if time.monotonic() - told >= _TELL_S or done == total:
-                    told = time.monotonic()
+                if time.monotonic() - reported >= _TELL_S or done == total:
+                    reported = time.monotonic()
                     of = f" of {total / 1e6:,.0f}" if total else ""
                     progress(done / total if total else 0.0, f"Downloading {name}: {done / 1e6:,.0f}{of} MB")
     if total and done < total:

@@ -83,7 +83,7 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
     Args:
         choice: Which.
         cache: Folder whose `models/` keeps what is downloaded.
-        progress: Told the share done and a note; what it raises ends a download.
+        progress: ImportLog the share done and a note; what it raises ends a download.
 
     Raises:
         PretrainedError: It cannot be had, or not be opened.
@@ -227,27 +227,27 @@ def _of_run(folder: Path) -> _Place:
     with_parameters = folder / "params.txt"
     if with_parameters.is_file():
         lines = untrusted_files.read_bytes(with_parameters, 1 << 20).decode("utf-8", "replace").splitlines()
-        told = dict(line.split(": ", 1) for line in lines if ": " in line)
-        settings = _of_parameters({name.strip(): value.strip() for name, value in told.items()})
+        parameters = dict(line.split(": ", 1) for line in lines if ": " in line)
+        settings = _of_parameters({name.strip(): value.strip() for name, value in parameters.items()})
     return _Place(settings, file, f"the open_clip run {folder.name} ({file.name})", folder)
 
 
-def _of_parameters(told: dict[str, str]) -> dict[str, Any] | None:
+def _of_parameters(parameters: dict[str, str]) -> dict[str, Any] | None:
     import open_clip
 
-    sizes = open_clip.get_model_config(told.get("model", ""))
+    sizes = open_clip.get_model_config(parameters.get("model", ""))
     if sizes is None:
         return None
-    if told.get("force_quick_gelu") == "True":
+    if parameters.get("force_quick_gelu") == "True":
         sizes["quick_gelu"] = True
-    if told.get("force_image_size", "None").isdigit():
-        sizes["vision_cfg"]["image_size"] = int(told["force_image_size"])
-    return {"model_cfg": sizes, "preprocess_cfg": _forced_on_pictures(told)}
+    if parameters.get("force_image_size", "None").isdigit():
+        sizes["vision_cfg"]["image_size"] = int(parameters["force_image_size"])
+    return {"model_cfg": sizes, "preprocess_cfg": _forced_on_pictures(parameters)}
 
 
-def _forced_on_pictures(told: dict[str, str]) -> dict[str, Any]:
+def _forced_on_pictures(parameters: dict[str, str]) -> dict[str, Any]:
     """Return the preprocessing that the run's parameters override."""
-    found = {name: told.get(f"image_{name}", "None") for name in _PREPROCESSING}
+    found = {name: parameters.get(f"image_{name}", "None") for name in _PREPROCESSING}
     forced: dict[str, Any] = {name: value for name, value in found.items() if value != "None"}
     for name in ("mean", "std"):
         if name in forced:

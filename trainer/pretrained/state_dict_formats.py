@@ -221,10 +221,10 @@ def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any
     Raises:
         PretrainedError: A value is none that open_clip knows.
     """
-    told = settings.get("preprocess_cfg") or {}
+    preprocessing = settings.get("preprocess_cfg") or {}
     try:
         # Its library takes "random" for bicubic where nothing is trained.
-        found = {name: told.get(name) or value for name, value in _DEFAULTS.items()}
+        found = {name: preprocessing.get(name) or value for name, value in _DEFAULTS.items()}
         interpolation = "bicubic" if found["interpolation"] == "random" else found["interpolation"]
         if found["resize_mode"] not in RESIZE_MODES or interpolation not in ("bicubic", "bilinear"):
             raise ValueError(f"resize_mode {found['resize_mode']!r:.40}, interpolation {interpolation!r:.40}")

@@ -114,9 +114,9 @@ def _read(file: Path) -> AnyPairs:
 
 def _padding(pairs: AnyPairs, settings: dict) -> int:
     """Return the padding id from the tokenizer, else from the model's settings or vocabulary."""
-    told = json.loads(pairs.to_str()).get("padding") or {}
-    if "pad_id" in told:
-        return int(told["pad_id"])
+    padding = json.loads(pairs.to_str()).get("padding") or {}
+    if "pad_id" in padding:
+        return int(padding["pad_id"])
     if "pad_id" in settings:
         return int(settings["pad_id"])
     found = (pairs.token_to_id(word) for word in ("<pad>", "[PAD]", "</s>"))

@@ -68,8 +68,8 @@ def _array(file: Path) -> Float[np.ndarray, "m d"]:
     """Return a matrix of numbers, with memory limited to the size in its header."""
     points = map_npy(file)
     if points.ndim != 2 or points.dtype.kind not in "fiu":
-        told = f"{' x '.join(map(str, points.shape))} values of {points.dtype}"
-        raise ProjectError(f"{file.name} holds {told}; columns of numbers are needed.")
+        shape = f"{' x '.join(map(str, points.shape))} values of {points.dtype}"
+        raise ProjectError(f"{file.name} holds {shape}; columns of numbers are needed.")
     _check_count(file, len(points))
     return np.array(points, np.float32)
 

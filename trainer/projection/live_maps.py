@@ -72,5 +72,5 @@ def _thumbnails(paths: Sequence[str], side: int) -> list[UInt8[ndarray, "s s 3"]
 
     if not paths:
         return []
-    pixels, told = read_pictures(paths, side)
-    return [None if one.reason else square for square, one in zip(pixels, told, strict=True)]
+    pixels, answers = read_pictures(paths, side)
+    return [None if one.reason else square for square, one in zip(pixels, answers, strict=True)]

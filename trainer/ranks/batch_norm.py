@@ -81,8 +81,8 @@ class _Normalize(torch.autograd.Function):
         own_squares = (x - _along(own_mean, x)).square().sum(others)
         own_count = torch.full((1,), x.numel() / x.shape[1], dtype=torch.float64, device=x.device)
         # Few numbers, in float64: they are combined, not added up naively (Chan et al. 1979).
-        told = ranks.stacked(torch.cat([own_count, own_mean.double(), own_squares.double()]))
-        counts, means, squares = told[:, :1], told[:, 1 : 1 + x.shape[1]], told[:, 1 + x.shape[1] :]
+        gathered = ranks.stacked(torch.cat([own_count, own_mean.double(), own_squares.double()]))
+        counts, means, squares = gathered[:, :1], gathered[:, 1 : 1 + x.shape[1]], gathered[:, 1 + x.shape[1] :]
         count = counts.sum()
         mean = (counts * means).sum(0) / count
         variance = (squares.sum(0) + (counts * (means - mean).square()).sum(0)) / count
@@ -101,8 +101,8 @@ class _Normalize(torch.autograd.Function):
         given = gradients[0].to(normal.dtype)
         others = [d for d in range(given.dim()) if d != 1]
         own_sum, own_product = given.sum(others), (given * normal).sum(others)
-        told = ctx.ranks.stacked(torch.stack([own_sum, own_product]).double()).sum(0) / ctx.count
-        mean_sum, mean_product = told.to(normal.dtype)
+        means = ctx.ranks.stacked(torch.stack([own_sum, own_product]).double()).sum(0) / ctx.count
+        mean_sum, mean_product = means.to(normal.dtype)
         inner = given - _along(mean_sum, given) - normal * _along(mean_product, given)
         steep = scale if weight is None else scale * weight.to(normal.dtype)
         rows = (inner * _along(steep, given)).to(ctx.dtype)

@@ -176,7 +176,7 @@ class Ranks:
             pause = min(_MOST_POLL_S, 1.05 * pause)
         return self._guarded(lambda: self._store.get(key)) == b"update"
 
-    def told(self, key: str, value: str | None = None) -> str:
+    def announced(self, key: str, value: str | None = None) -> str:
         """Return the value that rank 0 broadcasts; empty if it dismisses the others first. Rank 0 passes it.
 
         Raises:

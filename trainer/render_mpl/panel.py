@@ -284,10 +284,10 @@ def _picture(path: str) -> np.ndarray | None:
     from trainer.images import HelperError, read_pictures
 
     try:
-        pixels, (told,) = read_pictures([path], 128)
+        pixels, (answer,) = read_pictures([path], 128)
     except (HelperError, OSError):
         return None
-    return None if told.reason else pixels[0]
+    return None if answer.reason else pixels[0]
 
 
 def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) -> None:

@@ -261,9 +261,9 @@ def note_of(chart: TimelineChart, shown: Sequence[int]) -> str:
     words = [chart.note, f"Pairs: {sizes}"]
     by = _colored(chart)[0]
     if by.color != MODALITY:
-        told = ", of the last step" if by.color in COMPUTED else ""
-        told = f" from A to B: {compared_words(chart.runs)}" if by.color in CHANGED else told
-        words.append(f"Colored by {words_of(by.color)[0].lower()}{words_of(by.color)[1:]}{told}")
+        question = ", of the last step" if by.color in COMPUTED else ""
+        question = f" from A to B: {compared_words(chart.runs)}" if by.color in CHANGED else question
+        words.append(f"Colored by {words_of(by.color)[0].lower()}{words_of(by.color)[1:]}{question}")
     if by.note:
         words.append(by.note[0].upper() + by.note[1:])
     if len(shown) < len(chart.steps):

@@ -204,10 +204,10 @@ def _starting(workspace: Workspace, run: int) -> Identity | None:
 
     *words, folder = _words(workspace, run)
     try:
-        *told, last = psutil.Process(found.pid).cmdline() or [""]
+        *program, last = psutil.Process(found.pid).cmdline() or [""]
     except psutil.Error:
         return None
-    return found if told[-len(words) :] == words and Path(last).resolve() == Path(folder).resolve() else None
+    return found if program[-len(words) :] == words and Path(last).resolve() == Path(folder).resolve() else None
 
 
 def _call_back(workspace: Workspace, run: int) -> None:

@@ -164,12 +164,12 @@ class _StopRequests:
 
     def __init__(self) -> None:
         self.hard = False
-        self._heard = self._told = 0
+        self._heard = self._answered = 0
 
     def new(self) -> bool:
         """Return whether there is a request that has not been passed on."""
-        told, self._told = self._told, self._heard
-        return self._heard > told
+        answered, self._answered = self._answered, self._heard
+        return self._heard > answered
 
     @contextlib.contextmanager
     def signals_handled(self) -> Iterator[None]:

@@ -91,7 +91,7 @@ def run_search(
     Args:
         workspace: Whose queue trains.
         search: The definition.
-        say: Told of each start and end.
+        say: ImportLog of each start and end.
         wait: Called between two looks; by default it starts what is due in the queue and sleeps a second.
 
     Raises:
@@ -124,9 +124,9 @@ def run_search(
             made = search.run_of(number, trial.params)
             run = workspace.runs.create(made, status="queued", experiment=search.name, arm=f"trial {number}")
             going[run] = trial
-            told = ", ".join(f"{field} {value:.4g}" if isinstance(value, float) else f"{field} {value}"
+            values = ", ".join(f"{field} {value:.4g}" if isinstance(value, float) else f"{field} {value}"
                              for field, value in trial.params.items())  # fmt: skip
-            say(f"Trial {number} of {search.trials}: {told}.")
+            say(f"Trial {number} of {search.trials}: {values}.")
             trials = trials_of(workspace, search)
         if not going:
             return trials
@@ -139,16 +139,16 @@ def _follow(
     study: optuna.Study,
     trial: optuna.Trial,
     one: Trial,
-    told: set[int],
+    reported: set[int],
     say: Callable[[str], None],
 ) -> None:
     """Report what a run has logged; stop it if it is behind, and tell its end."""
     import optuna
 
     for step, value in one.course.items():
-        if step in told:
+        if step in reported:
             continue
-        told.add(step)
+        reported.add(step)
         trial.report(value, step)
         if search.prune and one.state == "going" and one.run.status == "running" and trial.should_prune():
             launch.stop(workspace, one.run.id)

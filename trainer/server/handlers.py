@@ -128,15 +128,15 @@ class RequestHandlers:
         request = DecodeRequest(**fields)
         steps = question.checkpoints or (None,) * len(question.runs)
         chart = chart_of(request, *decode(self._decoders, list(zip(question.runs, steps)), request, progress))
-        told = [
+        listed = [
             {
                 "run": run.run,
                 "name": run.name,
                 "of_name": run.of_name,
                 "of_step": run.of_step,
                 "step": run.step,
-                "told": run.told if run.told == run.told else None,
-                "told_of": run.told_of,
+                "recovered": run.recovered if run.recovered == run.recovered else None,
+                "recovered_of": run.recovered_of,
                 "measured": [dataclasses.asdict(one) for one in run.measured],
                 "measured_of": run.measured_of,
                 "nearest_of": run.nearest_of,
@@ -148,7 +148,7 @@ class RequestHandlers:
         ]
         original = "" if chart.original is None else self._keep(question.runs[0], chart.original)
         about = {"title": chart.title, "how": chart.how, "noises": list(chart.noises)}
-        return {**about, "original": original, "runs": told}
+        return {**about, "original": original, "runs": listed}
 
     def _embed_independent(self, question: messages.EmbedIndependent, progress: Progress) -> dict[str, Any]:
         from trainer.evaluation.independent import embed_independent

@@ -114,14 +114,14 @@ def take_stdout() -> BinaryIO:
 
 
 def _reply(answer: Answer, number: int, question: Question, inbox: _Inbox, write: Callable[[str], None]) -> str:
-    told = 0.0
+    reported = 0.0
 
     def progress(share: float, note: str) -> None:
-        nonlocal told
+        nonlocal reported
         if inbox.is_cancelled(number):
             raise RequestCancelled
-        if time.monotonic() - told >= PROGRESS_EVERY_S:
-            told = time.monotonic()
+        if time.monotonic() - reported >= PROGRESS_EVERY_S:
+            reported = time.monotonic()
             write(progress_line(number, round(share, 4), note))
 
     try:

@@ -64,8 +64,8 @@ def fault(table: str, column: str, value: object) -> str:
 
 def faults(table: str, row: Mapping[Any, Any]) -> dict[str, str]:
     """Return column -> problem, for the columns in a row."""
-    told = {name: fault(table, name, value) for name, value in row.items()}
-    return {name: words for name, words in told.items() if words}
+    found = {name: fault(table, name, value) for name, value in row.items()}
+    return {name: words for name, words in found.items() if words}
 
 
 def checker(table: str, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], bool]:

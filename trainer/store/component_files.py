@@ -67,12 +67,12 @@ def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.nd
 
 def components_name(snapshot_folder: Path) -> str:
     """Return the name of a snapshot's components; it changes with the embeddings, which are not read."""
-    told: list[object] = [_VERSION, snapshot_folder.parent.parent.name, snapshot_folder.name]
+    identity: list[object] = [_VERSION, snapshot_folder.parent.parent.name, snapshot_folder.name]
     for name in ("image.npy", "text.npy"):
         with contextlib.suppress(OSError):
             state = (snapshot_folder / name).stat()
-            told.append((name, state.st_size, state.st_mtime_ns))
-    digest = hashlib.sha256(json.dumps(told).encode())
+            identity.append((name, state.st_size, state.st_mtime_ns))
+    digest = hashlib.sha256(json.dumps(identity).encode())
     with contextlib.suppress(OSError, Unreadable):  # older ones have no manifest
         digest.update(untrusted_files.read_bytes(snapshot_folder / manifests.NAME, _MOST_MANIFEST))
     return f"{digest.hexdigest()[:32]}.components.npy"

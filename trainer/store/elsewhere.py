@@ -68,9 +68,9 @@ def _place(folder: Path, status: str) -> str:
     return "" if found is None else found.place
 
 
-def write_elsewhere(folder: Path, told: Elsewhere) -> None:
+def write_elsewhere(folder: Path, facts: Elsewhere) -> None:
     """Write where the run of this folder trains."""
-    write_text(folder / NAME, json.dumps({"format": _FORMAT, **asdict(told)}) + "\n")
+    write_text(folder / NAME, json.dumps({"format": _FORMAT, **asdict(facts)}) + "\n")
 
 
 def may_train_elsewhere(folder: Path) -> bool:

@@ -93,14 +93,14 @@ def digest_of(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def _is_as_described(folder: Path, name: str, told: Any) -> bool:
+def _is_as_described(folder: Path, name: str, described: Any) -> bool:
     """Return whether a file matches an untrusted manifest; with another size, it is not read."""
     path = confined.inside(folder, name)
     untrusted_files.check_ordinary(path)
-    if not isinstance(told, dict) or told.get("bytes") != path.stat().st_size:
+    if not isinstance(described, dict) or described.get("bytes") != path.stat().st_size:
         return False
     check_filled(path)
-    return _described(path) == told
+    return _described(path) == described
 
 
 def _described(path: Path) -> dict[str, Any]:

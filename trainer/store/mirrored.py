@@ -44,8 +44,8 @@ def take_over(
     Raises:
         StoreError: There is no such run.
     """
-    told: list[str] = []
-    columns = values_of(document, {}, told)
+    changes: list[str] = []
+    columns = values_of(document, {}, changes)
     values = {name: value for name, value in columns.items() if name in TAKEN_OVER and (name in document or not quick)}
     for name in LIVE:
         if name in document and not cells.fault("run", name, document[name]):
@@ -57,14 +57,14 @@ def take_over(
         folder, created_at = runs_folder / row[0][0], row[0][1]
         connection.execute(update(schema.run).where(schema.run.c.id == run).values(**values))
         if quick:
-            return told
+            return changes
         for table in TABLES:
-            wanted = rows_of(document, table.name, created_at, told)
+            wanted = rows_of(document, table.name, created_at, changes)
             if table is schema.snapshot:
                 wanted = [one for one in wanted if (folder / one["folder"]).is_dir()]
             _make_equal(connection, table, run, wanted)
         write_run_file(connection, runs_folder, run)
-    return told
+    return changes
 
 
 def _make_equal(connection: Any, table: Table, run: int, wanted: Iterable[Mapping[str, Any]]) -> None:

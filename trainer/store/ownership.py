@@ -191,8 +191,8 @@ def _number_of_the_system() -> str:
                 return str(winreg.QueryValueEx(key, "MachineGuid")[0])
         if sys.platform == "darwin":
             command = ["/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice"]
-            told = safe_subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
-            return next((line.split('"')[3] for line in told.splitlines() if "IOPlatformUUID" in line), "")
+            output = safe_subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
+            return next((line.split('"')[3] for line in output.splitlines() if "IOPlatformUUID" in line), "")
     except (OSError, IndexError, subprocess.SubprocessError):
         return ""
     for file in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):

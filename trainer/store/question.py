@@ -118,14 +118,14 @@ class Question:
         if self.task == "retrieval" and self.protocol.endswith(_ONCE):
             asked = _counted(self.pictures, "distinct picture", "distinct pictures")
             return f"{asked} and {_counted(self.gallery, 'distinct text', 'distinct texts')} of {self.n:,} pairs"
-        told = [f"n = {self.n:,}"]
+        parts = [f"n = {self.n:,}"]
         if self.classes:
-            told.append(_counted(self.classes, "class", "classes"))
-            told[-1] += f" × {_counted(self.templates, 'template', 'templates')}" if self.templates else ""
+            parts.append(_counted(self.classes, "class", "classes"))
+            parts[-1] += f" × {_counted(self.templates, 'template', 'templates')}" if self.templates else ""
         if self.gallery:
-            told.append(f"among {_counted(self.gallery, 'text', 'texts')}")
+            parts.append(f"among {_counted(self.gallery, 'text', 'texts')}")
         older = _BY_PAIR if self.by_pair else ""
-        return ", ".join([*told, *filter(None, [self.protocol, older])])
+        return ", ".join([*parts, *filter(None, [self.protocol, older])])
 
 
 def retrieval_question(n: int, *, texts: int, images: int) -> Question:
@@ -135,7 +135,7 @@ def retrieval_question(n: int, *, texts: int, images: int) -> Question:
     return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures{once}")
 
 
-def told(question: Question | None, *, task: bool = False) -> str:
+def question_text(question: Question | None, *, task: bool = False) -> str:
     """Describe a question, even an unknown one, optionally prefixed with its task."""
     if question is None:
         return UNKNOWN

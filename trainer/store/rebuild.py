@@ -63,7 +63,7 @@ class RunFolderFacts:
         number: Of the run where it was made; None where that cannot be told.
         values: Columns of its row, without number and folder.
         rows: Table -> rows that hang on it.
-        told: What could not be read.
+        remarks: What could not be read.
         definition: Of the experiment that it belongs to; empty where there is none.
         seal: What says that this user's queue made it a run of that experiment.
     """
@@ -72,7 +72,7 @@ class RunFolderFacts:
     number: int | None
     values: dict[str, Any]
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     definition: object = ""
     seal: object = ""
 
@@ -104,7 +104,7 @@ def rebuild(database: Database, facts: ResultsTable, runs_folder: Path, say: Cal
             say(f"{_name(one.folder)} was passed over: {spelled(str(error))[:300]}")
             continue
         count += 1
-        for words in one.told:
+        for words in one.remarks:
             say(f"{_name(one.folder)}: {words}")
     return count
 
@@ -158,7 +158,7 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
 
 def read_run(folder: Path) -> RunFolderFacts | None:
     """Return a folder's facts on its run; None if the configuration cannot be read."""
-    document, told = _document(folder)
+    document, remarks = _document(folder)
     text = document.get("config")
     try:
         if not isinstance(text, str):
@@ -179,21 +179,21 @@ def read_run(folder: Path) -> RunFolderFacts | None:
     if not document:
         reason = "Rebuilt from its configuration and curves; the rest was lost."
         plain |= {"status": "interrupted", "reason": reason, "created_at": _made_at(folder)}
-        return RunFolderFacts(folder, folder_number(folder), plain, told=told)
-    values = plain | values_of(document, plain, told)
+        return RunFolderFacts(folder, folder_number(folder), plain, remarks=remarks)
+    values = plain | values_of(document, plain, remarks)
     values["created_at"] = values.get("created_at", _made_at(folder))
     if values.get("status") in ACTIVE:
         values |= {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."}
     if config.name_fault(values["name"]):
         values["name"] = config.repaired_name(values["name"])
-        told.append(f"its name cannot be one, so it is called {values['name']} now.")
+        remarks.append(f"its name cannot be one, so it is called {values['name']} now.")
     number = document.get("id")
     if isinstance(number, bool) or cells.fault("run", "id", number):
-        told.append(f"its number {cells.shown(number)} cannot be.")
+        remarks.append(f"its number {cells.shown(number)} cannot be.")
         number = folder_number(folder)
-    rows = {table.name: rows_of(document, table.name, values["created_at"], told) for table in TABLES}
+    rows = {table.name: rows_of(document, table.name, values["created_at"], remarks) for table in TABLES}
     definition, seal = (document.get(name, "") for name in ("experiment_definition", EXPERIMENT_SEAL))
-    return RunFolderFacts(folder, number, values, rows, told, definition, seal)
+    return RunFolderFacts(folder, number, values, rows, remarks, definition, seal)
 
 
 def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
@@ -211,7 +211,7 @@ def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
     return earlier_names.run_document(found), []
 
 
-def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[str]) -> dict[str, Any]:
+def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], remarks: list[str]) -> dict[str, Any]:
     """Return the row's columns; invalid ones are skipped and reported."""
     found = {}
     for column in schema.run.c:
@@ -223,7 +223,7 @@ def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[
             value = json.dumps(value)
         if isinstance(value, bool) or (wrong := cells.fault("run", name, value)):
             words = "holds no number or text (a truth value)" if isinstance(value, bool) else wrong
-            told.append(f"its {name!r} {words} and was left out.")
+            remarks.append(f"its {name!r} {words} and was left out.")
             if name not in plain:
                 found[name] = cells.stand_in("run", name)
             continue
@@ -235,7 +235,7 @@ def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[
     return found
 
 
-def rows_of(document: Mapping[str, Any], table: str, created_at: float, told: list[str]) -> list[dict[str, Any]]:
+def rows_of(document: Mapping[str, Any], table: str, created_at: float, remarks: list[str]) -> list[dict[str, Any]]:
     """Return the run's dependent rows; invalid and repeated ones are skipped and reported."""
     listed = document.get(f"{table}s", [])
     columns = {c.name: c for c in schema.metadata.tables[table].c if c.name not in ("id", "run")}
@@ -259,7 +259,7 @@ def rows_of(document: Mapping[str, Any], table: str, created_at: float, told: li
                 plain[name] = float(plain[name])
         found[key] = plain
     if wrong:
-        told.append(f"some of its {table}s cannot be read, or come twice, and were left out.")
+        remarks.append(f"some of its {table}s cannot be read, or come twice, and were left out.")
     return list(found.values())
 
 
@@ -268,7 +268,7 @@ def _put_back(
 ) -> None:
     """Insert the folder's row, replacing a damaged one."""
     _leave_experiment(one)
-    if one.told and "run.json" in (entry.name for entry in one.folder.iterdir()):
+    if one.remarks and "run.json" in (entry.name for entry in one.folder.iterdir()):
         _keep_before(one.folder)
     with database.write() as connection:
         for number, named in list(damaged.items()):
@@ -280,7 +280,7 @@ def _put_back(
         wanted = [one.number, folder_number(one.folder)]
         number = next((n for n in wanted if n and n not in taken), None) or next_number(connection, runs_folder)
         if one.number is not None and number != one.number:
-            one.told.append(f"its number {one.number} is taken, so it is run {number} now.")
+            one.remarks.append(f"its number {one.number} is taken, so it is run {number} now.")
         if one.values["name"] in _names(connection):
             told_apart = config.repaired_name(f"{one.values['name'][:120]} ({one.folder.name[:70]})")
             one.values["name"] = free_name(connection, told_apart)
@@ -299,7 +299,7 @@ def _leave_experiment(one: RunFolderFacts) -> None:
     if isinstance(one.seal, str) and one.seal.isascii() and hmac.compare_digest(one.seal, own):
         return
     one.values |= {"experiment": "", "arm": ""}
-    one.told.append(
+    one.remarks.append(
         f"it says that it is a run of experiment {cells.shown(named)}, which did not start it in this folder, so it "
         "counts in none."
     )

@@ -87,8 +87,8 @@ class Reviews:
         for row in rows:
             if row["state"] not in REVIEW_STATES:
                 raise StoreError(f"A pair is {', '.join(REVIEW_STATES)}, not {row['state']!r}.")
-            if told := cells.faults("review", row):
-                name, words = next(iter(told.items()))
+            if faults := cells.faults("review", row):
+                name, words = next(iter(faults.items()))
                 raise StoreError(f"The {name} of a review {words}.")
         self._write(rows)
 

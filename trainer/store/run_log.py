@@ -177,8 +177,8 @@ class RunLog:
     def progress(self, *, step: int, total_steps: int, phase: str = "", eta_s: float | None = None) -> None:
         """Report the run's progress; a heartbeat is written every 2 s at most, and at a new phase and the last step."""
         news = {"step": step, "total_steps": total_steps, "phase": phase, "eta_s": eta_s}
-        told = self._progress
-        turned = phase != told.get("phase") or (step >= total_steps and step != told.get("step"))
+        recorded = self._progress
+        turned = phase != recorded.get("phase") or (step >= total_steps and step != recorded.get("step"))
         self._progress = news
         if turned or time.monotonic() - self._beat_at >= HEARTBEAT_S:
             self._beat()

@@ -496,8 +496,8 @@ class RunTable:
             for name, value in values.items()
         }
         values |= {name: cells.document(values[name]) or {} for name in ("facts", "alerts")}
-        told = "; ".join(f"its column {name!r} {words}" for name, words in wrong.items())
-        values |= {"status": DAMAGED, "reason": f"The row of this run is damaged: {told}. {_NEXT}", "asked": ""}
+        faults = "; ".join(f"its column {name!r} {words}" for name, words in wrong.items())
+        values |= {"status": DAMAGED, "reason": f"The row of this run is damaged: {faults}. {_NEXT}", "asked": ""}
         values |= {"name": values["name"] or f"run {values['id']}", "pid": None}
         return RunRow(**values | {"folder": self.folder / (values["folder"] or f".damaged-{values['id']}")})
 

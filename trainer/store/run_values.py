@@ -280,10 +280,12 @@ def _of_numbers(workspace: Workspace, logged: Sequence[str], name: str, runs: Ma
     if whole is not None:
         found = {run: value for run, value in numbers(workspace, whole).items() if run in runs}
         return ValueColumn(name, headline_name(whole, *(runs[run].facts for run in found)), whole, found)
-    told = {run: one for run, one in evaluated(workspace, name).items() if run in runs}
-    sizes = {n for _, _, n in told.values()}
-    title = metric(name).on({split for _, split, _ in told.values()}, sizes if len(sizes) <= MOST_SIZES else None)
-    return ValueColumn(name, title if told else name, name if told else "", {run: one[0] for run, one in told.items()})
+    measured = {run: one for run, one in evaluated(workspace, name).items() if run in runs}
+    sizes = {n for _, _, n in measured.values()}
+    title = metric(name).on({split for _, split, _ in measured.values()}, sizes if len(sizes) <= MOST_SIZES else None)
+    return ValueColumn(
+        name, title if measured else name, name if measured else "", {run: one[0] for run, one in measured.items()}
+    )
 
 
 def fitting(workspace: Workspace, wanted: RunFilter | str, runs: Sequence[RunRow] | None = None) -> list[RunRow]:

@@ -241,8 +241,8 @@ def _shape(folder: Path, arrays: Mapping[str, np.ndarray], items: Items) -> tupl
 def _checked_features(folder: Path, features: np.ndarray, n: int) -> np.ndarray:
     rows = np.asarray(features)
     if rows.ndim != 2 or len(rows) != n or not rows.shape[1] or rows.dtype not in (np.float16, np.float32):
-        told = f"{rows.dtype} {rows.shape}"
-        raise StoreError(f"The snapshot {folder.name} takes a row of float16 or float32 features a pair, not {told}.")
+        shape = f"{rows.dtype} {rows.shape}"
+        raise StoreError(f"The snapshot {folder.name} takes a row of float16 or float32 features a pair, not {shape}.")
     return rows
 
 

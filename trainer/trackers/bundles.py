@@ -48,15 +48,15 @@ def import_bundle(workspace: Workspace, path: Path) -> list[ImportedRun]:
             confined.write(folder, file, content)
         if not folders:
             raise TrackerError(f"{path} holds no runs of an evidence bundle. Name a folder or file of trainer bundle.")
-        found = [_imported(workspace, folder, told) for told, folder in sorted(folders.items())]
+        found = [_imported(workspace, folder, run_name) for run_name, folder in sorted(folders.items())]
     return found
 
 
-def _imported(workspace: Workspace, folder: Path, told: str) -> ImportedRun:
+def _imported(workspace: Workspace, folder: Path, run_name: str) -> ImportedRun:
     try:
         number = workspace.import_run(folder)
     except StoreError as error:
-        raise TrackerError(f"The run {spelled(told)} of the bundle cannot be imported: {error}") from error
+        raise TrackerError(f"The run {spelled(run_name)} of the bundle cannot be imported: {error}") from error
     row = workspace.runs.get(number)
     names = workspace.results.scalar_names(number)
     return ImportedRun(

@@ -128,13 +128,13 @@ def import_curves(
             f"{path} holds no numbers that {LABELS[chosen]} logged at steps. Name another file or folder."
         )
     return [
-        _store(workspace, _Told(chosen, path, one, settings), _name(path, name, one, len(curves.runs)), curves)
+        _store(workspace, _CurvesOf(chosen, path, one, settings), _name(path, name, one, len(curves.runs)), curves)
         for one in sorted(curves.runs)
     ]
 
 
 @dataclass(frozen=True)
-class _Told:
+class _CurvesOf:
     kind: Kind
     path: Path
     run: str
@@ -262,21 +262,21 @@ def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> Curves
     return curves
 
 
-def _store(workspace: Workspace, told: _Told, name: str, curves: Curves) -> ImportedRun:
+def _store(workspace: Workspace, source: _CurvesOf, name: str, curves: Curves) -> ImportedRun:
     # Outside of the unions of what can be trained.
     elsewhere: dict[str, Any] = {"model": config.NoModel(), "objective": config.PairsElsewhere()}
-    elsewhere["data"] = config.NoData(called=LABELS[told.kind], source=str(told.path.absolute()))
+    elsewhere["data"] = config.NoData(called=LABELS[source.kind], source=str(source.path.absolute()))
     made = config.Run(name=name, optimizer=config.Optimizer(epochs=0), **elsewhere)
     number = workspace.runs.create(made)
-    entries = list(curves.entries(told.run))
+    entries = list(curves.entries(source.run))
     with RunLog.claim(workspace, number) as log:
         log.progress(step=entries[-1].step, total_steps=entries[-1].step)
         for some in range(0, len(entries), _AT_ONCE):
             log.entries(entries[some : some + _AT_ONCE])
         counts = [entry.values["num_samples"] for entry in entries if "num_samples" in entry.values]
-        facts: dict[str, object] = {"imported": f"{LABELS[told.kind]}: {encodable(str(told.path.absolute()))}"}
-        if told.settings:
-            facts[SETTINGS] = told.settings
+        facts: dict[str, object] = {"imported": f"{LABELS[source.kind]}: {encodable(str(source.path.absolute()))}"}
+        if source.settings:
+            facts[SETTINGS] = source.settings
         if counts:
             facts["heldout_pairs"] = {"val": int(counts[-1])}
         if curves.is_thinned:
@@ -286,7 +286,7 @@ def _store(workspace: Workspace, told: _Told, name: str, curves: Curves) -> Impo
     _judge(workspace, number, {name for entry in entries for name in entry.values})
     workspace.runs.change(number, trained_s=entries[-1].elapsed_s)
     row = workspace.runs.get(number)
-    return ImportedRun(number, row.name, len(curves.runs[told.run]), sum(len(entry.values) for entry in entries))
+    return ImportedRun(number, row.name, len(curves.runs[source.run]), sum(len(entry.values) for entry in entries))
 
 
 def _judge(workspace: Workspace, run: int, names: set[str]) -> None:

@@ -30,7 +30,7 @@ def attribute_decoder(
         decoder: Whose limits are wanted.
         pairs: Training pairs of it.
         labels: Attribute -> its values.
-        progress: Told after each update.
+        progress: ImportLog after each update.
     """
     run, total = decoder.run, decoder.opened.step
     objective = run.objective
@@ -50,9 +50,11 @@ def attribute_decoder(
         at = np.sort(order[place])
         pixels = torch.from_numpy(np.array(pairs.images[at])).to(where)
         seen = random_crops(pixels, at, run.seed, epoch, run.optimizer.crop_scale)
-        told = rows[at].to(where)
+        conditions = rows[at].to(where)
         optimizer.set_learning_rate(updates, optimizer.learning_rate(step, total_steps=planned, choice=run.optimizer))
-        loss = method.compare((told, told, pictures_of(seen, method.size).flatten(1)), Batch(seen, None, step=step))
+        loss = method.compare(
+            (conditions, conditions, pictures_of(seen, method.size).flatten(1)), Batch(seen, None, step=step)
+        )
         updates.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.clip_gradients(method.parameters(), run.optimizer.clip_norm)

@@ -93,7 +93,7 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
                     f"{log.folder} was moved, renamed or removed while the run was being trained. Open its workspace "
                     "where it lies now: Resume continues."
                 )
-                # Told through what is open of the database, or by the log alone; `reconcile` reads that.
+                # ImportLog through what is open of the database, or by the log alone; `reconcile` reads that.
                 log.status("interrupted", words)
                 raise FitError(words) from error
             problem = _as_problem(error, workspace.runs.config_of(log.run.id))
@@ -189,7 +189,7 @@ def _train(
         watch.forget_untrained()
         return "stopped", "Stopped while the untrained model was being measured."
     if shared is not None:
-        shared.told(BEGINS, str(training.step))
+        shared.announced(BEGINS, str(training.step))
 
     while training.step < training.total_steps:
         requested = control.now()

@@ -39,10 +39,10 @@ def follow(folder: Path, workspace: Path, shared: ranks.Ranks) -> None:
     text_log = TextLog(folder / "log.txt")
     try:
         # Until rank 0 has prepared everything there is nothing to read.
-        told = shared.told(BEGINS)
-        if not told:
+        begin = shared.announced(BEGINS)
+        if not begin:
             return
-        step = int(told)
+        step = int(begin)
         training = _session(folder, workspace, shared)
         found = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}")
         checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)

@@ -160,11 +160,11 @@ def bench(where: torch.device, size: BenchSize, progress: Progress) -> GpuBench:
     equal = resumes_equal(lambda: _session(towers, batch, 6, where), 3)
     gauges, why = system_usage.graphics()
     progress(0.95, "a batch that does not fit")
-    told = _out_of_memory(where, size) if gpu else "not tried: a CPU's memory is that of everything else here"
+    answer = _out_of_memory(where, size) if gpu else "not tried: a CPU's memory is that of everything else here"
     name = torch.cuda.get_device_name(where) if gpu else str(where)
     return GpuBench(
         name, torch.__version__, torch.get_num_threads(), "" if gpu else SMALL, product, tuple(rates), tuple(steps),
-        equal, gauges, why, told,
+        equal, gauges, why, answer,
     )  # fmt: skip
 
 

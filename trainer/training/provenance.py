@@ -57,7 +57,7 @@ def session_facts(where: torch.device, *, step: int) -> dict[str, Any]:
 def sessions_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the valid sessions in a run's facts; empty for a run of an older version."""
     found = facts.get(SESSIONS, [])
-    return [told for told in found if _is_one(told)] if isinstance(found, list) else []
+    return [session for session in found if _is_one(session)] if isinstance(found, list) else []
 
 
 def threads_to_resume(facts: dict[str, Any]) -> int | None:
@@ -70,17 +70,17 @@ def threads_to_resume(facts: dict[str, Any]) -> int | None:
     return threads if alike and isinstance(threads, int) and 1 <= threads <= MOST_THREADS else None
 
 
-def _is_one(told: object) -> bool:
-    if not isinstance(told, dict):
+def _is_one(session: object) -> bool:
+    if not isinstance(session, dict):
         return False
-    at, command, git = told.get("at"), told.get("command"), told.get("git")
+    at, command, git = session.get("at"), session.get("command"), session.get("git")
     return (
         isinstance(at, int | float)
         and 0 <= at < _FAR_OFF
         and isinstance(command, list)
         and all(isinstance(word, str) for word in command)
         and (git is None or (isinstance(git, dict) and isinstance(git.get("commit"), str)))
-        and isinstance(told.get("versions"), dict)
+        and isinstance(session.get("versions"), dict)
     )
 
 
@@ -119,8 +119,8 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    told = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(told, "") or platform.processor() or platform.machine()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, "") or platform.processor() or platform.machine()
 
 
 def repeat_command(workspace: Workspace, row: RunRow) -> list[str]:

@@ -65,12 +65,12 @@ class RankCheck:
     @property
     def words(self) -> str:
         """The result as one sentence."""
-        told = f"{self.ranks} processes and one made {self.updates} updates of the same batches: "
+        summary = f"{self.ranks} processes and one made {self.updates} updates of the same batches: "
         if self.whole.loss == 0:
-            return f"{told}equal, no loss differs by one bit."
+            return f"{summary}equal, no loss differs by one bit."
         verdict = "equal" if self.equal else "not equal"
         exact = " (by no bit from micro-batches of the same size)" if self.parts and self.parts.loss == 0 else ""
-        return f"{told}{verdict}, losses differ by at most {self.whole.loss:.1e}{exact}."
+        return f"{summary}{verdict}, losses differ by at most {self.whole.loss:.1e}{exact}."
 
 
 def check(make: MakeSession, shared: ranks.Ranks, updates: int = UPDATES) -> RankCheck | None:
@@ -115,7 +115,7 @@ def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) 
 
     # Rank 0 prepares, then the others read what it has prepared.
     if not shared.leads:
-        shared.told("prepared")
+        shared.announced("prepared")
     found = None
     if not isinstance(run.model, config.TinyTowers):
         found = pretrained.find(run.model, cache=cache, progress=quiet)
@@ -137,7 +137,7 @@ def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) 
         assert isinstance(run.model, config.TinyTowers)
         tokenizer = train_tokenizer(splits.train.captions, run.model.vocabulary)
     if shared.leads:
-        shared.told("prepared", "yes")
+        shared.announced("prepared", "yes")
     return lambda together: TrainingSession(
         run, splits.train, tokenizer, where, found=found, built_from=sizes, shared=together
     )

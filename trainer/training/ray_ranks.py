@@ -156,13 +156,13 @@ def _meeting_point(number: int) -> tuple[str, int]:
     """Return where rank 0 will listen, as it tells the other workers."""
     import torch.distributed as dist
 
-    told: list[Any] = [None]
+    shared: list[Any] = [None]
     if number == 0:
         with socket.socket() as free:
             free.bind(("", 0))
-            told = [(os.environ["MASTER_ADDR"], free.getsockname()[1])]
-    dist.broadcast_object_list(told, src=0)
-    address, port = told[0]
+            shared = [(os.environ["MASTER_ADDR"], free.getsockname()[1])]
+    dist.broadcast_object_list(shared, src=0)
+    address, port = shared[0]
     return str(address), int(port)
 
 

@@ -452,15 +452,15 @@ def _line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping
     """Format an evaluation for the log; `sizes` are pairs by prefix, and distinct questions by prefix and direction."""
     names = ["val/image_to_text_R@1", "val/image_to_text_R@5", "val/text_to_image_R@1"]
     names += [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
-    told = (f"{logged_name(name, sizes.get(name.partition('_R@')[0]))} {numbers[name]:.3f}" for name in names)
+    parts = (f"{logged_name(name, sizes.get(name.partition('_R@')[0]))} {numbers[name]:.3f}" for name in names)
     head = f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}"
-    return "  ".join((head, *told))
+    return "  ".join((head, *parts))
 
 
 def _decoder_line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping[str, int]) -> str:
     """Format an evaluation of a decoder for the log."""
-    told = ("mean_picture_r2", "denoising_loss", "denoising_loss_dropped", "prior_cosine", "text_cosine")
-    known = [metric(f"val/{name}") for name in told if f"val/{name}" in numbers]
+    names = ("mean_picture_r2", "denoising_loss", "denoising_loss_dropped", "prior_cosine", "text_cosine")
+    known = [metric(f"val/{name}") for name in names if f"val/{name}" in numbers]
     words = "  ".join(f"{one.label} {one.text(numbers[one.name])}" for one in known)
     return f"step {step:>{len(str(total_steps))}} of {total_steps}  n = {min(sizes.get('val', 0), MOST):,}  {words}"
 

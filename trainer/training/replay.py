@@ -122,7 +122,7 @@ def replay(
         run: Its number.
         step: 1 is the first update; the curves' value at this step is the loss of this update.
         compare: Kinds of objectives of image-text pairs, with their defaults.
-        progress: Told the share of the updates made; may raise to cancel.
+        progress: ImportLog the share of the updates made; may raise to cancel.
 
     Raises:
         ReplayError: No such step, no checkpoint to compare with, other data, or other bits at the checkpoint.
@@ -249,7 +249,7 @@ def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progr
         row: The run.
         most: Updates that the checkpoint to begin with may have.
         until: Updates that the checkpoint to compare with has at least.
-        progress: Told about the preparation of the data.
+        progress: ImportLog about the preparation of the data.
 
     Raises:
         ReplayError: No checkpoint at or after `until`, other data, or no state to begin with.
@@ -372,8 +372,8 @@ def assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: R
         ReplayError: They are not.
     """
     mine = {f"{name}.{key}": value for name, m in training.modules.items() for key, value in m.state_dict().items()}
-    told = target.training.get("optimizer")
-    own, other = (list(_tensors(state.get("state"))) for state in (training.optimizer.state_dict(), told or {}))
+    moments = target.training.get("optimizer")
+    own, other = (list(_tensors(state.get("state"))) for state in (training.optimizer.state_dict(), moments or {}))
     shapes = [[value.shape for value in values] for values in (own, other)]
     fits = mine.keys() == target.weights.keys() and shapes[0] == shapes[1]
     if not fits or any(mine[key].shape != value.shape for key, value in target.weights.items()):

@@ -210,7 +210,7 @@ class TrainingSession:
 
     def _ahead(self, most: int) -> Iterator[Update]:
         began, first = time.perf_counter(), self.step
-        readings, told = [], []
+        readings, answers = [], []
         bad = torch.zeros((), device=self.device)
         for _ in range(most):
             reading, rate, data_s = self._gradients(None)
@@ -220,11 +220,11 @@ class TrainingSession:
             self.optimizer.step()
             self._follow(bad)
             readings.append(reading)
-            told.append((rate, data_s))
+            answers.append((rate, data_s))
         self.optimizer.found_inf = None  # type: ignore[attr-defined]
         values = torch.stack(readings).tolist()
         self._update_s = (time.perf_counter() - began) / most
-        for at, ((loss, norm), (rate, data_s)) in enumerate(zip(values, told, strict=True)):
+        for at, ((loss, norm), (rate, data_s)) in enumerate(zip(values, answers, strict=True)):
             update = Update(loss, norm, rate, data_s, self._update_s)
             self.step = first + at + update.made
             yield update
@@ -304,8 +304,8 @@ class TrainingSession:
         if self._shared is None:
             return methods.Batch(images, tokens, placed, other, self.step)
         whole = methods.Batch(None, tokens, placed, None, self.step)
-        told = None if tokens is None else tokens[own]
-        return methods.Batch(images, told, placed[own], other, self.step, whole, own.start)
+        own_tokens = None if tokens is None else tokens[own]
+        return methods.Batch(images, own_tokens, placed[own], other, self.step, whole, own.start)
 
     def _pictures(
         self, rows: Int[np.ndarray, " batch"], own: slice

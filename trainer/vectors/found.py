@@ -148,8 +148,8 @@ def _classes(path: Path, features: Matrix) -> Int[np.ndarray, " rows"] | None:
 def _side_of(name: str) -> Side | None:
     """Return the side that the first telling word of a name is of; features that say no more are those of images."""
     words = re.split(r"[^a-z]+", name.lower())
-    told = (side for word in words for side, begins in SIDES.items() if word.startswith(begins))
-    return next(told, "image" if any(word.startswith("feature") for word in words) else None)
+    sides = (side for word in words for side, begins in SIDES.items() if word.startswith(begins))
+    return next(sides, "image" if any(word.startswith("feature") for word in words) else None)
 
 
 def _names(matrices: Sequence[Matrix]) -> str:
@@ -258,21 +258,21 @@ def _of_tensor(tensor: Any) -> np.ndarray:
 
 def _of_tables(files: Sequence[Path]) -> list[Matrix]:
     """Return a matrix for each column of lists that all files have, their rows one after the other."""
-    told = describe(files)
-    shared = [name for name in told[0]["vectors"] if all(one["vectors"].get(name) for one in told)]
-    return [_of_column(files, told, name) for name in shared]
+    columns = describe(files)
+    shared = [name for name in columns[0]["vectors"] if all(one["vectors"].get(name) for one in columns)]
+    return [_of_column(files, columns, name) for name in shared]
 
 
 def describe(files: Sequence[Path]) -> list[dict[str, Any]]:
     """Return `rows`, `vectors` and `plain` of each table, as reported by its reader in the helper process."""
     options = {"cells": _cells(files)}
     reader = read("trainer.untrusted.bounded.vector_tables:describe", files, options, cpu_s=_SECONDS)
-    told = []
+    columns = []
     for part in reader:
-        told.append(part.facts)
+        columns.append(part.facts)
         for _ in part.rows:
             pass
-    return told
+    return columns
 
 
 def _cells(files: Sequence[Path]) -> dict[str, tuple[str, str]]:
@@ -281,17 +281,17 @@ def _cells(files: Sequence[Path]) -> dict[str, tuple[str, str]]:
 
 
 def taken(
-    files: Sequence[Path], told: Sequence[dict[str, Any]], rows: Int[np.ndarray, " k"], options: dict[str, Any]
+    files: Sequence[Path], columns: Sequence[dict[str, Any]], rows: Int[np.ndarray, " k"], options: dict[str, Any]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the chosen rows of tables whose rows stand one after the other, read by one helper.
 
     Args:
         files: The tables.
-        told: Their facts.
+        columns: Their facts.
         rows: Ascending.
         options: What to read of each row, as `rows` in the helper takes it.
     """
-    firsts = np.cumsum([0, *(int(one["rows"]) for one in told)])
+    firsts = np.cumsum([0, *(int(one["rows"]) for one in columns)])
     ends = np.searchsorted(rows, firsts)
     wanted = {
         os.fspath(file.absolute()): (rows[ends[i] : ends[i + 1]] - firsts[i]).tolist() for i, file in enumerate(files)
@@ -303,11 +303,11 @@ def taken(
         yield from part.rows
 
 
-def _of_column(files: Sequence[Path], told: Sequence[dict[str, Any]], name: str) -> Matrix:
-    width, total = int(told[0]["vectors"][name]), sum(int(one["rows"]) for one in told)
+def _of_column(files: Sequence[Path], columns: Sequence[dict[str, Any]], name: str) -> Matrix:
+    width, total = int(columns[0]["vectors"][name]), sum(int(one["rows"]) for one in columns)
 
     def take(rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
-        batches = taken(files, told, rows, {"vector": name, "width": width})
+        batches = taken(files, columns, rows, {"vector": name, "width": width})
         found = [np.asarray(batch.column(0).flatten()).reshape(-1, width) for batch in batches]
         return np.concatenate(found) if found else np.zeros((0, width), np.float32)
 

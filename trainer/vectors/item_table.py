@@ -53,8 +53,8 @@ def read_items(
     if pictures:
         words["path"] = native_names(Path(pictures) / "items", words["path"], pictures)
     lists = {name for name, values in columns.items() if any(isinstance(value, list) for value in values)}
-    told = set(found.values()) - lists
-    more = {name: _plain(values) for name, values in columns.items() if name not in told}
+    plain = set(found.values()) - lists
+    more = {name: _plain(values) for name, values in columns.items() if name not in plain}
     items = Items(
         id=np.asarray(rows, np.int64) if numbered else np.asarray(ids),
         path=[_in_folder(pictures, path) for path in words["path"]],
@@ -93,26 +93,26 @@ def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
     if wrong:
         raise VectorError(f"{wrong[0]} cannot be read as a table of items; use {', '.join(SUFFIXES)}.")
     try:
-        told = describe(files) if files else []
+        columns = describe(files) if files else []
     except OSError as error:
         raise VectorError(f"{files[0]} cannot be read: {error.strerror or error}. Name the items again.") from error
-    if files and (lines := sum(int(one["rows"]) for one in told)) != total:
+    if files and (lines := sum(int(one["rows"]) for one in columns)) != total:
         raise VectorError(
             f"The items have {lines:,} lines and the vectors {total:,} rows, so it is not known which is which. "
             "Name the table that was written with them."
         )
-    return told
+    return columns
 
 
 def _columns(files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int) -> tuple[dict[str, list[Any]], list[str]]:
     """Return the plain columns that all files have, at the chosen rows, and the names of what is neither."""
-    told = check_items(files, total)
-    names = [name for name in told[0]["plain"] if all(name in one["plain"] for one in told)][:_MOST_COLUMNS]
+    columns = check_items(files, total)
+    names = [name for name in columns[0]["plain"] if all(name in one["plain"] for one in columns)][:_MOST_COLUMNS]
     found: dict[str, list[Any]] = {name: [] for name in names}
-    for batch in taken(files, told, rows, {"columns": names}) if names else ():
+    for batch in taken(files, columns, rows, {"columns": names}) if names else ():
         for name, column in zip(names, batch.columns):
             found[name] += column.to_pylist()
-    return found, told[0]["other"]
+    return found, columns[0]["other"]
 
 
 def _word(value: Any) -> str:

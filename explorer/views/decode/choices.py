@@ -65,5 +65,5 @@ def why_not(row: RunRow | None, look_only: bool) -> str:
 
 
 def _decodes(row: RunRow, own: RunRow | None) -> bool:
-    told = row.facts.get("decodes")
-    return isinstance(told, dict) and own is not None and told.get("run") == own.id
+    source = row.facts.get("decodes")
+    return isinstance(source, dict) and own is not None and source.get("run") == own.id

@@ -36,25 +36,25 @@ class DecodeQuery(KeptAnswers):
 def chart_of(answer: dict[str, Any]) -> DecodedChart:
     """Return the chart of an answer to `Decode`."""
     runs = []
-    for index, told in enumerate(answer["runs"]):
-        pictures = load_npy(told["pictures"])
+    for index, answered in enumerate(answer["runs"]):
+        pictures = load_npy(answered["pictures"])
         runs.append(
             DecodedRun(
                 index=index,
-                run=told["run"],
-                name=told["name"],
-                of_name=told["of_name"],
-                of_step=told["of_step"],
-                step=told["step"],
+                run=answered["run"],
+                name=answered["name"],
+                of_name=answered["of_name"],
+                of_step=answered["of_step"],
+                step=answered["step"],
                 mean=pictures[0],
                 samples=pictures[1:],
-                spread=load_npy(told["spread"]),
-                nearest=tuple(NearPicture(**one) for one in told["nearest"]),
-                nearest_of=told["nearest_of"],
-                told=float("nan") if told["told"] is None else told["told"],
-                told_of=told["told_of"],
-                measured=tuple(MeasuredAttribute(**one) for one in told["measured"]),
-                measured_of=told["measured_of"],
+                spread=load_npy(answered["spread"]),
+                nearest=tuple(NearPicture(**one) for one in answered["nearest"]),
+                nearest_of=answered["nearest_of"],
+                recovered=float("nan") if answered["recovered"] is None else answered["recovered"],
+                recovered_of=answered["recovered_of"],
+                measured=tuple(MeasuredAttribute(**one) for one in answered["measured"]),
+                measured_of=answered["measured_of"],
             )
         )
     original = load_npy(answer["original"]) if answer["original"] else None

@@ -409,8 +409,8 @@ class DecodedRow(QWidget):
         self, decoder: RunRow, run: DecodedRun | None, original: np.ndarray | None, nearest: QPixmap | None
     ) -> None:
         """Show what a decoder answered; empty squares before it did."""
-        told = decoder.facts.get("decodes") or {}
-        self.heading.setText(f"{'AB'[self._place]}  {told.get('name', decoder.name)}")
+        source = decoder.facts.get("decodes") or {}
+        self.heading.setText(f"{'AB'[self._place]}  {source.get('name', decoder.name)}")
         if run is None:
             self.facts.setText(f"by {decoder.name}, step {decoder.step:,}")
             for words, box in zip(COLUMNS, self.boxes, strict=True):

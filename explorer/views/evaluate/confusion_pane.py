@@ -37,9 +37,9 @@ class ConfusionPane(QWidget):
             one.setObjectName(f"evaluate-confusion-{letter}")
             one.setAccessibleName(f"Confusion matrix of run {letter.upper()}")
         self.heads = [ElidedLabel() for _ in range(2)]
-        self.told = QLabel()
-        self.told.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.told, "secondary")
+        self.note = QLabel()
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.note, "secondary")
         self.strip = ImageStrip(pictures.get)
         self.strip.setObjectName("evaluate-cell-images")
         self.strip.setAccessibleName("Images of the chosen cell")
@@ -103,7 +103,7 @@ class ConfusionPane(QWidget):
                 widget.setVisible(run is not None)
             names, values = ((), np.zeros((0, 0))) if found is None else (found.classes, found.shares)
             self.maps[place].show_heat(Heat(values, 0.0, 1.0, False, row_names=names, column_names=names))
-        self.told.setText(POINT)
+        self.note.setText(POINT)
         if self.task:
             self.area.ready()
         else:
@@ -121,7 +121,7 @@ class ConfusionPane(QWidget):
         of = int(found.counts[row].sum())
         true, answer = found.classes[row], found.classes[column]
         words = f"Run {'AB'[index]}: {true} predicted as {answer}: {count:,} of {of:,}"
-        self.told.setText(f"{words} ({share:.0f} %){more}" if of else words)
+        self.note.setText(f"{words} ({share:.0f} %){more}" if of else words)
 
     def _lay_out(self) -> None:
         self._badges = [Badge("AB"[place], place) for place in range(2)]
@@ -129,7 +129,7 @@ class ConfusionPane(QWidget):
         bar.setSpacing(theme.SPACE)
         self.tasks.setMaximumWidth(220)
         bar.addWidget(self.tasks)
-        bar.addWidget(self.told, 1)
+        bar.addWidget(self.note, 1)
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(theme.INSIDE)

@@ -31,17 +31,17 @@ class EfficiencyPane(QWidget):
         self.groups = GroupBar("evaluate-efficiency", "Draw")
         self.data = Picker(name="evaluate-efficiency-data", words="Data of the curves", width=170)
         self.measure = Picker(name="evaluate-efficiency-measure", words="Measure of the curves", width=190)
-        self.told = QLabel(NOTHING)
-        self.told.setTextFormat(Qt.TextFormat.PlainText)
-        self.told.setWordWrap(True)
-        theme.set_role(self.told, "small")
+        self.note = QLabel(NOTHING)
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note.setWordWrap(True)
+        theme.set_role(self.note, "small")
         self.pane = ChartPane(context, CHART.name)
         self.groups.row.addWidget(self.data)
         self.groups.row.addWidget(self.measure)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        for widget in (self.groups, self.told):
+        for widget in (self.groups, self.note):
             column.addWidget(widget)
         column.addWidget(self.pane, 1)
         column.addStretch(0)
@@ -92,6 +92,6 @@ class EfficiencyPane(QWidget):
         self.pane.area.failed("Could not read the evaluations", error, retry=self.groups.ask)
 
     def _show(self, *, chart: bool) -> None:
-        self.told.setHidden(chart)
+        self.note.setHidden(chart)
         for widget in (self.pane, self.data, self.measure):
             widget.setVisible(chart)

@@ -47,8 +47,8 @@ class SeedsPane(QWidget):
         self.seeds.setValue(SEEDS)
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.launch = QPushButton("Train both over seeds", objectName="evaluate-launch")
-        self.told = QLabel(NOTHING, wordWrap=True)
-        theme.set_role(self.told, "small")
+        self.note = QLabel(NOTHING, wordWrap=True)
+        theme.set_role(self.note, "small")
         self.controls = Controls(CHART.settings, CHART.name)
         self.pane = ChartPane(context, CHART.name)
         self.groups.wanted.connect(self.compare)
@@ -70,7 +70,7 @@ class SeedsPane(QWidget):
         if patterns != self.drawn:
             self.pane.forget()
         self.drawn = patterns
-        self.told.hide()
+        self.note.hide()
         self.pane.show()
         self.pane.ask(CHART, Request(), replace(self.controls.settings, group=patterns))
 
@@ -85,7 +85,7 @@ class SeedsPane(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)
-        for widget in (self.groups, self.controls, self.told):
+        for widget in (self.groups, self.controls, self.note):
             column.addWidget(widget)
         column.addWidget(self.pane, 1)
         column.addStretch(0)

@@ -29,11 +29,11 @@ class Selecting(QObject):
 
     Signals:
         marked: The selection, or what it is of, is another.
-        told: What growing did, a sentence.
+        noticed: What growing did, a sentence.
     """
 
     marked = Signal()
-    told = Signal(str)
+    noticed = Signal(str)
 
     def __init__(
         self, panels: Sequence[MapPanel], selection: Selection, background: Background, tools: Tools, parent: QObject
@@ -103,7 +103,7 @@ class Selecting(QObject):
         """Add each selected pair's nearest neighbors, in the embeddings of the focused map."""
         rows, owner = self.rows, self.owner
         if owner is None or not len(rows):
-            self.told.emit("Select pairs first: their nearest neighbors are then added.")
+            self.noticed.emit("Select pairs first: their nearest neighbors are then added.")
             return
         index = self._focused()
         side = self._panels[index].side or owner
@@ -124,7 +124,7 @@ class Selecting(QObject):
         if side not in self.sides or not np.array_equal(rows, self.rows):
             return
         asked = f" of {MOST_ASKING:,} of them" if len(rows) > MOST_ASKING else ""
-        self.told.emit(
+        self.noticed.emit(
             f"{len(grown) - len(rows):,} pairs added: the {NEIGHBORS} nearest neighbors{asked} in {side.name}."
         )
         self._select(grown)

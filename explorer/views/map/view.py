@@ -440,7 +440,7 @@ class MapView(View):
         self.turning.failed.connect(self._space_failed)
         self.turning.turned.connect(self.card.end)
         self.selecting.marked.connect(self._list_pairs)
-        self.selecting.told.connect(self.details_pane.show_growth)
+        self.selecting.noticed.connect(self.details_pane.show_growth)
         self.looks.numbers_changed.connect(self._fill_card)
         self.looks.numbers_changed.connect(self._list_pairs)
         self.details_pane.selected.failed.connect(self.failed)

@@ -223,9 +223,9 @@ class QualityView(View):
         words = [", ".join(parts)]
         words += [FALSE_ALARMS] if kind == "mispair" else []
         states = [*self.states.values()]
-        told = ", ".join(f"{states.count(state):,} {state}" for state in STATES if state and states.count(state))
+        counts = ", ".join(f"{states.count(state):,} {state}" for state in STATES if state and states.count(state))
         by = " and ".join(f"{one.name}, step {one.step:,}" for one in report.runs)
-        words += [f"checked with {by}", *([told] if told else [])]
+        words += [f"checked with {by}", *([counts] if counts else [])]
         self.note.setText(" · ".join(words))
         flagged = "flagged" in states
         self.train.setEnabled(flagged)

@@ -123,7 +123,7 @@ class ColumnsSheet(Sheet):
         column = self.layout()
         assert isinstance(column, QVBoxLayout)
         column.insertLayout(0, both, 1)
-        column.setStretchFactor(self.told, 0)
+        column.setStretchFactor(self.message, 0)
 
     def _put(self, name: str) -> None:
         item = QListWidgetItem(self._words.get(name, name))

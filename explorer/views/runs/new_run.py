@@ -398,7 +398,7 @@ class NewRun(QDialog):
         layout.addWidget(area, 1)
         layout.addWidget(hairline())
         self.foot = self._make_foot()
-        self.start, self.estimate = self.foot.start, self.foot.told
+        self.start, self.estimate = self.foot.start, self.foot.summary
         layout.addWidget(self.foot)
 
     def _preset_row(self) -> QHBoxLayout:

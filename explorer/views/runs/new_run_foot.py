@@ -34,7 +34,7 @@ class NewRunFoot(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._measures = False
-        self.told = QLabel(self, objectName="new-run-estimate", wordWrap=True)
+        self.summary = QLabel(self, objectName="new-run-estimate", wordWrap=True)
         self.repair = self._button("", "new-run-repair", self.repair_asked)
         self.measure = self._button("Measure", "new-run-measure", self.measure_asked)
         self.measure.setToolTip("Runs three real steps and reports time, memory and disk; nothing is saved")
@@ -51,7 +51,7 @@ class NewRunFoot(QFrame):
         above, below = QHBoxLayout(), QHBoxLayout()
         for row in (above, below):
             row.setSpacing(theme.INSIDE)
-        above.addWidget(self.told, 1)
+        above.addWidget(self.summary, 1)
         for button in (self.repair, self.check, self.measure, self.stop):
             above.addWidget(button)
         below.addWidget(copy)
@@ -64,7 +64,7 @@ class NewRunFoot(QFrame):
         column.addLayout(above)
         column.addLayout(below)
         # As high with a button as without: the buttons below must not move.
-        self.told.setMinimumHeight(theme.CONTROL_PX)
+        self.summary.setMinimumHeight(theme.CONTROL_PX)
         self.show_estimate("", can_measure=False)
 
     def allow(self, may_run: bool, *, may_queue: bool = True) -> None:
@@ -103,8 +103,8 @@ class NewRunFoot(QFrame):
         self.stop.hide()
 
     def _show_message(self, words: str, role: str) -> None:
-        self.told.setText(words)
-        theme.set_role(self.told, role)
+        self.summary.setText(words)
+        theme.set_role(self.summary, role)
 
     def _button(self, words: str, name: str, signal: Any) -> QPushButton:
         button = QPushButton(words, self, objectName=name, autoDefault=False)

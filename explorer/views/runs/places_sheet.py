@@ -62,8 +62,8 @@ class PlacesSheet(QDialog):
         self.remove = self._button("Remove", "places-remove", self._remove)
         self.test = self._button("Test", "places-test", self._test)
         self.test.setToolTip("Connects, brings this version there, and shows its doctor")
-        self.told = QLabel("", self, objectName="places-told", wordWrap=True)
-        self.told.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = QLabel("", self, objectName="places-note", wordWrap=True)
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
         self.report = QPlainTextEdit(self, objectName="places-report", readOnly=True)
         self.report.setAccessibleName("What the tested place has")
         self.address.returnPressed.connect(self._add)
@@ -73,7 +73,7 @@ class PlacesSheet(QDialog):
     def _lay_out(self) -> None:
         about = QLabel(_ABOUT, self, wordWrap=True)
         theme.set_role(about, "secondary")
-        theme.set_role(self.told, "small")
+        theme.set_role(self.note, "small")
         row = QHBoxLayout()
         row.setSpacing(theme.INSIDE)
         row.addWidget(self.name, 1)
@@ -81,7 +81,7 @@ class PlacesSheet(QDialog):
         row.addWidget(self.add)
         buttons = QHBoxLayout()
         buttons.setSpacing(theme.INSIDE)
-        buttons.addWidget(self.told, 1)
+        buttons.addWidget(self.note, 1)
         buttons.addWidget(self.test)
         buttons.addWidget(self.remove)
         below = QHBoxLayout()
@@ -108,7 +108,7 @@ class PlacesSheet(QDialog):
             listed = known.places()
         except UserError as problem:
             listed = []
-            self.told.setText(str(problem))
+            self.note.setText(str(problem))
         for place in listed:
             item = QListWidgetItem(f"{place.name}   {place.address}")
             item.setData(Qt.ItemDataRole.UserRole, place.name)
@@ -131,11 +131,11 @@ class PlacesSheet(QDialog):
             place = parse(self.name.text().strip(), self.address.text().strip())
             known.add(place)
         except UserError as problem:
-            self.told.setText(str(problem))
+            self.note.setText(str(problem))
             return
         self.name.clear()
         self.address.clear()
-        self.told.setText(f"{place.name} was added. Test it before you train there.")
+        self.note.setText(f"{place.name} was added. Test it before you train there.")
         self._show(place.name)
         self.changed.emit()
 
@@ -144,15 +144,15 @@ class PlacesSheet(QDialog):
         try:
             known.remove(name)
         except UserError as problem:
-            self.told.setText(str(problem))
+            self.note.setText(str(problem))
             return
-        self.told.setText(f"{name} was removed. Runs that train there continue.")
+        self.note.setText(f"{name} was removed. Runs that train there continue.")
         self._show()
         self.changed.emit()
 
     def _test(self) -> None:
         name = self._chosen()
-        self.told.setText(f"Connecting to {name}…")
+        self.note.setText(f"Connecting to {name}…")
         self.report.clear()
         self.test.setEnabled(False)
         self._background.run(
@@ -168,7 +168,7 @@ class PlacesSheet(QDialog):
     def _show_message(self, name: str, rows: list[dict[str, Any]]) -> None:
         broken = sum(row.get("state") == "broken" for row in rows)
         found = f"{broken} finding is broken" if broken == 1 else f"{broken} findings are broken"
-        self.told.setText(f"{name} answers; {found}." if broken else f"{name} can train.")
+        self.note.setText(f"{name} answers; {found}." if broken else f"{name} can train.")
         lines = []
         for row in rows:
             sign = "!" if row.get("state") == "broken" else " "
@@ -180,5 +180,5 @@ class PlacesSheet(QDialog):
 
     def _fail(self, error: Exception) -> None:
         known_problem = isinstance(error, UserError)
-        self.told.setText(str(error) if known_problem else f"The test failed: {type(error).__name__}.")
+        self.note.setText(str(error) if known_problem else f"The test failed: {type(error).__name__}.")
         self._allow()

@@ -54,10 +54,10 @@ class Sheet(QDialog):
         self.form.setHorizontalSpacing(theme.BETWEEN)
         self.form.setVerticalSpacing(theme.INSIDE)
         self.form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        self.told = QLabel(wordWrap=True)
-        self.told.setTextFormat(Qt.TextFormat.PlainText)
-        self.told.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        theme.set_role(self.told, "small")
+        self.message = QLabel(wordWrap=True)
+        self.message.setTextFormat(Qt.TextFormat.PlainText)
+        self.message.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        theme.set_role(self.message, "small")
         self.confirm = QPushButton(confirm, default=True)
         theme.set_role(self.confirm, "primary")
         self.confirm.clicked.connect(self.accept)
@@ -71,12 +71,12 @@ class Sheet(QDialog):
         column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         column.setSpacing(theme.BETWEEN)
         column.addLayout(self.form)
-        column.addWidget(self.told, 1)
+        column.addWidget(self.message, 1)
         column.addLayout(self.buttons)
 
     def show_message(self, words: str, *, wrong: bool = False) -> None:
         """Show what will happen, or an error, which disables the button."""
-        self.told.setText(words)
+        self.message.setText(words)
         self.confirm.setEnabled(not wrong)
 
 

@@ -176,8 +176,8 @@ class NeighborRows(QWidget):
         sets = [{near.row for near in one.near} for one in pair.runs]
         shared = set.intersection(*sets) - {-1} if len(sets) > 1 else set()
         kinds = " and ".join(sorted({one.modality for one in pair.runs}))
-        told = f" · {len(shared)} shared" if len(sets) > 1 else ""
-        self.title.setText(f"Nearest {kinds}s{told}")
+        overlap = f" · {len(shared)} shared" if len(sets) > 1 else ""
+        self.title.setText(f"Nearest {kinds}s{overlap}")
         by_place = {one.place: one for one in pair.runs}
         for place, (badge, row) in enumerate(zip(self._badges, self.rows, strict=True)):
             one = by_place.get(place)

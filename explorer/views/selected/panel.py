@@ -74,8 +74,8 @@ class SelectedPanel(QWidget):
         self.recall.setToolTip("Selections kept in this workspace")
         self.menu = QMenu(self.recall)
         self.recall.setMenu(self.menu)
-        self.told = ElidedLabel()
-        theme.set_role(self.told, "small")
+        self.outcome = ElidedLabel()
+        theme.set_role(self.outcome, "small")
         self.undo = QPushButton("Undo", objectName="selected-undo", visible=False)
         theme.set_role(self.undo, "quiet")
         self._lay_out()
@@ -235,7 +235,7 @@ class SelectedPanel(QWidget):
         self.save.setEnabled(bool(self.name.text().strip()))
 
     def _show_message(self, words: str, *, undo: bool = False) -> None:
-        self.told.setText(words)
+        self.outcome.setText(words)
         self.undo.setVisible(undo)
 
     def _undo(self) -> None:
@@ -273,7 +273,7 @@ class SelectedPanel(QWidget):
         keep.addWidget(self.save)
         said = QHBoxLayout()
         said.setSpacing(theme.SPACE)
-        said.addWidget(self.told, 1)
+        said.addWidget(self.outcome, 1)
         said.addWidget(self.undo)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

@@ -110,8 +110,8 @@ def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Coloring]) -> l
     if by in COMPUTED:
         entries.append(LegendEntry("at each run's last step", theme().tokens.unselected, "line"))
     if by in CHANGED:
-        told = ("blue is better in A, orange in B",) if by in BETTER_IN_B else ()
-        entries += [LegendEntry(w, theme().tokens.unselected, "line") for w in (*told, compared_words(runs))]
+        direction = ("blue is better in A, orange in B",) if by in BETTER_IN_B else ()
+        entries += [LegendEntry(w, theme().tokens.unselected, "line") for w in (*direction, compared_words(runs))]
     return entries
 
 

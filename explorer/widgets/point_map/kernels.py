@@ -375,11 +375,11 @@ def _splat(bright, faint, points, begin, end, view, linear, weight, states):
 
 
 @compiled
-def gather(bright, faint, points, cells, window, view, linear, depth, states, told):
+def gather(bright, faint, points, cells, window, view, linear, depth, states, report):
     """Sum the points of the first `depth` levels per pixel, each cell weighted to its true count.
 
     bright: height x (width + 2) x 4 sums of linear blue, green, red and of points; faint: the same of dimmed points.
-    states: Bit 1: dimmed points are drawn, bit 2: points in their color are. told: sum and pixels of both layers.
+    states: Bit 1: dimmed points are drawn, bit 2: points in their color are. report: sum and pixels of both layers.
     """
     start, side, levels, counts = cells
     one = np.float32(1)
@@ -388,7 +388,7 @@ def gather(bright, faint, points, cells, window, view, linear, depth, states, to
             for row in range(window[2], window[3] + 1):
                 base = (level * side + row) * side
                 begin, end = start[base + window[0]], start[base + window[1] + 1]
-                _report_progress(told, _splat(bright, faint, points, begin, end, view, linear, one, states))
+                _report_progress(report, _splat(bright, faint, points, begin, end, view, linear, one, states))
         return
     for row in range(window[2], window[3] + 1):
         for column in range(window[0], window[1] + 1):
@@ -403,23 +403,23 @@ def gather(bright, faint, points, cells, window, view, linear, depth, states, to
                 base = level * side * side + cell
                 if start[base + 1] > start[base]:
                     part = _splat(bright, faint, points, start[base], start[base + 1], view, linear, weight, states)
-                    _report_progress(told, part)
+                    _report_progress(report, part)
 
 
 @compiled
-def _report_progress(told, part):
-    told[0] += part[0]
-    told[1] += part[1]
-    told[2] += part[2]
-    told[3] += part[3]
+def _report_progress(report, part):
+    report[0] += part[0]
+    report[1] += part[1]
+    report[2] += part[2]
+    report[3] += part[3]
 
 
 @compiled
-def gather_some(bright, faint, points, some, view, linear, told):
+def gather_some(bright, faint, points, some, view, linear, report):
     """Sum the points at these places of the order: a small selection, drawn completely."""
     one = np.float32(1)
     for i in some:
-        _report_progress(told, _splat(bright, faint, points, i, i + 1, view, linear, one, 1 << PLAIN))
+        _report_progress(report, _splat(bright, faint, points, i, i + 1, view, linear, one, 1 << PLAIN))
 
 
 @compiled

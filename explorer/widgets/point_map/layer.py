@@ -135,7 +135,7 @@ class PointLayer(pg.GraphicsObject):
             return
         self._ask_for_kernels()
         if self._places.put((self._epoch, xy)):
-            self._ask(self._places.work_with(_sorted), self._take_sorted, told=self.sorting.emit)
+            self._ask(self._places.work_with(_sorted), self._take_sorted, report=self.sorting.emit)
 
     def set_colors(self, color: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
         """Give point i the color `palette[color[i]]`.
@@ -379,14 +379,14 @@ class PointLayer(pg.GraphicsObject):
             self._ask(self._requests.work_with(_drawn), self._show)
 
     def _ask(
-        self, work: Callable[..., object], done: Callable[[Any], object], **told: Callable[[float], object]
+        self, work: Callable[..., object], done: Callable[[Any], object], **report: Callable[[float], object]
     ) -> None:
         def answered(answer: Any) -> None:
             self._asked -= 1
             done(answer)
 
         self._asked += 1
-        self._worker.do(work, answered, **told)
+        self._worker.do(work, answered, **report)
 
     def _ask_for_kernels(self) -> None:
         """Load the compiled kernels on a separate thread, then redraw with them."""

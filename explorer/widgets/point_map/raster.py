@@ -280,24 +280,24 @@ def _sums(height: int, width: int, *, faint: bool) -> tuple[np.ndarray, np.ndarr
 def _gather(task: _Task, kernels: ModuleType) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     points, sight = task.request.points, task.request.sight
     bright, faint, rows = _sums(sight.height, sight.width, faint=points.dimmed)
-    told = np.zeros(4)
+    report = np.zeros(4)
     sampled = task.depth < task.request.grid.levels
     single = points.some is not None and (sampled or task.marked)
     states = (points.dimmed << DIMMED) | ((points.plain and not single) << PLAIN)
     cells = (*task.cells, task.request.grid.counts)
     linear = points.linear
-    kernels.gather(bright, faint, task.points, cells, task.window, task.view, linear, task.depth, states, told)
+    kernels.gather(bright, faint, task.points, cells, task.window, task.view, linear, task.depth, states, report)
     if single and (not task.marked or task.request.wants_density):
-        kernels.gather_some(bright, faint, task.points, points.some, task.view, linear, told)
-    return bright, faint, rows, told
+        kernels.gather_some(bright, faint, task.points, points.some, task.view, linear, report)
+    return bright, faint, rows, report
 
 
 def _spread(pixels: np.ndarray, task: _Task, kernels: ModuleType) -> np.ndarray | None:
-    bright, faint, rows, told = _gather(task, kernels)
+    bright, faint, rows, report = _gather(task, kernels)
     density = bright[:, 1:-1, 3].copy() if task.request.wants_density else None
     points = task.request.points
     if points.dimmed:
-        peak = _peak(told[2], told[3])
+        peak = _peak(report[2], report[3])
         gray = tuple(float(part) for part in task.request.gray[::-1])
         kernels.tone_gray(pixels, faint, 0.2, peak, _curve(peak), gray)
     if task.marked:
@@ -305,7 +305,7 @@ def _spread(pixels: np.ndarray, task: _Task, kernels: ModuleType) -> np.ndarray 
             bright[:] = 0
         kernels.stamp_some(pixels, task.points, points.some, task.view, task.brush_of_few, points.palette)
     elif points.plain:
-        peak = _peak(told[0], told[1])
+        peak = _peak(report[0], report[1])
         kernels.tone(pixels, bright, rows, 0.35, peak, _curve(peak), _ENCODED)
     _keep(task, bright, faint)
     return density

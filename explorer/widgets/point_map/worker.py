@@ -75,19 +75,19 @@ class Worker:
         work: Callable[..., object],
         done: Callable[[Any], object],
         *,
-        told: Callable[[float], object] | None = None,
+        report: Callable[[float], object] | None = None,
     ) -> None:
         """Call `work`, which must hold no Qt objects, after all earlier tasks; `done` receives its result.
 
-        With `told`, work is given a function that takes the share that is done and calls `told` with it on the GUI
+        With `report`, work is given a function that takes the share that is done and calls `report` with it on the GUI
         thread. An error is raised on the GUI thread.
         """
         number = mailbox().expect(self)
         if not self._started:
             self._started = True
             threading.Thread(target=_work_off, args=(self._work, mailbox()), name="point-map", daemon=True).start()
-        self._done[number] = (done, told)
-        self._work.put((number, work, told is not None))
+        self._done[number] = (done, report)
+        self._work.put((number, work, report is not None))
 
     def take(self, number: int, news: object) -> None:
         """Deliver a result or progress; an error is raised on the GUI thread, where the hooks report it."""
@@ -96,9 +96,9 @@ class Worker:
             self.end()
             return
         if isinstance(news, _Share):
-            _done, told = self._done.get(number, (None, None))
-            if told is not None:
-                told(news.done)
+            _done, report = self._done.get(number, (None, None))
+            if report is not None:
+                report(news.done)
             return
         mailbox().forget(number)
         done, _told = self._done.pop(number, (None, None))

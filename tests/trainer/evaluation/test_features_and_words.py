@@ -20,7 +20,7 @@ from trainer.charts.evaluation import asked, evaluation
 from trainer.charts.evaluation_scores import draw
 from trainer.charts.panel_tables import as_markdown
 from trainer.checkpoints import checkpoint
-from trainer.cli.evaluate import told
+from trainer.cli.evaluate import record_notes
 from trainer.data.augment import normalized
 from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import snapshot_data
@@ -141,7 +141,7 @@ def test_predicted_captions_name_classes_by_the_likelihood_of_prompts(own: Works
     assert record.details["by"] == "captions"
     assert record.question.protocol == "by the likelihood of the prompts"
     assert record.details["templates"]
-    assert "by likelihood" in told(record)[0]
+    assert "by likelihood" in record_notes(record)[0]
     run = own.runs.config_of(3)
     splits = data.load(run.data, image_size=32, workspace_folder=own.folder, progress=silent)
     kept = models.get(3)

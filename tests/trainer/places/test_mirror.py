@@ -190,7 +190,7 @@ def test_what_comes_is_a_strangers(there: There, here: Workspace) -> None:
     assert row.facts == {"a": 1}
     assert row.step == 0
     assert not here.results.snapshots(2)
-    assert any("step" in words for words in mirror.told)
+    assert any("step" in words for words in mirror.changes)
     assert sorted(path.name for path in here.folder.parent.iterdir()) == ["here", "there"]
 
 

@@ -118,16 +118,16 @@ class Byol(TwoViews):
 
 
 def _queue() -> Any:
-    told = "Earlier images that are negatives; a multiple of the batch size."
-    return option(1024, "Queue", told, low=2, high=1_048_576)
+    meaning = "Earlier images that are negatives; a multiple of the batch size."
+    return option(1024, "Queue", meaning, low=2, high=1_048_576)
 
 
 def _key_groups() -> Any:
-    told = (
+    meaning = (
         "Keys pass their batch norms in this many groups drawn at random, so that statistics cannot betray which key "
         "belongs to a query. 1: in one; without effect on a tower without batch norms."
     )
-    return option(4, "Key groups", told, low=1, high=1024, advanced=True)
+    return option(4, "Key groups", meaning, low=1, high=1024, advanced=True)
 
 
 @dataclass(frozen=True, kw_only=True)

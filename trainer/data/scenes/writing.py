@@ -79,7 +79,7 @@ def write(
     Args:
         scenes: What to draw.
         folder: Where; each split appears in it when it is whole.
-        progress: Told the share that is done.
+        progress: ImportLog the share that is done.
         splits: Which of `SPLITS`.
         processes: How many draw; None for as many as there are cores.
 
@@ -94,8 +94,8 @@ def write(
     _begin(scenes, folder)
     total, done = sum(len(planned[split]) for split in missing), 0
     for split in missing:
-        told = partial(_report, progress, total, done)
-        draw_all = partial(_draw_split, scenes.seed, split, planned[split], told=told, processes=processes)
+        report = partial(_report, progress, total, done)
+        draw_all = partial(_draw_split, scenes.seed, split, planned[split], report=report, processes=processes)
         written_once(folder / split, draw_all, partial(progress, 0.0, "Waiting for another run that draws Scenes"))
         done += len(planned[split])
     return folder
@@ -157,7 +157,7 @@ def _draw_split(
     planned: Sequence[Scene],
     folder: Path,
     *,
-    told: Callable[[int], None],
+    report: Callable[[int], None],
     processes: int | None,
 ) -> None:
     _write_items(folder, split, planned)
@@ -168,7 +168,7 @@ def _draw_split(
     drawn = 0
     for count in spread(_draw_part, parts, count=processes):
         drawn += count
-        told(drawn)
+        report(drawn)
 
 
 def _draw_part(part: _Part) -> int:

@@ -172,8 +172,8 @@ def _why(helper: _Helper, words: IO[bytes], file: Path) -> str:
     last = words.read().decode(errors="replace").strip().rpartition("\n")[2]
     if code == REFUSED:
         with contextlib.suppress(ValueError):
-            told = json.loads(last)
-            return _too_large_file(file, helper) if told.get("starved") else str(told["reason"])
+            answer = json.loads(last)
+            return _too_large_file(file, helper) if answer.get("starved") else str(answer["reason"])
     if hasattr(signal, "SIGPROF") and code in (-signal.SIGPROF, -signal.SIGXCPU):
         return f"{file.name} {_too_long(helper.cpu_s)}"
     if code in (-getattr(signal, "SIGABRT", 6), -getattr(signal, "SIGKILL", 9)):

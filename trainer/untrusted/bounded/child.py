@@ -87,8 +87,8 @@ def _cannot(file: Path, error: Exception) -> str:
     return f"{file} cannot be read{kind}: {reason.rstrip('.')}. Write it again, or choose another."
 
 
-def _refuse(words: Any, told: dict[str, Any]) -> int:
-    words.write(json.dumps(told) + "\n")
+def _refuse(words: Any, refusal: dict[str, Any]) -> int:
+    words.write(json.dumps(refusal) + "\n")
     words.flush()
     return REFUSED
 

@@ -74,6 +74,6 @@ def _axes(path: Path, columns: list[str]) -> list[str]:
     """Return the names of the columns x and y."""
     names = {name.strip().lower(): name for name in columns}
     if not {"x", "y"} <= set(names):
-        told = ", ".join(untrusted_files.spelled(name[:60]) for name in columns[:8])
-        raise Unreadable(f"{path.name} has no columns x and y; its columns are {told}.")
+        column_names = ", ".join(untrusted_files.spelled(name[:60]) for name in columns[:8])
+        raise Unreadable(f"{path.name} has no columns x and y; its columns are {column_names}.")
     return [names["x"], names["y"]]

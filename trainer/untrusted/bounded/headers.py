@@ -201,8 +201,8 @@ def _span(path: Path, name: str, about: Any) -> tuple[int, int]:
 
 def _check_length(path: Path, claimed: int, size: int) -> None:
     if claimed != size:
-        told = f"{claimed:,}" if claimed <= _MOST_BYTES else "more than any file has"
-        raise Unreadable(f"{path.name} has {size:,} bytes, but its header claims {told}.")
+        claimed_size = f"{claimed:,}" if claimed <= _MOST_BYTES else "more than any file has"
+        raise Unreadable(f"{path.name} has {size:,} bytes, but its header claims {claimed_size}.")
 
 
 def _short(words: object) -> str:

@@ -121,8 +121,8 @@ class _Text:
         """Return the next character, which must be one of `wanted`."""
         found = self.peek()
         if not found or found not in wanted:
-            told = " or ".join(wanted)
-            raise ValueError(f"{told} is expected at character {self.place:,}")
+            choices = " or ".join(wanted)
+            raise ValueError(f"{choices} is expected at character {self.place:,}")
         self._at += 1
         return found
 

@@ -236,8 +236,8 @@ def _training_lines(path: Path, batch: int) -> Iterator[Row | None]:
         step = epoch * (whole // batch) + max(0, seen // batch - 1)
         at = _stamp(line)
         yield _row("", STEPS_PER_EPOCH, step, at, whole // batch)
-        if told := speed.search(found.group(4)):
-            yield _row("", "train/pairs_per_s", step, at, told.group(1))
+        if match := speed.search(found.group(4)):
+            yield _row("", "train/pairs_per_s", step, at, match.group(1))
         for name, value, _mean in names.findall(found.group(4)):
             if known := _open_clip_name(name.strip()):
                 yield _row("", known, step, at, value)

@@ -233,9 +233,9 @@ def _sent(kind: pa.DataType) -> pa.DataType:
 
 def _is_plain(kind: pa.DataType) -> bool:
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    told = types.is_temporal(kind) or types.is_decimal(kind)
+    dated = types.is_temporal(kind) or types.is_decimal(kind)
     coded = types.is_dictionary(kind) and types.is_string(kind.value_type)
-    return bool(number or told or coded or _is_text(kind) or (_is_listed(kind) and _is_text(kind.value_type)))
+    return bool(number or dated or coded or _is_text(kind) or (_is_listed(kind) and _is_text(kind.value_type)))
 
 
 def _is_text(kind: pa.DataType) -> bool:

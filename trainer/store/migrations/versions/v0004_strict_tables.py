@@ -242,15 +242,15 @@ def _faults(connection: sa.Connection, table: sa.Table) -> list[str]:
     flags = ", ".join(bad.values())
     words = f"SELECT rowid, {flags} FROM {table.name} WHERE {' OR '.join(bad.values())} LIMIT {_MOST + 1}"  # noqa: S608
     rows = connection.exec_driver_sql(words).all()
-    told = []
+    left_out = []
     for row in rows[:_MOST]:
         wrong = [column.name for column, is_bad in zip(table.c, row[1:], strict=True) if is_bad]
         gone = any(_decides(table.name, table.c[name]) or name == "run" for name in wrong)
         what = "was left out" if gone else "lost these values"
-        told.append(f"Row {row[0]} of {table.name} {what}: {', '.join(wrong)} could not be read.")
+        left_out.append(f"Row {row[0]} of {table.name} {what}: {', '.join(wrong)} could not be read.")
     if len(rows) > _MOST:
-        told.append(f"More rows of {table.name} have values that could not be read.")
-    return told
+        left_out.append(f"More rows of {table.name} have values that could not be read.")
+    return left_out
 
 
 def _decides(table: str, column: sa.Column) -> bool:
