@@ -325,7 +325,7 @@ class DecodedRows(QWidget):
             self._box.addWidget(row, 1)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the least size of rows under each other, or rows beside each other would never become narrower."""
+        """Return the minimum size of the stacked layout; that of rows side by side would keep the window wide."""
         sizes = [row.minimumSizeHint() for row in self._rows if not row.isHidden()]
         high = sum(size.height() for size in sizes) + theme.INSIDE * max(0, len(sizes) - 1)
         return QSize(max((size.width() for size in sizes), default=0), high)
