@@ -355,10 +355,7 @@ def _digits(setting: Setting) -> int:
 
 
 def _mark(box: NumberBox, wrong: str) -> None:
-    if (box.property("invalid") or False) != bool(wrong):
-        box.setProperty("invalid", bool(wrong))
-        box.style().unpolish(box)
-        box.style().polish(box)
+    theme.set_invalid(box, bool(wrong))
     box.setToolTip(wrong)
 
 

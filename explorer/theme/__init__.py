@@ -62,6 +62,7 @@ __all__ = [
     "keep_icon",
     "pixel_font",
     "run_color",
+    "set_invalid",
     "set_role",
     "theme",
 ]
@@ -283,6 +284,17 @@ def pixel_font(pixels: int, *, weight: QFont.Weight = QFont.Weight.Normal) -> QF
 def set_role(widget: QWidget, role: str) -> None:
     """Set a widget's stylesheet role, even if it is already visible."""
     widget.setProperty("role", role)
+    _dress_again(widget)
+
+
+def set_invalid(widget: QWidget, invalid: bool) -> None:
+    """Mark a field as one whose value cannot be used, or as sound again."""
+    if bool(widget.property("invalid")) != invalid:
+        widget.setProperty("invalid", invalid)
+        _dress_again(widget)
+
+
+def _dress_again(widget: QWidget) -> None:
     # Before it is first shown, what it wears would only be taken off again.
     if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
         widget.style().unpolish(widget)

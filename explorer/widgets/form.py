@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.theme import BETWEEN, INSIDE, SPACE, keep_icon, set_role
+from explorer.theme import BETWEEN, INSIDE, SPACE, keep_icon, set_invalid, set_role
 from explorer.widgets.collapsible import Fold
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
@@ -258,10 +258,7 @@ class FormRow(QWidget):
             self.repair.setText(self.repair_words(self._better))
         self.problem.setVisible(bool(sentence))
         self.trouble.setVisible(bool(sentence))
-        if bool(self.editor.property("invalid")) != bool(sentence):
-            self.editor.setProperty("invalid", bool(sentence))
-            self.editor.style().unpolish(self.editor)
-            self.editor.style().polish(self.editor)
+        set_invalid(self.editor, bool(sentence))
         # A screen reader says the sentence with the field.
         self.editor.setAccessibleDescription(sentence or self._help_text)
 

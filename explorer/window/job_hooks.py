@@ -213,8 +213,7 @@ class JobHooksSheet(Sheet):
     def _check(self) -> None:
         problems = self.hooks.problems
         for name, line in (("command", self.command), ("webhook", self.webhook)):
-            line.setProperty("invalid", "true" if name in problems else "false")
-            theme.set_role(line, "")
+            theme.set_invalid(line, name in problems)
         self.show_message(
             " ".join(problems.values())
             or "The command is not run by a shell. The variables CONTRASTIVE_JOB_TITLE, _KIND, _STATE, _REASON, "
