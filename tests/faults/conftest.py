@@ -66,9 +66,10 @@ class Zygote:
         self._process.stdin.flush()
         return self._process.stdout.readline()
 
-    def start(self, workspace: Workspace, run: int, *, before: str = "", **environment: str) -> Trainer:
-        """Start training the run."""
+    def start(self, workspace: Workspace, run: int, *, before: str = "", ranks: int = 1, **environment: str) -> Trainer:
+        """Start training the run, by that many processes."""
         order = {"workspace": str(workspace.folder), "run": run, "environment": environment, "before": before}
+        order["ranks"] = ranks
         return Trainer(int(self.send({"start": order})), self)
 
     def close(self) -> None:

@@ -1,13 +1,17 @@
 """A process with torch imported that forks a trainer for each line it reads: one starts in milliseconds.
 
-Lines in: `{"start": {"workspace", "run", "environment", "before"}}` and `{"wait": pid}`; out: the process number, or
-the exit status as `os.waitpid` tells it. `before` is Python that the trainer runs first, to put a fault in its way.
+Lines in: `{"start": {"workspace", "run", "environment", "before", "ranks"}}` and `{"wait": pid}`; out: the process
+number, or the exit status as `os.waitpid` tells it. `before` is Python that the trainer runs first, to put a fault in
+its way. With `ranks`, torch's agent is forked, and its ranks from it.
 """
 
 import json
 import os
+import subprocess
 import sys
+import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -18,12 +22,14 @@ def warm() -> None:
     import psutil
     import pyarrow.parquet
     import torch
+    import torch.distributed.launcher.api
 
+    import trainer.training.agent
     import trainer.training.fit
     from trainer.evaluation import measure
 
     torch.set_num_threads(1)
-    assert all((alembic.command, np, psutil, pyarrow.parquet, trainer.training.fit, measure))
+    assert all((alembic.command, np, psutil, pyarrow.parquet, trainer.training.agent, trainer.training.fit, measure))
     # The first optimizer loads half of torch's compiler.
     module = torch.nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(module.parameters())
@@ -38,7 +44,8 @@ def train(workspace: str, run: int, environment: dict[str, str], before: str) ->
     from trainer.store import Workspace
     from trainer.training.fit import fit
 
-    os.setsid()
+    if os.getsid(0) != os.getpid():
+        os.setsid()
     os.environ.update(environment)
     space = Workspace(Path(workspace))
     log = os.open(space.runs.get(run).folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -59,6 +66,44 @@ def train(workspace: str, run: int, environment: dict[str, str], before: str) ->
     return 0
 
 
+def share(workspace: str, run: int, environment: dict[str, str], before: str, ranks: int) -> int:
+    """Run the agent of several ranks, each of which trains as `train`; write when they have ended to `ended`."""
+    from torch.distributed.elastic.multiprocessing.subprocess_handler.subprocess_handler import SubprocessHandler
+
+    from trainer.store import Workspace
+    from trainer.training import agent
+
+    def forked(_: SubprocessHandler, words: tuple[str, ...], given: dict[str, str]) -> Forked:
+        return Forked(words, given, lambda: train(workspace, run, environment, before))
+
+    SubprocessHandler._popen = forked
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    code = agent.main([str(ranks), "fit", str(run), workspace])
+    space = Workspace(Path(workspace))
+    space.reconcile()
+    (space.runs.get(run).folder / "ended").write_text(str(time.time()))
+    return code
+
+
+class Forked(subprocess.Popen):
+    """A child process that calls a function, in the place of one that runs a program."""
+
+    def __init__(self, words: tuple[str, ...], environment: dict[str, str], work: Callable[[], int]) -> None:
+        self._work, self._given = work, environment
+        super().__init__(words)
+
+    def _execute_child(self, *_: object) -> None:
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                os.environ.update(self._given)
+                code = self._work()
+            finally:
+                os._exit(code)
+        self._child_created = True
+
+
 def main() -> None:
     """Execute commands until the input ends."""
     warm()
@@ -70,9 +115,9 @@ def main() -> None:
             continue
         child = os.fork()
         if child == 0:
-            code = 1
+            code, ranks = 1, order["start"].pop("ranks", 1)
             try:
-                code = train(**order["start"])
+                code = train(**order["start"]) if ranks == 1 else share(**order["start"], ranks=ranks)
             finally:
                 os._exit(code)
         print(child, flush=True)

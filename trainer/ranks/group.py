@@ -197,13 +197,16 @@ class Ranks:
         if self._peers is not None:
             self._peers.confess(words)
 
-    def check_peers(self) -> None:
+    def check_peers(self, *, look: bool = False) -> None:
         """Check that all ranks are there.
+
+        Args:
+            look: Look now, instead of taking what was seen last.
 
         Raises:
             RankError: One is not.
         """
-        if self._peers is not None and (trouble := self._peers.trouble()):
+        if self._peers is not None and (trouble := self._peers.trouble(look=look)):
             raise RankError(trouble)
 
     def leave(self) -> None:

@@ -14,6 +14,7 @@ from trainer.store.process_lock import Identity, identity, is_stopped
 
 STOPPED_S: Final = 20.0
 """How long a rank may be stopped (SIGSTOP) before it is ended, since all others wait for it."""
+STOOD_STILL: Final = f"had been stopped for {STOPPED_S:.0f} s, and was ended"
 LOOK_S: Final = 0.5
 
 
@@ -22,6 +23,26 @@ def introduce_self(store: Any, rank: int) -> None:
     me = identity()
     ticks, boot = (me.start_ticks, me.boot_id) if me is not None else (-1, "")
     store.set(f"rank/{rank}", f"{os.getpid()} {ticks} {boot or '-'} {platform.node() or '-'}")
+
+
+class Standstill:
+    """Ends processes that have been stopped (SIGSTOP) for too long."""
+
+    def __init__(self, patience_s: float = STOPPED_S) -> None:
+        self._patience_s = patience_s
+        self._since: dict[Identity, float] = {}
+
+    def ended(self, who: Identity) -> bool:
+        """Look at a process; return whether it has been stopped for so long that it was ended."""
+        if not is_stopped(who):
+            self._since.pop(who, None)
+            return False
+        since = self._since.setdefault(who, time.monotonic())
+        if time.monotonic() - since < self._patience_s:
+            return False
+        with contextlib.suppress(OSError):
+            os.kill(who.pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+        return True
 
 
 class Peers:
@@ -34,7 +55,7 @@ class Peers:
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self._store, self._rank, self._size = store, rank, size
         self._pids: dict[int, Identity] = {}
-        self._stopped_at: dict[int, float] = {}
+        self._standstill = Standstill()
         self._trouble = ""
         self._leaving = threading.Event()
         self._lock = threading.Lock()
@@ -79,15 +100,7 @@ class Peers:
             return f"{who} failed: {why}"
         if not known.is_same(identity(known.pid)):
             return f"{who} was ended from outside. {end}"
-        if not is_stopped(known):
-            self._stopped_at.pop(rank, None)
-            return ""
-        since = self._stopped_at.setdefault(rank, time.monotonic())
-        if time.monotonic() - since < STOPPED_S:
-            return ""
-        with contextlib.suppress(OSError):
-            os.kill(known.pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
-        return f"{who} had been stopped for {STOPPED_S:.0f} s, and was ended. {end}"
+        return f"{who} {STOOD_STILL}. {end}" if self._standstill.ended(known) else ""
 
     def _identity(self, rank: int) -> Identity | None:
         """Return the process of a rank of this computer, once it has introduced itself."""

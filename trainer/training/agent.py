@@ -5,17 +5,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from trainer.ranks.peers import LOOK_S, STOOD_STILL, STOPPED_S, Standstill
 from trainer.store import Workspace
+from trainer.store.process_lock import identity
 from trainer.untrusted import safe_subprocess
 
 _START_S: Final = 120
+_BY_SIGNAL: Final = (-9, -11, -6, -7)
+_LATER_S: Final = 5.0
+"""So much later than the ranks, which say what happened, the agent ends one that is stopped."""
 _WORDLESS: Final = ("torch.distributed", "torch.distributed.elastic")
 
 
@@ -32,7 +40,24 @@ def main(words: Sequence[str]) -> int:
     return 1 if start_ranks(int(ranks), rest) else 0
 
 
-def start_ranks(ranks: int, program: Sequence[str]) -> Mapping[int, Any]:
+@dataclass(frozen=True)
+class Failure:
+    """How a rank ended that did not end well.
+
+    Attributes:
+        pid: Of its process.
+        by_signal: The signal that ended it, by name, where that was one from outside; else empty.
+        stood_still: Whether it was ended because it had been stopped.
+        at: The second at which that was seen.
+    """
+
+    pid: int
+    by_signal: str
+    stood_still: bool
+    at: int
+
+
+def start_ranks(ranks: int, program: Sequence[str]) -> Mapping[int, Failure]:
     """Run a Python program as that many ranks of this computer; return the failures by rank."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -52,25 +77,60 @@ def start_ranks(ranks: int, program: Sequence[str]) -> Mapping[int, Any]:
         local_addr="127.0.0.1",
         max_restarts=0,
     )
-    try:
-        elastic_launch(config, executable)(*first)
-    except ChildFailedError as error:
-        return error.failures
+    with _none_stands_still() as ended:
+        try:
+            elastic_launch(config, executable)(*first)
+        except ChildFailedError as error:
+            return {
+                rank: Failure(
+                    one.pid,
+                    one.signal_name() if one.exitcode in _BY_SIGNAL else "",
+                    one.pid in ended,
+                    one.timestamp,
+                )
+                for rank, one in error.failures.items()
+            }
     return {}
 
 
-def _say_why(workspace: Workspace, run: int, ranks: int, failures: Mapping[int, Any]) -> None:
+@contextlib.contextmanager
+def _none_stands_still() -> Iterator[set[int]]:
+    """End a rank that is stopped, also before the others know it and after they have left; yield whom."""
+    import psutil
+
+    ended: set[int] = set()
+    over, standstill = threading.Event(), Standstill(STOPPED_S + _LATER_S)
+
+    def watch() -> None:
+        while not over.wait(LOOK_S):
+            for child in psutil.Process().children():
+                who = identity(child.pid)
+                if who is not None and standstill.ended(who):
+                    ended.add(child.pid)
+
+    threading.Thread(target=watch, name="standstill", daemon=True).start()
+    try:
+        yield ended
+    finally:
+        over.set()
+
+
+def _say_why(workspace: Workspace, run: int, ranks: int, failures: Mapping[int, Failure]) -> None:
     """Write the reason into the row of a run whose rank 0 could not."""
     workspace.reconcile()
     row = workspace.runs.get(run)
-    by_signal = [rank for rank, failure in failures.items() if failure.exitcode in (-9, -11, -6, -7)]
-    if row.status == "interrupted" and by_signal and "Rank" not in row.reason:
-        first = failures[by_signal[0]]
+    by_signal = [rank for rank, failure in failures.items() if failure.by_signal]
+    told = row.status in ("stopped", "finished", "failed") or "Rank" in row.reason
+    if by_signal and not told:
+        # Those that do not end with the first are killed by the agent, later.
+        rank = min(by_signal, key=lambda rank: failures[rank].at)
+        failure = failures[rank]
+        what = STOOD_STILL if failure.stood_still else f"was ended from outside ({failure.by_signal})"
         reason = (
-            f"Rank {by_signal[0]} of {ranks} (process {first.pid}) was ended from outside "
-            f"({first.signal_name()}), and the others with it. Resume continues from the last checkpoint."
+            f"Rank {rank} of {ranks} (process {failure.pid}) {what}, and the others with it. Resume continues from the "
+            "last checkpoint."
         )
-        workspace.runs.change(run, reason=reason)
+        workspace.runs.change(run, status="interrupted", reason=reason)
     elif row.status not in ("stopped", "finished", "failed", "interrupted"):
         reason = f"The {ranks} processes of the run ended before it began; its log says why."
         workspace.runs.change(run, status="failed", reason=reason)

@@ -84,6 +84,9 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
         try:
             with _logged_beside(workspace, log, text_log):
                 status, reason = _train(workspace, log, control, text_log, room, shared)
+            if shared is not None and status == "stopped":
+                # The agent ends all ranks when one is gone, by the signal that asks for a stop.
+                shared.check_peers(look=True)
             room.until_written(log.settle)
         except StoppedWaiting as stopped:
             status, reason = "stopped", str(stopped)
