@@ -23,6 +23,7 @@ NAMES: Final = (
     "map",
     "objectives",
     "ranks",
+    "row_shares",
     "scale",
     "search",
 )

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         if question.get("what") == "fit":
             return _fit(args.workspace, question)
         if question.get("what") == "follow":
-            return _follow(args.workspace.folder)
+            return _follow(args.workspace.folder, question)
         if question.get("what") == "embed":
             return _embed(args.workspace.folder, question)
         head, content = end.answer(question)
@@ -50,9 +50,17 @@ def _fit(workspace: Workspace, question: dict[str, Any]) -> int:
     """Train the only run of a workspace, made of a configuration at the first time, and report its row next to it."""
     from trainer import config
     from trainer.cli.fit import train
+    from trainer.places.ray_jobs import WANTED
     from trainer.places.shared_folder import StatePublisher
+    from trainer.places.source import MOST_DOCUMENT
+    from trainer.places.storage import Storage
+    from trainer.places.stored_run import StoredPublisher, restore
 
-    wanted = config.read(Path(str(question["config"])))
+    storage = Storage(str(question["storage"])) if "storage" in question else None
+    if storage is None:
+        wanted = config.read(Path(str(question["config"])))
+    else:
+        wanted = config.from_toml(storage.read(WANTED, MOST_DOCUMENT).decode())
     if wanted.ranks > 1 and "rank" not in question:
         from trainer.training.ray_ranks import train as train_by_ray
 
@@ -60,22 +68,35 @@ def _fit(workspace: Workspace, question: dict[str, Any]) -> int:
         return 0
     if workspace.look_only:
         workspace.adopt()  # another node of the cluster made it, for the same user
+    if storage is not None:
+        restore(storage, workspace)
     run = next((row.id for row in workspace.runs.all()), None) or workspace.runs.create(wanted)
-    with StatePublisher(workspace, run, str(question["job"])):
+    job = str(question["job"])
+    with StatePublisher(workspace, run, job) if storage is None else StoredPublisher(workspace, run, job, storage):
         train(workspace, run)
     return 0
 
 
-def _follow(workspace: Path) -> int:
+def _follow(workspace: Path, question: dict[str, Any]) -> int:
     """Be a rank that does not lead, of the only run of a workspace that rank 0 has made."""
+    from functools import partial
+
     from trainer import ranks
+    from trainer.places.storage import Storage
+    from trainer.places.stored_run import bring_checkpoint
     from trainer.training.follower import follow
 
     shared = ranks.join()
     assert shared is not None, "Ray has placed several ranks"
     try:
-        # Rank 0 makes the run before it joins, so its folder is there by now.
-        follow(next((workspace / "runs").glob("0001-*")), workspace, shared)
+        if "storage" in question:
+            folder = workspace / "run"
+            folder.mkdir(parents=True, exist_ok=True)
+            bring = partial(bring_checkpoint, Storage(str(question["storage"])), folder, check=shared.check_peers)
+            follow(folder, workspace, shared, bring=bring)
+        else:
+            # Rank 0 makes the run before it joins, so its folder is there by now.
+            follow(next((workspace / "runs").glob("0001-*")), workspace, shared)
     except Exception as error:
         if not isinstance(error, ranks.RankError):
             shared.confess(str(error) or type(error).__name__)

@@ -107,7 +107,7 @@ def _options(kind: str, query: str) -> dict[str, str]:
     if kind == "ray" and "storage" not in found:
         raise PlaceError(
             "A Ray cluster needs a folder that its nodes and this computer both see, for the runs: "
-            "ray://HOST:8265?storage=/shared/folder."
+            "ray://HOST:8265?storage=/shared/folder, or storage=s3://bucket/folder."
         )
     return found
 

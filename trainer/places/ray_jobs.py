@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import http.client
 import json
+import time
 import urllib.error
 import urllib.request
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from trainer import config
@@ -19,18 +20,21 @@ from trainer.places.channel import packed
 from trainer.places.known import Binding
 from trainer.places.links import Say
 from trainer.places.shared_folder import SharedFolderSource
-from trainer.places.source import Chunk, RunSource, record
+from trainer.places.source import MOST_DOCUMENT, Chunk, RunSource, record
 from trainer.places.storage import Storage, is_remote
+from trainer.places.stored_run import StoredSource
 from trainer.places.wheel import wheel
 from trainer.store import ACTIVE, ownership
 from trainer.store import ENDED as STOPPED
-from trainer.store.files import write_text
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
 
 _WAIT_S: Final = 30.0
 _SEND_S: Final = 300.0
+_ENDS_S: Final = 60.0
+_LOOK_S: Final = 0.5
 _MOST: Final = 1 << 24
+WANTED: Final = "wanted.toml"
 ENDED: Final = ("STOPPED", "SUCCEEDED", "FAILED")
 _WAITS: Final = ("PENDING",)
 
@@ -135,14 +139,9 @@ class RayLink:
         """
         say(f"checking {self._place.name}")
         self._jobs.version()
-        if is_remote(self._place.options["storage"]):
-            raise PlaceError(
-                f"{self._place.options['storage']} holds embeddings; a run needs a folder that all nodes and this "
-                "computer see. Add the place with one: storage=/shared/folder."
-            )
-        storage = Path(self._place.options["storage"]).expanduser()
-        if not storage.is_dir():
-            raise OutOfReach(f"There is no folder {storage} on this computer: is the shared disk mounted?")
+        storage = Storage(self._place.options["storage"])
+        if storage.folder is not None and not storage.folder.is_dir():
+            raise OutOfReach(f"There is no folder {storage.folder} on this computer: is the shared disk mounted?")
         if binding.upload:
             raise PlaceError(
                 "Data are not sent to Ray: put them where its nodes see them, and name them (--data-there)."
@@ -155,32 +154,54 @@ class RayLink:
             wanted = dataclasses.replace(run, data=dataclasses.replace(data, path=binding.data))
         say(f"sending the code to {self._place.name}")
         self._jobs.put_package(package_name(), wheel().content)
-        folder = storage / f"from-{ownership.seal(f'sent {self._workspace}')[:16]}" / token[:16]
-        (storage / folder.parent.name).mkdir(mode=0o700, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        write_text(folder / "wanted.toml", config.to_toml(wanted))
-        return dataclasses.replace(binding, workspace=str(folder), run=1)
+        owner = storage.inside(f"from-{ownership.seal(f'sent {self._workspace}')[:16]}")
+        wanted_there = owner.inside(token[:16])
+        for folder in (owner.folder, wanted_there.folder):
+            if folder is not None:
+                folder.mkdir(mode=0o700, exist_ok=True)
+        wanted_there.write(WANTED, config.to_toml(wanted).encode())
+        return dataclasses.replace(binding, workspace=wanted_there.address, run=1)
 
     def start(self, binding: Binding) -> Binding:
         """Submit the job, or a new one where the last has ended."""
         last, number = binding.job, 1
         if last:
-            if self._jobs.status(last)[0] not in ("", *ENDED):
+            if self._trains(binding):
                 return binding
             number = int(last.rpartition("-")[2]) + 1
-        job = f"contrastive-explorer-{Path(binding.workspace).name}-{number}"
+        storage = Storage(binding.workspace)
+        job = f"contrastive-explorer-{PurePosixPath(binding.workspace).name}-{number}"
         self._jobs.put_package(package_name(), wheel().content)
-        wanted = Path(binding.workspace) / "wanted.toml"
+        wanted = storage.read(WANTED, MOST_DOCUMENT).decode()
         needs = needs_of(self._place)
-        question = packed({"what": "fit", "config": str(wanted), "job": job} | needs)
-        words = [self._place.python, "-P", "-m", "trainer", "remote", "--once", question]
-        line = f'PYTHONPATH="$PWD" exec {shell.script_line([*words, "--workspace", binding.workspace])}'
-        if config.read(wanted).ranks > 1:  # the job only places the ranks, each of which has to itself what it needs
-            needs = {}
+        question: dict[str, Any] = {"what": "fit", "config": f"{binding.workspace}/{WANTED}", "job": job} | needs
+        folder = binding.workspace
+        if storage.folder is None:  # the run lies on its node, with a copy in the store
+            question |= {"storage": storage.address}
+            folder = f"run-{job}"
+        words = [self._place.python, "-P", "-m", "trainer", "remote", "--once", packed(question)]
+        line = f'PYTHONPATH="$PWD" exec {shell.script_line([*words, "--workspace", folder])}'
+        if config.from_toml(wanted).ranks > 1:
+            needs = {}  # the job only places the ranks, each of which has to itself what it needs
         self._jobs.submit(
             job, line, package_name(), **{f"entrypoint_num_{name}": count for name, count in needs.items()}
         )
         return dataclasses.replace(binding, job=job)
+
+    def _trains(self, binding: Binding) -> bool:
+        """Return whether the last job trains; one whose run has ended is waited for, which takes moments.
+
+        Raises:
+            OutOfReach: It does not end.
+        """
+        source, until = RaySource(self._jobs, binding), time.monotonic() + _ENDS_S
+        while self._jobs.status(binding.job)[0] not in ("", *ENDED):
+            if not source.has_ended():
+                return True
+            if time.monotonic() > until:
+                raise OutOfReach(f"Ray's job {binding.job} does not end, though its run has.")
+            time.sleep(_LOOK_S)
+        return False
 
     def source(self, binding: Binding) -> RunSource:
         """Return the run's folder as this computer sees it."""
@@ -195,7 +216,9 @@ class RaySource:
 
     def __init__(self, jobs: RayJobs, binding: Binding) -> None:
         self._jobs, self._job = jobs, binding.job
-        self._runs = Path(binding.workspace) / "runs"
+        storage = Storage(binding.workspace)
+        self._folder = storage.folder
+        self._copy = StoredSource(storage) if storage.folder is None else None
 
     def state(self) -> dict[str, Any]:
         """Return the run's row, or what Ray says of the job.
@@ -224,6 +247,11 @@ class RaySource:
                 why = message or f"Ray ended the job with {status or 'no trace of it'}."
                 remote |= {"status": "interrupted", "reason": why, "phase": "", "asked": ""}
         return remote
+
+    def has_ended(self) -> bool:
+        """Return whether the run has ended in this job, by its own word."""
+        source = self._found()
+        return source is not None and source.state().get("status") in STOPPED and source.job() == self._job
 
     def journal(self, offset: int, digest: str) -> Chunk:
         """Return the journal from `offset` on, or from its beginning if that is another one."""
@@ -260,9 +288,13 @@ class RaySource:
             raise OutOfReach("The job has not begun.")
 
     def _found(self) -> SharedFolderSource | None:
-        if not self._runs.parent.is_dir():
-            raise OutOfReach(f"There is no folder {self._runs.parent}: is the shared disk mounted?")
-        folders = sorted(path for path in self._runs.glob("0001-*") if path.is_dir()) if self._runs.is_dir() else []
+        if self._copy is not None:
+            return self._copy if self._copy.exists() else None
+        assert self._folder is not None
+        if not self._folder.is_dir():
+            raise OutOfReach(f"There is no folder {self._folder}: is the shared disk mounted?")
+        runs = self._folder / "runs"
+        folders = sorted(path for path in runs.glob("0001-*") if path.is_dir()) if runs.is_dir() else []
         return SharedFolderSource(folders[0]) if folders and (folders[0] / "run.json").is_file() else None
 
 

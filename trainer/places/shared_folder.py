@@ -107,13 +107,19 @@ class SharedFolderSource(FolderSource):
         Raises:
             OutOfReach: It does not acknowledge the request.
         """
-        number = max(_number(read_request(self.folder)), self._acknowledged()) + 1
-        write_text(self.folder / REQUEST, json.dumps({"number": number, "request": what}))
+        number = max(self._last_request(), self._acknowledged()) + 1
+        self._request(number, what)
         until = time.monotonic() + self._confirmed_s
         while self._acknowledged() < number:
             if time.monotonic() > until:
                 raise OutOfReach("The trainer there does not answer.")
             time.sleep(0.1)
+
+    def _request(self, number: int, what: str) -> None:
+        write_text(self.folder / REQUEST, json.dumps({"number": number, "request": what}))
+
+    def _last_request(self) -> int:
+        return _number(read_request(self.folder))
 
     def _acknowledged(self) -> int:
         with contextlib.suppress(OSError):

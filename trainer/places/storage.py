@@ -1,6 +1,7 @@
 """Files by name in a folder that several computers see: on a disk, in S3 (`s3://`) or in Google's store (`gs://`).
 
-All by `pyarrow.fs`, which takes keys from where its stores keep them; `AWS_ENDPOINT_URL` names another S3.
+All by `pyarrow.fs`, which takes keys from where its stores keep them; `AWS_ENDPOINT_URL` names another S3,
+`STORAGE_EMULATOR_HOST` an emulator of Google's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from trainer.places.address import OutOfReach, PlaceError
 from trainer.store import cells
 
 _BLOCK: Final = 8 << 20
+_ENDPOINTS: Final = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST"}
 REMOTE: Final = ("s3://", "gs://")
 
 
@@ -31,6 +33,15 @@ class Storage:
     def folder(self) -> Path | None:
         """The folder where it is one of a disk that this computer sees."""
         return None if is_remote(self.address) else Path(self.address)
+
+    def opened(self) -> tuple[Any, str]:
+        """Return the file system of pyarrow, and the folder as a path in it.
+
+        Raises:
+            OutOfReach: There is none.
+        """
+        with self._answering() as found:
+            return found
 
     def inside(self, name: str) -> Storage:
         """Return a folder in it."""
@@ -81,14 +92,43 @@ class Storage:
             found = files.get_file_info(f"{root}/{_checked(name)}")
         return int(found.size) if found.is_file else None
 
+    def stamp(self, name: str) -> tuple[int, int] | None:
+        """Return bytes and time of the last change of a file; None where there is none."""
+        with self._answering() as (files, root):
+            found = files.get_file_info(f"{root}/{_checked(name)}")
+        return (int(found.size), int(found.mtime_ns or 0)) if found.is_file else None
+
+    def read_part(self, name: str, offset: int, most: int) -> bytes:
+        """Return at most that many bytes of a file from `offset` on.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        with self._answering() as (files, root), files.open_input_file(f"{root}/{_checked(name)}") as file:
+            left = max(0, min(most, file.size() - offset))
+            return file.read_at(left, offset) if left else b""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with contextlib.suppress(FileNotFoundError), self._answering() as (files, root):
+            files.delete_file(f"{root}/{_checked(name)}")
+
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of the folders in a folder, in order; none where there is no folder."""
+        return self._listed(folder, files=False)
+
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the files in a folder, in order; none where there is no folder."""
+        return self._listed(folder, files=True)
+
+    def _listed(self, folder: str, *, files: bool) -> list[str]:
         from pyarrow import fs
 
-        with self._answering() as (files, root):
+        kind = fs.FileType.File if files else fs.FileType.Directory
+        with self._answering() as (store, root):
             place = f"{root}/{_checked(folder)}" if folder else root
-            found = files.get_file_info(fs.FileSelector(place, allow_not_found=True))
-        return sorted(one.base_name for one in found if one.is_file and not one.base_name.startswith("."))
+            found = store.get_file_info(fs.FileSelector(place, allow_not_found=True))
+        return sorted(one.base_name for one in found if one.type == kind and not one.base_name.startswith("."))
 
     def check(self) -> None:
         """Check that files can be written here and read again.
@@ -143,11 +183,13 @@ def _open(address: str) -> tuple[Any, str]:
 
     if not is_remote(address):
         return fs.LocalFileSystem(), str(Path(address).absolute())
-    endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if address.startswith("s3://") else ""
-    more = ""
+    scheme, _, rest = address.partition("://")
+    endpoint, more = os.environ.get(_ENDPOINTS[scheme], ""), ""
     if endpoint:
-        parts = urlsplit(endpoint)
+        parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
         more = "?" + urlencode({"endpoint_override": parts.netloc, "scheme": parts.scheme})
+        if scheme == "gs":  # an emulator has no keys
+            address = f"gs://anonymous@{rest}"
     files, root = fs.FileSystem.from_uri(address + more)
     return files, root.rstrip("/")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,9 @@ BEGINS: Final = "begins"
 """Under this rank 0 tells the step of the checkpoint from which all go on; it is written by then."""
 
 
-def follow(folder: Path, workspace: Path, shared: ranks.Ranks) -> None:
+def follow(
+    folder: Path, workspace: Path, shared: ranks.Ranks, *, bring: Callable[[int], None] = lambda step: None
+) -> None:
     """Make the updates of a run together with rank 0, until that dismisses this rank or is gone.
 
     No database is opened: on another computer that sees the folders, it could not be.
@@ -31,6 +34,8 @@ def follow(folder: Path, workspace: Path, shared: ranks.Ranks) -> None:
         folder: The run's.
         workspace: Folder of its workspace, where pairs are prepared.
         shared: This rank among the others.
+        bring: Called with the step of the checkpoint before anything of the run is read: brings it here, where rank 0
+            keeps it in a store.
 
     Raises:
         RankError: Another rank is gone.
@@ -43,6 +48,7 @@ def follow(folder: Path, workspace: Path, shared: ranks.Ranks) -> None:
         if not begin:
             return
         step = int(begin)
+        bring(step)
         training = _session(folder, workspace, shared)
         found = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}")
         checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)

@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,12 +21,18 @@ from trainer.errors import UserError
 from trainer.places.channel import packed
 from trainer.places.shared_folder import STATE
 from trainer.places.source import MOST_DOCUMENT, record
+from trainer.places.storage import Storage
+from trainer.places.stored_run import RUN
+from trainer.ranks.peers import STOPPED_S, Standstill
 from trainer.store import ENDED
+from trainer.store.process_lock import identity
 from trainer.untrusted import confined, safe_subprocess
 
 _POLL_S: Final = 0.2
 _START_S: Final = 900
 """How long workers may take to start: torch lies on a shared disk, a node may be busy; Ray gives up after 60 s."""
+_LATER_S: Final = 5.0
+"""So much later than the ranks of this node, which say what happened, a rank that is stopped is ended."""
 _GRACE_S: Final = 20.0
 """How long a rank whose worker ends may take to save."""
 _TEARDOWN_S: Final = 60.0
@@ -62,6 +69,8 @@ def train(workspace: Path, question: dict[str, Any], ranks: int) -> None:
             f"{ranks} ranks of {needs['CPU']:g} CPUs and {needs['GPU']:g} GPUs do not fit into a cluster of "
             f"{there.get('CPU', 0):g} CPUs and {there.get('GPU', 0):g} GPUs. Choose fewer ranks."
         )
+    storage = Storage(str(question.get("storage", workspace)))
+    files, root = storage.opened()
     trainer = TorchTrainer(
         rank,
         train_loop_config={"workspace": str(workspace), "question": question},
@@ -70,18 +79,21 @@ def train(workspace: Path, question: dict[str, Any], ranks: int) -> None:
             num_workers=ranks, use_gpu=needs["GPU"] > 0, resources_per_worker={k: v for k, v in needs.items() if v}
         ),
         run_config=RunConfig(
-            name="ray-train", storage_path=str(workspace), failure_config=FailureConfig(max_failures=0)
+            name="ray-train",
+            storage_path=root,
+            storage_filesystem=files,
+            failure_config=FailureConfig(max_failures=0),
         ),
     )
     try:
-        until_ended(trainer.fit, workspace, str(question["job"]))
+        until_ended(trainer.fit, partial(has_ended, workspace, storage, str(question["job"])))
     except Exception as error:  # each kind of Ray; the row of the run has what its ranks told
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise RayRanksError(lines[-1] if lines else f"Ray Train ended with {type(error).__name__}.") from error
 
 
-def until_ended(fit: Callable[[], object], workspace: Path, job: str, *, teardown_s: float = _TEARDOWN_S) -> None:
-    """Wait for `fit`, and no longer than `teardown_s` once this job's run has ended; what `fit` raises is raised."""
+def until_ended(fit: Callable[[], object], has_ended: Callable[[], bool], *, teardown_s: float = _TEARDOWN_S) -> None:
+    """Wait for `fit`, and no longer than `teardown_s` once the run has ended; what `fit` raises is raised."""
     errors: list[Exception] = []
 
     def call() -> None:
@@ -95,7 +107,7 @@ def until_ended(fit: Callable[[], object], workspace: Path, job: str, *, teardow
     ended: float | None = None
     while fitting.is_alive():
         fitting.join(_POLL_S)
-        if ended is None and _has_ended(workspace, job):
+        if ended is None and has_ended():
             ended = time.monotonic()
         if ended is not None and time.monotonic() - ended > teardown_s:
             return
@@ -103,13 +115,15 @@ def until_ended(fit: Callable[[], object], workspace: Path, job: str, *, teardow
         raise errors[0]
 
 
-def _has_ended(workspace: Path, job: str) -> bool:
+def has_ended(workspace: Path, storage: Storage, job: str) -> bool:
     """Return whether the only run of a workspace has ended in this job, as rank 0 has published it."""
-    folder = next((workspace / "runs").glob("0001-*"), None)
-    if folder is None:
-        return False
     with contextlib.suppress(UserError, OSError):
-        published = record(confined.read(folder, STATE, MOST_DOCUMENT))
+        if storage.folder is None:
+            content = storage.inside(RUN).read(STATE, MOST_DOCUMENT)
+        else:
+            folder = next((workspace / "runs").glob("0001-*"), None)
+            content = confined.read(folder, STATE, MOST_DOCUMENT) if folder is not None else b"{}"
+        published = record(content)
         return published.get("job") == job and published.get("status") in ENDED
     return False
 
@@ -137,10 +151,16 @@ def rank(settings: dict[str, Any]) -> None:
         "GLOO_SOCKET_IFNAME": _interface("127.0.0.1" if alone else ray.util.get_node_ip_address()),
     }
     question = packed(settings["question"] | {"what": "fit" if number == 0 else "follow", "rank": number})
-    words = safe_subprocess.python("-m", "trainer", "remote", "--once", question, "--workspace", settings["workspace"])
+    folder = settings["workspace"]
+    if "storage" in settings["question"]:
+        folder = f"run-{settings['question']['job']}-{number}"  # on this node alone
+    words = safe_subprocess.python("-m", "trainer", "remote", "--once", question, "--workspace", folder)
     process = safe_subprocess.start(words, more=environment, stdin=subprocess.DEVNULL)
+    standstill, who = Standstill(STOPPED_S + _LATER_S), identity(process.pid)
     try:
         while process.poll() is None:
+            if who is not None:  # the ranks of other nodes do not see it
+                standstill.ended(who)
             time.sleep(_POLL_S)
     finally:
         if process.poll() is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from tests.trainer.places.object_store import ObjectStore
 from trainer import config
 from trainer.places.source import FolderSource
 from trainer.store import Items, Question, RunLog, Workspace, snapshot_name, write_snapshot
@@ -122,3 +124,20 @@ def here(tmp_path: Path) -> Iterator[Workspace]:
     write_elsewhere(workspace.runs.get(run).folder, Elsewhere("box", "0" * 32, sent=True))
     yield workspace
     workspace.close()
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Set the environment for an S3: a stand-in, or where `S3_FOR_TESTS` says (`moto_server`, with a bucket)."""
+    server, endpoint = None, os.environ.get("S3_FOR_TESTS")
+    if endpoint is None:
+        server = ObjectStore()
+        endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+    named = {"AWS_ENDPOINT_URL": endpoint, "AWS_EC2_METADATA_DISABLED": "true"}
+    named |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    yield
+    if server is not None:
+        server.shutdown()
+        server.server_close()

@@ -9,9 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.trainer.places.ray_cluster import cluster
 from tests.trainer.places.test_mirror import rows_of
 from tests.trainer.places.test_ssh import pictures_in, wait, written
 from trainer.__main__ import main
@@ -168,6 +167,45 @@ def test_a_run_trains_as_a_job(stand_in: StandIn, here: Workspace, tmp_path: Pat
     assert here.runs.get(1).reason.startswith("Job failed with exit code")
 
 
+@pytest.mark.nightly
+def test_a_run_in_an_object_store_is_mirrored_and_continued_on_another_node(
+    store, stand_in: StandIn, here: Workspace, tmp_path: Path
+) -> None:
+    """Its folder lies on the node that trains it, which is lost in the middle; bits are those of a run of one go."""
+    known.add(parse("lab", known.place_of("lab").address.replace(f"{tmp_path}/shared", "s3://bucket/runs")))
+    file, folder = written(tmp_path, epochs=25), str(here.folder)
+    assert main(["fit", "--config", str(file), "--on", "lab", "--detach", "--workspace", folder]) == 0
+    wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
+    here.runs.ask(1, "pause")
+    wait(lambda: here.runs.get(1).status == "paused", "it did not pause there")
+    here.runs.ask(1, "")
+    wait(lambda: here.runs.get(1).status == "running", "it did not continue after the pause")
+    launch.stop(here, 1)
+    wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
+    wait(lambda: not here.is_alive(1), "the follower stayed")
+    (first,) = stand_in.folder.glob("work-*/run-*")
+    assert rows_of(here, 1) == rows_of(Workspace(first), 1)
+    step = here.runs.get(1).step
+    shutil.rmtree(first)
+    assert main(["resume", "1", "--workspace", folder]) == 0
+    wait(lambda: here.runs.get(1).step > step, f"it did not continue there: {here.runs.get(1)}")
+    next(process for process, _ in reversed(stand_in.jobs.values())).send_signal(signal.SIGKILL)
+    wait(lambda: here.runs.get(1).status == "interrupted", f"{here.runs.get(1)}")
+    wait(lambda: not here.is_alive(1), "the follower stayed")
+    assert main(["resume", "1", "--workspace", folder]) == 0
+    wait(lambda: here.runs.get(1).status == "finished", f"{here.runs.get(1)}")
+    wait(lambda: not here.is_alive(1), "the follower stayed")
+    (last,) = stand_in.folder.glob("work-*-3/run-*")
+    assert rows_of(here, 1) == rows_of(Workspace(last), 1)
+    assert main(["fit", "--config", str(file), "--workspace", folder]) == 0
+    assert losses_of(here, 1) == losses_of(here, 2) != []
+
+
+def losses_of(workspace: Workspace, run: int) -> list[tuple[int, float]]:
+    found = workspace.results.scalars_after(0, runs=[run])
+    return sorted((row.step, row.value) for row in found if row.name in ("train/loss", "train/gradient_norm"))
+
+
 def test_a_job_that_fails_before_its_run_says_why(stand_in: StandIn, here: Workspace, tmp_path: Path) -> None:
     known.add(parse("lab", known.place_of("lab").address.replace(sys.executable, "/no/python")))
     file = written(tmp_path, epochs=1)
@@ -191,34 +229,9 @@ def test_nobody_there_is_out_of_reach(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Start a head with two CPU workers as the place `lab`; return the folder that it and this computer see."""
-    program = shutil.which("ray", path=str(Path(sys.executable).parent))
-    if program is None:
-        pytest.skip("Ray is not installed: pip install 'ray[default,data]'")
-    ports = []
-    for _ in range(2):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
-    folder, shared = tempfile.mkdtemp(prefix="ray"), tmp_path_factory.mktemp("shared")  # sockets have short names
-    words = ["--head", "--num-cpus=2", f"--port={ports[0]}", "--dashboard-host=127.0.0.1"]
-    told = [f"--dashboard-port={ports[1]}", "--disable-usage-stats", f"--temp-dir={folder}", "--block"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    quiet["env"] = os.environ | {"RAY_worker_niceness": "0"}  # else other work on this computer starves its workers
-    process = subprocess.Popen([program, "start", *words, *told], start_new_session=True, **quiet)
-    place = parse("lab", f"ray://127.0.0.1:{ports[1]}{sys.executable}?storage={shared}&cpus=1")
-    known.add(place)
-    try:
-        wait(lambda: _answers(place), "the head did not come up")
-        time.sleep(5)
+    shared = tmp_path_factory.mktemp("shared")
+    with cluster(str(shared), cpus=(2,)):
         yield shared
-    finally:
-        known.remove("lab")
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.ray
@@ -294,10 +307,3 @@ def shards_in(folder: Path) -> dict[str, bytes]:
     """Return every file of the shards."""
     kinds = ("img_emb", "text_emb", "metadata", "shards")
     return {f"{kind}/{path.name}": path.read_bytes() for kind in kinds for path in sorted((folder / kind).iterdir())}
-
-
-def _answers(place: Any) -> bool:
-    try:
-        return bool(RayJobs(place).version())
-    except PlaceError:
-        return False

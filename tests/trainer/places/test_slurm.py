@@ -246,8 +246,8 @@ def test_a_run_trains_in_a_real_cluster(
         assert main(["places", "test", "cluster", "--json", "--workspace", str(here.folder)]) == 0
         assert '"Place"' in capsys.readouterr().out
         file = written(tmp_path, epochs=400)
-        words = ["fit", "--config", str(file), "--on", "cluster", "--detach", "--workspace", str(here.folder)]
-        assert main(words) == 0
+        words = ["fit", "--config", str(file), "--on", "cluster", "--ranks", "2", "--detach"]
+        assert main([*words, "--workspace", str(here.folder)]) == 0
         wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
         job = slurm("squeue", "-h", "-o", "%i %P %j %T").split()
         assert job[1:] == ["main", "far", "RUNNING"]
@@ -255,6 +255,7 @@ def test_a_run_trains_in_a_real_cluster(
         slurm("scancel", "--signal=TERM", "--batch", job[0])
         wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
         wait(lambda: not here.is_alive(1), "the follower stayed")
+        assert "2 processes share every batch" in (here.runs.get(1).folder / "log.txt").read_text()
         there = Workspace(tmp_path / "there")
         assert rows_of(here, 1) == rows_of(there, 1)
         step = here.runs.get(1).step

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
 from trainer import config
 from trainer.places.shared_folder import StatePublisher
+from trainer.places.storage import Storage
 from trainer.store import Workspace
-from trainer.training.ray_ranks import until_ended
+from trainer.training.ray_ranks import has_ended, until_ended
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def test_what_ray_raises_is_raised(workspace):
         raise RuntimeError("no room")
 
     with pytest.raises(RuntimeError, match="no room"):
-        until_ended(fail, workspace.folder, "job")
+        until_ended(fail, lambda: False)
 
 
 @pytest.mark.parametrize(("job", "status", "waits"), [("now", "finished", False), ("before", "finished", True)])
@@ -36,7 +38,8 @@ def test_workers_that_stay_are_waited_for_until_the_run_of_this_job_has_ended(wo
     released, returned = threading.Event(), threading.Event()
 
     def wait() -> None:
-        until_ended(released.wait, workspace.folder, "now", teardown_s=0.0)
+        ended = partial(has_ended, workspace.folder, Storage(str(workspace.folder)), "now")
+        until_ended(released.wait, ended, teardown_s=0.0)
         returned.set()
 
     threading.Thread(target=wait, daemon=True).start()

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="with the path of the Python that has torch; ?workspace=~/runs is the folder there, "
         "?partition=gpu&gpus=1&time=8:00:00 are words for SLURM, ?storage=/shared a folder that Ray's nodes see, "
-        "too (for embeddings also s3://bucket/folder)",
+        "too (or s3://bucket/folder, gs://bucket/folder)",
     )
 
 
