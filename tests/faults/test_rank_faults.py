@@ -44,7 +44,7 @@ def watched(owner, name, label):
     setattr(owner, name, wrapped)
 crash_points.point = reach
 watched(group, "introduce_self", "join")
-for name in ("told", "gather", "summed", "lead", "is_called", "leave"):
+for name in ("announced", "gather", "summed", "lead", "is_called", "leave"):
     watched(group.Ranks, name, name)
 """
 POISON = """
@@ -84,11 +84,21 @@ disk_guard.RETRY_S = run_log._RETRY_S = 0.3
 KILL = "import signal\ndef act():\n    os.kill(os.getpid(), signal.SIGKILL)\n"
 STOP = "import signal\ndef act():\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
 LEADER = (
-    *("join:1", "told:1", "lead:1", "gather:1", "summed:1", "journal.appended:3", "checkpoints.begun:2"),
+    *("join:1", "announced:1", "lead:1", "gather:1", "summed:1", "journal.appended:3", "checkpoints.begun:2"),
     *("checkpoints.written:2", "checkpoints.renamed:1", "checkpoint.registered:3", "snapshots.written:2"),
     *("lead:5", "gather:8", "summed:7", "scalars.stored:1", "run.json.renamed:3"),
 )
-FOLLOWER = ("join:1", "told:1", "is_called:1", "gather:1", "summed:1", "is_called:4", "gather:6", "summed:8", "leave:1")
+FOLLOWER = (
+    "join:1",
+    "announced:1",
+    "is_called:1",
+    "gather:1",
+    "summed:1",
+    "is_called:4",
+    "gather:6",
+    "summed:8",
+    "leave:1",
+)
 """Steps of a run at which a rank fails, each with the time it comes: joining, waiting to begin, between two updates,
 exchanging rows and gradients, logging, and each part of writing a checkpoint and a snapshot."""
 
@@ -159,15 +169,15 @@ def test_a_rank_that_is_gone(space, zygote, undisturbed, faults, name: str, act:
         for case, trainer in zip(made, trainers, strict=True):
             trainer.ended()
             row = space.runs.get(case.run)
-            told = row.status == "interrupted" and f"Rank {case.rank} of 2" in row.reason
+            named = row.status == "interrupted" and f"Rank {case.rank} of 2" in row.reason
             # The follower leaves a run that has ended.
-            told = told or (case.moment == "leave:1" and row.status == "finished" and not row.reason)
+            named = named or (case.moment == "leave:1" and row.status == "finished" and not row.reason)
             took = case.took()
             longest = max(longest, min(took, 1e4))
             again = row.status == "finished" or resumed(case, zygote, 1 + case.run % 2)
             same = again and undisturbed.same_as(undisturbed.of(space, case.run)) and not case.half_written()
-            good += told and took < WITHIN_S and same
-            if not (told and took < WITHIN_S and same):
+            good += named and took < WITHIN_S and same
+            if not (named and took < WITHIN_S and same):
                 wrong.append((case.rank, case.moment, row.status, row.reason, took, again, same, case.half_written()))
     words = f"ended within {math.ceil(longest)} s with one sentence that names it, resumed bit-identical"
     faults.row(5, f"{name} of a rank of a run by two processes, at a named step", words, tried, good)
@@ -192,13 +202,13 @@ def test_a_rank_whose_numbers_are_none(space, zygote, undisturbed, faults):
         for case, trainer, (value, place, rank, count) in zip(made, trainers, now, strict=True):
             trainer.ended()
             row = space.runs.get(case.run)
-            told = row.status == "failed" and "nan" in row.alerts and f"after step {count - 1}." in row.reason
+            named = row.status == "failed" and "nan" in row.alerts and f"after step {count - 1}." in row.reason
             reached = max((e.step for e in read_journal(case.folder / "metrics.jsonl")), default=0)
             found, _ = checkpoint.newest(case.folder / "checkpoints")
             sound = all(bool(value.isfinite().all()) for value in found.weights.values()) if found else count <= 2
             took = case.took()
             same = resumed(case, zygote, 1 + case.run % 2) and undisturbed.same_as(undisturbed.of(space, case.run))
-            fine = told and reached <= count and sound and took < WITHIN_S and same and not case.half_written()
+            fine = named and reached <= count and sound and took < WITHIN_S and same and not case.half_written()
             good += fine
             if not fine:
                 wrong.append((value, place, rank, count, row.status, row.reason, reached, sound, took, same))

@@ -41,7 +41,7 @@ def main(words: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
-class Failure:
+class RankFailure:
     """How a rank ended that did not end well.
 
     Attributes:
@@ -57,7 +57,7 @@ class Failure:
     at: int
 
 
-def start_ranks(ranks: int, program: Sequence[str]) -> Mapping[int, Failure]:
+def start_ranks(ranks: int, program: Sequence[str]) -> Mapping[int, RankFailure]:
     """Run a Python program as that many ranks of this computer; return the failures by rank."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -82,7 +82,7 @@ def start_ranks(ranks: int, program: Sequence[str]) -> Mapping[int, Failure]:
             elastic_launch(config, executable)(*first)
         except ChildFailedError as error:
             return {
-                rank: Failure(
+                rank: RankFailure(
                     one.pid,
                     one.signal_name() if one.exitcode in _BY_SIGNAL else "",
                     one.pid in ended,
@@ -115,13 +115,13 @@ def _none_stands_still() -> Iterator[set[int]]:
         over.set()
 
 
-def _say_why(workspace: Workspace, run: int, ranks: int, failures: Mapping[int, Failure]) -> None:
+def _say_why(workspace: Workspace, run: int, ranks: int, failures: Mapping[int, RankFailure]) -> None:
     """Write the reason into the row of a run whose rank 0 could not."""
     workspace.reconcile()
     row = workspace.runs.get(run)
     by_signal = [rank for rank, failure in failures.items() if failure.by_signal]
-    told = row.status in ("stopped", "finished", "failed") or "Rank" in row.reason
-    if by_signal and not told:
+    explained = row.status in ("stopped", "finished", "failed") or "Rank" in row.reason
+    if by_signal and not explained:
         # Those that do not end with the first are killed by the agent, later.
         rank = min(by_signal, key=lambda rank: failures[rank].at)
         failure = failures[rank]

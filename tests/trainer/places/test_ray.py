@@ -173,7 +173,7 @@ def test_a_run_in_an_object_store_is_mirrored_and_continued_on_another_node(
 ) -> None:
     """Its folder lies on the node that trains it, which is lost in the middle; bits are those of a run of one go."""
     known.add(parse("lab", known.place_of("lab").address.replace(f"{tmp_path}/shared", "s3://bucket/runs")))
-    file, folder = written(tmp_path, epochs=25), str(here.folder)
+    file, folder = written(tmp_path, epochs=12), str(here.folder)
     assert main(["fit", "--config", str(file), "--on", "lab", "--detach", "--workspace", folder]) == 0
     wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
     here.runs.ask(1, "pause")
