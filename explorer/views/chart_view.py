@@ -48,8 +48,10 @@ class ChartView(View):
         for chart in self.charts.values():
             self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
         self.tab_question, self.status = ElidedLabel(), QLabel(objectName=f"{self.name}-status")
-        for widget in (self.tabs, self.tab_question):
-            widget.setVisible(len(self.charts) > 1)
+        if len(self.charts) <= 1:
+            # Shown before it has a parent, a widget is a window of its own for a moment.
+            self.tabs.hide()
+            self.tab_question.hide()
         self.status.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.status, "small")
         theme.set_role(self.tab_question, "secondary")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QExposeEvent, QGuiApplication, QImage, QRegion
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -712,3 +712,28 @@ def test_the_bar_is_filled_while_analyses_compute(open_window, qtbot, monkeypatc
         assert window.background.busy
     finally:
         let_go.set()
+
+
+class _Shown(QObject):
+    """Collects the names of widgets that are shown as windows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Show and isinstance(watched, QWidget) and watched.isWindow():
+            self.names.append(f"{type(watched).__name__} {watched.objectName()}")
+        return False
+
+
+@pytest.mark.slow
+def test_no_part_of_a_view_is_a_window_of_its_own_while_it_is_built(dressed: QApplication, qtbot, make_context) -> None:
+    shown = _Shown()
+    dressed.installEventFilter(shown)
+    try:
+        for entry in VIEWS:
+            qtbot.addWidget(entry.load()(make_context()))
+    finally:
+        dressed.removeEventFilter(shown)
+    assert not shown.names

@@ -109,7 +109,8 @@ def _button(actions: RunActions, name: str) -> QToolButton:
     button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
     button.setObjectName(f"{name}-button")
     button.setAccessibleName(action.text())
-    # A button follows its action in all but this.
-    button.setVisible(action.isVisible())
+    # A button follows its action in all but this. Shown before it has a parent, it would be a window of its own.
+    if not action.isVisible():
+        button.hide()
     action.visibleChanged.connect(lambda: button.setVisible(action.isVisible()))
     return button
