@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
-from trainer.untrusted import files as untrusted_files
+from trainer.trackers.recognition import histories, is_history, open_clip_folders
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
@@ -101,26 +101,17 @@ def is_curves(path: Path) -> bool:
     """Return whether a path looks like curves of another program; what lies deep in a folder is not looked for.
 
     They are an event file of TensorBoard, a folder of such files or of folders of them, results of open_clip without
-    checkpoints, or an exported history of Weights & Biases.
+    checkpoints, or a history of Weights & Biases: exported, or in the folders that its runs write.
     """
     try:
         if path.is_file():
-            return ".tfevents." in path.name or _is_history(path)
-        if (path / "out.log").is_file() and (path / "params.txt").is_file():
+            return ".tfevents." in path.name or is_history(path)
+        if open_clip_folders(path):
             return True
         some = itertools.islice(itertools.chain(path.glob("*"), path.glob("*/*")), MOST)
-        return path.is_dir() and any(".tfevents." in one.name for one in some)
+        return path.is_dir() and (any(".tfevents." in one.name for one in some) or bool(histories(path)))
     except OSError:
         return False
-
-
-def _is_history(path: Path) -> bool:
-    """Return whether the first line of a table or of JSON lines names steps as Weights & Biases does."""
-    if path.suffix.casefold() not in (".csv", ".jsonl"):
-        return False
-    with untrusted_files.open_ordinary(path) as file:
-        first = file.readline(1 << 16).decode("utf-8", "replace")
-    return '"_step"' in first or "_step," in first or (first.startswith('"Step"') and " - " in first)
 
 
 def is_data(path: Path) -> bool:

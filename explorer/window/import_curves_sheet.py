@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from explorer.run_control.jobs import Jobs
 
 _WORDS: Final = (
-    "Each folder of event files, each run of an exported panel or of an evidence bundle, and each folder of open_clip "
+    "Each folder of event files, each run of Weights & Biases or of an evidence bundle, and each folder of open_clip "
     "becomes a run with its curves. Nothing of the other program is changed."
 )
 _KINDS: Final = {
     "auto": "Recognize it",
     "tensorboard": "TensorBoard event files",
-    "wandb": "Weights & Biases export (CSV or JSON lines)",
+    "wandb": "Weights & Biases: export or its own folders",
     "open_clip": "open_clip results",
     "bundle": "Evidence bundle of this program",
 }
@@ -42,7 +42,7 @@ class ImportCurvesSheet(OpenSheet):
         super().__init__("import-curves", "Import curves", workspace, background, parent)
         self.start.setText("Import")
         self.path = QLineEdit(self, objectName="import-curves-path", accessibleName="Curves")
-        self.path.setPlaceholderText("an event file, a CSV or JSON lines file, a bundle, or a folder")
+        self.path.setPlaceholderText("an event file, an exported history, a bundle, or a folder")
         for what in ("folder", "file"):
             self.add_browse(self.path, what, f"Choose a {what}")
         self.path.textChanged.connect(self.check)

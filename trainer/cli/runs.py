@@ -71,8 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="tracker",
         choices=("auto", "tensorboard", "wandb", "open_clip", "bundle"),
-        help="of import (auto, unless FOLDER is one of a run): PATH holds event files of TensorBoard, an exported "
-        "history of Weights & Biases (CSV, JSON lines), is a folder of results of open_clip, or an evidence bundle",
+        help="of import (auto, unless FOLDER is one of a run): PATH holds event files of TensorBoard, a history "
+        "of Weights & Biases (CSV, JSON lines, Parquet, or the folder wandb), results of open_clip, or is an evidence "
+        "bundle",
     )
     parser.add_argument(
         "--format",

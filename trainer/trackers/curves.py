@@ -95,7 +95,7 @@ class Curves:
         return any(curve.every > 1 for curves in self.runs.values() for curve in curves.values())
 
     def entries(self, run: str) -> Iterator[Entry]:
-        """Yield the numbers of a run, one entry for a step, ascending."""
+        """Yield the numbers of a run, one entry for a step, ascending; one without a time has that before it."""
         steps: dict[int, dict[str, float]] = {}
         times: dict[int, float] = {}
         for name, curve in self.runs[run].items():
@@ -106,5 +106,7 @@ class Curves:
                 steps.setdefault(step, {})[name] = value
                 times[step] = max(times.get(step, 0.0), time)
         first = min((time for time in times.values() if time > 0), default=0.0)
+        now = first
         for step in sorted(steps):
-            yield Entry(step, times[step] or first, max(0.0, times[step] - first), steps[step])
+            now = times[step] or now
+            yield Entry(step, now, max(0.0, now - first), steps[step])

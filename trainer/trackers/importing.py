@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from trainer import config
 from trainer.config.run_name import repaired_name
@@ -19,23 +18,19 @@ from trainer.errors import UserError
 from trainer.metrics import HEADLINE, metric
 from trainer.store import RunLog, Workspace
 from trainer.trackers.curves import Curves
+from trainer.trackers.recognition import RECORDS, Kind, event_files, histories, kind_of, open_clip_folders
 from trainer.untrusted.bounded import read
 from trainer.untrusted.bounded.tracker_files import MOST_STEP, STEPS_PER_EPOCH
 from trainer.untrusted.files import encodable, read_text
 
-Kind = Literal["tensorboard", "wandb", "open_clip"]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 SETTINGS: Final = "imported_settings"
 """Fact of a run that was imported: settings of the other program, names and words."""
-EVENTS: Final = "events.out.tfevents."
-"""How the names of TensorBoard's files begin."""
 LABELS: Final[dict[Kind, str]] = {
     "tensorboard": "TensorBoard",
     "wandb": "Weights & Biases",
     "open_clip": "open_clip",
 }
 _MOST_FILES: Final = 2_000
-_MOST_DEPTH: Final = 8
 _MOST_SETTINGS: Final = 200
 _MOST_WORDS: Final = 200
 _MEMORY: Final = 400 * 2**20
@@ -75,22 +70,6 @@ class _Source:
     options: dict[str, int] = field(default_factory=dict)
 
 
-def kind_of(path: Path) -> Kind | None:
-    """Return which program wrote a file or folder, by names and first lines; None where that is unknown."""
-    try:
-        if path.is_dir():
-            if (path / "out.log").is_file() and (path / "params.txt").is_file():
-                return "open_clip"
-            if next(_event_files(path), None) is not None:
-                return "tensorboard"
-            return "wandb" if _histories(path) else None
-        if path.name.startswith(EVENTS) or ".tfevents." in path.name:
-            return "tensorboard"
-        return "wandb" if _is_history(path) else None
-    except OSError:
-        return None
-
-
 def import_curves(
     workspace: Workspace,
     path: Path,
@@ -118,17 +97,24 @@ def import_curves(
     chosen = kind or kind_of(path)
     if chosen is None:
         raise TrackerError(
-            f"{path} holds no event files of TensorBoard, no exported history of Weights & Biases (CSV or JSON lines "
-            "with a column of steps) and no out.log of open_clip. Name another, or say which by --from."
+            f"{path} holds no event files of TensorBoard, no history of Weights & Biases (CSV, JSON lines or Parquet "
+            "with a column of steps, or run-ID.wandb) and no out.log of open_clip. Name another, or use --from."
         )
+    if chosen == "open_clip" and path.is_file():
+        path = next(iter(open_clip_folders(path)), path.parent)
     sources, settings = _sources(path, chosen)
-    curves = _read(sources, progress)
+    curves, from_files = _read(sources, progress)
     if not any(curves.runs.values()):
         raise TrackerError(
             f"{path} holds no numbers that {LABELS[chosen]} logged at steps. Name another file or folder."
         )
     return [
-        _store(workspace, _CurvesOf(chosen, path, one, settings), _name(path, name, one, len(curves.runs)), curves)
+        _store(
+            workspace,
+            _CurvesOf(chosen, path, one, (settings | from_files).get(one, {})),
+            _name(path, name, one, len(curves.runs)),
+            curves,
+        )
         for one in sorted(curves.runs)
     ]
 
@@ -147,45 +133,56 @@ def _name(path: Path, name: str, run: str, runs: int) -> str:
     return repaired_name(chosen)
 
 
-def _sources(path: Path, kind: Kind) -> tuple[list[_Source], dict[str, str]]:
-    """Return the files to read, and the settings of the run."""
+def _sources(path: Path, kind: Kind) -> tuple[list[_Source], dict[str, dict[str, str]]]:
+    """Return the files to read, and the settings of the runs by their names."""
     if kind == "tensorboard":
         if importlib.util.find_spec("tensorboard") is None:
             raise TrackerError(
                 "Event files need tensorboard, which is not installed. Install it: "
                 "pip install 'contrastive-explorer[tensorboard]'"
             )
-        files = list(itertools.islice(_event_files(path), _MOST_FILES))
+        files = list(itertools.islice(event_files(path), _MOST_FILES))
         if path.is_dir():
             return [_Source(file, "event_file", _inside(file.parent, path)) for file in files], {}
         return [_Source(path, "event_file")], {}
     if kind == "wandb":
-        files = [path] if path.is_file() else _histories(path)
-        binary = path.suffix == ".wandb" or (not files and any(path.glob("*.wandb")))
-        if binary or not files:
-            raise TrackerError(
-                f"{path} holds no exported history. Export it: the button of a panel (CSV), or "
-                "wandb.Api().run(PATH).history(pandas=True).to_csv(FILE)."
-            )
-        return [_Source(file, "wandb_csv" if file.suffix.lower() == ".csv" else "wandb_lines") for file in files], {}
+        return _wandb(path), {}
     return _open_clip(path)
 
 
-def _open_clip(path: Path) -> tuple[list[_Source], dict[str, str]]:
-    folder = path if path.is_dir() else path.parent
-    log, results = folder / "out.log", folder / "checkpoints" / "results.jsonl"
-    settings = _params(folder / "params.txt")
-    found = []
-    if log.is_file():
-        batch = _whole(settings, "batch_size") * _whole(settings, "world_size") * _whole(settings, "accum_freq")
-        found.append(_Source(log, "open_clip_log", options={"batch": batch}))
-    if not results.is_file():
-        results = folder / "results.jsonl"
-    if results.is_file():
-        found.append(_Source(results, "open_clip_results"))
+def _wandb(path: Path) -> list[_Source]:
+    files = [path] if path.is_file() else histories(path)
+    if not files:
+        raise TrackerError(
+            f"{path} holds no history. Export it: the button of a panel (CSV), or "
+            "wandb.Api().run(PATH).history(pandas=True).to_csv(FILE); or name the folder wandb that runs write."
+        )
+    readers = {".csv": "wandb_csv", ".parquet": "wandb_parquet", RECORDS: "wandb_records"}
+    # Exports of Parquet are numbered parts of one history.
+    several = len(files) > 1 and not all(file.stem.isdigit() for file in files)
+    return [
+        _Source(file, readers.get(file.suffix.lower(), "wandb_lines"), file.stem if several else "") for file in files
+    ]
+
+
+def _open_clip(path: Path) -> tuple[list[_Source], dict[str, dict[str, str]]]:
+    """Return the files of each folder of results, and what it says of its settings; one that lacks a file will do."""
+    folders = open_clip_folders(path) or [path]
+    found, by_run = [], {}
+    for folder in folders:
+        run = folder.name if len(folders) > 1 else ""
+        by_run[run] = settings = _params(folder / "params.txt")
+        log, results = folder / "out.log", folder / "checkpoints" / "results.jsonl"
+        if log.is_file():
+            batch = _whole(settings, "batch_size") * _whole(settings, "world_size") * _whole(settings, "accum_freq")
+            found.append(_Source(log, "open_clip_log", run, {"batch": batch}))
+        if not results.is_file():
+            results = folder / "results.jsonl"
+        if results.is_file():
+            found.append(_Source(results, "open_clip_results", run))
     if not found:
-        raise TrackerError(f"{folder} has no out.log and no results.jsonl of open_clip. Name its folder of results.")
-    return found, settings
+        raise TrackerError(f"{path} has no out.log and no results.jsonl of open_clip. Name its folder of results.")
+    return found, by_run
 
 
 def _whole(settings: dict[str, str], name: str) -> int:
@@ -203,63 +200,54 @@ def _params(file: Path) -> dict[str, str]:
     return {name[:_MOST_WORDS]: encodable(value)[:_MOST_WORDS] for name, colon, value in pairs if colon}
 
 
-def _event_files(folder: Path) -> Iterator[Path]:
-    """Yield the event files in a folder and those inside it; links to folders are not followed."""
-    top = len(folder.parts)
-    for place, names, files in os.walk(folder):
-        names[:] = sorted(names) if len(Path(place).parts) - top < _MOST_DEPTH else []
-        yield from (Path(place, name) for name in sorted(files) if ".tfevents." in name)
-
-
 def _inside(folder: Path, top: Path) -> str:
     return "" if folder == top else folder.relative_to(top).as_posix()
 
 
-def _histories(folder: Path) -> list[Path]:
-    """Return the exported histories directly in a folder, or in its folder `files`."""
-    places = [folder, folder / "files"]
-    return [
-        file
-        for place in places
-        if place.is_dir()
-        for file in sorted(place.iterdir())[:_MOST_FILES]
-        if _is_history(file)
-    ]
-
-
-def _is_history(file: Path) -> bool:
-    """Return whether a file is a table or JSON lines whose first line names steps of Weights & Biases."""
-    suffix = file.suffix.lower()
-    if suffix not in (".csv", ".jsonl", ".ndjson") or not file.is_file():
-        return False
-    with file.open("rb") as opened:
-        first = opened.readline(1 << 16).decode("utf-8", "replace")
-    if suffix == ".csv":
-        plain = first.replace('"', "")
-        return "_step" in plain.strip().split(",") or ("Step" in plain.split(",") and " - " in plain)
-    return '"_step"' in first and first.lstrip().startswith("{")
-
-
-def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> Curves:
-    curves = Curves()
-    per_epoch: int | None = None
+def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> tuple[Curves, dict[str, dict[str, str]]]:
+    """Return the curves, and the settings of the runs whose files tell them."""
+    curves, runs = Curves(), _RunsOfFiles()
+    per_epoch: dict[str, int] = {}
     for source in sources:
         progress(f"Reading {source.path.name}")
         reader = f"trainer.untrusted.bounded.tracker_files:{source.reader}"
+        run = source.run
         own = Curves() if source.reader == "open_clip_results" else curves
         for part in read(reader, [source.path], source.options, memory=_MEMORY, cpu_s=_SECONDS):
+            run = runs.name(part.facts) if "id" in part.facts else source.run
             for batch in part.rows:
-                own.add(batch, source.run)
-        counted = own.runs.get("", {}).pop(STEPS_PER_EPOCH, None)
+                own.add(batch, run)
+        counted = own.runs.get(run, {}).pop(STEPS_PER_EPOCH, None)
         if counted is not None and counted.last is not None:
-            per_epoch = int(counted.last[2])
+            per_epoch[run] = int(counted.last[2])
         if own is not curves:
-            for name, curve in own.runs.get("", {}).items():
+            for name, curve in own.runs.get(run, {}).items():
                 for epoch, (at, value) in curve.points.items():
-                    if (step := epoch * (per_epoch or 1)) <= MOST_STEP:
-                        curves.put("", name, step, at, value)
+                    if (step := epoch * (per_epoch.get(run) or 1)) <= MOST_STEP:
+                        curves.put(run, name, step, at, value)
     curves.runs = {run: found for run, found in curves.runs.items() if found}
-    return curves
+    return curves, runs.settings
+
+
+@dataclass
+class _RunsOfFiles:
+    """What files of records tell of their runs; a run that was resumed has several files.
+
+    Attributes:
+        names: Id of a run -> its name here.
+        settings: Name here -> names and words of settings.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def name(self, facts: dict[str, Any]) -> str:
+        """Return the name of the run that a file is of: its own, or its id where that is taken or empty."""
+        number, own = facts["id"], facts["name"]
+        name = self.names.get(number) or (own if own and own not in self.settings else f"{own} {number}".strip())
+        self.names[number] = name
+        self.settings.setdefault(name, {}).update(itertools.islice(facts["settings"].items(), _MOST_SETTINGS))
+        return name
 
 
 def _store(workspace: Workspace, source: _CurvesOf, name: str, curves: Curves) -> ImportedRun:

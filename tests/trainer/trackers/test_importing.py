@@ -6,10 +6,15 @@ import csv
 import json
 import logging
 import math
+import os
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from trainer.__main__ import main
@@ -17,7 +22,8 @@ from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.trackers import curves as kept
 from trainer.trackers.curves import Curves
-from trainer.trackers.importing import import_curves, kind_of
+from trainer.trackers.importing import import_curves
+from trainer.trackers.recognition import kind_of
 
 pytestmark = [pytest.mark.slow]
 
@@ -111,6 +117,162 @@ def test_a_history_of_wandb_keeps_nested_numbers(tmp_path: Path, imported):
     assert (row.name, row.trained_s) == ("Theirs", 60)
     assert sorted(workspace.results.scalar_names(run)) == ["loss", "val.recall"]
     assert points(workspace, run, "val.recall") == {3: 0.25}
+
+
+def test_parts_of_a_parquet_history_are_one_run(tmp_path: Path, imported):
+    (tmp_path / "history").mkdir()
+    for part in range(3):
+        table = pa.table(
+            {
+                "_step": [20 * part, 20 * part + 10],
+                "_timestamp": [1.7e9 + 20 * part, 1.7e9 + 20 * part + 10],
+                "val/loss": [1.0 / (part + 1), None],
+                "train.loss": [2.0 / (part + 1), 1.5 / (part + 1)],
+                "note": ["x", "y"],
+            }
+        )
+        pq.write_table(table, tmp_path / "history" / f"{part:04}.parquet")
+    assert kind_of(tmp_path / "history") == kind_of(tmp_path / "history" / "0000.parquet") == "wandb"
+    workspace, (run,) = imported(tmp_path / "history", "auto")
+    assert points(workspace, run, "val/loss") == {0: 1.0, 20: 0.5, 40: 1 / 3}
+    assert points(workspace, run, "train.loss")[50] == 0.5
+    assert (workspace.runs.get(run).name, workspace.runs.get(run).trained_s) == ("history", 50)
+    pq.write_table(pa.table({"loss": [1.0]}), tmp_path / "other.parquet")
+    assert kind_of(tmp_path / "other.parquet") is None
+    with pytest.raises(UserError, match="no column of steps"):
+        import_curves(workspace, tmp_path / "other.parquet", "wandb")
+
+
+def varint(number: int) -> bytes:
+    return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
+
+
+def message(*fields: tuple[int, int | str | bytes]) -> bytes:
+    """Return a message of Protocol Buffers."""
+    parts = b""
+    for number, value in fields:
+        content = value.encode() if isinstance(value, str) else value
+        is_number = isinstance(content, int)
+        parts += varint(number << 3 | (0 if is_number else 2))
+        parts += varint(content) if isinstance(content, int) else varint(len(content)) + content
+    return parts
+
+
+def items(values: dict[str, Any]) -> bytes:
+    """Return a message of items: names with a bar are nested ones."""
+    found = []
+    for name, value in values.items():
+        keys = [(2, key) for key in name.split("|")] if "|" in name else [(1, name)]
+        found.append((1, message(*keys, (16, json.dumps(value)))))
+    return message(*found)
+
+
+def write_records(file: Path, number: str, name: str, settings: dict[str, Any], rows: list[dict[str, Any]]) -> Path:
+    """Write what a run of Weights & Biases 0.31 writes; compared with real ones on 2026-11-27."""
+    records = [message((1, 1), (16, b""), (17, message((1, number), (4, items(settings)), (8, name))))]
+    records += [message((1, 2), (5, items({"late": True}))), message((1, 3), (13, "x" * 70_000))]
+    records += [message((1, 4 + i), (2, items(row))) for i, row in enumerate(rows)]
+    written = b":W&B\xe1\xbe\x00"
+    for record in records:
+        begun = False
+        while True:
+            room = 32_768 - len(written) % 32_768
+            if room < 7:
+                written += b"\0" * room
+                continue
+            part, record = record[: room - 7], record[room - 7 :]
+            kind = (3 if record else 4) if begun else (2 if record else 1)
+            written += struct.pack("<IHB", zlib.crc32(bytes([kind]) + part), len(part), kind) + part
+            begun = True
+            if not record:
+                break
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(written)
+    return file
+
+
+def test_folders_that_runs_of_wandb_write_become_runs_with_settings(tmp_path: Path, imported):
+    def rows(first: int, count: int) -> list[dict[str, Any]]:
+        return [
+            {"_step": 10 * i, "_timestamp": 1.7e9 + i, "train|loss": 1 / (i + 1), "lr": math.nan if i == 2 else 0.5}
+            | {"h|_type": "histogram", "h|n": 3, "flag": True, "note": "x", "pic": {"_type": "image-file", "n": 4}}
+            for i in range(first, first + count)
+        ]
+
+    top = tmp_path / "wandb"
+    write_records(top / "run-1-aa" / "run-aa.wandb", "aa", "sun", {"lr": 0.1, "_wandb": {}}, rows(0, 900))
+    write_records(top / "offline-run-2-bb" / "run-bb.wandb", "bb", "sun", {"model": {"width": 8}}, rows(0, 3))
+    write_records(top / "offline-run-3-bb" / "run-bb.wandb", "bb", "sun", {}, rows(3, 2))
+    os.symlink(top / "run-1-aa", top / "latest-run")
+    assert kind_of(tmp_path) == kind_of(top) == kind_of(top / "run-1-aa") == "wandb"
+    workspace, runs = imported(tmp_path, "auto")
+    found = {workspace.runs.get(run).name: run for run in runs}
+    assert sorted(found) == ["sun", "sun aa"]
+    assert points(workspace, found["sun"], "train.loss") == {10 * i: 1 / (i + 1) for i in range(5)}
+    assert len(points(workspace, found["sun aa"], "train.loss")) == 900
+    assert math.isnan(points(workspace, found["sun"], "lr")[20])
+    assert sorted(workspace.results.scalar_names(found["sun"])) == ["lr", "train.loss"]
+    assert workspace.runs.get(found["sun"]).facts["imported_settings"] == {"model": '{"width": 8}', "late": "true"}
+    assert workspace.runs.get(found["sun aa"]).trained_s == 899
+
+
+def test_a_file_of_wandb_that_was_cut_off_or_damaged_gives_what_was_whole(tmp_path: Path, imported):
+    rows = [{"_step": i, "loss": float(i)} for i in range(2_000)]
+    file = write_records(tmp_path / "run-x.wandb", "x", "", {}, rows)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: -len(whole) // 100])
+    workspace, (run,) = imported(file, "auto")
+    kept = points(workspace, run, "loss")
+    assert 1_600 < len(kept) < 2_000
+    assert kept == {step: step for step in range(len(kept))}
+    assert workspace.runs.get(run).name == "x"
+    place = whole.index(b'1500"') if b'1500"' in whole else whole.index(b"1500")
+    file.write_bytes(whole[:place] + b"9" + whole[place + 1 :])
+    workspace, (run,) = imported(file, "auto")
+    assert points(workspace, run, "loss") == {step: step for step in range(1_500)}
+
+
+ODD_RECORDS = (
+    b"\x12" + b"\xff" * 9,
+    b"\x12\xff\xff\xff\xff\x0f",
+    b"\x13\x07",
+    message((2, b"\x0a\x80")),
+    message((2, message((1, b"")))),
+    b"\xff" * 40,
+)
+
+
+@pytest.mark.parametrize("record", ODD_RECORDS)
+def test_odd_records_of_wandb_are_passed_over(tmp_path: Path, imported, record: bytes):
+    file = write_records(tmp_path / "run-x.wandb", "x", "n", {}, [{"_step": 1, "loss": 2.0}])
+    framed = struct.pack("<IHB", zlib.crc32(b"\1" + record), len(record), 1) + record
+    after = message((1, 9), (2, items({"_step": 2, "loss": 1.0})))
+    framed += struct.pack("<IHB", zlib.crc32(b"\1" + after), len(after), 1) + after
+    file.write_bytes(file.read_bytes() + framed)
+    workspace, (run,) = imported(file, "auto")
+    assert points(workspace, run, "loss") == {1: 2.0, 2: 1.0}
+
+
+def test_a_folder_of_results_of_open_clip_becomes_their_runs(tmp_path: Path, imported):
+    line = "2026-11-27,02:34:{:02} | INFO | Train Epoch: 0 [{}/20 (50%)] Data (t): 0.1 LR: 0.1 Loss: {}\n"
+    for name, loss in (("one", 2.5), ("two", 1.5)):
+        folder = tmp_path / "logs" / name
+        (folder / "checkpoints").mkdir(parents=True)
+        (folder / "tensorboard").mkdir()
+        (folder / "tensorboard" / "events.out.tfevents.1.x").write_bytes(b"")
+        (folder / "out.log").write_text(line.format(10, 10, loss) + line.format(14, 20, loss / 2))
+        (folder / "params.txt").write_text(f"batch_size: 10\nname: {name}\n")
+        (folder / "checkpoints" / "results.jsonl").write_text('{"image_to_text_R@1": 0.5, "epoch": 1}\n')
+    logs = tmp_path / "logs"
+    assert kind_of(logs) == kind_of(logs / "one" / "out.log") == "open_clip"
+    workspace, runs = imported(logs, "auto")
+    assert [workspace.runs.get(run).name for run in runs] == ["one", "two"]
+    assert points(workspace, runs[1], "train/loss") == {0: 1.5, 1: 0.75}
+    assert points(workspace, runs[1], "val/image_to_text_R@1") == {2: 0.5}
+    assert workspace.runs.get(runs[1]).facts["imported_settings"]["name"] == "two"
+    assert workspace.runs.get(runs[1]).trained_s == 4
+    workspace, (run,) = imported(logs / "two" / "checkpoints" / "results.jsonl", "auto")
+    assert workspace.runs.get(run).name == "two 2"
 
 
 def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path, imported):

@@ -115,6 +115,24 @@ def table(path: Path, options: dict[str, Any]) -> Answer:
     return {}, wanted, _bounded(path, again.iter_batches(rows, use_threads=False), wanted, None)
 
 
+def numbers(path: Path, options: dict[str, Any]) -> Answer:
+    """Return the columns of numbers of a table of any number of rows.
+
+    Args:
+        path: The file.
+        options: None.
+
+    Raises:
+        Unreadable: It claims what cannot be.
+    """
+    about, _ = _checked(path, None)
+    wanted = pa.schema(
+        [field for field in about.schema_arrow if types.is_integer(field.type) or types.is_floating(field.type)]
+    )
+    batches = about.iter_batches(_ROWS, columns=wanted.names, use_threads=False)
+    return {}, wanted, _bounded(path, batches, wanted, None)
+
+
 def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> pa.Table:
     """Read a table written by this computer in this process, which is faster for small ones.
 

@@ -18,7 +18,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trainer.untrusted.bounded import Unreadable
-from trainer.untrusted.bounded.parquet import Answer
+from trainer.untrusted.bounded.parquet import Answer, numbers
+from trainer.untrusted.bounded.wandb_file import run_and_history
 from trainer.untrusted.files import check_ordinary, parse_json, spelled
 
 SCHEMA: Final = pa.schema(
@@ -64,6 +65,22 @@ def wandb_lines(path: Path, options: dict[str, Any]) -> Answer:
     """Return the curves of a history of Weights & Biases in JSON lines."""
     check_ordinary(path)
     return {}, SCHEMA, _batched(_history(path), _EVENTS_AT_ONCE)
+
+
+def wandb_parquet(path: Path, options: dict[str, Any]) -> Answer:
+    """Return the curves of a history of Weights & Biases that was exported as Parquet."""
+    _, schema, batches = numbers(path, options)
+    if _step_column(schema.names) is None:
+        raise Unreadable(f"{path.name} has no column of steps: one of {', '.join(_WANDB_STEPS[:3])} is needed.")
+    return {}, SCHEMA, _batched(_table(batches), _EVENTS_AT_ONCE)
+
+
+def wandb_records(path: Path, options: dict[str, Any]) -> Answer:
+    """Return id, name and settings of a run of Weights & Biases, and the curves in its own file."""
+    check_ordinary(path)
+    facts, records = run_and_history(path)
+    rows = itertools.chain.from_iterable(_record(number, record) for number, record in enumerate(records))
+    return facts, SCHEMA, _batched(rows, _EVENTS_AT_ONCE)
 
 
 def open_clip_log(path: Path, options: dict[str, Any]) -> Answer:
@@ -158,12 +175,13 @@ def _panel(path: Path) -> Iterator[Row | None]:
     header = next(reader, [])
     if len(header) > _MOST_COLUMNS:
         raise Unreadable(f"{path.name} has {len(header):,} columns; at most {_MOST_COLUMNS:,} are read.")
-    at = next((header.index(name) for name in _WANDB_STEPS if name in header), None)
-    if at is None:
+    step = _step_column(header)
+    if step is None:
         raise Unreadable(
             f"{path.name} has no column of steps: one of {', '.join(_WANDB_STEPS[:3])} is needed, separated by commas, "
             f"and it begins with {', '.join(repr(name[:40]) for name in header[:4]) or 'nothing'}. Export it again."
         )
+    at = header.index(step)
     when = header.index("_timestamp") if "_timestamp" in header else -1
     named = [_series(name) for name in header]
     for cells in reader:
@@ -172,6 +190,17 @@ def _panel(path: Path) -> Iterator[Row | None]:
             if place != at and named[place][1] and at < len(cells):
                 yield _row(*named[place], cells[at], stamp, cell)
         yield None
+
+
+def _step_column(header: list[str]) -> str | None:
+    return next((name for name in _WANDB_STEPS if name in header), None)
+
+
+def _table(batches: Iterable[pa.RecordBatch]) -> Iterator[Row | None]:
+    """Yield the numbers of the columns of batches; a metric that was not logged at a step is empty there."""
+    for batch in batches:
+        for number, record in enumerate(batch.to_pylist()):
+            yield from _record(number, record)
 
 
 def _series(column: str) -> tuple[str, str]:
@@ -184,11 +213,16 @@ def _series(column: str) -> tuple[str, str]:
 
 def _history(path: Path) -> Iterator[Row | None]:
     for number, record in _records(path):
-        step = next((record[name] for name in _WANDB_STEPS if name in record), number)
-        for name, value in _flat(record, "", 0):
-            if not name.startswith("_") and name not in _WANDB_STEPS:
-                yield _row("", name, step, record.get("_timestamp"), value)
-        yield None
+        yield from _record(number, record)
+
+
+def _record(number: int, record: dict[str, Any]) -> Iterator[Row | None]:
+    """Yield the numbers of a record of a history, at its place unless it tells its step."""
+    step = next((record[name] for name in _WANDB_STEPS if name in record), number)
+    for name, value in _flat(record, "", 0):
+        if not name.startswith("_") and name not in _WANDB_STEPS:
+            yield _row("", name, step, record.get("_timestamp"), value)
+    yield None
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

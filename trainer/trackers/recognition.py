@@ -1,0 +1,89 @@
+"""Recognize curves of TensorBoard, Weights & Biases and open_clip, by names and first lines. Reads nothing whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from trainer.untrusted.files import open_ordinary
+
+Kind = Literal["tensorboard", "wandb", "open_clip"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+EVENTS: Final = "events.out.tfevents."
+"""How the names of TensorBoard's files begin."""
+RECORDS: Final = ".wandb"
+"""How the names of the files end that a run of Weights & Biases writes on its own computer."""
+_MOST_FILES: Final = 2_000
+_MOST_DEPTH: Final = 8
+_LOOKED_AT: Final = 1 << 16
+
+
+def kind_of(path: Path) -> Kind | None:
+    """Return which program wrote a file or folder; None where that is unknown."""
+    try:
+        if path.is_dir():
+            if open_clip_folders(path):
+                return "open_clip"
+            if next(event_files(path), None) is not None:
+                return "tensorboard"
+            return "wandb" if histories(path) else None
+        if path.name in ("out.log", "results.jsonl") and open_clip_folders(path):
+            return "open_clip"
+        if path.name.startswith(EVENTS) or ".tfevents." in path.name:
+            return "tensorboard"
+        return "wandb" if is_history(path) else None
+    except OSError:
+        return None
+
+
+def open_clip_folders(path: Path) -> list[Path]:
+    """Return the folders of results that a path is, is a file of, or holds."""
+    top = path if path.is_dir() else path.parent.parent if path.parent.name == "checkpoints" else path.parent
+    if _is_of_open_clip(top):
+        return [top]
+    return [place for place in _listed(path) if not place.is_symlink() and _is_of_open_clip(place)]
+
+
+def _is_of_open_clip(folder: Path) -> bool:
+    return (folder / "out.log").is_file() and (folder / "params.txt").is_file()
+
+
+def event_files(folder: Path) -> Iterator[Path]:
+    """Yield the event files in a folder and those inside it; links to folders are not followed."""
+    top = len(folder.parts)
+    for place, names, files in os.walk(folder):
+        names[:] = sorted(names) if len(Path(place).parts) - top < _MOST_DEPTH else []
+        yield from (Path(place, name) for name in sorted(files) if ".tfevents." in name)
+
+
+def histories(folder: Path) -> list[Path]:
+    """Return the histories of Weights & Biases in a folder: exported ones directly or in `files`, else run folders."""
+    found = [file for place in (folder, folder / "files") for file in _listed(place) if is_history(file)]
+    if found:
+        return found
+    runs = [place for top in (folder, folder / "wandb") for place in _listed(top) if "run-" in place.name]
+    return [file for place in runs if not place.is_symlink() for file in _listed(place) if file.name.endswith(RECORDS)]
+
+
+def is_history(file: Path) -> bool:
+    """Return whether a file is a table, JSON lines or records with steps as Weights & Biases names them."""
+    suffix = file.suffix.lower()
+    if suffix not in (".csv", ".jsonl", ".ndjson", ".parquet", RECORDS) or not file.is_file():
+        return False
+    if suffix == RECORDS:
+        return True
+    with open_ordinary(file) as opened:
+        if suffix == ".parquet":  # its last bytes name the columns
+            opened.seek(max(0, file.stat().st_size - _LOOKED_AT))
+            return b"_step" in opened.read(_LOOKED_AT)
+        first = opened.readline(_LOOKED_AT).decode("utf-8", "replace")
+    if suffix == ".csv":
+        plain = first.replace('"', "")
+        return "_step" in plain.strip().split(",") or ("Step" in plain.split(",") and " - " in plain)
+    return '"_step"' in first and first.lstrip().startswith("{")
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())[:_MOST_FILES] if folder.is_dir() else []

@@ -1,0 +1,189 @@
+"""Read the file that a run of Weights & Biases writes on its own computer (`run-ID.wandb`), in the helper process.
+
+Its records are messages of Protocol Buffers in the log format of LevelDB: blocks of 32 KiB, in which each part of a
+record follows its checksum, length and kind. Neither needs a library here: a message is numbers, texts and messages,
+each after its number and length (protobuf.dev/programming-guides/encoding).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.files import parse_json, spelled
+
+_BEGIN: Final = b":W&B"
+_BLOCK: Final = 1 << 15
+_HEADER: Final = 7
+_WHOLE, _FIRST, _LAST = 1, 2, 4
+_MOST_RECORD: Final = 4 << 20
+_MOST_DEPTH: Final = 8
+_MOST_WORDS: Final = 200
+_HISTORY, _CONFIG, _RUN = 2, 5, 17
+"""Numbers of the fields of a record."""
+_RUN_ID, _RUN_CONFIG, _RUN_NAME = 1, 4, 8
+_KEY, _NESTED_KEY, _BOOLEAN, _INTEGER, _NUMBER, _JSON = 1, 2, 4, 5, 6, (8, 16)
+
+
+def run_and_history(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """Return `id`, `name` and `settings` of the run, and an iterator of what it logged, a record a step.
+
+    Records after one that was cut off or is damaged are left out.
+
+    Raises:
+        Unreadable: It is no such file.
+    """
+    records = _records(path)
+    facts: dict[str, Any] = {"id": "", "name": "", "settings": {}}
+    first: list[bytes] = []
+    for field, content in records:
+        if field == _HISTORY:
+            first.append(content)
+            break
+        if field == _RUN:
+            _describe(facts, content)
+        elif field == _CONFIG:
+            facts["settings"] |= _settings(content)
+    return facts, _logged(first, records)
+
+
+def _logged(first: list[bytes], records: Iterator[tuple[int, bytes]]) -> Iterator[dict[str, Any]]:
+    """Yield the history; other records are empty, so that each takes its part of the time that is allowed."""
+    for content in first:
+        yield _items(content)
+    for field, content in records:
+        yield _items(content) if field == _HISTORY else {}
+
+
+def _describe(facts: dict[str, Any], content: bytes) -> None:
+    for number, value in _fields(content):
+        if isinstance(value, bytes) and number == _RUN_CONFIG:
+            facts["settings"] |= _settings(value)
+        elif isinstance(value, bytes) and number in (_RUN_ID, _RUN_NAME):
+            facts["id" if number == _RUN_ID else "name"] = _words(value)
+
+
+def _settings(content: bytes) -> dict[str, str]:
+    """Return names and words of settings; those that begin with `_` are its own."""
+    found = _items(content)
+    return {
+        spelled(name[:_MOST_WORDS]): spelled(value if isinstance(value, str) else json.dumps(value))[:_MOST_WORDS]
+        for name, value in found.items()
+        if not name.startswith("_")
+    }
+
+
+def _items(content: bytes) -> dict[str, Any]:
+    """Return the items of a message by their names, nested as they are named; what is no value is left out."""
+    found: dict[str, Any] = {}
+    for number, item in _fields(content):
+        if number != 1 or not isinstance(item, bytes):
+            continue
+        keys: list[str] = []
+        value: Any = None
+        for part, held in _fields(item):
+            if part in (_KEY, _NESTED_KEY) and isinstance(held, bytes):
+                keys.append(_words(held))
+            else:
+                value = _value(part, held, value)
+        if keys and len(keys) <= _MOST_DEPTH:
+            _put(found, keys, value)
+    return found
+
+
+def _put(found: dict[str, Any], keys: list[str], value: Any) -> None:
+    for key in keys[:-1]:
+        inner = found.setdefault(key, {})
+        if not isinstance(inner, dict):
+            return
+        found = inner
+    found[keys[-1]] = value
+
+
+def _value(part: int, held: int | bytes, before: Any) -> Any:
+    """Return the value of a part of an item; `before` if it is none."""
+    if part in _JSON and isinstance(held, bytes):
+        try:
+            return parse_json(held.decode("utf-8", "replace"))
+        except ValueError:
+            return None
+    if part == _NUMBER and isinstance(held, bytes) and len(held) == 8:
+        return struct.unpack("<d", held)[0]
+    if part == _INTEGER and isinstance(held, int):
+        return (held >> 1) ^ -(held & 1)
+    return bool(held) if part == _BOOLEAN else before
+
+
+def _words(held: bytes) -> str:
+    return held.decode("utf-8", "replace")[:_MOST_WORDS]
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield number and value of the fields of a message; what follows one that is cut off is left out."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(message, at)
+            yield tag >> 3, value
+            continue
+        if kind == 2:
+            size, at = _varint(message, at)
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+        else:
+            return
+        if size > len(message) - at:
+            return
+        yield tag >> 3, message[at : at + size]
+        at += size
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """Return a number of seven bits a byte, and where it ends: the end of the message if it is none."""
+    value = 0
+    for place in range(at, min(at + 10, len(message))):
+        value |= (message[place] & 127) << 7 * (place - at)
+        if message[place] < 128:
+            return value, place + 1
+    return 0, len(message)
+
+
+def _records(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and content of the field of each record; a record that is too long is left out."""
+    parts: list[bytes] = []
+    for kind, part in _parts(path):
+        if kind in (_WHOLE, _FIRST):
+            parts = []
+        parts.append(part if sum(map(len, parts)) + len(part) <= _MOST_RECORD else b"")
+        if kind in (_WHOLE, _LAST):
+            message, parts = b"".join(parts), []
+            fields = ((number, held) for number, held in _fields(message) if isinstance(held, bytes))
+            yield next((one for one in fields if one[0] in (_HISTORY, _CONFIG, _RUN)), (0, b""))
+
+
+def _parts(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield kind and bytes of the parts of records.
+
+    Raises:
+        Unreadable: The file begins otherwise.
+    """
+    with path.open("rb") as file:
+        block, start = file.read(_BLOCK), _HEADER
+        if not block.startswith(_BEGIN):
+            raise Unreadable(f"{path.name} does not begin as a file of Weights & Biases. Export its history as CSV.")
+        while block:
+            while start + _HEADER <= len(block):
+                checksum, size, kind = struct.unpack_from("<IHB", block, start)
+                part = block[start + _HEADER : start + _HEADER + size]
+                if kind == 0 or len(part) < size or zlib.crc32(part, zlib.crc32(bytes([kind]))) != checksum:
+                    return
+                yield kind, part
+                start += _HEADER + size
+            block, start = file.read(_BLOCK), 0
