@@ -23,8 +23,9 @@ NOTE: Final = "band: 95 % interval of the mean over seeds, at each value alone"
 def outcome_by_field(verdict: ExperimentVerdict) -> XYPlot | None:
     """Return a line over the field for all arms that differ in nothing else; None where no two arms make one.
 
-    What follows from the field, as epochs may from the share of the pairs, is no difference. Arms without the field are
-    dashed lines across. The share of the training pairs stands as their number.
+    What follows from the field, as epochs may from the share of the pairs, is no difference; but another field of the
+    objective is one: views that are turned and blurred together are no line over the rotation. Arms without the field
+    are dashed lines across. The share of the training pairs stands as their number.
     """
     flat = {arm.name: config.flatten(arm.run) for arm in verdict.experiment.arms}
     for field in _numbers(flat.values()):
@@ -51,7 +52,8 @@ def _lines(arms: Sequence[Arm], flat: Mapping[str, Mapping[str, Any]], field: st
     others = [
         name
         for name in dict.fromkeys(name for arm in having for name in flat[arm.name])
-        if name not in (field, "name", "seed") and not _follows(name, field, [flat[arm.name] for arm in having])
+        if name not in (field, "name", "seed")
+        and (name.startswith("objective.") or not _follows(name, field, [flat[arm.name] for arm in having]))
     ]
     found: dict[tuple[Any, ...], list[Arm]] = {}
     for arm in having:

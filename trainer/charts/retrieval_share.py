@@ -162,8 +162,9 @@ def _plot(data: ShareRuns, measure: int) -> XYPlot:
         curves.append(Series("CLOOB", "first", np.array(shares), mean, marked=True, **line))
     if len(clip := data.of(None, measure)):
         curves.append(Series("CLIP", "quiet", np.array([0.0, 1.0]), np.full(2, clip.mean()), dashed=True))
+    # Without names: a legend of all runs would take the plot's place, and the records have them.
     dots = tuple(
-        Marker(run.name, "first" if run.share is not None else "quiet", _place(run), run.values[measure], size=6)
+        Marker("", "first" if run.share is not None else "quiet", _place(run), run.values[measure], size=6)
         for run in data.runs
     )
     y = axis_over(label, [run.values[measure] for run in data.runs], include=(0,))

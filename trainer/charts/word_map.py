@@ -127,7 +127,8 @@ def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
     plots, how = [], placement(settings)
     words = how.words if how else "PCA"
     for name, place, one in zip(labels(data.found), data.places, data.found, strict=True):
-        x, y = (axis_over("", [one.places[:, side]], margin=0.08) for side in (0, 1))
+        # A word stands beside its dot: at the edge it needs the room of half its length, or of its height.
+        x, y = (axis_over("", [one.places[:, side]], margin=margin) for side, margin in enumerate((0.1, 0.22)))
         dots = tuple(
             Marker("", run_tone(place), float(at[0]), float(at[1]), 4.0, label=word)
             for word, at in zip(one.words, one.places, strict=True)

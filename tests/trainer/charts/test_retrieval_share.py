@@ -90,6 +90,14 @@ def test_numbers_equal_naive_ones(shares: Workspace):
     assert run.values == pytest.approx((*expected, 100 * np.mean(own)), rel=1e-5)
 
 
+def test_the_legend_has_no_line_for_each_run(shares: Workspace):
+    panel = registry.load("retrieval-share").panel(asked(shares, "half"), NoSettings())
+    for measure in range(4):
+        plot = panel.mark(f"share-{measure}")
+        assert [curve.name for curve in plot.curves] == ["CLOOB", "CLIP"]
+        assert [dot.name for dot in plot.dots] == [""] * 5
+
+
 def test_the_command_prints_means_and_writes_runs(shares: Workspace, tmp_path, capsys):
     where = ["--runs", "half", "--workspace", str(shares.folder)]
     assert main(["analyze", "retrieval-share", *where, "--json"]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from trainer.__main__ import main
 from trainer.charts import experiment_verdict
 from trainer.charts.outcome_by_field import outcome_by_field
 from trainer.config import ConfigError
-from trainer.experiments.definition import ablation, data_efficiency, from_toml, of_grid, to_toml
+from trainer.experiments.definition import ablation, data_efficiency, from_toml, of_grid, read, to_toml
 from trainer.experiments.verdict import judge
 from trainer.scheduling import experiments
 
@@ -86,6 +87,14 @@ def test_arms_without_the_field_are_lines_across_and_no_line_is_made_of_other_di
     four = ablation(catalog.preset("clip-scenes"))
     workspace.experiments.add(four.name, to_toml(four))
     assert outcome_by_field(judge(workspace, four.name)) is None, "their temperatures come with their objectives"
+
+
+def test_views_that_are_turned_blurred_and_cropped_together_are_no_line_over_one_of_these(workspace):
+    found = read(Path(__file__).parents[2] / "benchmarks" / "studies" / "convirt_scenes_short.toml")
+    experiments.begin(workspace, found)
+    for row in workspace.runs.of_experiment(found.name):
+        end(workspace, row.id, {"image_to_text_R@1": 0.5})
+    assert outcome_by_field(judge(workspace, found.name)) is None
 
 
 def test_a_grid_of_two_fields_has_a_line_for_each_value_of_the_second(workspace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -14,6 +15,7 @@ from trainer.__main__ import main
 from trainer.analysis.progress import silent
 from trainer.charts import registry
 from trainer.charts.spec import Request, Target
+from trainer.evaluation import HeldOut
 from trainer.store import manifests
 from trainer.store.what_if_files import read_what_ifs, write_what_if
 from trainer.training import what_if as what_ifs
@@ -208,3 +210,74 @@ def test_it_can_be_cancelled(workspace, trained):
 def test_runs_of_one_tower_are_refused(workspace, tiny):
     with pytest.raises(ReplayError, match="no matrix to replay"):
         what_if(workspace, tiny(config.SimClr()), 1, UpdateChange(("0",)), progress=silent)
+
+
+def naive_recalls(image: np.ndarray, text: np.ndarray, captions: list[str]) -> tuple[list[bool], list[bool]]:
+    """Return which pictures find a caption of theirs first, and which distinct captions a picture of theirs."""
+    cosines = np.float64(image) @ np.float64(text).T
+    first = {caption: captions.index(caption) for caption in captions}
+    forth = [max(first, key=lambda one: row[first[one]]) == own for row, own in zip(cosines, captions, strict=True)]
+    return forth, [captions[int(cosines[:, place].argmax())] == caption for caption, place in first.items()]
+
+
+def test_the_changed_continuation_equals_a_naive_one_in_double_precision(workspace, trained, monkeypatch):
+    """Three updates without the hardest pairs: InfoNCE as sums, clipping and AdamW as written, float64."""
+    seen, ends, begun = [], [], {}
+    update, embed = TrainingSession.update, HeldOut.embed
+
+    def keeping(training, batch=None):
+        if not seen or training is not seen[-1][0]:
+            begun["towers"] = copy.deepcopy(training.towers).double()
+            begun["log"] = training.method.log_inv_tau.detach().double().clone()
+            named = [*training.towers.named_parameters(), ("log", training.method.log_inv_tau)]
+            begun["moments"] = {
+                name: [training.optimizer.state[p][key].double() for key in ("exp_avg", "exp_avg_sq")]
+                for name, p in named
+                if p in training.optimizer.state
+            }
+        done = update(training, batch)
+        seen.append((training, batch, done.learning_rate))
+        return done
+
+    def measuring(watched, towers, where, **more):
+        found = embed(watched, towers, where, **more)
+        ends.append((watched, found))
+        return found
+
+    monkeypatch.setattr(TrainingSession, "update", keeping)
+    monkeypatch.setattr(HeldOut, "embed", measuring)
+    found = what_if(workspace, trained, 7, UpdateChange(("hardest:5",)), updates=3, progress=silent)
+    changed = [(batch, rate) for training, batch, rate in seen if training is seen[-1][0]]
+    assert len(changed) == 3
+    choice, towers = workspace.runs.config_of(trained).optimizer, begun["towers"].train()
+    log = begun["log"].requires_grad_()
+    weights = {**dict(towers.named_parameters()), "log": log}
+    for made, (batch, rate) in enumerate(changed, start=7):
+        image, text = towers.encode_image(batch.images.double()), towers.encode_text(batch.tokens)
+        logits = log.exp() * image @ text.T
+        picks = [logits.diagonal() - logits.exp().sum(dim=side).log() for side in (0, 1)]
+        gradients = torch.autograd.grad(-(picks[0].mean() + picks[1].mean()) / 2, [*weights.values()])
+        norm = sum((g * g).sum() for g in gradients).sqrt()
+        with torch.no_grad():
+            for (name, weight), gradient in zip(weights.items(), gradients, strict=True):
+                g = gradient * min(1.0, choice.clip_norm / (norm.item() + 1e-6))
+                m, v = begun["moments"][name]
+                m.mul_(choice.beta1).add_((1 - choice.beta1) * g)
+                v.mul_(choice.beta2).add_((1 - choice.beta2) * g * g)
+                weight.mul_(1 - rate * (choice.weight_decay if weight.ndim >= 2 else 0))
+                scale = (v / (1 - choice.beta2**made)).sqrt() + choice.epsilon
+                weight.sub_(rate * (m / (1 - choice.beta1**made)) / scale)
+            log.clamp_(0.0, np.log(100.0))
+    watched, would = ends[-1]
+    alone = embed(watched, towers.float(), torch.device("cpu"))
+    assert would.image == pytest.approx(alone.image, abs=1e-4)
+    assert would.text == pytest.approx(alone.text, abs=1e-4)
+    half = len(ends) // 2
+    both = [
+        [naive_recalls(f.image, f.text, watched.pairs.captions) for _, f in ends[at : at + half]] for at in (0, half)
+    ]
+    for recalls, forth, back in zip(both, (found.was, found.would), (found.was_back, found.would_back), strict=True):
+        assert forth == pytest.approx([np.mean(one[0]) for one in recalls], abs=1e-12)
+        assert back == pytest.approx([np.mean(one[1]) for one in recalls], abs=1e-12)
+    was, now = np.array(both[0][-1][0]), np.array(both[1][-1][0])
+    assert (found.gained, found.lost) == ((now & ~was).sum(), (was & ~now).sum())
