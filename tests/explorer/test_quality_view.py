@@ -153,3 +153,17 @@ def test_a_retrained_copy_is_compared_with_its_original(view: QualityView, two_r
     lines = load_quality(workspace, [(two_runs[0], None), (two_runs[1], None)], None).helped
     assert "48 held-out pairs of scenes-renderings" in lines[0]
     assert any("Text to image R@1" in line for line in lines)
+
+
+def test_captions_take_what_short_values_leave(qtbot, view: QualityView):
+    view.resize(760, 600)
+    view.show()
+    table = view.tables["mispair"]
+    qtbot.waitUntil(lambda: table.width() > 400)
+    header = table.horizontalHeader()
+    for column in range(table.findings.columnCount()):
+        name = str(table.findings.headerData(column, Qt.Orientation.Horizontal))
+        if name in ("Pair", "Better caption"):
+            assert header.sectionSize(column) > 96, name
+        else:
+            assert header.sectionSize(column) > table.fontMetrics().horizontalAdvance(name) + 16, name

@@ -44,8 +44,9 @@ NONE_FOUND: Final = {
 ALL: Final = "all"
 PICTURE_PX: Final = 40
 LINE_PX: Final = 48
-LEAST_PX: Final = 88
-RANKS_PX: Final = 120
+LEAST_PX: Final = 56
+MEASURED: Final = 300
+"""Lines whose values decide how wide their columns are."""
 FILTER: Final = "Parquet (*.parquet);;CSV (*.csv)"
 REVIEW_ACTIONS: Final = (
     ("flagged", "Flag", "F", "Leave these pairs out of cleaned lists"),
@@ -454,5 +455,13 @@ class _FindingsTable(QTableView):
                 column, QHeaderView.ResizeMode.Stretch if wide else QHeaderView.ResizeMode.Interactive
             )
             if not wide:
-                width = self.fontMetrics().horizontalAdvance(name) + 4 * theme.INSIDE
-                self.setColumnWidth(column, max(RANKS_PX if name.startswith("Ranks") else LEAST_PX, width))
+                self.setColumnWidth(column, self._needed_px(column, name))
+
+    def _needed_px(self, column: int, name: str) -> int:
+        """Return the width of a column of short values: captions take what is left."""
+        texts = [self.findings.index(line, column).data() for line in range(min(MEASURED, self.findings.rowCount()))]
+        longest = max([*map(str, texts), *(STATES.values() if name == "State" else ())], key=len, default="")
+        wide = max(
+            self.horizontalHeader().fontMetrics().horizontalAdvance(name), self.fontMetrics().horizontalAdvance(longest)
+        )
+        return max(LEAST_PX, wide + 3 * theme.INSIDE)
