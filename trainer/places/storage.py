@@ -98,15 +98,14 @@ class Storage:
             found = files.get_file_info(f"{root}/{_checked(name)}")
         return (int(found.size), int(found.mtime_ns or 0)) if found.is_file else None
 
-    def read_part(self, name: str, offset: int, most: int) -> bytes:
-        """Return at most that many bytes of a file from `offset` on.
+    def open(self, name: str) -> Any:
+        """Return a stream of a file's bytes, which the caller closes.
 
         Raises:
             FileNotFoundError: There is none.
         """
-        with self._answering() as (files, root), files.open_input_file(f"{root}/{_checked(name)}") as file:
-            left = max(0, min(most, file.size() - offset))
-            return file.read_at(left, offset) if left else b""
+        with self._answering() as (files, root):
+            return files.open_input_stream(f"{root}/{_checked(name)}")
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -114,21 +113,21 @@ class Storage:
             files.delete_file(f"{root}/{_checked(name)}")
 
     def folders(self, folder: str) -> list[str]:
-        """Return the names of the folders in a folder, in order; none where there is no folder."""
-        return self._listed(folder, files=False)
+        """Return the names of the folders with files in a folder, in order; none where there is no folder."""
+        # By their files: Google's store lists no folder that was not made as one.
+        return sorted({path.split("/")[0] for path in self._files(folder, recursive=True) if "/" in path})
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the files in a folder, in order; none where there is no folder."""
-        return self._listed(folder, files=True)
+        return sorted(name for name in self._files(folder) if not name.startswith("."))
 
-    def _listed(self, folder: str, *, files: bool) -> list[str]:
+    def _files(self, folder: str, *, recursive: bool = False) -> list[str]:
         from pyarrow import fs
 
-        kind = fs.FileType.File if files else fs.FileType.Directory
-        with self._answering() as (store, root):
+        with self._answering() as (files, root):
             place = f"{root}/{_checked(folder)}" if folder else root
-            found = store.get_file_info(fs.FileSelector(place, allow_not_found=True))
-        return sorted(one.base_name for one in found if one.type == kind and not one.base_name.startswith("."))
+            found = files.get_file_info(fs.FileSelector(place, allow_not_found=True, recursive=recursive))
+        return [one.path.removeprefix(f"{place}/") for one in found if one.is_file]
 
     def check(self) -> None:
         """Check that files can be written here and read again.

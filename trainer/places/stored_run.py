@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from trainer.errors import UserError
-from trainer.places.address import PlaceError
+from trainer.places.address import OutOfReach, PlaceError
 from trainer.places.shared_folder import REQUEST, STATE, SharedFolderSource, StatePublisher
 from trainer.places.source import (
     JOURNAL,
@@ -137,6 +137,8 @@ class StoredSource(SharedFolderSource):
         self._copy = storage.inside(RUN)
         self._here: dict[str, Stamp] = {}
         self._folders: dict[str, Manifest] = {}
+        self._stream: Any = None
+        self._reading, self._at = "", 0
 
     def exists(self) -> bool:
         """Return whether the run has begun."""
@@ -179,12 +181,27 @@ class StoredSource(SharedFolderSource):
             PlaceError: It is no file of a run, or not there any more.
         """
         check_name(name)
+        if name in (JOURNAL, LOG):
+            self._fetch(name)
+            return super().read(name, offset) if (self.folder / name).exists() else Chunk(offset, b"")
         try:
-            return Chunk(offset, self._copy.read_part(name, offset, MOST_READ))
+            content = self._next(name, offset).read(MOST_READ)
         except FileNotFoundError as error:
-            if name == LOG:
-                return Chunk(offset, b"")
             raise PlaceError(f"{name} cannot be read there: it is not there any more.") from error
+        except OSError as error:
+            raise OutOfReach(f"{self._copy.address} does not answer: {str(error)[:300]}.") from error
+        self._at += len(content)
+        return Chunk(offset, content)
+
+    def _next(self, name: str, offset: int) -> Any:
+        """Return a stream of a file at `offset`: a mirror reads one part after the other."""
+        if (self._reading, self._at) != (name, offset):
+            if self._stream is not None:
+                self._stream.close()
+            self._stream, self._reading, self._at = self._copy.open(name), name, 0
+            while self._at < offset and (skipped := self._stream.read(min(offset - self._at, MOST_READ))):
+                self._at += len(skipped)
+        return self._stream
 
     def _request(self, number: int, what: str) -> None:
         self._copy.write(REQUEST, json.dumps({"number": number, "request": what}).encode())
@@ -201,7 +218,7 @@ class StoredSource(SharedFolderSource):
         """Bring a file here, unless it is here as it is there."""
         stamp = self._copy.stamp(name)
         # A document may change within a second without changing its size, which is all that a store tells.
-        if stamp is None or (name == JOURNAL and self._here.get(name) == stamp):
+        if stamp is None or (name in (JOURNAL, LOG) and self._here.get(name) == stamp):
             return
         with contextlib.suppress(FileNotFoundError):
             write_atomically(self.folder / name, lambda draft: self._copy.fetch(name, draft))

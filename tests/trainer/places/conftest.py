@@ -16,6 +16,7 @@ import pytest
 from tests.trainer.places.object_store import ObjectStore
 from trainer import config
 from trainer.places.source import FolderSource
+from trainer.places.storage import Storage
 from trainer.store import Items, Question, RunLog, Workspace, snapshot_name, write_snapshot
 from trainer.store.elsewhere import Elsewhere, write_elsewhere
 from trainer.store.manifests import write_manifest
@@ -141,3 +142,15 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if server is not None:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture(params=["disk", "s3", "gs"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    """Return an empty folder; that in Google's store where an emulator runs (`gcp-storage-emulator`)."""
+    if request.param == "disk":
+        return Storage(str(tmp_path / "runs"))
+    if request.param == "gs" and "STORAGE_EMULATOR_HOST" not in os.environ:
+        pytest.skip("STORAGE_EMULATOR_HOST names no emulator of Google's store")
+    if request.param == "s3":
+        request.getfixturevalue("store")
+    return Storage(f"{request.param}://bucket/{tmp_path.name}")
