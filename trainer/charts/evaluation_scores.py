@@ -91,13 +91,9 @@ def _plot(chart: EvaluationChart, shown: list[EvaluationLine]) -> XYPlot:
                 at = place + gap * (run.index - middle)
                 low, high = (100 * end for end in ends)
                 dots.append(Marker(run.label, run_tone(run.index), at, 100 * value, low=low, high=high))
-    often = Counter(_label(chart, line) for line in shown)
-    names = tuple(
-        f"{_label(chart, line)}, {question_text(line.question)}"
-        if often[_label(chart, line)] > 1
-        else _label(chart, line)
-        for line in shown
-    )
+    labels = [_label(chart, line) for line in shown]
+    often, asked = Counter(labels), (question_text(line.question) for line in shown)
+    names = tuple(f"{name}, {words}" if often[name] > 1 else name for name, words in zip(labels, asked, strict=True))
     y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]])
     note = "with 95 % intervals (Wilson)"
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
@@ -200,18 +196,10 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
                 question_text(run.tasks["robustness"].question),
             )
     for run, name, diagram in diagrams(chart):
+        asked = question_text(run.tasks["zero_shot"].question)
         for count, x, y in zip(diagram["counts"], diagram["confidence"], diagram["accuracy"], strict=True):
             own = (run.run, run.name, run.step, count, y, None, None)
-            yield (
-                *facts,
-                "reliability",
-                "zero_shot",
-                name,
-                x,
-                *own,
-                *none,
-                question_text(run.tasks["zero_shot"].question),
-            )
+            yield *facts, "reliability", "zero_shot", name, x, *own, *none, asked
     for one in chart.published:
         facts_of = (None, one.model, one.trained, None, one.value, None, None)
         yield one.dataset, "", "published", one.task, one.metric, None, *facts_of, *none[:4], one.source, ""
