@@ -31,7 +31,7 @@ def neighbor_rows(
         vectors: Unit embeddings.
         k: Neighbors of each.
         rows: The rows that ask; None: all.
-        progress: ImportLog after each block.
+        progress: Told after each block.
     """
     n = len(vectors)
     vectors = ranked(vectors, n * n)

@@ -47,7 +47,7 @@ def image_neighbors(
     Args:
         image: Unit embeddings.
         k: Neighbors whose mean distance counts; fewer where there are not so many.
-        progress: ImportLog after each block; raises to cancel.
+        progress: Told after each block; raises to cancel.
     """
     n = len(image)
     k = min(k, n - 1)

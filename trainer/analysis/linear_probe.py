@@ -129,7 +129,7 @@ def linear_probe(
         tried: Features to read.
         classes: How many there are.
         seed: Of the validation part, a fifth.
-        progress: ImportLog how far it is.
+        progress: Told how far it is.
     """
     order = np.random.default_rng(seed).permutation(len(targets))
     validated, fitted = np.split(order, [round(VALIDATION * len(order))])

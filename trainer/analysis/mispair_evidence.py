@@ -57,7 +57,7 @@ def mispair_evidence(
         image: Unit embeddings.
         text: Unit embeddings; row i belongs to image i.
         matching: Which captions and which images are one, and which belong together.
-        progress: ImportLog after each block; raises to cancel.
+        progress: Told after each block; raises to cancel.
     """
     image, text = exact(image), exact(text)
     cosine = np.einsum("nd,nd->n", image, text, dtype=np.float64)

@@ -20,7 +20,7 @@ LEAST_MARK: Final = 3.05
 
 ON_LIGHT: Final = ("#0072b2", "#b86e00", "#0a6338", "#ad6b8e", "#048dff", "#a13c00", "#3b3505", "#4f5160")
 ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
-"""Blue and orange are runs A and B; the others follow. ImportLog apart by color-blind people, too."""
+"""Blue and orange are runs A and B; the others follow. Told apart by color-blind people, too."""
 
 
 def contrast(first: str, second: str) -> float:

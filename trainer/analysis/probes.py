@@ -84,7 +84,7 @@ def fit_softmax(
         decay: Weight of the squared weights.
         most: Iterations at most.
         start: Weights to begin with, those of another decay; None: zeros. The minimum is the same.
-        progress: ImportLog the share of the iterations.
+        progress: Told the share of the iterations.
     """
     from scipy.optimize import minimize
 

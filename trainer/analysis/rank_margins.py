@@ -48,7 +48,7 @@ def standing(
         query: Unit embeddings that ask.
         stored: Unit embeddings that are ranked; row i is a right answer to query i.
         answers: Which items are one, and which are right; None: all differ, row i answers query i alone.
-        progress: ImportLog after each block.
+        progress: Told after each block.
         rows: The queries that ask, all items answer; None: all.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
@@ -81,7 +81,7 @@ def both_standings(
         image: Unit embeddings.
         text: Unit embeddings; row i belongs to image i.
         matching: Which texts and which images are one, and who answers whom; None: all differ, row i answers row i.
-        progress: ImportLog after each block.
+        progress: Told after each block.
     """
     texts, images = (one_to_one(len(text)),) * 2 if matching is None else (matching.texts, matching.images)
     # Distinct images in lines and distinct texts in columns: equal questions have equal answers.

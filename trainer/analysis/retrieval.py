@@ -36,7 +36,7 @@ def ranks(
         stored: Unit embeddings that are ranked; row i is a right answer to query i.
         answers: Which rows are one item, and which items are right; None: all differ, row i answers query i alone.
         rows: The queries that ask; None: all.
-        progress: ImportLog the share done; may raise to cancel.
+        progress: Told the share done; may raise to cancel.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
     stored = answers.gallery(stored)
@@ -89,7 +89,7 @@ def average_precision(
         stored: Unit embeddings that are ranked.
         answers: As `ranks` takes them.
         rows: The queries that ask; None: all.
-        progress: ImportLog the share done; may raise to cancel.
+        progress: Told the share done; may raise to cancel.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
     stored = answers.gallery(stored)

@@ -132,7 +132,7 @@ def fit(
         steps: Updates.
         batch: Rows of an update.
         seed: Decides the beginning and the order.
-        progress: ImportLog the share done.
+        progress: Told the share done.
     """
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     rng = np.random.default_rng(seed)

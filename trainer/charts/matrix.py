@@ -109,7 +109,7 @@ def matrix(
         by: How pairs are ordered: a column of the items, `clusters` or `stored`.
         window: The part of the matrix; None: all.
         blocks: Most rows and columns of the picture.
-        progress: ImportLog the share done; may raise to cancel.
+        progress: Told the share done; may raise to cancel.
 
     Raises:
         ChartError: A run lacks such a snapshot, has only one modality, or other pairs than the first run.

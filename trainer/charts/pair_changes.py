@@ -171,7 +171,7 @@ def changes(
         k: Neighbors of each item.
         texts: Class names in templates, embedded by A's model and by B's: what images are classified by. None takes
             the mean of each class's own captions.
-        progress: ImportLog how far it is; raises to cancel.
+        progress: Told how far it is; raises to cancel.
 
     Raises:
         ChartError: There is no such snapshot, or the two have no item or no modality in common.

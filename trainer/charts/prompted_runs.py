@@ -90,7 +90,7 @@ def prompts(
         index: Place of the run among those shown.
         dataset: Of the snapshot; None takes the run's first.
         split: Of the snapshot; None takes the held-out split that is drawn like the training pairs.
-        progress: ImportLog how far it is; may raise to cancel.
+        progress: Told how far it is; may raise to cancel.
 
     Raises:
         ChartError: No such snapshot, no images, or no labeled image.

@@ -98,7 +98,7 @@ def timeline(
         placement: How points are placed; None is PCA.
         layouts: Places points by any other method; gets the folders of each run.
         curves: Whether to measure too; False leaves that to `measured`.
-        progress: ImportLog a share and a note; what it raises ends the computation.
+        progress: Told a share and a note; what it raises ends the computation.
 
     Raises:
         ChartError: A run has no such snapshots.
@@ -176,7 +176,7 @@ def point_colors(
         by: `modality`, `label`, a column, `agreement`, `rank`, `cosine`, or what changed; None: class where there are
             some, else modality.
         workspace: Where the runs are; only what changed is read from it.
-        progress: ImportLog how far the comparison is; may raise to cancel.
+        progress: Told how far the comparison is; may raise to cancel.
 
     Raises:
         ChartError: The runs have no such column, or cannot be compared.

@@ -103,7 +103,7 @@ def write_bundle(
         run_command: Runs a command in this process and returns its status, as `trainer.__main__.main` does.
         figures: Commands that draw; None: the usual ones. One that fails is named in `bundle.json`.
         live: Whether the page has maps to zoom into, with pictures.
-        progress: ImportLog the share done and what is being drawn; may raise to cancel.
+        progress: Told the share done and what is being drawn; may raise to cancel.
 
     Raises:
         BundleError: The folder is there already, or the place cannot be written.

@@ -35,7 +35,7 @@ def class_sources(
     Args:
         data: Which folder. Of a film, the middle frame is the image.
         workspace_folder: Keeps those frames.
-        progress: ImportLog how many images there are, then how many films are done.
+        progress: Told how many images there are, then how many films are done.
 
     Raises:
         DataError: There is no such folder, or no folder with images in it.

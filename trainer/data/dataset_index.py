@@ -51,7 +51,7 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     Args:
         data: Which.
         workspace_folder: Where Scenes are drawn, downloads go and compressed tars are decompressed.
-        progress: ImportLog the share done; may raise to stop.
+        progress: Told the share done; may raise to stop.
 
     Raises:
         DataError: There is nothing there that could be used.

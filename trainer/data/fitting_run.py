@@ -33,7 +33,7 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
     Args:
         run: With the data. Its pairs are listed; no picture is opened.
         workspace_folder: Holds the caches.
-        progress: ImportLog how far the listing is; may raise to stop.
+        progress: Told how far the listing is; may raise to stop.
 
     Raises:
         DataError: There is nothing to train on.

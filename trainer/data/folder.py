@@ -44,7 +44,7 @@ def folder_sources(
 
     Args:
         path: Of the folder.
-        progress: ImportLog how many images there are, then how many captions have been read; may raise to stop.
+        progress: Told how many images there are, then how many captions have been read; may raise to stop.
         captions: As `config.Folder.captions`.
         encoding: As `config.Folder.encoding`.
         log: Receives a remark for each caption that is in another encoding than the usual ones.

@@ -39,7 +39,7 @@ def named_sources(data: config.Named, workspace_folder: Path, progress: Progress
     Args:
         data: Which data set, and where it lies or shall lie.
         workspace_folder: Holds it where `data` names no folder, and the pictures of those that are one array.
-        progress: ImportLog the share of each download; may raise to cancel.
+        progress: Told the share of each download; may raise to cancel.
 
     Raises:
         DataError: It is not there and cannot be downloaded.

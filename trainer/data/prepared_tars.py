@@ -34,7 +34,7 @@ def write_prepared_tars(data: config.Data, *, image_size: int, workspace: Path, 
         data: Of a run whose towers are our own.
         image_size: Of the run.
         workspace: Its folder; the tars lie in its cache.
-        progress: ImportLog the share done.
+        progress: Told the share done.
 
     Raises:
         DataError: There is nothing to prepare, more than a train and a held-out split, or no room.

@@ -40,7 +40,7 @@ def load(
         data: Which pairs.
         image_size: Side of the images, in pixels.
         workspace_folder: Holds `data/` (Scenes) and `cache/` (decoded images).
-        progress: ImportLog the share done and a note for the person. May raise to stop; nothing half-written is kept.
+        progress: Told the share done and a note for the person. May raise to stop; nothing half-written is kept.
         loading: Whether the training images are kept decoded, as `prepare` says. Held-out ones, which are read over and
             over, are wherever they fit.
         preprocessing: Of the published model that the images are for; None for towers of our own.

@@ -35,7 +35,7 @@ def middle_frames(
         films: Files below `root`.
         root: Of the data set.
         kept_at: Folder whose folders keep pictures.
-        progress: ImportLog the share done; may raise to cancel.
+        progress: Told the share done; may raise to cancel.
 
     Raises:
         DataError: ffmpeg is missing, or the folder cannot be written.

@@ -66,7 +66,7 @@ def shard_sources(
     Args:
         data: Which tars.
         workspace_folder: Compressed tars are decompressed into its cache, once.
-        progress: ImportLog how many tars have been listed.
+        progress: Told how many tars have been listed.
         log: Receives a note for each encoding but UTF-8 in which texts are read.
 
     Raises:

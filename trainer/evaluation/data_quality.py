@@ -53,7 +53,7 @@ def check_data(
         runs: One or two; a pair is suspected to be mispaired if each of them says so.
         steps: Of their checkpoints; None is the newest.
         most: Pairs of a split that are compared.
-        progress: ImportLog the share done; may raise to cancel.
+        progress: Told the share done; may raise to cancel.
 
     Raises:
         AnswerError: A run is not known or has no such checkpoint.

@@ -78,7 +78,7 @@ def embed_set(
         model: Embeds.
         run: Its configuration.
         workspace: Folder for what listing the data leaves behind.
-        progress: ImportLog the share done; may raise to stop.
+        progress: Told the share done; may raise to stop.
 
     Raises:
         DataError: There are no such data or split.
@@ -99,7 +99,7 @@ def run_job(address: str, workspace: Path, progress: Progress, workers: Workers 
     Args:
         address: The job's folder, of a disk or an object store.
         workspace: Folder for what listing the data leaves behind.
-        progress: ImportLog the share done.
+        progress: Told the share done.
         workers: Of the Ray cluster whose job this is; None: this process embeds.
 
     Raises:

@@ -99,7 +99,7 @@ def fine_tune(
         where: Device of the towers.
         epochs: Over the labeled images; 0: the linear probe alone.
         seed: Of order and crops.
-        progress: ImportLog how far it is; ends it by raising.
+        progress: Told how far it is; ends it by raising.
     """
     report = progress or (lambda _share, _note: None)
     with torch.random.fork_rng(devices=[where] if where.type == "cuda" else []):

@@ -28,7 +28,7 @@ def embed_independent(
         models: Of the workspace.
         runs: Numbers, names or folders.
         steps: Of the checkpoints, one a run, None for the newest; empty: the newest of all.
-        progress: ImportLog the share done; may raise to cancel, what is whole by then stays.
+        progress: Told the share done; may raise to cancel, what is whole by then stays.
 
     Raises:
         AnswerError: A run was not trained on Scenes, or has no such checkpoint.

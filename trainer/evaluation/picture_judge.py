@@ -42,7 +42,7 @@ def judge_of(workspace_folder: Path, pairs: Pairs, size: int, epochs: int, progr
         pairs: The training split.
         size: Side of the pictures in pixels.
         epochs: Of its training.
-        progress: ImportLog after each update.
+        progress: Told after each update.
     """
     labels = labels_of(pairs)
     torch.manual_seed(0)

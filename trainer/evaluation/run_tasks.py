@@ -105,8 +105,8 @@ def evaluate_runs(
         models: The runs' models.
         runs: Numbers or names; all are tried on the same pairs.
         wanted: What is to be measured.
-        progress: ImportLog the share done.
-        measured: ImportLog each task as soon as it is stored.
+        progress: Told the share done.
+        measured: Told each task as soon as it is stored.
 
     Returns:
         What was measured, and for `"run: task"` (or the run, of which nothing can be) why it was not.

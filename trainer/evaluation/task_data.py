@@ -163,7 +163,7 @@ def load_task_data(
         learned: The pairs that the model was trained on; None: it was trained on none of them.
         own: Whether the model was trained on the training split of these data. Of what they hold out, pictures that
             are copies of trained ones by their pixels are counted then, and not refused.
-        progress: ImportLog the share done.
+        progress: Told the share done.
         preprocessing: Of the published model that the images are for; None for towers of our own.
 
     Raises:

@@ -430,7 +430,7 @@ def sample(
         noises: Seeds; equal ones are equal noise for any decoder.
         steps: DDIM steps.
         guidance: Of Ho and Salimans, 2022, https://arxiv.org/abs/2207.12598: 1 is none.
-        progress: ImportLog after each step; may raise to stop.
+        progress: Told after each step; may raise to stop.
     """
     where = method.alpha_bar.device
     conditions = torch.from_numpy(np.array(rows, np.float32)).to(where)

@@ -166,7 +166,7 @@ def embed_at(workspace: Workspace, row: RunRow, place: str, job: EmbedJob, out: 
         place: Name of the place.
         job: What is embedded.
         out: Gets the shards.
-        say: ImportLog the share done.
+        say: Told the share done.
         workers: Of a Ray cluster: how many processes; 0: as many as it has room for.
 
     Raises:

@@ -74,7 +74,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
     Args:
         url: http or https.
         file: Where it is kept; while it arrives it is called `.part`.
-        progress: ImportLog the share and how much has arrived.
+        progress: Told the share and how much has arrived.
         sha256: What the digest begins with; empty if it is not known.
 
     Raises:

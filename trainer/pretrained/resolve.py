@@ -83,7 +83,7 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
     Args:
         choice: Which.
         cache: Folder whose `models/` keeps what is downloaded.
-        progress: ImportLog the share done and a note; what it raises ends a download.
+        progress: Told the share done and a note; what it raises ends a download.
 
     Raises:
         PretrainedError: It cannot be had, or not be opened.

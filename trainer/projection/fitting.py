@@ -68,7 +68,7 @@ def fit(
     Args:
         vectors: Rows of unit length.
         placement: Any method but `file`.
-        progress: ImportLog a share in [0, 1] and a note; what it raises ends the computation.
+        progress: Told a share in [0, 1] and a note; what it raises ends the computation.
         start: Where to begin; None: the method's own beginning.
         most: Fit at most so many rows, drawn by the placement's seed. PCA is always computed from all.
 

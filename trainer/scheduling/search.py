@@ -91,7 +91,7 @@ def run_search(
     Args:
         workspace: Whose queue trains.
         search: The definition.
-        say: ImportLog of each start and end.
+        say: Told of each start and end.
         wait: Called between two looks; by default it starts what is due in the queue and sleeps a second.
 
     Raises:

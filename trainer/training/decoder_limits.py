@@ -30,7 +30,7 @@ def attribute_decoder(
         decoder: Whose limits are wanted.
         pairs: Training pairs of it.
         labels: Attribute -> its values.
-        progress: ImportLog after each update.
+        progress: Told after each update.
     """
     run, total = decoder.run, decoder.opened.step
     objective = run.objective

@@ -96,7 +96,7 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
                     f"{log.folder} was moved, renamed or removed while the run was being trained. Open its workspace "
                     "where it lies now: Resume continues."
                 )
-                # ImportLog through what is open of the database, or by the log alone; `reconcile` reads that.
+                # Told through what is open of the database, or by the log alone; `reconcile` reads that.
                 log.status("interrupted", words)
                 raise FitError(words) from error
             problem = _as_problem(error, workspace.runs.config_of(log.run.id))

@@ -122,7 +122,7 @@ def replay(
         run: Its number.
         step: 1 is the first update; the curves' value at this step is the loss of this update.
         compare: Kinds of objectives of image-text pairs, with their defaults.
-        progress: ImportLog the share of the updates made; may raise to cancel.
+        progress: Told the share of the updates made; may raise to cancel.
 
     Raises:
         ReplayError: No such step, no checkpoint to compare with, other data, or other bits at the checkpoint.
@@ -249,7 +249,7 @@ def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progr
         row: The run.
         most: Updates that the checkpoint to begin with may have.
         until: Updates that the checkpoint to compare with has at least.
-        progress: ImportLog about the preparation of the data.
+        progress: Told about the preparation of the data.
 
     Raises:
         ReplayError: No checkpoint at or after `until`, other data, or no state to begin with.

@@ -98,7 +98,7 @@ def what_if(
         step: Of the first update that differs; 1 is the first.
         change: What is different.
         updates: How many are made both ways.
-        progress: ImportLog the share done; may raise to cancel.
+        progress: Told the share done; may raise to cancel.
 
     Raises:
         ReplayError: Nothing changes, or no such step, no checkpoint after the updates, other data, other bits.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +23,8 @@ from trainer.vectors.found import FoundVectors, Matrix, Side, VectorError, find
 from trainer.vectors.item_table import check_items, read_items
 
 SPLIT: Final = "vectors"
+EVERY_S: Final = 1.0
+"""Between two reports of how many questions are ranked."""
 _SPARE: Final = 16 << 20
 
 
@@ -184,7 +188,7 @@ def _measure(log: RunLog, dataset: str, folder: Path) -> None:
         ("image_to_text", image, text, matching.texts),
         ("text_to_image", text, image, matching.images),
     ):
-        places = question_ranks(query, stored, answers)
+        places = question_ranks(query, stored, answers, progress=_reporting(log, name.replace("_", " ")))
         numbers |= {f"{name}_R@{k}": recall_at(places, k) for k in (1, 5, 10)}
         numbers[f"{name}_median_rank"] = median_rank(places)
     asked = {
@@ -196,6 +200,19 @@ def _measure(log: RunLog, dataset: str, folder: Path) -> None:
     log.evaluation(0, dataset, SPLIT, numbers, asked)
     log.scalars(0, {f"val/{name}": value for name, value in numbers.items()})
     log.headline(numbers["image_to_text_R@1"], numbers["image_to_text_R@1"])
+
+
+def _reporting(log: RunLog, direction: str) -> Callable[[float], None]:
+    """Return what reports the share of questions that are ranked: among 200,000 items that takes minutes."""
+    reported_at = time.monotonic()
+
+    def report(share: float) -> None:
+        nonlocal reported_at
+        if time.monotonic() - reported_at >= EVERY_S:
+            reported_at = time.monotonic()
+            log.report(f"ranking {direction}: {100 * share:.0f} %")
+
+    return report
 
 
 def open_here(workspace: Workspace, run: int) -> OpenedVectors:

@@ -21,7 +21,8 @@ from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts.snapshots import choose_snapshot
-from trainer.store import Snapshot, Workspace, read_snapshot, snapshot_name
+from trainer.store import RunLog, Snapshot, Workspace, read_snapshot, snapshot_name
+from trainer.vectors import open_run
 from trainer.vectors.found import VectorError, find
 from trainer.vectors.open_run import is_vector, sample, unit_rows
 
@@ -126,6 +127,15 @@ def test_the_recall_is_that_of_a_loop_over_pairs(tmp_path: Path, opened):
     (retrieval,) = [one for one in results if one.question is not None and one.question.task == "retrieval"]
     assert retrieval.metrics["image_to_text_R@1"] == pytest.approx(first)
     assert retrieval.question.words() == "n = 40, among 40 texts, 40 distinct pictures"
+
+
+def test_ranking_says_how_far_it_is(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):
+    phases: list[str] = []
+    monkeypatch.setattr(open_run, "EVERY_S", 0.0)
+    monkeypatch.setattr(RunLog, "report", lambda _log, phase: phases.append(phase))
+    opened(*npy(tmp_path))
+    assert phases[-1] == "ranking text to image: 100 %"
+    assert "ranking image to text: 100 %" in phases
 
 
 def test_one_side_is_enough_and_says_which(tmp_path: Path, opened):

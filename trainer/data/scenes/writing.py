@@ -79,7 +79,7 @@ def write(
     Args:
         scenes: What to draw.
         folder: Where; each split appears in it when it is whole.
-        progress: ImportLog the share that is done.
+        progress: Told the share that is done.
         splits: Which of `SPLITS`.
         processes: How many draw; None for as many as there are cores.
 
