@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from jaxtyping import Float, Int
 
 from trainer import config
 from trainer.analysis.geometry import modality_gap
+from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import median_rank, question_ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
@@ -202,11 +202,11 @@ def _measure(log: RunLog, dataset: str, folder: Path) -> None:
     log.headline(numbers["image_to_text_R@1"], numbers["image_to_text_R@1"])
 
 
-def _reporting(log: RunLog, direction: str) -> Callable[[float], None]:
+def _reporting(log: RunLog, direction: str) -> Progress:
     """Return what reports the share of questions that are ranked: among 200,000 items that takes minutes."""
     reported_at = time.monotonic()
 
-    def report(share: float) -> None:
+    def report(share: float, _note: str) -> None:
         nonlocal reported_at
         if time.monotonic() - reported_at >= EVERY_S:
             reported_at = time.monotonic()
