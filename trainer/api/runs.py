@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +37,9 @@ class SnapshotArrays:
     step: int
     dataset: str
     split: str
-    image: Float[np.ndarray, "n d"] | None
-    text: Float[np.ndarray, "n d"] | None
-    items: pd.DataFrame
+    image: Float[np.ndarray, "n d"] | None = field(repr=False)
+    text: Float[np.ndarray, "n d"] | None = field(repr=False)
+    items: pd.DataFrame = field(repr=False)
 
 
 class RunModel:

@@ -18,31 +18,11 @@ from trainer.charts.settings import checked, options, parse, settings_of, words
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.untrusted.safe_subprocess import python
 
-PLUGIN = """
-from dataclasses import dataclass
-
-from trainer.charts.marks import NumberRow, NumberTable, Panel
-from trainer.charts.settings import setting
-from trainer.charts.spec import Chart
-
-
-@dataclass(frozen=True)
-class Settings:
-    factor: float = setting(2.0, "Factor", "Multiplies the number of runs.", low=0.0, high=10.0)
-
-
-def compute(workspace, request, settings, progress):
-    return settings.factor * len(workspace.runs.all())
-
-
-def draw(data, settings):
-    row = NumberRow("Product", "Factor times the number of runs.", (data,), 1)
-    return Panel(title="Product", rows=((NumberTable("product", "Product", ("all",), (row,), badges=False),),))
-
-
-CHART = Chart(name="run-product", view="geometry", label="Product", question="How many runs are there, times a factor?",
-              settings=Settings, needs="none", compute=compute, draw=draw)
-"""
+CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
+PLUGIN = next(
+    block for block in CONTRIBUTING.read_text(encoding="utf-8").split("```python")[1:] if "run-product" in block
+).partition("```")[0]
+"""The chart that the document shows, as a file of its own."""
 
 
 @pytest.mark.parametrize("name", [name for group in registry.BUILT_IN.values() for name in group])
