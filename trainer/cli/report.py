@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trainer.cli import compare
 from trainer.cli._chart_kinds import export_files
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 GROUP = "Share"
 HELP = "compare runs on one self-contained page, or in a folder with every figure and number"
 
+MOST_UMAP: Final = 30_000
+"""Pairs of a snapshot that a report still arranges by UMAP."""
 _CURVES = (
     "val/image_to_text_R@1",
     "val/text_to_image_R@1",
@@ -111,8 +113,9 @@ def _write_folder(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         figures = _figures(workspace, rows, folder)
+        maps, large = _maps(workspace, rows, folder)
         more, left_out = _zero_shot(workspace, rows, folder)
-        figures += more
+        figures += maps + more
         tables = [folder / name for name in ("comparison.md", "comparison.csv")]
         compare.write_table(tables, COMPARISON, table, COMPARISON.settings())
         values = _metrics(workspace, rows, table)
@@ -123,7 +126,7 @@ def _write_folder(
             differences=_differences(workspace, rows),
             table=table,
             figures=figures,
-            left_out=left_out,
+            left_out=large + left_out,
             live=_live(workspace, rows, live) if live else None,
             made=f"Made on {values['made']} by Contrastive Explorer {values['version']}.",
         )
@@ -154,14 +157,14 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
         figures.append(ReportFigure("curves", "Training curves", text, line))
     paired = _paired(workspace, rows)
     if not paired:
-        return figures + _maps(workspace, rows, folder)
+        return figures
     line = export_files(workspace, "similarity", paired, _files(folder, "similarity"))
     text = (
         "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
         "captions. AUC, d′ and overlap measure how well the two separate; dashed lines are means."
     )
     figures.append(ReportFigure("similarity", "Matched and unmatched pairs", text, line))
-    return figures + _maps(workspace, rows, folder)
+    return figures
 
 
 def _zero_shot(
@@ -194,7 +197,9 @@ def _zero_shot(
     return figures, left_out
 
 
-def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
+def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[ReportFigure], list[tuple[str, str]]]:
+    """Return the maps, and which of them would take too long."""
+    from trainer.charts.snapshots import choose_snapshot
     from trainer.render_mpl.report import ReportFigure
 
     titles = {"pca": "Map, principal components", "umap": "Map, UMAP"}
@@ -204,7 +209,8 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
     }
     figures = []
     colors = ["modality", *_class_column(workspace, rows)]
-    for method in ("pca", "umap"):
+    most = max(choose_snapshot(workspace, row).n for row in rows)
+    for method in ("pca", "umap") if most <= MOST_UMAP else ("pca",):
         for color in colors:
             stem = f"map-{method}-{color}".replace("/", "_")
             placement = export_map.Placement(method=method, color=color)
@@ -213,7 +219,8 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
             )
             title = f"{titles[method]}, colored by {color.replace('_', ' ')}"
             figures.append(ReportFigure(stem, title, texts[method], line))
-    return figures
+    why = f"{most:,} pairs take many minutes. trainer export map --method umap draws it."
+    return figures, [(titles["umap"], why)] if most > MOST_UMAP else []
 
 
 def _live(workspace: Workspace, rows: list[RunRow], placement: export_map.Placement) -> LiveSection:

@@ -137,6 +137,17 @@ def test_ranking_says_how_far_it_is(tmp_path: Path, opened, monkeypatch: pytest.
     assert phases == ["ranking image to text: 0 %", "ranking text to image: 0 %"], "one block of questions each"
 
 
+def test_a_report_of_many_pairs_leaves_umap_out_and_says_so(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainer.cli.report.MOST_UMAP", N - 1)
+    answer, _ = opened(*npy(tmp_path))
+    page = tmp_path / "report.html"
+    assert main(["report", "--runs", str(answer["id"]), "--out", str(page), "--workspace", str(tmp_path / "ws")]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert f"{N} pairs take many minutes. trainer export map --method umap draws it." in text
+    assert "Map, principal components" in text
+    assert "Map, UMAP, colored" not in text
+
+
 def test_one_side_is_enough_and_says_which(tmp_path: Path, opened):
     np.save(tmp_path / "t.npy", TEXT)
     answer, found = opened("--text", str(tmp_path / "t.npy"))
