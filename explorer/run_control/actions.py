@@ -57,10 +57,10 @@ def create_demo(workspace: Workspace) -> int:
 
     Without a GPU two train at once, each on half of the cores.
     """
-    queue.share_processor(workspace)
     created = [
         workspace.runs.create(run, status="queued", preset=preset) for preset, run in catalog.demo_runs().items()
     ]
+    queue.share_processor(workspace, created)
     return created[0]
 
 

@@ -82,7 +82,7 @@ class DropOverlay(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         veil = QColor(theme.color("background"))
-        veil.setAlpha(225)
+        veil.setAlpha(240)
         painter.fillRect(self.rect(), veil)
         painter.setPen(QPen(theme.color("accent"), 2, Qt.PenStyle.DashLine))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(24, 24, -24, -24), 12, 12)

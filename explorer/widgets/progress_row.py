@@ -13,8 +13,10 @@ from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
 
 POLL_MS: Final = 120
-NOTE_PX: Final = 200
+NOTE_PX: Final = 240
 """Kept for the note, so that the header does not move with its words."""
+LEAST_DONE: Final = 0.05
+"""Of what was left when progress first moved; before that, no pace can be told."""
 SHOWN_AFTER_S: Final = 0.5
 """What is done sooner than that needs no bar, and would only flicker."""
 
@@ -23,6 +25,24 @@ def show_share(bar: QProgressBar, share: float, *, at_work: bool = True) -> None
     """Show this share of 1,000 parts, or motion while something is at work and nothing is known of its share."""
     bar.setRange(0, 0 if at_work and share <= 0 and theme.theme().moves else 1000)
     bar.setValue(round(1000 * share))
+
+
+class TimeLeft:
+    """Estimates how long work takes still, from the pace since its progress first moved: starting is no progress."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, float] | None = None
+
+    def estimate(self, share: float) -> float | None:
+        """Return the seconds left now that this share is done; None while that cannot be told."""
+        now = time.monotonic()
+        if share <= 0:
+            return None
+        if self._first is None or share < self._first[1]:
+            self._first = (now, share)
+        began, before = self._first
+        done = share - before
+        return (now - began) * (1 - share) / done if done >= LEAST_DONE * (1 - before) else None
 
 
 class Cancelled(Exception):
@@ -101,13 +121,13 @@ class Working(QWidget):
         self.asks = asks
         self._ticket: Ticket | None = None
         self._slot: JobSlot | None = None
-        self._since = 0.0
+        self._since, self._left = 0.0, TimeLeft()
         self.note = ElidedLabel()
         self.note.setMinimumWidth(NOTE_PX)
         theme.set_role(self.note, "small")
         self.bar = QProgressBar(accessibleName="Progress", textVisible=False)
         self.bar.setRange(0, 1000)
-        self.bar.setFixedWidth(120)
+        self.bar.setFixedWidth(80)
         self.button = QPushButton("Cancel", objectName=f"{name}-cancel", accessibleName="Cancel this computation")
         theme.set_role(self.button, "quiet")
         self._timer = QTimer(self, interval=POLL_MS)
@@ -135,7 +155,7 @@ class Working(QWidget):
         """End earlier work and return the ticket of the new one."""
         if self._ticket is not None:
             self._ticket.cancelled = True
-        self._ticket, self._since = Ticket(), time.monotonic()
+        self._ticket, self._since, self._left = Ticket(), time.monotonic(), TimeLeft()
         self._find_slot()
         self._timer.start()
         return self._ticket
@@ -168,8 +188,8 @@ class Working(QWidget):
         if self._ticket is None:
             return
         show_share(self.bar, self._ticket.share)
-        spent, share = time.monotonic() - self._since, self._ticket.share
-        left = spent * (1 - share) / share if share > 0.02 else 0.0
+        spent = time.monotonic() - self._since
+        left = self._left.estimate(self._ticket.share) or 0.0
         words = f"{self._ticket.note}…" if self._ticket.note else "working…"
         self.note.setText(f"{words} {left:,.0f} s left" if left > 10 else words)
         in_front = self._slot is None or self._slot.is_front(self)

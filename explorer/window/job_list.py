@@ -14,6 +14,7 @@ import shiboken6
 from PySide6.QtCore import QObject, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 
+from explorer.widgets.progress_row import TimeLeft
 from trainer.messages import (
     CheckData,
     CheckRanks,
@@ -49,8 +50,6 @@ LISTED_AFTER_MS: Final = 1_000
 """A question or a chart that is answered sooner is no job: it would only flicker."""
 KEPT: Final = 50
 """Ended jobs that are kept."""
-LEAST_SHARE: Final = 0.02
-"""Below this, the time left cannot be told from the time spent."""
 
 
 @dataclass
@@ -68,6 +67,7 @@ class Job:
         run: Number of the run that it trains; None of any other job.
         took_s: Seconds from its beginning to its end.
         is_kept: Whether it is listed however short it is.
+        pace: Estimates the time left from the progress.
     """
 
     number: int
@@ -85,6 +85,7 @@ class Job:
     show: tuple[str, Callable[[], object]] | None = None
     ticket: Ticket | None = None
     is_kept: bool = False
+    pace: TimeLeft = field(default_factory=TimeLeft)
 
     @property
     def active(self) -> bool:
@@ -94,9 +95,12 @@ class Job:
     @property
     def expected_s(self) -> float | None:
         """The seconds until the end, estimated from the progress if not reported; None if unknown."""
-        if self.left_s is not None or self.share <= LEAST_SHARE or self.state != "running":
-            return self.left_s
-        return (time.monotonic() - self.began) * (1 - self.share) / self.share
+        return self.left_s if self.left_s is not None or self.state != "running" else self.pace.estimate(self.share)
+
+    def show_progress(self, share: float, note: str) -> None:
+        """Take the progress that the work reports."""
+        self.share, self.note = share, note
+        self.pace.estimate(share)
 
 
 class JobList(QObject):
@@ -204,7 +208,7 @@ class JobList(QObject):
     def _take_progress(self, number: int, share: float, note: str) -> None:
         job = self._jobs.get(("question", number))
         if job is not None:
-            job.share, job.note = share, note
+            job.show_progress(share, note)
 
     def _take_answer(self, number: int, failure: Failure | None) -> None:
         if failure is None:
@@ -230,7 +234,8 @@ class JobList(QObject):
                 return "Saliency", f"“{question.caption}”", "inspect"
             case Project():
                 steps = f", {len(question.series) + 1} steps" if question.series else ""
-                return "Projection", f"{question.method.upper()}{steps}", "timeline" if question.series else "map"
+                title = f"{question.method.upper()}, {self._name_of(question.snapshot)}{steps}"
+                return "Projection", title, "timeline" if question.series else "map"
             case PlaceRows():
                 return "Projection", f"Words, {question.method.upper()}", "geometry"
             case ReadData():
@@ -259,6 +264,10 @@ class JobList(QObject):
         rows = [self._runs.run(run) for run in runs]
         return ", ".join(row.name if row is not None else f"run {run}" for run, row in zip(runs, rows, strict=True))
 
+    def _name_of(self, snapshot: str) -> str:
+        folders = Path(snapshot).parents
+        return next((row.name for row in self._runs.runs if row.folder in folders), "a snapshot")
+
     def _begin_later(self, key: object, kind: str, title: str, view: str, **more: Any) -> None:
         """Add a hidden job to track its progress and end, and show it if it takes long."""
         self._jobs[key] = Job(next(self._numbers), kind, title, view, **more)
@@ -279,7 +288,7 @@ class JobList(QObject):
         for key, job in watched.items():
             ticket = job.ticket
             assert ticket is not None
-            job.share, job.note = ticket.share, ticket.note
+            job.show_progress(ticket.share, ticket.note)
             if not ticket.cancelled:
                 continue
             if ticket.answered and is_listed(job):

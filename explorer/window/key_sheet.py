@@ -112,6 +112,7 @@ class KeySheet(Overlay):
         theme.set_role(title, "title")
         theme.set_role(self.message, "secondary")
         self.table.setHorizontalHeaderLabels(["Command", "Keys"])
+        self.table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.table.verticalHeader().hide()
         self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.table.horizontalHeader().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)

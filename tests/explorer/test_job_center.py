@@ -18,6 +18,7 @@ from explorer import theme
 from explorer.export import Exporter
 from explorer.model_client.client import ModelClient
 from explorer.run_control.jobs import Jobs
+from explorer.widgets import progress_row
 from explorer.widgets.banner import Banner
 from explorer.widgets.progress_row import JobSlot, Working
 from explorer.window import job_hooks, job_list
@@ -132,11 +133,36 @@ def test_a_question_is_a_job_once_it_takes_longer_than_a_moment(
     (job,) = jobs.active
     qtbot.waitUntil(lambda: job.share == 0.25)
     assert (job.kind, job.title, job.view, job.note) == ("Saliency", "“hang”", "inspect", "covering cells")
-    assert job.expected_s > 0
+    assert job.expected_s is None, "one report of progress is no pace"
     job.cancel()
     qtbot.waitUntil(lambda: bool(failures))
     assert failures[0].kind == "cancelled"
     assert jobs.past[0].state == "cancelled"
+
+
+def test_the_time_left_is_told_from_the_pace_since_progress_began(monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress_row.time, "monotonic", lambda: now[0])
+    left = progress_row.TimeLeft()
+    for now[0], share, expected in (
+        (90.0, 0.0, None),  # it has only started
+        (100.0, 0.3, None),
+        (101.0, 0.31, None),
+        (110.0, 0.5, 25.0),  # a fifth in 10 s, half is left
+        (120.0, 0.1, None),  # it counts anew
+        (130.0, 0.55, 10.0),
+    ):
+        found = left.estimate(share)
+        assert found == (None if expected is None else pytest.approx(expected)), share
+
+
+def test_a_projection_is_listed_by_the_name_of_its_run(qtbot, make_list, client: ModelClient, monkeypatch) -> None:
+    jobs = make_list()
+    monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 0)
+    row = SimpleNamespace(name="clip", folder=Path("/w/runs/clip"))
+    monkeypatch.setattr(type(jobs._runs), "runs", [row], raising=False)
+    client.ask(Project(snapshot="/w/runs/clip/snapshots/a", method="umap"), done=lambda _: None, failed=lambda _: None)
+    assert [job.title for job in jobs.active] == ["UMAP, clip"]
 
 
 def test_what_is_answered_at_once_is_never_listed(qtbot, make_list, client: ModelClient, monkeypatch) -> None:

@@ -114,7 +114,7 @@ class ExplainingView(ChartView):
             words, button = LACKING[name]
             one, place = missing[0]
             act = (button.format("AB"[place]), lambda: self.time_machine.ask_of(name, one.run))
-            self.pane.area.partial(words.format(" and ".join(lacks.name for lacks, _ in missing)), act)
+            self.pane.area.partial(words.format(" or ".join(lacks.name for lacks, _ in missing)), act)
 
     def _choose_direction(self, key: str, x: float, _y: float) -> None:
         if key != SPECTRUM:

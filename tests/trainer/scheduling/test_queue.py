@@ -129,6 +129,31 @@ def test_the_forecast_adds_up_what_runs_like_these_took():
     assert (nothing_known[1].start_s, nothing_known[1].end_s) == (0, None)
 
 
+def test_two_runs_that_share_the_processor_start_at_once_and_change_no_setting(workspace, queued, monkeypatch):
+    monkeypatch.setattr(launch, "cores", lambda: 2)
+    demo = [queued(f"demo {n}") for n in range(3)]
+    other = queued("other")
+    queue.share_processor(workspace, demo)
+
+    def due() -> list[int]:
+        return [run for run, _ in queue.due(workspace.runs.all(), queue.slots(workspace))]
+
+    assert due() == demo[:2]
+    assert queue.slots(workspace).cpu == 1
+    for run in demo[:2]:
+        workspace.runs.change(run, status="running")
+    assert due() == []
+    workspace.runs.change(demo[0], status="finished")
+    assert due() == [demo[2]]
+    workspace.runs.change(demo[1], status="finished")
+    workspace.runs.change(other, status="running")
+    assert due() == [], "beside a run that does not share, none of them starts"
+    workspace.runs.change(other, status="finished")
+    workspace.runs.change(demo[0], status="queued")
+    queue.choose_slots(workspace, cpu=1)
+    assert len(due()) == 1, "what the person has chosen stands"
+
+
 RACER = """
 import sys, time
 from pathlib import Path
