@@ -25,7 +25,7 @@ HELP: Final[dict[str, tuple[str, str, str]]] = {
         "With a share s: s times this, and 1 − s times InfoLOOB.",
         "The loss is often negative, and τ is fixed: a learned one always falls to its clamp. The share s is not of "
         "the paper. As published, small runs settle in a few directions: in studies of emoji pairs and of Scenes "
-        "R@1 was 12 and 23 points below CLIP's after as many steps. β suits one batch size.",
+        "the first hit was right 12 and 23 points less often than CLIP's after as many steps. β suits one batch size.",
     ),
     "hopfield_infonce": (
         f"{_SYMBOLS} {_RETRIEVED}; X, Y: all images, all texts.",
