@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
@@ -27,6 +27,8 @@ METHOD = """\
 An experiment compares arms that differ only in declared fields, over the same seeds. The primary outcome is fixed \
 before the first run. Seeds are added until the arms differ, are equal within a margin, or the budget is used up; the \
 verdict lists every run."""
+
+FIRST: Final = "CLIP + CLOOB, 3 seeds"
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class ExperimentsView(ChartView):
         self._judged: dict[str, tuple[object, ExperimentEntry]] = {}
         self._changes: int | None = None
         self._wanted = ""
-        self.first = QPushButton("CLIP + CLOOB, 3 seeds, on this data", objectName="experiments-first")
+        self.first = QPushButton(f"{FIRST}, on this data", objectName="experiments-first")
         self.first.setToolTip("Trains both on the data and with the settings of run A, or on Scenes; 3 to 5 seeds")
         theme.set_role(self.first, "primary")
         self.picker = Picker(name="experiments-picker", words="Experiment", width=260)
@@ -215,6 +217,7 @@ class ExperimentsView(ChartView):
     def _show_list(self, found: tuple[ExperimentEntry, ...]) -> None:
         changed, self._shown = found != self._shown, found
         if not found:
+            self.demo.setText(f"{FIRST}, on this data" if self.context.selection.runs else FIRST)
             self.show_empty(
                 self.icon,
                 "No experiment yet",

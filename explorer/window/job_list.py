@@ -33,6 +33,7 @@ from trainer.messages import (
     WhatIf,
     WriteCleanedList,
 )
+from trainer.scheduling import queue
 
 if TYPE_CHECKING:
     from explorer.export import Export, Exporter
@@ -65,6 +66,7 @@ class Job:
         note: What it does just now, or why it failed.
         left_s: Seconds until its end, or its start while it waits, where the job itself can tell.
         run: Number of the run that it trains; None of any other job.
+        place: In the queue while it waits, from 1; 0 of any other job.
         took_s: Seconds from its beginning to its end.
         is_kept: Whether it is listed however short it is.
         pace: Estimates the time left from the progress.
@@ -79,6 +81,7 @@ class Job:
     note: str = ""
     left_s: float | None = None
     run: int | None = None
+    place: int = 0
     took_s: float = 0.0
     began: float = field(default_factory=time.monotonic)
     cancel: Callable[[], object] | None = None
@@ -133,9 +136,9 @@ class JobList(QObject):
 
     @property
     def active(self) -> list[Job]:
-        """Running jobs, then waiting ones."""
+        """Running jobs, then waiting ones in the order of the queue."""
         listed = [job for job in self._jobs.values() if is_listed(job)]
-        return sorted(listed, key=lambda job: (job.state == "waiting", job.number))
+        return sorted(listed, key=lambda job: (job.state == "waiting", job.place, job.number))
 
     @property
     def past(self) -> list[Job]:
@@ -180,6 +183,7 @@ class JobList(QObject):
     def _take_runs(self, runs: Sequence[RunRow]) -> None:
         rows = {row.id: row for row in runs}
         expected = self._runs.expected() if any(row.status == "queued" for row in runs) else {}
+        places = {row.id: place for place, row in enumerate(queue.in_order(runs), 1)}
         for row in runs:
             key = ("run", row.id)
             if not row.active:
@@ -191,7 +195,8 @@ class JobList(QObject):
             job.state, job.title = ("waiting" if waits else "running"), row.name
             job.share = row.step / row.total_steps if row.total_steps else 0.0
             job.left_s = (span.start_s if span else None) if waits else row.eta_s
-            job.note = _doing(row)
+            job.place = places.get(row.id, 0)
+            job.note = _doing(row, job.place)
             if was != job.state:
                 self.changed.emit()
         for key in [key for key in self._jobs if isinstance(key, tuple) and key[0] == "run"]:
@@ -323,9 +328,9 @@ def _cancel(working: Working, ticket: Ticket) -> None:
         working.cancel()
 
 
-def _doing(row: RunRow) -> str:
+def _doing(row: RunRow, place: int) -> str:
     if row.status == "queued":
-        return "Waits in the queue"
+        return f"Number {place} in the queue"
     if row.step == 0 and row.phase:
         return row.phase
     steps = f"step {row.step:,} of {row.total_steps:,}" if row.total_steps else row.phase

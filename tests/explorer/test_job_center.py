@@ -208,13 +208,18 @@ def test_trainings_and_the_queue_are_jobs(qtbot, make_list) -> None:
     workspace: Workspace = jobs.workspace
     queue.choose_slots(workspace, held=True)
     waits = workspace.runs.create(config.Run(name="waits"), status="queued")
+    next_one = workspace.runs.create(config.Run(name="next"), status="queued")
+    queue.move(workspace, [next_one], 0)
     trains = workspace.runs.create(config.Run(name="trains"))
     with RunLog.claim(workspace, trains) as log:
         log.progress(step=30, total_steps=120, eta_s=90.0)
         runs: Jobs = jobs.runs
         runs.watch()
-        qtbot.waitUntil(lambda: len(jobs.active) == 2)
-        first, second = jobs.active
+        qtbot.waitUntil(lambda: len(jobs.active) == 3)
+        first, before, second = jobs.active
+        assert (before.title, before.note, second.note) == ("next", "Number 1 in the queue", "Number 2 in the queue")
+        before.cancel()
+        qtbot.waitUntil(lambda: len(jobs.active) == 2 and second.note == "Number 1 in the queue")
         assert (first.title, first.state, first.share, first.expected_s) == ("trains", "running", 0.25, 90.0)
         assert (second.title, second.state) == ("waits", "waiting")
         second.cancel()
@@ -222,7 +227,11 @@ def test_trainings_and_the_queue_are_jobs(qtbot, make_list) -> None:
         assert workspace.runs.get(waits).status == "stopped"
         log.status("finished")
     qtbot.waitUntil(lambda: not jobs.active)
-    assert [(job.title, job.state) for job in jobs.past] == [("trains", "finished"), ("waits", "cancelled")]
+    assert [(job.title, job.state) for job in jobs.past] == [
+        ("trains", "finished"),
+        ("waits", "cancelled"),
+        ("next", "cancelled"),
+    ]
 
 
 class DesktopDouble:
