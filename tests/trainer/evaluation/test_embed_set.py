@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from tests.trainer.places import test_storage
+from tests.trainer.places.object_store import ObjectStore, environment_of
 from tests.trainer.places.test_ssh import written
 from trainer.__main__ import main
 from trainer.evaluation import embed_set
@@ -21,7 +22,15 @@ from trainer.places.storage import Storage
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.slow
-object_store = test_storage.store
+
+
+@pytest.fixture
+def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    server = ObjectStore()
+    for name, value in environment_of(server.endpoint).items():
+        monkeypatch.setenv(name, value)
+    yield server
+    server.end()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from tests.trainer.places.object_store import ObjectStore
+from tests.trainer.places.object_store import ObjectStore, environment_of
 from trainer import config
 from trainer.places.source import FolderSource
 from trainer.places.storage import Storage
@@ -130,18 +130,16 @@ def here(tmp_path: Path) -> Iterator[Workspace]:
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Set the environment for an S3: a stand-in, or where `S3_FOR_TESTS` says (`moto_server`, with a bucket)."""
-    server, endpoint = None, os.environ.get("S3_FOR_TESTS")
-    if endpoint is None:
+    if elsewhere := os.environ.get("S3_FOR_TESTS"):
+        server, endpoint = None, elsewhere
+    else:
         server = ObjectStore()
-        endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-    named = {"AWS_ENDPOINT_URL": endpoint, "AWS_EC2_METADATA_DISABLED": "true"}
-    named |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
-    for name, value in named.items():
+        endpoint = server.endpoint
+    for name, value in environment_of(endpoint).items():
         monkeypatch.setenv(name, value)
     yield
     if server is not None:
-        server.shutdown()
-        server.server_close()
+        server.end()
 
 
 @pytest.fixture(params=["disk", "s3", "gs"])

@@ -20,6 +20,20 @@ class ObjectStore(ThreadingHTTPServer):
         self.parts: dict[str, dict[int, bytes]] = {}
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def end(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+def environment_of(endpoint: str) -> dict[str, str]:
+    """Return the variables by which pyarrow's client finds this S3, whose keys are any."""
+    named = {"AWS_ENDPOINT_URL": endpoint, "AWS_EC2_METADATA_DISABLED": "true"}
+    return named | {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
+
 
 class ObjectHandler(BaseHTTPRequestHandler):
     server: ObjectStore
