@@ -219,9 +219,14 @@ def test_a_poll_keeps_the_selection_and_a_name_being_typed(
 def test_the_longest_usual_words_fit_their_columns(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     sign_and_margins = 40
-    longest = {RunColumn.STARTED: "Yesterday 22:22", RunColumn.DURATION: "59 min 59 s", RunColumn.STATUS: "Interrupted"}
+    longest = {
+        RunColumn.STARTED: "Yesterday 22:22",
+        RunColumn.ETA: "59 min 59 s",
+        RunColumn.DURATION: "59 min 59 s",
+        RunColumn.STATUS: "Interrupted",
+    }
     for column, words in longest.items():
-        room = view.table.columnWidth(column) - (sign_and_margins if column == RunColumn.STATUS else 16)
+        room = view.table.columnWidth(column) - (sign_and_margins if column == RunColumn.STATUS else 24)
         assert view.table.fontMetrics().horizontalAdvance(words) <= room, words
 
 

@@ -43,7 +43,7 @@ WIDTHS = {
     RunColumn.OBJECTIVE: 84,
     RunColumn.DATA: 100,
     RunColumn.PROGRESS: 176,
-    RunColumn.ETA: 92,
+    RunColumn.ETA: 106,
     RunColumn.BEST: 78,
     RunColumn.LAST: 76,
     RunColumn.DURATION: 106,
