@@ -33,6 +33,9 @@ SPACIOUS_PX: Final = 12 * MOST_PX
 LARGER: Final = 1.5
 WORDS_PX: Final = 20
 CAPTION_PX: Final = 32
+LINE_PX: Final = 15
+BETWEEN: Final = " · "
+"""Where words that are too wide break into a second line."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class PictureRow(QWidget):
         self._shown: tuple[RowPicture, ...] = ()
         self._color = "secondary"
         self._current = 0
+        self._head_px = WORDS_PX
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._fit_height()
@@ -78,6 +82,7 @@ class PictureRow(QWidget):
         self._shown, self._color = tuple(shown), color
         self._current = min(self._current, max(len(self._shown) - 1, 0))
         self.setAccessibleDescription("; ".join(f"{s.words}: {s.caption}" for s in self._shown))
+        self._fit_height()
         self.update()
 
     def picture_arrived(self, path: str) -> None:
@@ -142,17 +147,19 @@ class PictureRow(QWidget):
 
     def _paint(self, painter: QPainter, room: QRect, shown: RowPicture, *, focused: bool) -> None:
         side = self._side()
-        square = QRect(room.left() + 1, WORDS_PX, side, side)
+        square = QRect(room.left() + 1, self._head_px, side, side)
         weight = QFont.Weight.DemiBold if shown.strong else QFont.Weight.Normal
         painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
         painter.setPen(theme.color("text"))
-        line = QRect(square.left(), 0, room.width() - 6, WORDS_PX - 5)
-        words = QFontMetrics(painter.font()).elidedText(shown.words, Qt.TextElideMode.ElideRight, line.width())
-        painter.drawText(line, int(Qt.AlignmentFlag.AlignVCenter), words)
+        wide = room.width() - 6
+        for number, words in enumerate(shown.words.split(BETWEEN, 1) if self._head_px > WORDS_PX else [shown.words]):
+            line = QRect(square.left(), number * LINE_PX, wide, LINE_PX)
+            elided = QFontMetrics(painter.font()).elidedText(words, Qt.TextElideMode.ElideRight, wide)
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignVCenter), elided)
         if shown.share == shown.share:
-            painter.fillRect(QRectF(square.left(), WORDS_PX - 4, side, 3), theme.color("sunken"))
-            wide = max(1.0, side * min(shown.share, 1.0))
-            painter.fillRect(QRectF(square.left(), WORDS_PX - 4, wide, 3), theme.color(self._color))
+            painter.fillRect(QRectF(square.left(), square.top() - 4, side, 3), theme.color("sunken"))
+            filled = max(1.0, side * min(shown.share, 1.0))
+            painter.fillRect(QRectF(square.left(), square.top() - 4, filled, 3), theme.color(self._color))
         self._paint_picture(painter, square.adjusted(0, 2, 0, 2), shown, focused)
         painter.setFont(theme.pixel_font(theme.SMALL_PX - 1))
         painter.setPen(theme.color("secondary"))
@@ -175,7 +182,12 @@ class PictureRow(QWidget):
         return round((LEAST_PX - 4) * self.scale)
 
     def _fit_height(self) -> None:
-        self.setFixedHeight(self._side() + 4 + WORDS_PX + CAPTION_PX)
+        metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+        wide = self.place(0).width() - 6
+        drawn = [shown.words for shown in self._shown[: self.fitting] if BETWEEN in shown.words]
+        breaks = any(metrics.horizontalAdvance(words) > wide for words in drawn)
+        self._head_px = WORDS_PX + (LINE_PX if breaks else 0)
+        self.setFixedHeight(self._side() + 4 + self._head_px + CAPTION_PX)
 
     def _at(self, place: QPoint) -> int:
         return next((n for n in range(min(self.fitting, len(self._shown))) if self.place(n).contains(place)), -1)

@@ -140,6 +140,9 @@ def test_what_if_asks_with_the_change_and_shows_both_recalls(qtbot, view: Explai
     write_what_if(view.context.workspace.runs.get(two_runs[0]).folder, found)
     answers.done({"verified": 20})
     qtbot.waitUntil(lambda: not view.busy and "8 pairs left out" in str(view.pane.panel.panel.head), timeout=8000)
+    plots = view.pane.panel.panel.rows[0]
+    names = ["Image to text R@1, val, n = 48", "Text to image R@1, val, n = 48"]
+    assert [(plot.title, plot.note) for plot in plots] == [(name, "good") for name in names]
     table = view.pane.panel.panel.mark("what-if")
     assert [line.values[0] for line in table.lines[3:]] == pytest.approx([20, -10, 12, 2])
     command = view.command()

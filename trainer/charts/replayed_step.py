@@ -112,10 +112,10 @@ def _maps(one: RunReplay, record: ReplayRecord, order: Int[np.ndarray, " k"], pl
     names = tuple(f"{k}: {record.captions[k]}" for k in order.tolist())
 
     def drawn(key: str, title: str, values: Float[np.ndarray, "k k"], ends: tuple[float, float], unit: str) -> HeatMap:
-        shown = f"{one.name}: {title}"
         return HeatMap(
-            f"{key}-{place}", shown, values, "caption", "image", (), (), *ends, unit, rows=names, columns=names
-        )
+            f"{key}-{place}", title, values, "caption", "image", (), (), *ends, unit,
+            note=one.name, rows=names, columns=names,
+        )  # fmt: skip
 
     return (
         drawn("before", "Before the update", before, (low, high), "cosine"),

@@ -94,7 +94,7 @@ def _plots(one: RunWhatIf, record: WhatIfRecord, place: int) -> tuple[XYPlot, XY
             Series(record.change, run_tone(place), x, changed, marked=True, dashed=True),
         )
         y = axis_over("recall (%)", [real, changed])
-        return XYPlot(f"{key}-{place}", f"{one.name}: {label}", axis_over("step", [x]), y, curves)
+        return XYPlot(f"{key}-{place}", label, axis_over("step", [x]), y, curves, note=one.name, tone=run_tone(place))
 
     forth = recall_name("image_to_text", split=record.split, n=record.n)
     back = recall_name("text_to_image", split=record.split, n=record.n_back)
