@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views.explaining import ExplainingView
-from explorer.views.explaining.time_machine import OBJECTIVES
+from explorer.views.explaining.time_machine import LEAVE_OUT, OBJECTIVES
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.window import Window
 from trainer.messages import Failure, ReplayStep, WhatIf
@@ -93,7 +93,10 @@ def test_what_was_not_asked_of_a_run_is_a_button(qtbot, view: ExplainingView, an
     view.time_machine.step.lineEdit().setText("5")
     note.button.click()
     assert answers.asked[-1] == ReplayStep(run=two_runs[1], step=5)
+    assert view.pane.area.kind == "ready", "nothing is offered while it is asked"
     view.time_machine.working.cancel()
+    answers.failed(Failure("cancelled", "Cancelled."))
+    assert (view.pane.area.kind, note.button.text()) == ("partial", "Replay the step of B")
     view.open_chart("what-if")
     qtbot.waitUntil(lambda: note.button.text() == "Ask it of A" and not view.busy, timeout=8000)
     note.button.click()
@@ -123,7 +126,7 @@ def test_what_if_asks_with_the_change_and_shows_both_recalls(qtbot, view: Explai
     view.open_chart("what-if")
     machine = view.time_machine
     qtbot.waitUntil(lambda: not view.busy, timeout=8000)
-    machine.leave_out.show_choices(machine.leave_out._choices, ())
+    machine.leave_out.show_choices(LEAVE_OUT, ())
     with qtbot.waitSignal(view.failed) as told:
         qtbot.mouseClick(machine.compare, Qt.MouseButton.LeftButton)
     assert told.args[0] == "Nothing is changed."

@@ -49,7 +49,7 @@ class RunShares:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The newest runs, without points where they lack a number, and the line of the baseline runs; None for too few."""
+    """The newest runs that have logged both numbers, and the line of the baseline runs; None for too few."""
 
     runs: tuple[RunShares, ...]
     line: RobustnessLine | None
@@ -67,22 +67,22 @@ def compute(workspace: Workspace, _request: Request, settings: RobustnessSetting
         common, mine, theirs = np.intersect1d(steps, also, return_indices=True)
         known = np.isfinite(own[mine]) & np.isfinite(shifted[theirs]) & (common > 0)
         kind = workspace.runs.config_of(row.id).objective.kind
-        found.append(RunShares(row.name, kind, own[mine][known], shifted[theirs][known]))
-    baseline = [(run.own, run.shifted) for run in found if run.kind == settings.baseline and len(run.own)]
+        if known.any():
+            found.append(RunShares(row.name, kind, own[mine][known], shifted[theirs][known]))
+    baseline = [(run.own, run.shifted) for run in found if run.kind == settings.baseline]
     return Robustness(tuple(found[-MOST_RUNS:]), robustness_line(baseline))
 
 
 def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
     """Draw all points with the line and its interval, and each run's effective robustness."""
-    measured = [run for run in data.runs if len(run.own)]
-    kinds = list(dict.fromkeys(run.kind for run in measured))
+    kinds = list(dict.fromkeys(run.kind for run in data.runs))
     points = tuple(
         Points(kind, run_tone(2 + place), 100 * np.concatenate(
-            [np.stack([run.own, run.shifted], 1) for run in measured if run.kind == kind]))
+            [np.stack([run.own, run.shifted], 1) for run in data.runs if run.kind == kind]))
         for place, kind in enumerate(kinds)
     )  # fmt: skip
-    ends = tuple(Marker(run.name, run_tone(2 + kinds.index(run.kind)), 100 * run.own[-1], 100 * run.shifted[-1], size=7)
-                 for run in measured)  # fmt: skip
+    ends = tuple(Marker("", run_tone(2 + kinds.index(run.kind)), 100 * run.own[-1], 100 * run.shifted[-1], size=7)
+                 for run in data.runs)  # fmt: skip
     curves: tuple[Series, ...] = ()
     if data.line is not None:
         x = np.linspace(0.005, 0.995, 100)
@@ -95,7 +95,7 @@ def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
     lacking = f"The line needs {LEAST_RUNS} runs of {settings.baseline} with both numbers."
     return Panel(
         title="Effective robustness",
-        head=(f"{len(measured)} of {len(data.runs)} runs have both numbers",),
+        head=(f"The newest {len(data.runs)} runs that have both numbers",),
         rows=((plot,), (_table(data),)),
         notes=("Small points: evaluations. Large: the last one of each run.",),
         warnings=() if data.line is not None else (lacking,),
@@ -105,9 +105,9 @@ def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
 def _table(data: Robustness) -> NumberTable:
     lines = []
     for run in data.runs:
-        ends_at = tuple(100 * float(side[-1]) if len(side) else float("nan") for side in (run.own, run.shifted))
+        ends_at = tuple(100 * float(side[-1]) for side in (run.own, run.shifted))
         above, low, high = float("nan"), float("nan"), float("nan")
-        if data.line is not None and len(run.own):
+        if data.line is not None:
             last = run.own[-1:]
             ends = data.line.interval(last)
             above = 100 * float(run.shifted[-1] - data.line.at(last)[0])

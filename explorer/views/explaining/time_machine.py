@@ -49,10 +49,12 @@ class TimeMachine(QWidget):
     Signals:
         answered: The name of the chart that draws what is stored now.
         failed: Message and next step.
+        turned: A question was asked, or is over.
     """
 
     answered = Signal(str)
     failed = Signal(str, str)
+    turned = Signal()
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -141,6 +143,7 @@ class TimeMachine(QWidget):
             progress=lambda share, note: None if ticket.cancelled else ticket(share, note),
             owner=self,
         )
+        self.turned.emit()
 
     def _done(self, chart: str) -> None:
         self._end()
@@ -155,6 +158,7 @@ class TimeMachine(QWidget):
         self._asked = None
         self.working.end()
         self._enable(True)
+        self.turned.emit()
 
     def _cancel(self) -> None:
         if self._asked is not None:

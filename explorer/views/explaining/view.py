@@ -65,6 +65,7 @@ class ExplainingView(ChartView):
         self.time_machine = TimeMachine(self.context, self)
         self._lacking: tuple[tuple[int, int | None], ...] = ()
         self._embedding: int | None = None
+        self._offered = False
         yield from super().build()
         self.levels.show_choices(LEVELS, (0.0,))
         theme.set_role(self.start, "primary")
@@ -77,6 +78,7 @@ class ExplainingView(ChartView):
         self.working.cancelled.connect(self._cancel_embedding)
         self.time_machine.answered.connect(self._show_replayed)
         self.time_machine.failed.connect(self.failed)
+        self.time_machine.turned.connect(self._offer_replay)
         self.pane.answered.connect(self._on_answer)
         self.pane.refused.connect(self._on_answer)
         self.pane.panel.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
@@ -96,6 +98,7 @@ class ExplainingView(ChartView):
     def _on_answer(self) -> None:
         if self.chart.name == PROBES:
             self._find_lacking()
+        self._offered = False
         self._offer_replay()
         for key, card in self.pane.panel.cards.items():
             if isinstance(card, XYPlotCard):
@@ -105,16 +108,22 @@ class ExplainingView(ChartView):
                 card.plot.setToolTip("Click a direction to move along it in Decode" if held else "")
 
     def _offer_replay(self) -> None:
-        """Say of which run nothing is replayed, with a button that does."""
-        name, shown = self.chart.name, self.pane.answer
-        if shown is None or shown.chart.name != name or name not in LACKING or self.pane.area.kind != "ready":
+        """Say of which run nothing is replayed, with a button that does, unless one is being asked."""
+        name, shown, area = self.chart.name, self.pane.answer, self.pane.area
+        if shown is None or shown.chart.name != name or name not in LACKING:
+            return
+        if self._offered and area.kind == "partial":
+            area.ready()
+        self._offered = False
+        if area.kind != "ready" or self.time_machine.busy:
             return
         missing = [(one, place) for one, place in zip(shown.data.found, shown.data.places) if one.record is None]
         if missing:
             words, button = LACKING[name]
             one, place = missing[0]
             act = (button.format("AB"[place]), lambda: self.time_machine.ask_of(name, one.run))
-            self.pane.area.partial(words.format(" or ".join(lacks.name for lacks, _ in missing)), act)
+            area.partial(words.format(" or ".join(lacks.name for lacks, _ in missing)), act)
+            self._offered = True
 
     def _choose_direction(self, key: str, x: float, _y: float) -> None:
         if key != SPECTRUM:

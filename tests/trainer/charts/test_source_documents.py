@@ -153,10 +153,13 @@ def test_runs_that_share_the_line_have_no_effective_robustness(tmp_path):
                 values = {"val/image_to_text_R@1": own, "combinations/image_to_text_R@1": shifted}
                 log.scalars(step, values)
             log.status("finished")
+    workspace.runs.create(config.Run(name="lacks both"))
     chart = registry.load("effective-robustness")
     settings = chart.settings()
     request = Request((Target("r0"),))
     panel = chart.panel(chart.result(workspace, request, settings, lambda share, note: None), settings)
     above = {line.words: line.values[2] for line in panel.mark("runs").lines}
+    assert set(above) == {f"r{k}" for k in range(5)}, "no line of a run without the numbers"
+    assert {dot.name for dot in panel.mark("robustness").dots} == {""}, "the table names runs, the legend does not"
     assert [above[f"r{k}"] for k in range(4)] == pytest.approx([0] * 4, abs=1e-6)
     assert above["r4"] == pytest.approx(15, abs=1e-6)
