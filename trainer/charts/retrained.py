@@ -91,13 +91,13 @@ def retrained_lines(found: Retrained) -> list[str]:
     """Return the comparison in sentences, the same in the window and on the command line."""
     data = f"{found.dataset}-{found.split}"
     new, old = (f"{name} (step {step:,})" for name, step in ((found.new, found.steps[1]), (found.old, found.steps[0])))
-    lines = [f"{found.n:,} held-out pairs of {data}: {new} minus {old} "]
+    lines = [f"{found.n:,} held-out pairs of {data}: {new} minus {old}"]
     for one in found.directions:
         gap, low, high = (100 * value for value in (one.paired.difference, one.paired.low, one.paired.high))
+        change = f"{gap:+.1f} points (95 %: {low:+.1f} to {high:+.1f})".replace("-", "−")
         lines.append(
-            f"{_question(found, one)}: {100 * one.old:.1f} % → {100 * one.new:.1f} %, {gap:+.1f} points "
-            f" (95 %: {low:+.1f} to {high:+.1f}), right only before {one.discordant.only_a}, only after "
-            f"{one.discordant.only_b}, p = {one.p:.2g}".replace("-", "−")
+            f"{_question(found, one)}: {100 * one.old:.1f} % → {100 * one.new:.1f} %, {change}, right only before "
+            f"{one.discordant.only_a}, only after {one.discordant.only_b}, p = {one.p:.2g}"
         )
     lines.append(f"p: {CORRECTION}. One run of each: the difference between seeds may be larger.")
     return lines

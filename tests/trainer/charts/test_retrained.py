@@ -77,6 +77,8 @@ def test_it_is_the_paired_test_of_the_same_questions(tmp_path: Path):
     corrected = sorted(one.p for one in found.directions)
     assert corrected == pytest.approx([min(2 * low, 1), min(max(2 * low, high), 1)])
     lines = "\n".join(retrained_lines(found))
+    assert "held-out" in lines
+    assert "held−out" not in lines
     assert "n = 80" in lines
     assert "Holm over both directions" in lines
 
