@@ -33,7 +33,6 @@ from trainer.messages import (
     WhatIf,
     WriteCleanedList,
 )
-from trainer.scheduling import queue
 
 if TYPE_CHECKING:
     from explorer.export import Export, Exporter
@@ -181,6 +180,8 @@ class JobList(QObject):
     # -- trainings and the queue -------------------------------------------------------------------------------
 
     def _take_runs(self, runs: Sequence[RunRow]) -> None:
+        from trainer.scheduling import queue  # the panel is made before the first paint, without the store
+
         rows = {row.id: row for row in runs}
         expected = self._runs.expected() if any(row.status == "queued" for row in runs) else {}
         places = {row.id: place for place, row in enumerate(queue.in_order(runs), 1)}
