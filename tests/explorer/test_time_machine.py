@@ -122,6 +122,22 @@ def test_it_is_cancelled_and_a_failure_is_told(qtbot, view: ExplainingView, answ
     assert len(answers.asked) == 2
 
 
+def test_another_question_goes_on_when_the_one_before_says_that_it_was_cancelled(
+    view: ExplainingView, answers: Answers, two_runs
+):
+    view.open_chart("replayed-step")
+    machine = view.time_machine
+    machine.replay(two_runs[0], 3)
+    before = answers.failed
+    machine.replay(two_runs[0], 4)
+    assert answers.cancelled == [1]
+    before(Failure("cancelled", "Cancelled."))
+    assert machine.busy
+    assert not machine.again.isEnabled()
+    answers.failed(Failure("cancelled", "Cancelled."))
+    assert not machine.busy
+
+
 def test_what_if_asks_with_the_change_and_shows_both_recalls(qtbot, view: ExplainingView, answers: Answers, two_runs):
     view.open_chart("what-if")
     machine = view.time_machine

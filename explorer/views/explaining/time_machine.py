@@ -12,7 +12,7 @@ from explorer import theme
 from explorer.views.view import Context
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.number_box import NumberBox
-from explorer.widgets.progress_row import Working
+from explorer.widgets.progress_row import Ticket, Working
 from trainer.messages import Failure, ReplayStep, WhatIf
 
 REPLAY: Final = "replayed-step"
@@ -60,6 +60,7 @@ class TimeMachine(QWidget):
         super().__init__(parent)
         self._context = context
         self._asked: int | None = None
+        self._ticket: Ticket | None = None
         self.step = NumberBox(whole=True, low=1, parent=self)
         self.step.setObjectName("time-machine-step")
         self.step.setAccessibleName("Step of run A")
@@ -134,22 +135,25 @@ class TimeMachine(QWidget):
 
     def _ask(self, question: ReplayStep | WhatIf, chart: str) -> None:
         self._cancel()
-        ticket = self.working.start()
+        ticket = self._ticket = self.working.start()
         self._enable(False)
         self._asked = self._context.client.ask(
             question,
-            done=lambda _answer: self._done(chart),
-            failed=self._not_done,
+            done=lambda _answer: self._done(ticket, chart),
+            failed=lambda failure: self._not_done(ticket, failure),
             progress=lambda share, note: None if ticket.cancelled else ticket(share, note),
             owner=self,
         )
         self.turned.emit()
 
-    def _done(self, chart: str) -> None:
-        self._end()
-        self.answered.emit(chart)
+    def _done(self, ticket: Ticket, chart: str) -> None:
+        if ticket is self._ticket:
+            self._end()
+            self.answered.emit(chart)
 
-    def _not_done(self, failure: Failure) -> None:
+    def _not_done(self, ticket: Ticket, failure: Failure) -> None:
+        if ticket is not self._ticket:
+            return  # the one before was cancelled for the one at work, which goes on
         self._end()
         if failure.kind != "cancelled":
             self.failed.emit(failure.message, failure.next)
