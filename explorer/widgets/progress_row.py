@@ -42,7 +42,9 @@ class TimeLeft:
             self._first = (now, share)
         began, before = self._first
         done = share - before
-        return (now - began) * (1 - share) / done if done >= LEAST_DONE * (1 - before) else None
+        if done <= 0 or done < LEAST_DONE * (1 - before):
+            return None
+        return (now - began) * (1 - share) / done
 
 
 class Cancelled(Exception):
