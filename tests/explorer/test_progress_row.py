@@ -20,7 +20,7 @@ from explorer.widgets import progress_row
     ],
 )
 def test_the_time_left_is_that_of_the_pace(
-    shares: tuple[float, ...], expected, monkeypatch: pytest.MonkeyPatch
+    shares, expected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = iter(range(0, 1000, 10))
     monkeypatch.setattr(progress_row.time, "monotonic", lambda: float(next(now)))
