@@ -19,9 +19,7 @@ from explorer.widgets import progress_row
         ((0.6, 0.2, 0.6), 10.0),  # begun again
     ],
 )
-def test_the_time_left_is_that_of_the_pace(
-    shares, expected, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_left_is_that_of_the_pace(shares, expected, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 1000, 10))
     monkeypatch.setattr(progress_row.time, "monotonic", lambda: float(next(now)))
     left = progress_row.TimeLeft()
