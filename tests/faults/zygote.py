@@ -7,6 +7,7 @@ its way. With `ranks`, torch's agent is forked, and its ranks from it.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -97,6 +98,9 @@ class Forked(subprocess.Popen):
         if self.pid == 0:
             code = 1
             try:
+                # A program begins without the agent's handlers, which make a stop an error.
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                signal.signal(signal.SIGINT, signal.default_int_handler)
                 os.environ.update(self._given)
                 code = self._work()
             finally:

@@ -59,7 +59,8 @@ def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Ca
             window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
             if name in PICTURES:
                 window.classify(two_runs.pictures[:2])
-            window.selection.pairs = [3]  # fills the inspector
+            window.selection.pairs = []
+            window.selection.pairs = [3]  # fills the inspector, and shows it where the window remembered this pair
             return window
 
         yield start
