@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from trainer.analysis.effective_robustness import LEAST_RUNS, RobustnessLine, robustness_line
+from trainer.charts import ChartError
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Points, Series, XYPlot, run_tone
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Progress, Request
@@ -56,7 +57,11 @@ class Robustness:
 
 
 def compute(workspace: Workspace, _request: Request, settings: RobustnessSettings, progress: Progress) -> Robustness:
-    """Return the shares of all runs of the workspace that have logged both numbers."""
+    """Return the shares of all runs of the workspace that have logged both numbers.
+
+    Raises:
+        ChartError: No run has.
+    """
     found = []
     rows = [row for row in workspace.runs.all() if row.deleted_at is None]
     for place, row in enumerate(rows):
@@ -69,6 +74,9 @@ def compute(workspace: Workspace, _request: Request, settings: RobustnessSetting
         kind = workspace.runs.config_of(row.id).objective.kind
         if known.any():
             found.append(RunShares(row.name, kind, own[mine][known], shifted[theirs][known]))
+    if not found:
+        both = f"{logged_name(settings.own)} and {logged_name(settings.shifted)}"
+        raise ChartError(f"No run has logged both {both}. Runs on Scenes do: train one.")
     baseline = [(run.own, run.shifted) for run in found if run.kind == settings.baseline]
     return Robustness(tuple(found[-MOST_RUNS:]), robustness_line(baseline))
 

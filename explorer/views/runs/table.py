@@ -52,7 +52,7 @@ WIDTHS = {
 assert set(WIDTHS) == set(RunColumn), "a column without a width"
 
 ICON_PX = 16
-LEAST_PX = {RunColumn.NAME: 240, RunColumn.PROGRESS: 176}
+LEAST_PX = {RunColumn.NAME: 220, RunColumn.PROGRESS: 176}
 """Of the columns that grow with the table: runs of an experiment have long names that begin alike."""
 
 STATE_VERSION = b"4"

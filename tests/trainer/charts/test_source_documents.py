@@ -14,7 +14,7 @@ from trainer.__main__ import main
 from trainer.analysis import prototypes as clusters
 from trainer.analysis.effective_robustness import DRAWS, robustness_line
 from trainer.analysis.gradient_noise import direction_variance
-from trainer.charts import registry, sampling_variance
+from trainer.charts import ChartError, registry, sampling_variance
 from trainer.charts.spec import Request, Target
 from trainer.losses.proto_nce import concentration
 from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
@@ -155,6 +155,8 @@ def test_runs_that_share_the_line_have_no_effective_robustness(tmp_path):
             log.status("finished")
     workspace.runs.create(config.Run(name="lacks both"))
     chart = registry.load("effective-robustness")
+    with pytest.raises(ChartError, match="No run has logged both"):
+        chart.result(workspace, Request((Target("r0"),)), chart.settings(own="val/loss"), lambda share, note: None)
     settings = chart.settings()
     request = Request((Target("r0"),))
     panel = chart.panel(chart.result(workspace, request, settings, lambda share, note: None), settings)
