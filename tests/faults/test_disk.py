@@ -108,12 +108,14 @@ def unhurt(on_disk, small, zygote, straight):
 
 
 def until_paused(workspace: Workspace, run: int) -> str:
-    """Return why the run waits; empty if it never does."""
+    """Return why the run waits; empty if it never does, or ends without."""
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         row = workspace.runs.get(run)
         if row.status == "paused" and "disk" in row.alerts:
             return row.reason
+        if row.status == "finished":
+            break
         time.sleep(0.05)
     return ""
 

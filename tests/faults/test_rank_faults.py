@@ -236,17 +236,19 @@ def test_a_disk_that_is_full_for_all_ranks(disk, small_disk, zygote, undisturbed
         trainer = zygote.start(small_disk, case.run, before=before, ranks=2)
         reason = until_paused(small_disk, case.run)
         waited = time.time() - float((case.folder / "fault").read_text())
+        # At the last step, the older checkpoint that the newest one replaces may leave all the space that is needed.
+        finished = small_disk.runs.get(case.run).status == "finished"
         ballast.unlink()
         ended = trainer.ended()
         row = small_disk.runs.get(case.run)
         said = f"({disk}) is full" in reason and " needs " in reason and " are free" in reason
         went_on = ended == 0 and row.status == "finished" and not row.reason
         same = undisturbed.same_as(undisturbed.of(small_disk, case.run)) and not case.half_written()
-        fine = said and waited < WITHIN_S and went_on and same
+        fine = (said or finished) and waited < WITHIN_S and went_on and same
         good += fine
         if not fine:
             wrong.append((rank, moment, reason, waited, ended, row.status, row.reason, same))
         small_disk.purge(case.run)
-    words = "paused with one sentence, went on by itself, bit-identical"
+    words = "paused with one sentence and went on by itself, or finished, bit-identical"
     faults.row(5, "disk filled to the last byte at a named step of a rank", words, tried, good)
     assert good == tried, wrong
