@@ -9,7 +9,19 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.charts import ChartError
-from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberRow, NumberTable, Panel, RowImage, run_tone
+from trainer.charts.marks import (
+    HeatMap,
+    ImageRow,
+    Mark,
+    NumberRow,
+    NumberTable,
+    Panel,
+    Points,
+    RowImage,
+    XYPlot,
+    axis_over,
+    run_tone,
+)
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
@@ -24,6 +36,8 @@ Similarities: cosines of the batch's images (rows) and captions (columns), as th
 it made; the change is their difference. Pairs are ordered by their loss, the largest first. The losses of the pairs \
 are those whose mean is the loss of the batch.
 
+Gradient on each embedding: its length along the sphere, one point for each pair; the longest are pulled most.
+
 Agreement: cosine of the gradient that an objective has on the same embeddings with that of the run's own. Objectives \
 are compared at their default temperatures; their losses are different quantities.
 
@@ -34,6 +48,7 @@ SHOWN: Final = 8
 """Pictures in a row."""
 
 
+_SIDES: Final = ("image", "text")
 _TRIED: Final = 16
 """Newest replays that are tried where no step is chosen; damaged ones are skipped."""
 
@@ -86,6 +101,7 @@ def draw(data: PerRun[RunReplay], settings: ReplaySettings) -> Panel:
         if record is not None:
             order = np.argsort(-record.losses[0], kind="stable")[: settings.pairs]
             rows += [_maps(one, record, order, place), (_hardest(one, record, place),)]
+            rows += [(_gradients(one, record.gradients, place),)] if record.gradients is not None else []
             rows += [(_suspected(one, record, place),)] if record.likely else []
     rows.append((_facts(data),))
     rows += [(_objectives(one, record, place),) for one, record, place in drawn if record is not None]
@@ -136,6 +152,14 @@ def _hardest(one: RunReplay, record: ReplayRecord, place: int) -> ImageRow:
     return ImageRow(
         f"hardest-{place}", f"{one.name}: largest losses", run_tone(place), tuple(cells), "cosine before → after"
     )
+
+
+def _gradients(one: RunReplay, lengths: Float[np.ndarray, "2 n"], place: int) -> XYPlot:
+    x, y = (
+        axis_over(f"gradient on the {side}", [rows], include=(0,)) for side, rows in zip(_SIDES, lengths, strict=True)
+    )
+    points = (Points("pairs", run_tone(place), lengths.T),)
+    return XYPlot(f"gradients-{place}", "Gradient on each embedding", x, y, points=points, note=one.name)
 
 
 def _suspected(one: RunReplay, record: ReplayRecord, place: int) -> ImageRow:

@@ -47,6 +47,8 @@ class ReplayRecord:
         before: Unit images and texts as the update saw them.
         after: The same once it was made.
         likely: Suspected false negatives: both places, weight, cosine, reason.
+        gradients: Lengths of the gradient of the run's own loss on each image, then on each text, before the update;
+            None where an earlier version stored none.
     """
 
     step: int
@@ -61,6 +63,7 @@ class ReplayRecord:
     before: tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]
     after: tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]
     likely: tuple[tuple[int, int, float, float, str], ...] = ()
+    gradients: Float[np.ndarray, "2 n"] | None = None
 
 
 def write_replay(run_folder: Path, record: ReplayRecord) -> None:
@@ -70,6 +73,8 @@ def write_replay(run_folder: Path, record: ReplayRecord) -> None:
     arrays: dict[str, Any] = dict(zip(_ARRAYS, (*record.before, *record.after), strict=True)) | {
         "losses": record.losses
     }
+    if record.gradients is not None:
+        arrays["gradients"] = record.gradients
 
     def write(draft: Path) -> None:
         with draft.open("wb") as stream:
@@ -108,11 +113,14 @@ def _record(plain: Any, arrays: dict[str, np.ndarray]) -> ReplayRecord:
         raise ValueError("its parts are of different lengths")
     if any(part.ndim != 2 or part.shape != rows[0].shape or len(part) != n for part in rows):
         raise ValueError("its embeddings are of different shapes")
+    gradients = np.asarray(arrays["gradients"], np.float64) if "gradients" in arrays else None
+    if gradients is not None and (gradients.shape != (2, n) or not np.isfinite(gradients).all()):
+        raise ValueError("its gradients are not numbers of its pairs")
     likely = tuple((int(a), int(b), float(w), float(c), str(why)) for a, b, w, c, why in plain["likely"])
     numbers = (float(plain["loss"]), *agreements)
     if any(not (0 <= a < n and 0 <= b < n) for a, b, *_ in likely) or not all(map(math.isfinite, numbers)):
         raise ValueError("it names a pair that it does not have, or no number")
     step, began, verified = (int(plain[name]) for name in ("step", "began", "verified"))
     before, after = (rows[0], rows[1]), (rows[2], rows[3])
-    about = (captions, paths, labels, losses, agreements, before, after, likely)
+    about = (captions, paths, labels, losses, agreements, before, after, likely, gradients)
     return ReplayRecord(step, began, verified, numbers[0], *about)

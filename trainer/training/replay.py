@@ -189,6 +189,7 @@ def record_of(one: ReplayedStep) -> ReplayRecord:
         before=one.before,
         after=one.after,
         likely=one.likely,
+        gradients=np.stack([np.linalg.norm(rows, axis=1) for rows in (one.pulls[0].image, one.pulls[0].text)]),
     )
 
 

@@ -138,6 +138,9 @@ def test_a_replay_that_was_tampered_with_is_left_out(workspace, trained):
     )
     folder = workspace.runs.get(trained).folder
     stored = read_replay(folder, 5)
+    assert stored.gradients == pytest.approx(record.gradients)
+    assert record.gradients.shape == (2, len(record.captions))
+    assert (record.gradients > 0).all()
     assert stored.captions == record.captions
     assert stored.losses == pytest.approx(record.losses)
     file = folder / "replays" / "step_000005.json"
