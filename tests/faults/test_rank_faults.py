@@ -243,7 +243,7 @@ def test_a_disk_that_is_full_for_all_ranks(disk, small_disk, zygote, undisturbed
         row = small_disk.runs.get(case.run)
         said = f"({disk}) is full" in reason and " needs " in reason and " are free" in reason
         went_on = ended == 0 and row.status == "finished" and not row.reason
-        same = undisturbed.same_as(undisturbed.of(small_disk, case.run)) and not case.half_written()
+        same = went_on and undisturbed.same_as(undisturbed.of(small_disk, case.run)) and not case.half_written()
         fine = (said or finished) and waited < WITHIN_S and went_on and same
         good += fine
         if not fine:
