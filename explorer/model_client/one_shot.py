@@ -45,7 +45,7 @@ class LongQuestions(QObject):
         self._waiting: OrderedDict[int, Pending] = OrderedDict()
         self._running: dict[int, AnswerProcess] = {}
         self._asked: dict[int, Pending] = {}
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
 
     @property
     def count(self) -> int:
@@ -83,8 +83,8 @@ class LongQuestions(QObject):
             process = AnswerProcess(self._command, "process of this request", self)
             process.died.connect(self.died)
             self._running[number], self._asked[number] = process, pending
-            if number in self._told:
-                self._told.discard(number)
+            if number in self._reported:
+                self._reported.discard(number)
                 QTimer.singleShot(0, self, lambda pending=pending: _note(pending, STARTS))
             process.ask(number, replace(pending, done=self._done(number), failed=self._failed(number), owner=None))
 
@@ -123,7 +123,7 @@ class LongQuestions(QObject):
     def _report_waiting(self) -> None:
         under_way = [_CALLED.get(one.question.ask, "a request is handled") for one in self._asked.values()]
         for place, (number, pending) in enumerate(list(self._waiting.items())):
-            self._told.add(number)
+            self._reported.add(number)
             before = f", {place} before it" if place else ""
             _note(pending, f"{WAITS} while {' and '.join(under_way)}{before}")
 

@@ -12,7 +12,7 @@ class AlertsSeen:
     """The alerts already shown, and each trainer's last heartbeat by this window's own clock."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[int, str, int]] = set()
+        self._known: set[tuple[int, str, int]] = set()
         self._beats: dict[int, tuple[int, float]] = {}
 
     def is_stalled(self, row: RunRow, after_s: float) -> bool:
@@ -34,5 +34,5 @@ class AlertsSeen:
                     now[run.id, "stalled", run.beats] = run
             else:
                 self._beats.pop(run.id, None)
-        new, self._told = now.keys() - self._told, set(now)
+        new, self._known = now.keys() - self._known, set(now)
         return [(now[key], key[1]) for key in sorted(new)]

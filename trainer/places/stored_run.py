@@ -63,7 +63,7 @@ class StoredPublisher(StatePublisher):
     def __init__(self, workspace: Workspace, run: int, job: str, storage: Storage) -> None:
         self._copy = storage.inside(RUN)
         self._sent: dict[str, Stamp] = {}
-        self._taken, self._told = "", b""
+        self._taken, self._published = "", b""
         self._next_at = 0.0
         self._folders = {name: one.digest for name, one in _manifests(self._copy).items()}
         super().__init__(workspace, run, job)
@@ -96,9 +96,9 @@ class StoredPublisher(StatePublisher):
             state = confined.read(self._folder, STATE, MOST_DOCUMENT)
             self._send_files()
             self._send_folders()
-            if state != self._told:
+            if state != self._published:
                 self._copy.write(STATE, state)
-                self._told = state
+                self._published = state
         except (UserError, OSError):  # of the store, or a file that was just removed
             return False
         return True

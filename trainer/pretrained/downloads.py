@@ -90,7 +90,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
     make_folders(file.parent)
     part = file.with_name(f"{file.name}.part")
     try:
-        while not _is_whole(url, part, file.name, progress):
+        while not _fetch_rest(url, part, file.name, progress):
             pass
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
@@ -112,7 +112,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
     return file
 
 
-def _is_whole(url: str, part: Path, name: str, progress: Progress) -> bool:
+def _fetch_rest(url: str, part: Path, name: str, progress: Progress) -> bool:
     """Download what is missing; return False if the connection broke after it brought more than there was."""
     begun = _size(part)
     try:

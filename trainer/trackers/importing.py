@@ -111,7 +111,7 @@ def import_curves(
     return [
         _store(
             workspace,
-            _CurvesOf(chosen, path, one, (settings | from_files).get(one, {})),
+            _Origin(chosen, path, one, (settings | from_files).get(one, {})),
             _name(path, name, one, len(curves.runs)),
             curves,
         )
@@ -120,7 +120,7 @@ def import_curves(
 
 
 @dataclass(frozen=True)
-class _CurvesOf:
+class _Origin:
     kind: Kind
     path: Path
     run: str
@@ -250,7 +250,7 @@ class _RunsOfFiles:
         return name
 
 
-def _store(workspace: Workspace, source: _CurvesOf, name: str, curves: Curves) -> ImportedRun:
+def _store(workspace: Workspace, source: _Origin, name: str, curves: Curves) -> ImportedRun:
     # Outside of the unions of what can be trained.
     elsewhere: dict[str, Any] = {"model": config.NoModel(), "objective": config.PairsElsewhere()}
     elsewhere["data"] = config.NoData(called=LABELS[source.kind], source=str(source.path.absolute()))

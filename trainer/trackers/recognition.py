@@ -18,6 +18,8 @@ RECORDS: Final = ".wandb"
 _MOST_FILES: Final = 2_000
 _MOST_DEPTH: Final = 8
 _LOOKED_AT: Final = 1 << 16
+_STEP_COLUMN: Final = b"\x05_step"
+"""The name of a column in the footer of Parquet, with its length before it: a column `time_step` is none of W&B."""
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -77,7 +79,7 @@ def is_history(file: Path) -> bool:
     with open_ordinary(file) as opened:
         if suffix == ".parquet":  # its last bytes name the columns
             opened.seek(max(0, file.stat().st_size - _LOOKED_AT))
-            return b"_step" in opened.read(_LOOKED_AT)
+            return _STEP_COLUMN in opened.read(_LOOKED_AT)
         first = opened.readline(_LOOKED_AT).decode("utf-8", "replace")
     if suffix == ".csv":
         plain = first.replace('"', "")

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import os
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -382,9 +383,11 @@ class NewRun(QDialog):
             section.changed.connect(self._check_later)
             self._sections[name] = section
             if name == "data":
-                section.add_button(self._import_button())
+                tip = "See what a folder, table or tar of pairs holds, and its problems, before training"
+                section.add_button(self._section_button("Import\u2026", "new-run-import", tip, self._import))
             elif name == "objective":
-                section.add_button(self._help_button())
+                tip = "What this objective minimizes, its paper and its caveats"
+                section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
             column.addWidget(hairline())
             column.addWidget(section)
         column.addStretch(1)
@@ -425,12 +428,6 @@ class NewRun(QDialog):
         foot.start_asked.connect(self.accept)
         return foot
 
-    def _help_button(self) -> QPushButton:
-        button = QPushButton("Method", self, objectName="new-run-method", autoDefault=False)
-        button.setToolTip("What this objective minimizes, its paper and its caveats")
-        button.clicked.connect(self._show_help)
-        return button
-
     def _show_help(self) -> None:
         """Explain the chosen objective."""
         objective = self.section("objective").kind.currentData()
@@ -438,10 +435,9 @@ class NewRun(QDialog):
             self.method_panel = MethodPanel(self)
         self.method_panel.show_message(objective.label, *help_of(objective))
 
-    def _import_button(self) -> QPushButton:
-        button = QPushButton("Import\u2026", self, objectName="new-run-import", autoDefault=False)
-        button.setToolTip("See what a folder, table or tar of pairs holds, and its problems, before training")
-        button.clicked.connect(self._import)
+    def _section_button(self, words: str, name: str, tip: str, act: Callable[[], object]) -> QPushButton:
+        button = QPushButton(words, self, objectName=name, toolTip=tip, autoDefault=False)
+        button.clicked.connect(lambda: act())
         return button
 
     def _import(self) -> None:

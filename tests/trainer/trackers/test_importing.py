@@ -119,6 +119,11 @@ def test_a_history_of_wandb_keeps_nested_numbers(tmp_path: Path, imported):
     assert points(workspace, run, "val.recall") == {3: 0.25}
 
 
+def test_a_table_of_pairs_with_a_column_like_a_step_is_no_history(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"time_step": [1, 2], "image": ["a", "b"], "caption": ["x", "y"]}), tmp_path / "x.parquet")
+    assert kind_of(tmp_path / "x.parquet") is None
+
+
 def test_parts_of_a_parquet_history_are_one_run(tmp_path: Path, imported):
     (tmp_path / "history").mkdir()
     for part in range(3):
