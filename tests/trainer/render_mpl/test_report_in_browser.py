@@ -25,7 +25,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 def page(charted: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report") / "comparison.html"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "_maps", lambda *_: [])  # UMAP takes long and has its own tests
+        patch.setattr(report, "_maps", lambda *_: ([], []))  # UMAP takes long and has its own tests
         values = report.write_report(charted, [1, 2], out)
     assert values["report"] == str(out)
     assert [file.name for file in out.parent.iterdir()] == [out.name]
