@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,10 +90,11 @@ def load(
 
 def load_untrained(
     data: config.Data, *, image_size: int, workspace_folder: Path, progress: Progress
-) -> DataSplits | None:
-    """Return held-out pairs, and training pairs with black pictures, while the training pictures are not drawn yet.
+) -> Iterator[DataSplits]:
+    """Yield held-out pairs as soon as a split is drawn, with training pairs whose pictures are black.
 
-    They suffice to measure the untrained model, which no training picture has a part in.
+    They suffice to measure the untrained model, which no training picture has a part in: first by the split that
+    curves are drawn of, then by all.
 
     Args:
         data: Which pairs.
@@ -101,33 +102,33 @@ def load_untrained(
         workspace_folder: As in `load`.
         progress: As in `load`.
 
-    Returns:
-        None where nothing is gained: the training pictures exist, or the data are not drawn.
+    Yields:
+        Nothing where nothing is gained: the training pictures exist, or the data are not drawn.
 
     Raises:
         DataError: As `load`.
     """
     if not isinstance(data, config.Scenes):
-        return None
+        return
     folder = scenes.folder_of(data, workspace_folder)
     if scenes.is_drawn(folder, "train"):
-        return None
+        return
+    planned = _share_of(scenes.planned_sources(data, folder, "train"), data.train_share)
+    black = np.broadcast_to(np.uint8(0), (len(planned), image_size, image_size, 3))
+    training = _pairs("scenes", "train", planned, black, "")
     held = [split for split in scenes.SPLITS if split != "train"]
-    scenes.write(data, folder, between(progress, 0.0, _DRAWING), splits=held)
     splits: dict[str, Pairs] = {}
     for place, split in enumerate(held):
+        low, drawn, high = ((place + share) / len(held) for share in (0, _DRAWING, 1))
+        scenes.write(data, folder, between(progress, low, drawn), splits=[split])
         sources = scenes.sources(folder, split)
-        low, high = (_DRAWING + (1 - _DRAWING) * share / len(held) for share in (place, place + 1))
-        within = between(progress, low, high)
+        within = between(progress, drawn, high)
         prepared = prepare(sources, size=image_size, cache=workspace_folder / "cache", progress=within)
         kept = [sources[row] for row in prepared.rows]
         splits[split] = _pairs("scenes", split, kept, prepared.images, prepared.fingerprint)
-    _check_not_empty("scenes", splits, [])
-    planned = _share_of(scenes.planned_sources(data, folder, "train"), data.train_share)
-    black = np.broadcast_to(np.uint8(0), (len(planned), image_size, image_size, 3))
-    report = ImportReport(sum(map(len, splits.values())), [])
-    training = _pairs("scenes", "train", planned, black, "")
-    return DataSplits(training, splits, prompt_suites().get("scenes"), report, len(training))
+        _check_not_empty("scenes", splits, [])
+        report = ImportReport(sum(map(len, splits.values())), [])
+        yield DataSplits(training, dict(splits), prompt_suites().get("scenes"), report, len(training))
 
 
 def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:

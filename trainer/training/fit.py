@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import time
 import traceback
@@ -244,20 +245,24 @@ def _measure_ahead(
     """
     if not isinstance(run.model, config.TinyTowers) or not may_be_measured_ahead(run, log):
         return
-    size = run.model.image_size
-    first = data.load_untrained(run.data, image_size=size, workspace_folder=workspace.folder, progress=progress)
-    if first is None:
-        return
-    tokenizer = _tokenizer(workspace, run, log, first, progress)
-    training = TrainingSession(run, first.train, tokenizer, where, built_from=run.model)
-    if reads_no_pictures_yet(training):
-        watch.watch(training, first, tokenizer, with_batch=False)
-        try:
+    ahead = data.load_untrained(
+        run.data, image_size=run.model.image_size, workspace_folder=workspace.folder, progress=progress
+    )
+    try:
+        first = next(ahead, None)
+        if first is None:
+            return
+        tokenizer = _tokenizer(workspace, run, log, first, progress)
+        training = TrainingSession(run, first.train, tokenizer, where, built_from=run.model)
+        if not reads_no_pictures_yet(training):
+            return
+        for splits in itertools.chain((first,), ahead):
+            watch.watch(training, splits, tokenizer, with_batch=False)
             watch.measure_untrained()
-        except _Stopped:
-            # What was measured so far is of no use without the rest.
-            watch.forget_untrained()
-            raise
+    except _Stopped:
+        # What was measured so far is of no use without the rest.
+        watch.forget_untrained()
+        raise
 
 
 class _Stopped(Exception):

@@ -108,6 +108,8 @@ class Recorder:
         self._best_step: int | None = None
         self._saved_step: int | None = None
         self._measured_step: int | None = None
+        self._measured: dict[str, dict[str, float]] = {}
+        """What each held-out split had at that step."""
         self._questions_noted: dict[str, dict[str, int]] = {}
         self._pace = _Pace()
         self._session = _Session(0)
@@ -148,8 +150,9 @@ class Recorder:
             self._batch = HeldOut(batch, prefix=BATCH, suite=None, tokenizer=tokenizer, context_length=length)
 
     def measure_untrained(self) -> None:
-        """Measure the untrained model before `begin`, which then does not measure it again."""
-        self._room.until_written(lambda: self._log.rewind(-1))
+        """Measure the untrained model on splits not measured yet, before `begin`, which does not measure it again."""
+        if self._measured_step is None:
+            self._room.until_written(lambda: self._log.rewind(-1))
         self._measure()
 
     def begin(self) -> None:
@@ -318,8 +321,10 @@ class Recorder:
         """Evaluate each held-out split, save a snapshot if due, and return whether the main metric improved."""
         step = self._training.step
         alive = self._sign("evaluating")
-        found: dict[str, float] = {}
-        questions_asked: dict[str, dict[str, int]] = {}
+        if self._measured_step != step:
+            self._measured = {}
+        new: dict[str, float] = {}
+        questions_asked = dict(self._questions_noted) if self._measured else {}
         alone = self._run.objective.towers != "both"
         # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
         neighbors = alone or step == self._training.total_steps
@@ -329,6 +334,8 @@ class Recorder:
             stored = self._reference.embed(self._training.measured, self._training.device, alive=alive)
         keeps = step in self._snapshot_steps and self._run.watching.features
         for heldout in self._heldout:
+            if heldout.prefix in self._measured:
+                continue
             alive = self._sign(f"embedding and measuring {len(heldout.pairs):,} {heldout.pairs.split}")
             embedded = heldout.embed(self._training.measured, self._training.device, features=keeps, alive=alive)
             size = self._run.optimizer.batch_size
@@ -341,7 +348,8 @@ class Recorder:
             near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
             logged = numbers | near if alone else numbers
             logged |= self._plugin_numbers(embedded)
-            found |= {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
+            self._measured[heldout.prefix] = {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
+            new |= self._measured[heldout.prefix]
             if heldout is self._heldout[0] and decoder is None:
                 rows = {"image": embedded.image, "text": embedded.text}
                 self._ring(self._alarms.measured(step, {name: r for name, r in rows.items() if r is not None}))
@@ -364,8 +372,9 @@ class Recorder:
         if questions_asked != self._questions_noted:
             self._questions_noted = questions_asked
             self._log.facts(heldout_questions=questions_asked)
-        self._written(lambda: self._log.scalars(step, found))
+        self._written(lambda: self._log.scalars(step, new))
         self._measured_step = step
+        found = {name: value for numbers in self._measured.values() for name, value in numbers.items()}
         line = _decoder_line if self._run.objective.towers == "source" else _alone_line if alone else _line
         sizes = {one.prefix: len(one.pairs) for one in self._heldout}
         for one in self._heldout:

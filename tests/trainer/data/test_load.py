@@ -127,10 +127,11 @@ def test_smaller_training_shares_are_part_of_larger_ones_and_hold_the_same_pairs
 def test_a_share_of_scenes_draws_nothing_again_and_is_known_before_its_pictures(workspace: Path):
     part = config.Scenes(train_pairs=64, heldout_pairs=16, train_share=0.25)
     options = {"image_size": 32, "workspace_folder": workspace, "progress": lambda share, note: None}
-    ahead = load_untrained(part, **options)
+    first, ahead = load_untrained(part, **options)
+    assert [[*splits.heldout] for splits in (first, ahead)] == [["renderings"], ["renderings", "combinations"]]
     whole, share = read(replace(part, train_share=1.0), workspace).train, read(part, workspace).train
     assert len(list((workspace / "data").iterdir())) == 1
-    assert ahead is not None
+    assert not list(load_untrained(part, **options))
     assert (ahead.train.captions, ahead.train.paths) == (share.captions, share.paths)
     assert len(share) == 16
     assert set(share.paths) < set(whole.paths)

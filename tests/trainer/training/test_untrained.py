@@ -66,7 +66,8 @@ def test_runs_are_equal_whether_pictures_were_drawn_before_or_after(
             data.scenes_folder(choice.data, workspace.folder, quiet)
         run = workspace.runs.create(choice)
         training.fit(workspace, run)
-        assert len(ahead) == (name == "after" and not objective.mask_duplicates)
+        # Once for the split of the curves, once for the other.
+        assert len(ahead) == (2 if name == "after" and not objective.mask_duplicates else 0)
         snapshots = {(s.step, s.split): read_snapshot(s.folder) for s in workspace.results.snapshots(run)}
         numbers = {
             (e.step, e.split, name): e.metrics[name] for e in workspace.results.evaluations(run) for name in e.metrics
@@ -83,12 +84,12 @@ def test_runs_are_equal_whether_pictures_were_drawn_before_or_after(
         assert np.array_equal(snapshot.text, theirs[key].text)
 
 
-def before_drawing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Call a function right before the training pictures are drawn."""
+def before_drawing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], *, of: str = "train") -> None:
+    """Call a function right before the pictures of a split are drawn."""
     draw = writing._draw_split
 
     def draw_then(seed: int, split: str, *rest: object, **more: object) -> None:
-        if split == "train":
+        if split == of:
             act()
         draw(seed, split, *rest, **more)
 
@@ -113,6 +114,25 @@ def test_curves_and_maps_have_the_untrained_model_before_a_training_picture_exis
     assert not others
     assert {"val/image_to_text_R@1", "val/loss", "combinations/matched_cosine"} <= names
     assert steps == {0}
+
+
+def test_a_curve_has_its_first_point_before_the_second_split_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(tmp_path)
+    run = workspace.runs.create(config.replace(SMALL, "optimizer.epochs", "1"))
+    seen: list[set[str]] = []
+    before_drawing(monkeypatch, lambda: seen.append({name for _, name in curves(workspace, run)}), of="combinations")
+    training.fit(workspace, run)
+    assert len(seen) == 1
+    assert {"val/image_to_text_R@1", "val/loss"} <= seen[0]
+    assert not any(name.startswith("combinations/") for name in seen[0])
+    asked = workspace.runs.get(run).facts["heldout_questions"]
+    assert asked.keys() == {"renderings", "combinations"}
+    said = [
+        line for line in (workspace.runs.get(run).folder / "log.txt").read_text().splitlines() if "step 0 of" in line
+    ]
+    assert ["unseen combinations" in line for line in said] == [False, True]
 
 
 @pytest.mark.nightly

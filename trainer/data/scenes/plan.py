@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import zlib
 from collections.abc import Sequence
@@ -82,6 +83,12 @@ def plan_scenes(scenes: config.Scenes) -> dict[str, list[Scene]]:
     Raises:
         DataError: There are fewer distinct captions than held-out pairs were asked for.
     """
+    return {split: list(planned) for split, planned in _planned(scenes).items()}
+
+
+@functools.lru_cache(maxsize=1)
+def _planned(scenes: config.Scenes) -> dict[str, list[Scene]]:
+    # Kept, as a new run asks for each of its splits, which takes half a second each time.
     unseen = unseen_things(scenes.seed)
     train = [_training_scene(scenes, index, unseen) for index in range(scenes.train_pairs)]
     return {
