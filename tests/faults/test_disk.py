@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer.store import Workspace
+from tests.faults.ballast import fill
+from trainer.store import RunLog, Workspace, reserve
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
@@ -52,16 +53,9 @@ def at(moment, act):
         TextLog.say = saying
 """
 FILL = """
-import os
-def fill(turn):
-    if turn == 0:
-        with open({ballast!r}, "wb", buffering=0) as file:
-            try:
-                while file.write(bytes(2**16)):
-                    pass
-            except OSError:
-                pass
-at({moment!r}, fill)
+import pathlib
+from tests.faults.ballast import fill
+at({moment!r}, lambda turn: turn == 0 and fill(pathlib.Path({ballast!r})))
 """
 BREAK = """
 import os
@@ -147,6 +141,21 @@ def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults
     assert good == tried, wrong
 
 
+def test_a_run_is_claimed_in_the_room_that_its_launcher_reserved(disk, on_disk, small):
+    run, ballast = small(on_disk), disk / "ballast"
+    reserve.take(on_disk.runs.get(run).folder)
+    fill(ballast)
+    try:
+        with RunLog.claim(on_disk, run) as log:
+            assert on_disk.runs.get(run).status == "running"
+            log.status("stopped", "Stopped with one sentence.")
+        assert on_disk.runs.get(run).reason == "Stopped with one sentence."
+    finally:
+        ballast.unlink()
+    assert not list(on_disk.runs.get(run).folder.glob(".tmp-*"))
+    on_disk.purge(run)
+
+
 def test_a_run_that_waits_for_its_disk_can_be_stopped_and_resumed(disk, on_disk, small, zygote, unhurt):
     ballast = disk / "ballast"
     run = small(on_disk)
@@ -197,12 +206,7 @@ def test_an_export_to_a_full_disk_leaves_the_old_file(disk, faults):
     for number in range(tried):
         file = disk / f"old-{number}.{('csv', 'parquet')[number % 2]}"
         file.write_text("old")
-        with ballast.open("wb", buffering=0) as filled:
-            try:
-                while filled.write(bytes(2**16)):
-                    pass
-            except OSError:
-                pass
+        fill(ballast)
         table = NumberRows(("a", "b"), [(i, os.urandom(8).hex()) for i in range(20_000)])
         try:
             write_figure([file], figure=lambda: None, rows=lambda table=table: table, command="")

@@ -68,13 +68,9 @@ else:
     poisoned(ImageText, "compare", lambda work, words: work(*words) * bad)
 """
 FILL = """
+from tests.faults.ballast import fill
 def act():
-    with open({ballast!r}, "wb", buffering=0) as file:
-        try:
-            while file.write(bytes(2**16)):
-                pass
-        except OSError:
-            pass
+    fill(pathlib.Path({ballast!r}))
 """
 FAST = """
 from trainer.store import run_log

@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from trainer.distribution import training_part
 from trainer.errors import UserError
-from trainer.store import DatabaseBusy, RunRow, Workspace, stop_flag
+from trainer.store import DatabaseBusy, RunRow, Workspace, reserve, stop_flag
 from trainer.store.elsewhere import elsewhere
 from trainer.store.process_lock import Identity, identity
 from trainer.untrusted import confined, safe_subprocess
@@ -59,6 +59,8 @@ def start_detached(
     if workspace.is_alive(run) or not workspace.runs.begin_launch(run, slot=slot, queued_only=queued_only):
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
     command = safe_subprocess.python(*_words(workspace, run))
+    if elsewhere(row.folder) is None:
+        reserve.take(row.folder)
     try:
         log_name = confined.relative(workspace.folder, row.folder / "log.txt")
         with confined.open_file(workspace.folder, log_name, "ab") as log:

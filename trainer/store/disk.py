@@ -98,7 +98,9 @@ def disk_of(place: Path) -> Path:
 
 
 def _numbers(error: BaseException | None) -> Iterator[int]:
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:  # an error may be a cause of its own
+        seen.add(id(error))
         if isinstance(error, OSError) and error.errno is not None:
             yield error.errno
         # safetensors tells its error as text.

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from trainer.store import crash_points, pending_rows
+from trainer.store import crash_points, pending_rows, reserve
 from trainer.store.disk import DiskTrouble
-from trainer.store.files import sweep_drafts, write_atomically
+from trainer.store.files import sweep_drafts
 from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.process_lock import AliveLock, identity
 from trainer.store.question import Question
@@ -37,8 +37,6 @@ _END_S: Final = 4.0
 """How long its end does; what is still unsaid then waits in the run's folder, and the trainer is gone."""
 _FULL_S: Final = 2.0
 """How long it waits for a full disk: who can, pauses the run instead."""
-RESERVE: Final = ".tmp-reserve"
-RESERVE_BYTES: Final = 2**20
 _MOMENTARY: Final = ("save", "evaluate")
 
 
@@ -69,7 +67,6 @@ class RunLog:
         self._progress: dict[str, Any] = {}
         self._trouble: StoreError | None = None
         self._spooled = False
-        self._reserve = run.folder / RESERVE
         self._asked = ""
         self._ended = False
         self._end_by: float | None = None
@@ -94,7 +91,13 @@ class RunLog:
         if lock is None:
             raise StoreError(f"The run {row.name!r} is already being trained by another process (pid {row.pid}).")
         try:
-            return cls._claimed(workspace, row, lock)
+            try:
+                return cls._claimed(workspace, row, lock)
+            except DiskTrouble:
+                # What its launcher reserved is the room for its row: whoever writes more can pause it with a sentence.
+                if not reserve.give(row.folder):
+                    raise
+                return cls._claimed(workspace, row, lock)
         except BaseException:
             lock.release()
             raise
@@ -217,15 +220,11 @@ class RunLog:
 
     def take_reserve(self) -> None:
         """Reserve some disk space, so that a run can still report a full disk."""
-        with contextlib.suppress(OSError):
-            write_atomically(
-                self._reserve, lambda draft: draft.write_bytes(os.urandom(RESERVE_BYTES)) and None, private=True
-            )
+        reserve.take(self.folder)
 
     def give_reserve(self) -> None:
         """Release the reserved space for the next message."""
-        with contextlib.suppress(OSError):
-            confined.remove(self._reserve.parent, self._reserve.name)
+        reserve.give(self.folder)
 
     def status(self, status: str, reason: str = "") -> None:
         """Set the run's status; a final one ends this log, and waits briefly for a locked database."""
@@ -236,6 +235,8 @@ class RunLog:
             values["phase"] = ""  # it does nothing any more
         self._write(lambda: self._workspace.runs.change(self.run.id, **values))
         if self._ended:
+            if self._waiting and isinstance(self._trouble, DiskTrouble):
+                self.give_reserve()  # how it ended must be told on a disk that is full
             self._keep_waiting(pending_rows.END, values)
             self.flush(patience_s=self._patience_left())
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from trainer.ranks.peers import LOOK_S, STOOD_STILL, STOPPED_S, Standstill
-from trainer.store import Workspace
+from trainer.store import Workspace, reserve
+from trainer.store.disk import DiskTrouble
 from trainer.store.process_lock import identity
 from trainer.untrusted import safe_subprocess
 
@@ -33,9 +34,17 @@ def main(words: Sequence[str]) -> int:
     if what == "fit":
         run, folder = rest
         program = ["-m", "trainer", "fit", run, "--workspace", folder]
+        workspace = Workspace(Path(folder))
+        place = workspace.runs.get(int(run)).folder
+        reserve.take(place)
+        workspace.close()
         failures = start_ranks(int(ranks), program)
         if failures:
-            _say_why(Workspace(Path(folder)), int(run), int(ranks), failures)
+            try:
+                _say_why(workspace, int(run), int(ranks), failures)
+            except DiskTrouble:
+                reserve.give(place)
+                _say_why(workspace, int(run), int(ranks), failures)
         return 1 if failures else 0
     return 1 if start_ranks(int(ranks), rest) else 0
 

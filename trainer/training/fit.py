@@ -109,6 +109,8 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
             if not isinstance(problem, UserError):
                 text_log.write(traceback.format_exc())
             text_log.say(f"{end}: {problem}")
+            if problem is error:
+                raise
             raise problem from error
         finally:
             if shared is not None:

@@ -1,3 +1,4 @@
+import errno
 import json
 import math
 import os
@@ -10,8 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from trainer.store import RunLog, StoreError, run_log
+from trainer.store import RunLog, StoreError, disk, reserve, run_log
 from trainer.store.database import Database
+from trainer.store.disk import DiskTrouble
 from trainer.store.journal import read_journal
 from trainer.store.run_table import RunTable
 
@@ -476,3 +478,44 @@ def test_what_was_removed_while_the_database_was_locked_is_removed(workspace, ti
     workspace.reconcile()
     assert [c.step for c in workspace.results.checkpoints(number)] == [2]
     assert workspace.runs.get(number).alerts == {}
+
+
+@pytest.fixture
+def full_but_for_the_reserve(monkeypatch):
+    """Let rows be written only where nothing is reserved, as on a disk that is full but for that."""
+    change = RunTable.change
+
+    def on_a_full_disk(self, run, **values):
+        folder = self.get(run).folder
+        if (folder / reserve.NAME).exists():
+            raise DiskTrouble("The disk is full.", place=folder, need=1, full=True)
+        change(self, run, **values)
+
+    return lambda: monkeypatch.setattr(RunTable, "change", on_a_full_disk)
+
+
+def test_a_run_is_claimed_in_the_room_that_its_launcher_reserved(workspace, tiny, full_but_for_the_reserve):
+    number = workspace.runs.create(tiny)
+    reserve.take(workspace.runs.get(number).folder)
+    full_but_for_the_reserve()
+    with RunLog.claim(workspace, number) as log:
+        assert workspace.runs.get(number).status == "running"
+        log.status("finished")
+
+
+def test_how_a_run_ended_is_told_in_the_room_that_was_reserved(workspace, tiny, full_but_for_the_reserve):
+    number = workspace.runs.create(tiny)
+    with RunLog.claim(workspace, number) as log:
+        assert (log.folder / reserve.NAME).stat().st_size == 2**20
+        full_but_for_the_reserve()
+        log.status("failed", "One sentence.")
+        assert (workspace.runs.get(number).status, workspace.runs.get(number).reason) == ("failed", "One sentence.")
+    assert not (log.folder / reserve.NAME).exists()
+
+
+def test_an_error_that_is_its_own_cause_is_read_once(tmp_path):
+    error = OSError(errno.ENOSPC, "full")
+    error.__cause__ = error
+    found = disk.trouble(error, "A row", tmp_path)
+    assert found is not None
+    assert found.full

@@ -1,0 +1,34 @@
+"""Disk space reserved in a run's folder: given back on a full disk, it is the room for the sentence that says so."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+from trainer.store.files import write_atomically
+from trainer.untrusted import confined
+
+NAME: Final = ".tmp-reserve"
+_SIZE: Final = 2**20
+
+
+def take(folder: Path) -> None:
+    """Reserve space in a run's folder, unless some is reserved or the disk refuses it."""
+
+    def write(draft: Path) -> None:
+        draft.write_bytes(os.urandom(_SIZE))
+
+    file = folder / NAME
+    if not os.path.lexists(file):
+        with contextlib.suppress(OSError):
+            write_atomically(file, write, private=True)
+
+
+def give(folder: Path) -> bool:
+    """Release the space for the next message; return whether there was some."""
+    there = os.path.lexists(folder / NAME)
+    with contextlib.suppress(OSError):
+        confined.remove(folder, NAME)
+    return there
