@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
@@ -120,6 +121,25 @@ def test_keys_decide_undo_takes_back_and_the_filter_follows(qtbot, view: Quality
 def test_pairs_selected_elsewhere_are_selected_here(view: QualityView):
     view.context.selection.pairs = [3, 11]
     assert [one.row for one in view.tables["mispair"].chosen()] == [3]
+
+
+def test_the_table_can_be_of_the_selected_pairs_alone(qtbot, view: QualityView):
+    """Of the report: held-out rows 7 and 3, training row 5; a row clicked here leaves the others in sight."""
+    table, place = view.tables["mispair"], view.shown.count() - 1
+    view.context.selection.pairs = np.array([1, 3, 5, 7])
+    view.shown.setCurrentIndex(place)
+    view.shown.activated.emit(place)
+    rows = [one.row for one in table.findings.findings]
+    assert rows == [7, 3], "training row 5 is another pair than held-out row 5"
+    qtbot.mouseClick(
+        table.viewport(), Qt.MouseButton.LeftButton, pos=table.visualRect(table.findings.index(1, 1)).center()
+    )
+    assert view.context.selection.pairs.tolist() == [3]
+    assert [one.row for one in table.findings.findings] == rows
+    view.context.selection.pairs = np.array([9])
+    assert table.findings.rowCount() == 0
+    assert view.areas["mispair"].page.title.text() == "None of the selected pairs"
+    assert [one.row for one in view.tables["outlier"].findings.findings] == [9]
 
 
 def test_training_on_what_is_left_asks_for_a_copy_of_run_a(qtbot, view: QualityView, two_runs, tmp_path: Path):

@@ -109,8 +109,8 @@ def draw(data: PerRun[RunReplay], settings: ReplaySettings) -> Panel:
     return Panel(
         title="A replayed update",
         head=tuple(
-            f"{one.name}, step {record.step:,}: loss {record.loss:.4g}, n = {len(record.captions):,} pairs, the same "
-            f"as the checkpoint of step {record.verified:,}"
+            f"{one.name}, step {record.step:,}: loss {record.loss:.4g}, n = {len(record.captions):,} pairs; checked: "
+            f"equal bit for bit to the checkpoint of step {record.verified:,}"
             for one, record, _ in drawn
             if record is not None
         ),

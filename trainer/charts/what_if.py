@@ -71,7 +71,8 @@ def draw(data: PerRun[RunWhatIf], _settings: WhatIfSettings) -> Panel:
         title="What if",
         head=tuple(
             f"{one.name}, from step {record.step:,} on: {record.change}; {record.dataset} {record.split}, "
-            f"n = {record.n:,}; as it was: the same as the checkpoint of step {record.verified:,}"
+            f"n = {record.n:,}; without the change equal bit for bit to "
+            f"the checkpoint of step {record.verified:,}"
             for one, record, _ in shown
         ),
         rows=(*rows, (_table(data),)),
@@ -129,7 +130,7 @@ CHART: Final = Chart(
     name="what-if",
     view="explaining",
     label="What if",
-    question="How would recall differ had an update been another one?",
+    question="How would recall differ if this update had been different?",
     method=METHOD,
     settings=WhatIfSettings,
     compute=per_run(what_if_of),

@@ -25,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the run, the step, and the objectives to compare."""
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
     parser.add_argument(
-        "--step", type=int, required=True, metavar="N", help="the update that led to this step, as the curves count"
+        "--step",
+        type=int,
+        required=True,
+        metavar="N",
+        help="a step of the curves: the update that led to it is repeated",
     )
     parser.add_argument(
         "--compare",

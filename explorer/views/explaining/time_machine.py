@@ -19,7 +19,7 @@ REPLAY: Final = "replayed-step"
 WHAT_IF: Final = "what-if"
 LEAVE_OUT: Final = (
     Choice((), "no pair", "All pairs of every batch stay."),
-    Choice(("suspected",), "suspected false negatives", "One pair of each two of the update's batch."),
+    Choice(("suspected",), "suspected false negatives", "One of each two pairs of the batch that look alike."),
     Choice(("hardest:1",), "the hardest pair", "The pair of the batch with the largest loss."),
     Choice(("hardest:8",), "the 8 hardest pairs", "Those of the batch with the largest loss."),
 )
@@ -64,9 +64,11 @@ class TimeMachine(QWidget):
         self.step = NumberBox(whole=True, low=1, parent=self)
         self.step.setObjectName("time-machine-step")
         self.step.setAccessibleName("Step of run A")
-        self.step.setToolTip("The update of run A that led to this step, as the curves count")
+        self.step.setToolTip("A step on the axis of run A's curves: the update that led to it is made again")
         self.again = QPushButton("Replay", objectName="time-machine-replay")
-        self.again.setToolTip("Makes the update again and continues to the next checkpoint, which must be the same")
+        self.again.setToolTip(
+            "Makes the update again and trains on to the next checkpoint. Shown only if both are equal bit for bit"
+        )
         self.leave_out = Picker(name="time-machine-without", words="Pairs left out", width=120)
         self.objective = Picker(name="time-machine-objective", words="Objective", width=110)
         self.updates = NumberBox(whole=True, low=1, high=MOST_UPDATES, parent=self)

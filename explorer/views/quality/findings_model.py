@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -29,12 +29,19 @@ class FindingsModel(QAbstractTableModel):
         self._columns: tuple[str, ...] = ()
         pictures.arrived.connect(self._on_arrived)
 
-    def show(self, report: QualityReport | None, states: Mapping[str, str], shown: str | None) -> None:
-        """Show the report's findings whose state is `shown` (None: all)."""
+    def show(
+        self,
+        report: QualityReport | None,
+        states: Mapping[str, str],
+        shown: str | None,
+        pairs: Collection[tuple[str, int]] | None = None,
+    ) -> None:
+        """Show the report's findings whose state is `shown` (None: all), of these splits and rows (None: all)."""
         self.beginResetModel()
         self._all = report.of_kind(self.kind) if report else []
         self._states, self._shown = states, shown
-        self.findings = [one for one in self._all if shown is None or self.state_of(one) == shown]
+        kept = [one for one in self._all if shown is None or self.state_of(one) == shown]
+        self.findings = [one for one in kept if pairs is None or (one.split, one.row) in pairs]
         self._columns = _columns(self.kind, len(report.runs) if report else 1)
         self.endResetModel()
 

@@ -42,6 +42,7 @@ NONE_FOUND: Final = {
     "outlier": "No pair is far from all others.",
 }
 ALL: Final = "all"
+SELECTED: Final = "selected"
 PICTURE_PX: Final = 40
 LINE_PX: Final = 48
 LEAST_PX: Final = 56
@@ -83,8 +84,14 @@ class QualityView(View):
         self.working = Working("quality-working", asks=True)
         self.shown = Picker(name="quality-shown", words="State of the pairs shown", width=150)
         self.shown.show_choices(
-            [Choice(ALL, "All states"), *(Choice(key, words) for key, words in STATES.items())], ALL
+            [
+                Choice(ALL, "All states"),
+                *(Choice(key, words) for key, words in STATES.items()),
+                Choice(SELECTED, "Selected pairs", "Findings of the pairs that are selected in every view."),
+            ],
+            ALL,
         )
+        self._selects = False
         self.check = QPushButton("Check the data", objectName="quality-check")
         self.export_list = QPushButton("Export cleaned list…", objectName="quality-export-list")
         self.train = QPushButton("Train on these pairs", objectName="quality-train")
@@ -195,15 +202,19 @@ class QualityView(View):
 
     def _show_findings(self) -> None:
         report = self.loaded.report
-        shown = None if self.shown.key == ALL else self.shown.key
+        shown = None if self.shown.key in (ALL, SELECTED) else self.shown.key
+        split, rows = self.loaded.split, self.context.selection.pairs.tolist()
+        pairs = {(split, row) for row in rows} if self.shown.key == SELECTED else None
         for place, (kind, table) in enumerate(self.tables.items()):
-            table.findings.show(report, self.states, shown)
+            table.findings.show(report, self.states, shown, pairs)
             self.tabs.setTabText(place, f"{TABS[kind]} ({report.count(kind) if report else 0:,})")
             if table.findings.rowCount():
                 self.areas[kind].ready()
             elif report is not None and report.count(kind):
                 self.areas[kind].empty(
-                    "list-checks", "None with this state", "Choose All states above to see the others."
+                    "list-checks",
+                    "None with this state" if pairs is None else "None of the selected pairs",
+                    "Choose All states above to see the others.",
                 )
             else:
                 self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
@@ -326,7 +337,16 @@ class QualityView(View):
     def _choose(self, findings: Sequence[QualityFinding]) -> None:
         rows = [one.row for one in findings if one.split == self.loaded.split]
         if rows:
+            self._selects = True
             self.context.selection.pairs = np.array(sorted({*rows}), np.int64)
+            self._selects = False
+
+    def _on_pairs(self) -> None:
+        """Show the findings of the pairs selected elsewhere; a row chosen here leaves the rows as they are."""
+        if self.shown.key == SELECTED and not self._selects:
+            self._show_findings()
+        else:
+            self._mark()
 
     def _mark(self) -> None:
         pairs = {*self.context.selection.pairs.tolist()}
@@ -365,7 +385,7 @@ class QualityView(View):
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
             signal.connect(self.refresh_if_seen)
-        selection.pairs_changed.connect(self._mark)
+        selection.pairs_changed.connect(self._on_pairs)
         selection.facts_changed.connect(self._on_facts)
         self.shown.picked.connect(lambda _state: self._show_findings())
         self.tabs.currentChanged.connect(lambda _place: self._show_counts())
