@@ -235,7 +235,7 @@ class RunLog:
             values["phase"] = ""  # it does nothing any more
         self._write(lambda: self._workspace.runs.change(self.run.id, **values))
         if self._ended:
-            if self._waiting and isinstance(self._trouble, DiskTrouble):
+            if not self._settle() and isinstance(self._trouble, DiskTrouble):
                 self.give_reserve()  # how it ended must be told on a disk that is full
             self._keep_waiting(pending_rows.END, values)
             self.flush(patience_s=self._patience_left())

@@ -483,15 +483,21 @@ def test_what_was_removed_while_the_database_was_locked_is_removed(workspace, ti
 @pytest.fixture
 def full_but_for_the_reserve(monkeypatch):
     """Let rows be written only where nothing is reserved, as on a disk that is full but for that."""
-    change = RunTable.change
 
-    def on_a_full_disk(self, run, **values):
-        folder = self.get(run).folder
-        if (folder / reserve.NAME).exists():
-            raise DiskTrouble("The disk is full.", place=folder, need=1, full=True)
-        change(self, run, **values)
+    def refused(write):
+        def on_a_full_disk(self, run, *values, **more):
+            folder = self.get(run).folder
+            if (folder / reserve.NAME).exists():
+                raise DiskTrouble("The disk is full.", place=folder, need=1, full=True)
+            write(self, run, *values, **more)
 
-    return lambda: monkeypatch.setattr(RunTable, "change", on_a_full_disk)
+        return on_a_full_disk
+
+    def fill():
+        for name in ("change", "beat"):
+            monkeypatch.setattr(RunTable, name, refused(getattr(RunTable, name)))
+
+    return fill
 
 
 def test_a_run_is_claimed_in_the_room_that_its_launcher_reserved(workspace, tiny, full_but_for_the_reserve):
@@ -508,6 +514,7 @@ def test_how_a_run_ended_is_told_in_the_room_that_was_reserved(workspace, tiny, 
     with RunLog.claim(workspace, number) as log:
         assert (log.folder / reserve.NAME).stat().st_size == 2**20
         full_but_for_the_reserve()
+        log.progress(step=1, total_steps=2, phase="training")
         log.status("failed", "One sentence.")
         assert (workspace.runs.get(number).status, workspace.runs.get(number).reason) == ("failed", "One sentence.")
     assert not (log.folder / reserve.NAME).exists()
