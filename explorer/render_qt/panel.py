@@ -382,6 +382,7 @@ class HeatMapCard(QWidget):
                 names[0],
                 names[1],
                 mark.dividers,
+                mark.centered,
             )
         )
         self._show_values(-1, -1)

@@ -11,12 +11,13 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QTransform
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolTip, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.legend import Legend, LegendEntry, Mark
 from explorer.widgets.plot import Plot
+from trainer.analysis.label_places import places_beside
 from trainer.charts import marks
 from trainer.charts.color_words import own_colors
 
@@ -35,6 +36,10 @@ _CLASSES = {"first": 2, "second": 3, "fifth": 4, "sixth": 5, "third": 6, "fourth
 FILL_ALPHA, BAND_ALPHA, BRUSH_ALPHA = 0.55, 0.18, 0.16
 _DASHES = Qt.PenStyle.DashLine
 _SYMBOLS = {"square": "s", "triangle": "t1", "pentagon": "p", "hexagon": "h"}
+LABEL_ALPHA = 0.8
+"""Of the ground under a label over lines."""
+NEAR_PX = 6
+"""From the edge of a marker, where the pointer is on it."""
 HATCH_PX = 9
 """Side of the tile of a hatch."""
 
@@ -145,11 +150,14 @@ class XYPlotWidget(Plot):
         self._clouds: list[pg.ScatterPlotItem] = []
         self._regions: list[tuple[pg.LinearRegionItem, pg.TextItem]] = []
         self._signs: list[pg.TextItem] = []
+        self._labeled: list[tuple[marks.Marker, pg.TextItem]] = []
         self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), pg.ErrorBarItem(beam=0.0)
         self._cursor, self._shade = pg.InfiniteLine(angle=90), pg.LinearRegionItem(movable=False)
         self._outline, self._lit, self._ticks = pg.PlotCurveItem(), pg.ScatterPlotItem(), pg.PlotCurveItem()
         super().__init__(parent)
         self.getPlotItem().setMouseEnabled(x=False, y=False)
+        self.getPlotItem().getViewBox().sigResized.connect(lambda _box: self._place_labels())
+        self.getPlotItem().getViewBox().sigTransformChanged.connect(lambda _box: self._place_labels())
         self.setMouseTracking(True)
         self.setMinimumHeight(LEAST_HEIGHT)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -253,6 +261,10 @@ class XYPlotWidget(Plot):
             if self._brush_start is not None:
                 self.set_brush(self._brushed_to(ev))
         self.pointed.emit(self._place(ev).x())
+        hint = self.hint_at(ev.position())
+        if hint != self.toolTip():
+            self.setToolTip(hint)
+            QToolTip.showText(ev.globalPosition().toPoint(), hint, self) if hint else QToolTip.hideText()
 
     def mouseReleaseEvent(self, ev: QMouseEvent) -> None:
         ev.accept()
@@ -351,7 +363,10 @@ class XYPlotWidget(Plot):
             self.addItem(item, ignoreBounds=True)
         self.set_brush(self._brush if spec.brushes else None)
         written = _written(spec) + sum(bool(dot.label) for dot in spec.dots)
-        self._signs = [pg.TextItem(color=theme.color("secondary"), anchor=(0.5, 0.5)) for _ in range(written)]
+        ground = theme.color("surface")
+        ground.setAlphaF(LABEL_ALPHA if spec.curves else 0.0)
+        style = {"color": theme.color("secondary"), "anchor": (0.5, 0.5), "fill": ground}
+        self._signs = [pg.TextItem(**style) for _ in range(written)]
         for label in self._signs:
             label.setFont(theme.pixel_font(theme.SMALL_PX))
             self.addItem(label, ignoreBounds=True)
@@ -506,21 +521,54 @@ class XYPlotWidget(Plot):
             none = dict.fromkeys({"left", "right", "top", "bottom"} - {*reach})
             places = (y, x) if spec.lying else (_on_axis(spec.x, x), y)
             self._errors.setData(x=places[0], y=places[1], **reach, **none, pen=pen)
+        self._labeled = []
         for dot in spec.dots:
             if dot.label:
                 label = next(labels)
                 label.setText(dot.label)
-                label.setPos(dot.x, dot.y)
-                label.setAnchor(_beside(dot, label.boundingRect()))
+                self._labeled.append((dot, label))
+        self._place_labels()
 
+    def _place_labels(self) -> None:
+        """Write the labels of markers next to them, none on another; those that find no room are not seen."""
+        spec, box = self.spec, self.getPlotItem().getViewBox()
+        if spec is None or not self._labeled:
+            return
+        at = np.array([self._seen(spec, dot) for dot, _ in self._labeled])
+        rects = [label.boundingRect() for _, label in self._labeled]
+        sizes = np.array([(rect.width(), rect.height()) for rect in rects])
+        reaches = np.array([dot.size / 2 + 2 for dot, _ in self._labeled])
+        outward = np.array([dot.outward for dot, _ in self._labeled]) * (1, -1)
+        others = np.array([self._seen(spec, dot) for dot in spec.dots if not dot.label])
+        corners = places_beside(at, sizes, reaches, outward, (0, 0, box.width(), box.height()), others)
+        for (dot, label), (x, y), size, corner in zip(self._labeled, at, sizes, corners, strict=True):
+            label.setVisible(corner is not None)
+            if corner is not None:
+                label.setAnchor(((x - corner[0]) / size[0], (y - corner[1]) / size[1]))
+                label.setPos(*((dot.y, dot.x) if spec.lying else (_at(spec.x, dot.x), _at(spec.y, dot.y))))
 
-def _beside(dot: marks.Marker, box: QRectF) -> tuple[float, float]:
-    """Return the part of a label's box that lies on its dot, so that the label is next to it."""
-    (across, up), reach = dot.outward, dot.size / 2 + 2
-    return (
-        (1 - round(across)) / 2 - reach * across / max(box.width(), 1.0),
-        (1 + round(up)) / 2 + reach * up / max(box.height(), 1.0),
-    )
+    def _seen(self, spec: marks.XYPlot, dot: marks.Marker) -> tuple[float, float]:
+        """Return where a marker is in the box of the axes, in pixels from its upper left corner."""
+        box = self.getPlotItem().getViewBox()
+        place = QPointF(dot.y, dot.x) if spec.lying else QPointF(_at(spec.x, dot.x), _at(spec.y, dot.y))
+        at = box.mapFromView(place)
+        return at.x(), at.y()
+
+    def labels(self) -> list[tuple[str, QRectF]]:
+        """Return the labels of markers that are seen, each with its rectangle on the scene."""
+        shown = [label for _, label in self._labeled if label.isVisible()]
+        return [(label.toPlainText(), label.mapRectToScene(label.boundingRect())) for label in shown]
+
+    def hint_at(self, place: QPointF) -> str:
+        """Return what is said of the marker at this place of the widget; empty where there is none."""
+        spec, box = self.spec, self.getPlotItem().getViewBox()
+        named = [dot for dot in (spec.dots if spec is not None else ()) if dot.hint or dot.label]
+        if spec is None or not named:
+            return ""
+        inside = box.mapFromScene(self.mapToScene(place.toPoint()))
+        away = [math.dist(self._seen(spec, dot), (inside.x(), inside.y())) - dot.size / 2 for dot in named]
+        nearest = int(np.argmin(away))
+        return (named[nearest].hint or named[nearest].label) if away[nearest] <= NEAR_PX else ""
 
 
 def card_column(card: QWidget, *head: QWidget) -> QVBoxLayout:
@@ -611,7 +659,7 @@ def read_at(spec: marks.XYPlot, x: float) -> str:
         else:
             y = float(np.interp(x, curve.x, curve.y))
         parts.append(f"{curve.name} {y:.3g}")
-    where = f"{x:,.0f}" if spec.x.low >= 1 else f"{x:.2f}"
+    where = f"{x:,.0f}" if spec.x.is_whole or spec.x.low >= 1 else f"{x:.2f}"
     return f"{where}: {', '.join(parts)}".replace("-", "−")
 
 

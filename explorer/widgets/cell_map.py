@@ -50,9 +50,18 @@ class CellMap(QWidget):
         """Return the rectangle of the cells, in widget pixels."""
         return QRectF(self.rect())
 
-    def show_cells(self, values: Float[np.ndarray, "rows columns"], shares: Float[np.ndarray, "rows columns"]) -> None:
-        """Show these values in the colors of `shares`, 0 darkest and 1 brightest, with no current cell."""
-        self._cells, self._image, self._at = values, picture(shares), NOWHERE
+    def show_cells(
+        self,
+        values: Float[np.ndarray, "rows columns"],
+        shares: Float[np.ndarray, "rows columns"],
+        *,
+        centered: bool = False,
+    ) -> None:
+        """Show these values in the colors of `shares`, with no current cell.
+
+        0 is darkest and 1 brightest; of `centered` ones, which are differences, 0.5 is white.
+        """
+        self._cells, self._image, self._at = values, picture(shares, centered=centered), NOWHERE
         self.update()
 
     def paint_cells(self, painter: QPainter) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
@@ -15,7 +15,8 @@ from explorer.widgets.cell_map import MOVES, NOWHERE, CellMap, number_in, write_
 from explorer.widgets.viridis import picture, shade
 
 LEFT, BOTTOM, RIGHT, TOP = 22, 36, 66, 4
-BAR = 10
+BAR, BESIDE_BAR = 10, 16
+"""Width of the bar of colors, and what is left free at its sides and after its numbers."""
 MOST_CELL = 44
 HEADS_PX = 168
 """Greatest room for the upright names above."""
@@ -29,6 +30,7 @@ class Heat:
 
     Attributes:
         low, high: Ends of the colors; `log`: they move in equal factors.
+        centered: The values are differences, and the colors diverge from 0.
         x_ticks: Column and words.
         cursor: Column of a dashed line; NaN for none.
         marked: Row in a frame; -1 for none.
@@ -48,6 +50,7 @@ class Heat:
     row_names: tuple[str, ...] = ()
     column_names: tuple[str, ...] = ()
     dividers: tuple[int, ...] = ()
+    centered: bool = False
 
 
 class GridMap(CellMap):
@@ -64,12 +67,16 @@ class GridMap(CellMap):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.heat: Heat | None = None
+        self._right = RIGHT
         self.setMinimumSize(150, 150)
 
     def show_heat(self, heat: Heat) -> None:
         """Draw this heat map."""
         self.heat, pointed = heat, self._at
-        self.show_cells(heat.values, shares(heat))
+        metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+        ends = max(metrics.horizontalAdvance(number_in(end)) for end in (heat.low, heat.high))
+        self._right = max(RIGHT, ends + BAR + BESIDE_BAR)
+        self.show_cells(heat.values, shares(heat), centered=heat.centered)
         # The next answer while a slider moves: the pointer is where it was.
         self._at = pointed if pointed[0] < len(heat.values) and pointed[1] < heat.values.shape[1] else NOWHERE
         if heat.row_names:
@@ -82,7 +89,7 @@ class GridMap(CellMap):
         """Return the rectangle of the cells in widget pixels; square if there are as many rows as columns."""
         if self.heat is not None and self.heat.row_names:
             return self._room_between_names(self.heat)
-        wide, high = max(self.width() - LEFT - RIGHT, 1), max(self.height() - TOP - BOTTOM, 1)
+        wide, high = max(self.width() - LEFT - self._right, 1), max(self.height() - TOP - BOTTOM, 1)
         if self.heat is not None and self.heat.values.shape[0] == self.heat.values.shape[1]:
             wide = high = min(wide, high)
         return QRectF(LEFT, TOP, wide, high)
@@ -151,10 +158,11 @@ class GridMap(CellMap):
 
     def _paint_bar(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
         bar = QRectF(frame.right() + 8, frame.top(), BAR, frame.height())
-        painter.drawImage(bar, picture(np.linspace(1, 0, 128)[:, None]))
+        painter.drawImage(bar, picture(np.linspace(1, 0, 128)[:, None], centered=heat.centered))
         painter.setPen(theme.color("secondary"))
-        for value, side in ((heat.high, Qt.AlignmentFlag.AlignTop), (heat.low, Qt.AlignmentFlag.AlignBottom)):
-            room = QRectF(bar.right() + 4, frame.top(), RIGHT - BAR - 14, frame.height())
+        ends = [(heat.high, Qt.AlignmentFlag.AlignTop), (heat.low, Qt.AlignmentFlag.AlignBottom)]
+        for value, side in [*ends, *([(0.0, Qt.AlignmentFlag.AlignVCenter)] if heat.centered else [])]:
+            room = QRectF(bar.right() + 4, frame.top(), self._right - BAR - 14, frame.height())
             painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | side), number_in(value))
 
     def _paint_marks(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
@@ -172,7 +180,9 @@ class GridMap(CellMap):
             )
         row, column = self._at
         if row >= 0:
-            painter.setPen(QPen(theme.color("text"), 2) if heat.row_names else QPen(QColor(theme.LIGHT.surface), 1))
+            # White would not be seen on the white that is a difference of 0.
+            ground = QColor(theme.LIGHT.text if heat.centered else theme.LIGHT.surface)
+            painter.setPen(QPen(theme.color("text"), 2) if heat.row_names else QPen(ground, 1))
             painter.drawRect(self.rect_of(row, column))
         if self.hasFocus():
             painter.setPen(QPen(theme.color("focus"), 1))
@@ -189,7 +199,7 @@ class GridMap(CellMap):
 
     def _fitted(self, heat: Heat, left: int, top: int) -> QRectF:
         rows, columns = heat.values.shape
-        side = min((self.width() - left - RIGHT) / columns, (self.height() - top - 2) / rows, MOST_CELL)
+        side = min((self.width() - left - self._right) / columns, (self.height() - top - 2) / rows, MOST_CELL)
         return QRectF(left, top, columns * max(side, 4.0), rows * max(side, 4.0))
 
     def _writes_names(self, heat: Heat, room: QRectF) -> bool:
@@ -218,7 +228,7 @@ class GridMap(CellMap):
     def _paint_lines(self, painter: QPainter, room: QRectF, heat: Heat) -> None:
         size = room.height() / len(heat.values)
         if size >= WRITTEN_CELL:
-            grounds = shade(shares(heat))
+            grounds = shade(shares(heat), centered=heat.centered)
             for (row, column), value in np.ndenumerate(heat.values):
                 if np.isfinite(value):
                     write_on(painter, self.rect_of(row, column), value, QColor(*grounds[row, column].tolist()))

@@ -15,6 +15,7 @@ from explorer import theme
 from explorer.widgets.accessible import present
 from explorer.widgets.deferred_paint import InTurn
 from explorer.widgets.plot_controls import do_without_menus
+from trainer.charts.marks import is_whole
 
 pg.setConfigOptions(antialias=True, useOpenGL=False)
 do_without_menus()
@@ -69,8 +70,13 @@ class _Axis(pg.AxisItem):
             self.setTicks([list(enumerate(cut if along and room > LEAST_WORDS_PX else self.names))])
 
     def tickSpacing(self, low: float, high: float, size: float) -> list[tuple[float, float]]:
-        """Return what pyqtgraph does, but no numbers that touch: it writes two even where there is room for one."""
+        """Return what pyqtgraph does, but no numbers that touch: it writes two even where there is room for one.
+
+        An axis of steps has ticks at whole steps only.
+        """
         levels = super().tickSpacing(low, high, size)
+        if levels and is_whole(self.words):
+            levels = [level for level in levels if level[0] >= 1] or [(1.0, 0.0)]
         if not levels or self.orientation in ("top", "bottom"):
             return levels
         (step, offset), least = levels[0], LINE_PX * abs(high - low) / max(size, 1.0)

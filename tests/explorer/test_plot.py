@@ -6,10 +6,13 @@ import math
 
 import pyqtgraph as pg
 import pytest
+from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication
 
+from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.theme import SMALL_PX
 from explorer.widgets.plot import Plot
+from trainer.charts.marks import Axis, Marker, XYPlot
 
 
 def ticks(plot: Plot) -> set[str]:
@@ -65,3 +68,45 @@ def test_a_plot_has_no_widgets_of_a_menu_and_its_options_still_work(qtbot, dress
     assert curve.opts["clipToView"]
     item.restoreState(item.saveState())
     item.clear()
+
+
+@pytest.mark.parametrize(("low", "high"), [(15.0, 18.0), (0.0, 1.0), (7.9, 8.1), (0.0, 6400.0), (1.0, 5.0)])
+def test_an_axis_of_steps_has_whole_ticks_alone(qtbot, low: float, high: float) -> None:
+    plot = Plot(x_label="step")
+    qtbot.addWidget(plot)
+    plot.plot([low, high], [0, 1])
+    axis = plot.getPlotItem().getAxis("bottom")
+    (spacing, places), *_ = axis.tickValues(low, high, 900)
+    assert len(places)
+    assert list(places) == [round(place) for place in places]
+    assert not any("." in text for text in axis.tickStrings(places, 1.0, spacing))
+    plot.set_labels(x="seconds of training")
+    assert axis.tickSpacing(0.0, 1.0, 900)[0][0] < 1
+
+
+def test_labels_of_near_markers_do_not_overlap_and_all_are_told_under_the_pointer(qtbot, dressed) -> None:
+    places = [(0.5 + 0.004 * at, 0.5 + 0.003 * at) for at in range(12)] + [(0.98, 0.02)]
+    dots = tuple(
+        Marker("", "run_a", x, y, 10.0, label=f"#{at}, step 640", hint=f"run {at}") for at, (x, y) in enumerate(places)
+    )
+    widget = XYPlotWidget()
+    qtbot.addWidget(widget)
+    widget.resize(700, 400)
+    widget.show()
+    widget.show_plot(XYPlot("map", "Map", Axis("", 0, 1), Axis("", 0, 1), dots=dots))
+    qtbot.waitUntil(lambda: len(widget.labels()) > 1)
+    for _ in range(2):
+        shown = widget.labels()
+        assert shown[0][0] == "#0, step 640", "the first has its label"
+        assert "#12, step 640" in [words for words, _ in shown], "what stands alone has one, also at the edge"
+        assert len(shown) < len(dots)
+        inside = widget.getPlotItem().getViewBox().sceneBoundingRect().adjusted(-1, -1, 1, 1)
+        assert all(inside.contains(box) for _, box in shown)
+        boxes = [box.adjusted(0.5, 0.5, -0.5, -0.5) for _, box in shown]
+        assert not any(box.intersects(other) for place, box in enumerate(boxes) for other in boxes[:place])
+        widget.resize(420, 300)
+        qtbot.wait(50)
+    box = widget.getPlotItem().getViewBox()
+    at = widget.mapFromScene(box.mapViewToScene(QPointF(*places[12])))
+    assert widget.hint_at(QPointF(at)) == "run 12"
+    assert widget.hint_at(QPointF(at) - QPointF(60, 60)) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from PySide6.QtGui import QFontMetrics
 
 from explorer import theme
 from explorer.widgets.grid_map import GridMap, Heat
@@ -20,6 +21,25 @@ def test_more_is_brighter_and_what_is_no_number_is_clear(qapp):
     image = picture(values)
     assert (image.width(), image.height()) == (5, 2)
     assert image.pixelColor(2, 1).alpha() == 0
+
+
+def test_differences_diverge_from_white_at_zero(qtbot):
+    below, zero, above = shade(np.array([[0.0, 0.5, 1.0]]), centered=True)[0, :, :3].astype(int)
+    assert zero.tolist() == [247, 247, 247]
+    assert below[1] < min(below[0], below[2]), "purple"
+    assert above[1] > max(above[0], above[2]), "green"
+    cells = GridMap()
+    qtbot.addWidget(cells)
+    cells.resize(300, 260)
+    cells.show_heat(Heat(np.array([[-0.3, 0.0], [0.1, 0.3]]), -0.3, 0.3, log=False, centered=True))
+    image = cells.grab().toImage()
+    middle = cells.rect_of(0, 1).center().toPoint()
+    assert image.pixelColor(middle).getRgb()[:3] == (247, 247, 247)
+    wide = cells.room().right()
+    cells.show_heat(Heat(np.zeros((2, 2)), -6.38e-05, 6.38e-05, log=False, centered=True))
+    longest = QFontMetrics(theme.pixel_font(theme.SMALL_PX)).horizontalAdvance("−6.38e−05")
+    assert cells.room().right() < wide
+    assert cells.room().right() + 8 + 10 + 4 + longest <= cells.width(), "its ends are whole"
 
 
 def test_cells_without_a_number_are_hatched_and_said_to_have_none(qtbot):

@@ -22,6 +22,15 @@ ON_LIGHT: Final = ("#0072b2", "#b86e00", "#0a6338", "#ad6b8e", "#048dff", "#a13c
 ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
 """Blue and orange are runs A and B; the others follow. Told apart by color-blind people, too."""
 
+DIVERGING: Final = (
+    "#40004b", "#762a83", "#9970ab", "#c2a5cf", "#e7d4e8", "#f7f7f7",
+    "#d9f0d3", "#a6dba0", "#5aae61", "#1b7837", "#00441b",
+)  # fmt: skip
+"""Purple below 0, white at 0, green above: a scale of differences within a run, without the colors of A and B.
+
+PRGn of ColorBrewer (Brewer, Harrower and The Pennsylvania State University), safe for color-blind people.
+"""
+
 
 def contrast(first: str, second: str) -> float:
     """Return the WCAG 2 contrast of two colors, 1 to 21: relative luminances + 0.05, lighter over darker."""

@@ -158,9 +158,10 @@ def _plane(data: ModelMap, stress: str) -> XYPlot:
         odd = data.unusual[place] > ODD
         # A few can all be named; of many, those that are chosen or odd: names over names cannot be read.
         named = odd or place < 2 or len(runs) <= MOST_NAMED
-        label = f"#{run}, step {end.step:,}" + (", odd" if odd else "") if named else ""
+        label = f"#{run}, step {end.step:,}" + (", odd" if odd else "")
         x, y = path[-1]
-        dots.append(Marker("", tone, float(x), float(y), 12.0, "diamond", label))
+        hint = f"#{run} {name}, step {end.step:,}" + (", odd" if odd else "")
+        dots.append(Marker("", tone, float(x), float(y), 12.0, "diamond", label if named else "", hint=hint))
     half = 0.55 * float(max(np.ptp(data.places, axis=0).max(), 1e-9))
     middle = (data.places.max(0) + data.places.min(0)) / 2
     axes = [axis_over("", [np.array([at - half, at + half])], margin=0.05) for at in middle]

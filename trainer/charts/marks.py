@@ -62,6 +62,14 @@ def dash_of(tone: Tone, *, dashed: bool = False) -> tuple[float, ...]:
     return _DASHES.get(tone, ())
 
 
+_COUNTED: Final = frozenset({"step", "update", "rank", "words"})
+
+
+def is_whole(label: str) -> bool:
+    """Return whether an axis with this label counts what has no parts, by its first word: there is no step 16.5."""
+    return label.partition(" ")[0].lower() in _COUNTED
+
+
 @dataclass(frozen=True)
 class Axis:
     """An axis with a range fixed by the chart, so that a slider moves the curve and not the axis.
@@ -83,6 +91,11 @@ class Axis:
     def is_share(self) -> bool:
         """Whether it shows shares of a whole in percent."""
         return self.label == "%" or self.label.endswith("(%)")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it counts something that has no parts, such as steps: ticks stand at whole numbers only."""
+        return is_whole(self.label)
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return at most seven powers of ten with labels, for logarithmic axes."""
@@ -141,7 +154,9 @@ class Marker:
 
     Attributes:
         size: Its diameter in pixels.
+        label: Written beside it where there is room; earlier ones come first.
         low, high: Ends of an error bar along y; NaN for none.
+        hint: What the window says of it under the pointer; its label where empty.
     """
 
     name: str
@@ -153,6 +168,7 @@ class Marker:
     label: str = ""
     low: float = math.nan
     high: float = math.nan
+    hint: str = ""
 
     @property
     def outward(self) -> tuple[float, float]:
@@ -302,6 +318,7 @@ class HeatMap:
         values: Row 0 is drawn on top.
         x_ticks, y_ticks: Place (column or row) and words.
         low, high: Ends of the color scale; `log`: it moves in equal factors.
+        centered: The values are differences: the scale diverges from 0 in its middle, and `low` is `-high`.
         unit: What a cell is, in words: `effective number`.
         cursor: Column in which a dashed line stands; NaN for none.
         rows: What each row stands for, shown under the pointer; may be empty.
@@ -329,6 +346,7 @@ class HeatMap:
     row_ids: tuple[int, ...] = ()
     named: bool = False
     dividers: tuple[int, ...] = ()
+    centered: bool = False
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[
         low=-reach if difference else 0.0,
         high=reach if difference else 100.0,
         unit=unit,
+        centered=difference,
         **same,
     )
     shares = 100 * weighted.confusion / np.maximum(weighted.confusion.sum(axis=1, keepdims=True), 1)

@@ -130,7 +130,7 @@ def _maps(one: RunReplay, record: ReplayRecord, order: Int[np.ndarray, " k"], pl
     def drawn(key: str, title: str, values: Float[np.ndarray, "k k"], ends: tuple[float, float], unit: str) -> HeatMap:
         return HeatMap(
             f"{key}-{place}", title, values, "caption", "image", (), (), *ends, unit,
-            note=one.name, rows=names, columns=names,
+            note=one.name, rows=names, columns=names, centered=key == "change",
         )  # fmt: skip
 
     return (

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from trainer.charts import ChartError
-from trainer.charts.marks import NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.marks import NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, dash_of, run_tone
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.metrics import recall_name
@@ -76,13 +76,21 @@ def draw(data: PerRun[RunWhatIf], _settings: WhatIfSettings) -> Panel:
             for one, record, _ in shown
         ),
         rows=(*rows, (_table(data),)),
-        notes=("Solid: as it was. Dashed: with the change.",) if shown else (),
+        notes=tuple(dict.fromkeys(_strokes(place) for _, _, place in shown)),
         commands=tuple(
             f"Nothing was asked of {one.name} yet: trainer replay {one.run} --step N --without suspected --continue 10."
             for one in data.found
             if one.record is None
         ),
     )
+
+
+def _strokes(place: int) -> str:
+    """Return what the strokes of a run's two lines are: those of A are solid and dashed, of B dashed and dotted."""
+    tone = run_tone(place)
+    was, would = ("long dashes", "short dashes") if dash_of(tone) else ("solid", "dashed")
+    would = "dotted" if dash_of(tone, dashed=True)[0] == 1 else would
+    return f"{chr(ord('A') + place)}: {was} as it was, {would} with the change."
 
 
 def _plots(one: RunWhatIf, record: WhatIfRecord, place: int) -> tuple[XYPlot, XYPlot]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from trainer.analysis.palette import DIVERGING
 from trainer.charts.marks import (
     HeatMap,
     ImageRow,
@@ -210,13 +211,14 @@ def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int, high: float) -
 
 
 def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
-    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
     norm = (LogNorm if grid.log else Normalize)(grid.low, max(grid.high, grid.low * (1 + 1e-9) + 1e-12))
     values = np.clip(grid.values, grid.low, None) if grid.log else grid.values
     # A cell without a number is clear: the hatched ground is seen, which no color of the scale is.
     axes.patch.set(hatch="/////", edgecolor="#a2a9b5", linewidth=0)
-    image = axes.imshow(values, cmap="viridis", norm=norm, aspect="auto", interpolation="nearest")
+    scale = LinearSegmentedColormap.from_list("difference", DIVERGING) if grid.centered else "viridis"
+    image = axes.imshow(values, cmap=scale, norm=norm, aspect="auto", interpolation="nearest")
     # Named cells are square, at the left of their place, and their bar stays beside them.
     beside: dict[str, Any] = {"ax": axes, "pad": 0.02, "fraction": 0.06}
     if grid.named:

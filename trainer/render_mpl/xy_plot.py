@@ -10,6 +10,7 @@ import numpy as np
 from trainer.analysis.palette import readable
 from trainer.charts.color_words import own_colors
 from trainer.charts.marks import HATCHES, SYMBOLS, Points, Series, Tone, XYPlot, bar_text, dash_of
+from trainer.render_mpl.dot_labels import label_dots
 from trainer.render_mpl.style import INK, OKABE_ITO, QUIET, class_colors, heading
 
 if TYPE_CHECKING:
@@ -190,17 +191,11 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
         if dot.low == dot.low:
             ends: dict[str, Any] = {"xerr" if plot.lying else "yerr": [[dot.y - dot.low], [dot.high - dot.y]]}
             axes.errorbar([x], [y], **ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
-        if dot.label:
-            across, up = dot.outward
-            reach = 0.35 * dot.size + 2
-            where: dict[str, Any] = {"xytext": (reach * across, reach * up), "textcoords": "offset points"}
-            where |= {"ha": ("right", "center", "left")[round(across) + 1]}
-            where |= {"va": ("top", "center", "bottom")[round(up) + 1]}
-            axes.annotate(dot.label, (x, y), **where, fontsize=7, color=QUIET, annotation_clip=False)
+    label_dots(axes, plot.dots, lying=plot.lying, over_lines=bool(plot.curves))
 
 
 def _scale(axes: Axes, plot: XYPlot) -> None:
-    from matplotlib.ticker import NullLocator, ScalarFormatter
+    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
 
     if plot.lying:
         axes.set(
@@ -217,6 +212,8 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
         elif isinstance(numbers := getattr(axes, f"{axis}axis").get_major_formatter(), ScalarFormatter):
             # An offset, "1e-6+2.7e-1", would lie on the title.
             numbers.set_useOffset(False)
+            if side.is_whole:
+                getattr(axes, f"{axis}axis").set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
         getattr(axes, f"set_{axis}lim")(side.low, side.high)
     if plot.equal:
         # At the left of its place: a title as wide as that has room.

@@ -1,0 +1,89 @@
+"""The marks of charts, in the window and in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.text
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from trainer.charts import registry
+from trainer.charts.marks import Axis, HeatMap, Marker, Panel, Series, XYPlot
+from trainer.charts.spec import PerRun
+from trainer.charts.what_if import RunWhatIf, WhatIfSettings
+from trainer.render_mpl import panel as files
+from trainer.render_mpl.xy_plot import draw_plot
+from trainer.store.what_if_files import WhatIfRecord
+
+
+@pytest.mark.parametrize("label", ["step", "Step", "step of the decoded run", "update", "rank"])
+@pytest.mark.parametrize("ends", [(15.0, 18.0), (0.0, 1.0), (7.9, 8.1), (0.0, 6400.0), (1.0, 5.0)])
+def test_an_axis_of_steps_has_whole_ticks_alone(label: str, ends: tuple[float, float]) -> None:
+    axes, x = Figure(figsize=(7, 4)).add_subplot(), np.array(ends)
+    draw_plot(axes, XYPlot("p", "Loss", Axis(label, *ends), Axis("loss", 0, 1), (Series("", "run_a", x, x),)))
+    ticks = [tick for tick in axes.get_xticks() if ends[0] <= tick <= ends[1]]
+    assert ticks == [round(tick) for tick in ticks]
+    assert len(ticks) >= 1
+
+
+def test_other_axes_keep_their_fractions() -> None:
+    assert not any(
+        Axis(label, 0, 1).is_whole for label in ("loss", "stepwise loss", "retrieval share s", "", "seconds")
+    )
+
+
+def test_differences_are_drawn_on_a_scale_around_zero() -> None:
+    values = np.array([[-0.2, 0.0, 0.2]])
+    same = ("caption", "image", (), ())
+    grid = HeatMap("change", "Change", values, *same, -0.2, 0.2, "change", centered=True)
+    plain = HeatMap("after", "After", values, *same, -0.2, 0.2, "cosine")
+    figure = files.draw(Panel(title="t", rows=((grid, plain),)))
+    change, after = (image.to_rgba(values)[0] for axes in figure.axes for image in axes.images[:1])
+    below, zero, above = change[:, :3]
+    assert zero.min() > 0.95, "0 is white"
+    assert below[1] < min(below[0], below[2]), "purple"
+    assert above[1] > max(above[0], above[2]), "green"
+    assert np.ptp(after[1, :3]) > 0.3, "what is no difference keeps its scale"
+
+
+def test_what_is_said_of_strokes_is_what_is_drawn() -> None:
+    chart = registry.load("what-if")
+    record = WhatIfRecord(5, 2, "8 pairs left out", (1,), 0, 20, "toys", "val", 9, 9, (4, 6), (0.1, 0.2), (0.1, 0.4),
+                          (0.1, 0.3), (0.1, 0.2), 1, 2)  # fmt: skip
+    both = PerRun((RunWhatIf(1, "a", 1, record), RunWhatIf(2, "b", 1, record)), (0, 1))
+    panel = chart.panel(both, WhatIfSettings())
+    assert panel.notes == (
+        "A: solid as it was, dashed with the change.",
+        "B: long dashes as it was, dotted with the change.",
+    )
+    for place, strokes in enumerate((["-", "--"], ["--", "--"])):
+        axes = Figure().add_subplot()
+        draw_plot(axes, panel.mark(f"recall-{place}"))
+        assert [line.get_linestyle() for line in axes.lines] == strokes
+
+
+def test_labels_of_near_points_do_not_overlap_in_a_file(tmp_path: Path) -> None:
+    words = [f"word{at}" for at in range(12)]
+    places = [(0.5 + 0.004 * at, 0.5 + 0.003 * at) for at in range(11)] + [(0.1, 0.9)]
+    dots = tuple(Marker("", "run_a", x, y, 4.0, label=word) for word, (x, y) in zip(words, places, strict=True))
+    figure = files.draw(Panel(title="t", rows=((XYPlot("p", "Words", Axis("", 0, 1), Axis("", 0, 1), dots=dots),),)))
+    seen: list[tuple[str, Any]] = []
+    text = matplotlib.text.Text.draw
+
+    def drawn(self: matplotlib.text.Text, renderer: Any) -> None:
+        if self.get_text() in words:
+            seen.append((self.get_text(), self.get_window_extent(renderer)))
+        text(self, renderer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matplotlib.text.Text, "draw", drawn)
+        figure.savefig(tmp_path / "words.svg")
+    seen = list(dict(seen).items())
+    assert {"word0", "word11"} <= {word for word, _ in seen}
+    assert len(seen) < len(words)
+    assert not any(box.overlaps(other) for at, (_, box) in enumerate(seen) for _, other in seen[:at])
+    axes = figure.axes[0].bbox
+    assert all(axes.x0 - 1 <= box.x0 and box.x1 <= axes.x1 + 1 for _, box in seen)
