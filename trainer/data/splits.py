@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -129,6 +129,45 @@ def load_untrained(
         _check_not_empty("scenes", splits, [])
         report = ImportReport(sum(map(len, splits.values())), [])
         yield DataSplits(training, dict(splits), prompt_suites().get("scenes"), report, len(training))
+
+
+def load_planned(
+    data: config.Data,
+    *,
+    image_size: int,
+    workspace_folder: Path,
+    needed: Callable[[int], Iterable[int]],
+    progress: Progress,
+) -> tuple[Pairs, int] | None:
+    """Return the training pairs with the pictures of some rows, while they are not drawn, and how many are held out.
+
+    They suffice to measure what a run takes, which only the pictures of its first steps have a part in. Nothing is
+    written.
+
+    Args:
+        data: Which pairs.
+        image_size: Side of the images, in pixels.
+        workspace_folder: As in `load`.
+        needed: Number of training pairs -> rows whose pictures are drawn; the others are black.
+        progress: As in `load`.
+
+    Returns:
+        None where nothing is gained: the training pictures exist, or the data are not drawn.
+    """
+    if not isinstance(data, config.Scenes):
+        return None
+    folder = scenes.folder_of(data, workspace_folder)
+    if scenes.is_drawn(folder, "train"):
+        return None
+    progress(0.0, "Planning Scenes")
+    planned = _share_of(scenes.planned_sources(data, folder, "train"), data.train_share)
+    images, rows = np.zeros((len(planned), image_size, image_size, 3), np.uint8), [*needed(len(planned))]
+    places = [int(Path(planned[row].relative).stem) for row in rows]
+    for done, (row, picture) in enumerate(zip(rows, scenes.pictures(data, "train", places), strict=True), start=1):
+        images[row] = np.asarray(picture.resize((image_size, image_size)))
+        if done % 16 == 0 or done == len(rows):
+            progress(done / len(rows), f"Drawing the pictures of the first steps: {done:,} of {len(rows):,}")
+    return _pairs("scenes", "train", planned, images, ""), data.heldout_pairs * (len(scenes.SPLITS) - 1)
 
 
 def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:

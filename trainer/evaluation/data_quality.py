@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -64,6 +65,7 @@ def check_data(
     workspace.check_mine()
     rows = [workspace.runs.get(run) for run in runs]
     chosen = list(steps) or [None] * len(rows)
+    progress(0.0, f"opening the {'models' if len(rows) > 1 else 'model'} of {' and '.join(row.name for row in rows)}")
     opened = [models.get(row.id, step).opened for row, step in zip(rows, chosen, strict=True)]
     if any(one.model.visual is None or one.model.text is None for one in opened):
         raise DataError("Both runs have to embed images and captions. Choose a run of CLIP, CLOOB or another such one.")
@@ -77,9 +79,8 @@ def check_data(
         workspace_folder=workspace.folder,
         progress=between(progress, 0.0, 0.3),
     )
-    parts = {}
+    parts: dict[str, _Part] = {}
     for split, pairs in {"train": splits.train, **splits.heldout}.items():
-        progress(0.3, f"embedding {len(pairs):,} pairs of {split}")
         keys = pair_keys(pairs.paths, pairs.captions, workspace.folder)
         drawn = at_most(len(pairs), most)
         some = pairs if len(drawn) == len(pairs) else pairs.part(drawn, split=split)
@@ -87,8 +88,11 @@ def check_data(
             HeldOut(some, prefix=split, suite=None, tokenizer=o.tokenizer, context_length=o.context_length)
             for o in opened
         ]
-        alive = lambda: progress(0.4, f"embedding {len(some):,} pairs")  # noqa: E731, B023
-        embedded = [h.embed(o.model, o.device, alive=alive) for h, o in zip(heldouts, opened, strict=True)]
+        embedded: list[Embedded] = []
+        for row, heldout, one in zip(rows, heldouts, opened, strict=True):
+            share = 0.3 + 0.3 * (len(parts) + len(embedded) / len(rows)) / (1 + len(splits.heldout))
+            alive = partial(progress, share, f"embedding {len(some):,} pairs of {split} with {row.name}")
+            embedded.append(heldout.embed(one.model, one.device, alive=alive))
         parts[split] = _Part(some, len(pairs), drawn, [keys[row] for row in drawn], heldouts[0], embedded)
     report = _report(rows, [o.step for o in opened], splits, parts, between(progress, 0.6, 1.0))
     write_quality(rows[0].folder, report)

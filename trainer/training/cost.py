@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -13,9 +14,10 @@ from typing import Any, Final
 from trainer import config, data, device, pretrained
 from trainer.analysis.progress import Progress
 from trainer.checkpoints.checkpoint import checkpoint_bytes
+from trainer.data.order import batches
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.tokenizer import train_tokenizer
-from trainer.models import preprocessing_of
+from trainer.models import Architecture, preprocessing_of
 from trainer.training import system_load
 from trainer.training.session import FitError, TrainingSession
 
@@ -57,6 +59,8 @@ class RunCost:
 def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *, steps: int = STEPS) -> RunCost:
     """Prepare the pairs like the run would, make `steps` updates, and discard them.
 
+    Of Scenes that are not drawn yet, the pictures of these updates are drawn and no others.
+
     Raises:
         Problem: The run could not be trained; says why.
     """
@@ -73,28 +77,39 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
         found = pretrained.find(run.model, cache=cache, progress=preparing)
     sizes = run.model if isinstance(run.model, config.TinyTowers) else found.blueprint if found else None
     assert sizes is not None
-    splits = data.load(
-        run.data,
-        image_size=sizes.image_size,
-        workspace_folder=workspace_folder,
-        progress=preparing,
-        loading=run.loading,
-        preprocessing=preprocessing_of(sizes),
-    )
-    tokenizer = found.tokenizer if found else _tokenizer(run, splits.train.captions, cache, preparing)
-    training = TrainingSession(run, splits.train, tokenizer, where, found=found, built_from=sizes)
+    pairs, heldout = _pairs(run, sizes, workspace_folder, preparing, steps)
+    tokenizer = found.tokenizer if found else _tokenizer(run, pairs.captions, cache, preparing)
+    training = TrainingSession(run, pairs, tokenizer, where, found=found, built_from=sizes)
     took = _times(training, lambda share, note: progress((1 + share) / 2, note), steps)
     memory = system_load.memory(where)
     return RunCost(
         steps=training.total_steps,
-        pairs=len(splits.train),
+        pairs=len(pairs),
         step_s=statistics.median(took) if took else 0.0,
         train_s=(statistics.median(took) if took else 0.0) * training.total_steps,
         memory_mib=memory["rss_mib"],
         gpu_mib=memory.get("gpu_mib"),
-        disk_mib=_disk(run, training, sum(map(len, splits.heldout.values()))) / _MIB,
+        disk_mib=_disk(run, training, heldout) / _MIB,
         device=str(where),
     )
+
+
+def _pairs(
+    run: config.Run, sizes: Architecture, workspace_folder: Path, progress: Progress, steps: int
+) -> tuple[data.Pairs, int]:
+    """Return the training pairs and how many are held out."""
+    batch = run.optimizer.batch_size
+    where: dict[str, Any] = {"image_size": sizes.image_size, "workspace_folder": workspace_folder}
+
+    def first(n: int) -> list[int]:
+        made = itertools.islice(batches(n, batch, run.seed, 0), steps) if run.optimizer.epochs else ()
+        return [row for rows in made for row in rows.tolist()]
+
+    if planned := data.load_planned(run.data, **where, needed=first, progress=progress):
+        return planned
+    preprocessing = preprocessing_of(sizes)
+    splits = data.load(run.data, **where, progress=progress, loading=run.loading, preprocessing=preprocessing)
+    return splits.train, sum(map(len, splits.heldout.values()))
 
 
 def _tokenizer(run: config.Run, captions: Sequence[str], cache: Path, progress: Progress) -> AnyTokenizer:

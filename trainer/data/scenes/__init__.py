@@ -5,7 +5,7 @@ Drawn from a seed, so it needs no download; written once, as ordinary image file
 
 from trainer.data.scenes.plan import SPLITS, Scene, Thing, plan_scenes, unseen_things
 from trainer.data.scenes.words import COLORS, GROUNDS, RELATIONS, SHAPES
-from trainer.data.scenes.writing import folder_of, is_drawn, planned_sources, sources, write
+from trainer.data.scenes.writing import folder_of, is_drawn, pictures, planned_sources, sources, write
 
 __all__ = [
     "COLORS",
@@ -17,6 +17,7 @@ __all__ = [
     "Thing",
     "folder_of",
     "is_drawn",
+    "pictures",
     "plan_scenes",
     "planned_sources",
     "sources",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from PIL import Image
 
 from trainer import config
 from trainer.data.atomic_folder import written_once
@@ -121,6 +123,12 @@ def sources(folder: Path, split: str) -> list[Source]:
 def planned_sources(scenes: config.Scenes, folder: Path, split: str) -> list[Source]:
     """Return the pairs of one split before its pictures are drawn; equal to `sources` afterwards."""
     return [_source(folder, split, row) for row in _items(split, plan_scenes(scenes)[split])]
+
+
+def pictures(scenes: config.Scenes, split: str, places: Sequence[int]) -> Iterator[Image.Image]:
+    """Yield the pictures of a split with these numbers, drawn here and written nowhere."""
+    planned = plan_scenes(scenes)[split]
+    return (draw(planned[at], random(scenes.seed, split, at, "drawing")) for at in places)
 
 
 def _source(folder: Path, split: str, row: dict[str, str]) -> Source:
