@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from explorer.model_client.qprocess import keep_safe
 from trainer.untrusted import safe_subprocess, shell
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+MOST_NAMED: Final = 4
+MOST_LETTERS: Final = 72
+"""Runs that a file is named after, and letters of all their names."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,19 @@ def file_stem(command: Sequence[str], names: Mapping[str, str] | None = None) ->
     after = command[command.index("--runs") + 1 :] if "--runs" in command else []
     runs = [(names or {}).get(r, r) for r in itertools.takewhile(lambda word: not word.startswith("-"), after)]
     kind = "-".join([kind, *command[command.index("--panel") + 1 :][:1]]) if "--panel" in command else kind
-    return "-".join([kind, *("".join(c if c.isalnum() or c in "-_" else "_" for c in run) for run in runs)][:5])
+    return "-".join([kind, *_short(runs[:MOST_NAMED])])
+
+
+def _short(names: Sequence[str]) -> list[str]:
+    """Return names of runs as parts of a file name: what all begin with once, and long ones without their middle."""
+    plain = [re.sub(r"[^\w-]+", "_", name).strip("_") or "run" for name in names]
+    words = [re.split(r"(?<=[_-])", name) for name in plain]
+    # What is left of a name must say something: of equal ones the last word is kept.
+    alike = itertools.takewhile(lambda column: len({*column}) == 1, zip(*words, strict=False))
+    same = min(len([*alike]), *(len(own) - 1 for own in words)) if len(words) > 1 else 0
+    parts = [plain[0], *("".join(own[same:]) for own in words[1:])] if words else []
+    most = MOST_LETTERS // max(1, len(parts))
+    return [part if len(part) <= most else f"{part[: most // 2]}~{part[-(most // 2) :]}" for part in parts]
 
 
 def _last_words(output: str) -> str:

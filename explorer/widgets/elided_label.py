@@ -21,12 +21,16 @@ def common_start(one: str, other: str) -> str:
 
 
 def elided_apart(metrics: QFontMetrics, words: str, other: str, width: int) -> str:
-    """Return a name that fits; where it does not, without what `other` begins with too, then cut in its middle."""
+    """Return a name that fits; where it does not, without words that `other` begins with too, then cut in its middle.
+
+    Of those words the last are left out last.
+    """
     if metrics.horizontalAdvance(words) <= width:
         return words
     common = common_start(words, other) if words != other else ""
-    common = common[: max(common.rfind(sign) + 1 for sign in " -_,/")]
-    rest = f"…{words[len(common) :].lstrip()}" if common else words
+    starts = [place + 1 for place, sign in enumerate(common) if sign in " -_,/"]
+    rests = [f"…{words[start:].lstrip()}" for start in starts] or [words]
+    rest = next((one for one in rests if metrics.horizontalAdvance(one) <= width), rests[-1])
     return metrics.elidedText(rest, Qt.TextElideMode.ElideMiddle, width)
 
 

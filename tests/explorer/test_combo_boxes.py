@@ -134,6 +134,7 @@ def test_names_that_begin_alike_are_told_apart_where_there_is_no_room(qtbot):
     assert elided_apart(metrics, b, a, room) == "…share 1, seed 0"
     assert elided_apart(metrics, a, b, room) == "…CLIP, seed 0"
     assert elided_apart(metrics, a, b, 10_000) == a
+    assert elided_apart(metrics, a, a[:-1] + "1", room) == "…CLIP, seed 0", "not 0 alone, which says little"
     assert elided_apart(metrics, a, a, room).startswith("CL"), "of two that are equal nothing tells them apart"
 
 

@@ -94,4 +94,21 @@ def test_file_names_say_what_is_inside(command: list[str], stem: str) -> None:
 
 def test_file_names_name_the_runs() -> None:
     names = {"1": "clip-emoji", "2": "CLOOB / half"}
-    assert file_stem(["export", "similarity", "--runs", "1", "2"], names) == "similarity-clip-emoji-CLOOB___half"
+    assert file_stem(["export", "similarity", "--runs", "1", "2"], names) == "similarity-clip-emoji-CLOOB_half"
+
+
+def test_file_names_of_long_names_say_what_is_common_once() -> None:
+    study = "CLOOB shares, emoji-pairs"
+    names = {"1": f"{study}, CLIP, seed 0", "2": f"{study}, CLIP, seed 1", "3": f"{study}, share .25, seed 0"}
+    names |= {"4": "clip", "5": "clip-2", "6": "clip", "7": "a" * 90 + "1", "8": "a" * 90 + "2"}
+
+    def stem(*runs: str) -> str:
+        return file_stem(["export", "map", "--runs", *runs], names)
+
+    assert stem("1", "2") == "map-CLOOB_shares_emoji-pairs_CLIP_seed_0-1"
+    assert stem("1", "3") == "map-CLOOB_shares_emoji-pairs_CLIP_seed_0-share_25_seed_0"
+    assert stem("4", "5") == "map-clip-clip-2"
+    assert stem("4", "6") == "map-clip-clip"
+    assert len(stem("7", "8")) < 84
+    assert stem("7", "8") != stem("8", "7")
+    assert len({stem(a, b) for a in "123" for b in "123" if a != b}) == 6
