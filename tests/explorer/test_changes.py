@@ -62,6 +62,30 @@ def test_a_clicked_header_sorts_and_a_clicked_line_selects(qtbot, view: ChangesV
     assert view.table.chosen_pairs().tolist() == [order[1]]
 
 
+def test_the_first_pair_of_the_table_is_shown_until_one_is_selected(qtbot, view: ChangesView):
+    view.context.selection.pairs = np.empty(0, np.int64)
+    found, table, title = view.found, view.table, view.neighborhoods.title
+
+    def first() -> str:
+        return found.items.caption[int(found.rows[table.pairs.place_at(0)])]
+
+    assert title.text() == f"First of the table: {first()}"
+    assert all(row.tiles.tiles for row in view.neighborhoods.rows)
+    before = first()
+    header = table.horizontalHeader()
+    column = FIXED + [c.key for c in table.pairs.columns].index("margin_change")
+    place = QPoint(header.sectionViewportPosition(column) + 20, header.height() // 2)
+    for _ in range(2):  # ascending and descending
+        qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        if first() != before:
+            break
+    assert first() != before
+    assert title.text() == f"First of the table: {first()}"
+    assert not len(view.context.selection.pairs), "nothing was selected in other views"
+    view.context.selection.pairs = np.array([5])
+    assert title.text() == found.items.caption[5]
+
+
 def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: ChangesView):
     view.context.selection.pairs = [11]
     found = view.found

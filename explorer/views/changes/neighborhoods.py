@@ -44,8 +44,14 @@ class Neighborhoods(QWidget):
             column.addLayout(line)
         self.show_pair(None, -1)
 
-    def show_pair(self, found: Changes | None, place: int) -> None:
-        """Show the neighbors of the pair at `place` of the comparison."""
+    def show_pair(self, found: Changes | None, place: int, *, first: bool = False) -> None:
+        """Show the neighbors of the pair at `place` of the comparison.
+
+        Args:
+            found: The comparison.
+            place: Of the pair; below 0 for none.
+            first: Nothing is selected, and it is the first one of the table.
+        """
         is_chosen = found is not None and 0 <= place < found.n
         for badge in self._badges:
             badge.setVisible(is_chosen)
@@ -58,7 +64,8 @@ class Neighborhoods(QWidget):
         near = (found.neighbors_a[place], found.neighbors_b[place])
         shared = np.intersect1d(*near)
         pair = int(found.rows[place])
-        self.title.setText(found.items.caption[pair] or found.items.path[pair])
+        words = found.items.caption[pair] or found.items.path[pair]
+        self.title.setText(f"First of the table: {words}" if first else words)
         parts = [f"{len(shared)} of {found.k} nearest {found.modality}s shared"]
         if "image_rank_a" in found.values:
             ranks = [f"{found.values[f'image_rank_{side}'][place]:,.0f}" for side in "ab"]

@@ -215,7 +215,8 @@ class ChangesView(View):
         place = int(places[0]) if len(places) else -1
         if current.isValid() and self.table.pairs.place_at(current.row()) in places:
             place = self.table.pairs.place_at(current.row())
-        self.neighborhoods.show_pair(self._shown, place)
+        first = place < 0 and self.table.pairs.rowCount() > 0
+        self.neighborhoods.show_pair(self._shown, self.table.pairs.place_at(0) if first else place, first=first)
 
     def _on_snapshots(self, run: int) -> None:
         if self.isVisible() and run in self.context.selection.runs:
@@ -257,6 +258,7 @@ class ChangesView(View):
         selection.pairs_changed.connect(self._mark)
         self.context.jobs.snapshots_changed.connect(self._on_snapshots)
         self.table.chosen.connect(self._choose)
+        self.table.pairs.layoutChanged.connect(self._mark)
         self.compared.brushed.connect(self._brush)
         self.compared.answered.connect(self._show)
         self.compared.pane.refused.connect(self._refused)
