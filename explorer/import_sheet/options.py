@@ -155,6 +155,7 @@ class Options(QWidget):
             browse={"heldout_path": _HELDOUT.get(kind, "folder"), "train_list": "file", "heldout_list": "file"},
             skip=frozenset({survey_result.path_field(kind)}),
             choosable=frozenset((*_ORDERED, *_USUAL)) & names,
+            unused=config.unused_fields,
             parent=self,
         )
         for name in _USUAL.keys() & names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -53,6 +53,7 @@ class Form(QWidget):
         browse: Mapping[str, Browse] | None = None,
         skip: frozenset[str] = frozenset(),
         choosable: frozenset[str] = frozenset(),
+        unused: Callable[[Any], Mapping[str, str]] | None = None,
         parent: QWidget | None = None,
     ) -> None:
         """Create the rows.
@@ -62,6 +63,7 @@ class Form(QWidget):
             browse: Text fields that name a folder or a file, and so get a button to choose one.
             skip: Fields that have no row; they keep the value of the instance last given to `set_value`.
             choosable: Text fields for which `set_choices` names likely values; any other may be typed.
+            unused: Instance -> fields that have no effect in it, each with the reason: they are disabled.
             parent: Qt's parent.
         """
         super().__init__(parent)
@@ -88,6 +90,8 @@ class Form(QWidget):
         layout.addWidget(advanced)
         self._advanced = advanced
         advanced.hide()
+        if unused is not None:
+            self.changed.connect(lambda: self.set_unused(unused(self.value())))
         self.set_value(self._shown)
 
     def value(self) -> Any:
@@ -117,6 +121,11 @@ class Form(QWidget):
         hidden = self._fold is not None and not self._fold.isChecked()
         if hidden and any(name in problems and self._advanced.holds(row) for name, row in self._rows.items()):
             self._fold.setChecked(True)
+
+    def set_unused(self, reasons: Mapping[str, str]) -> None:
+        """Disable the fields that have no effect now and say why next to them; enable the others."""
+        for name, row in self._rows.items():
+            row.set_unused(reasons.get(name, ""))
 
     def repair_words(self, name: str, value: Any) -> str:
         """Return the label of a button that puts `value` into a field: `Use batch size 32`."""
@@ -185,7 +194,7 @@ class FormRow(QWidget):
     ) -> None:
         super().__init__(parent)
         self.hide()
-        self._choosable = choosable
+        self._choosable, self._unused = choosable, ""
         self.name, self._hint, self._help_text = field.name, hint, str(field.metadata.get("help", ""))
         label = str(field.metadata.get("label") or field.name)
         self.editor = self._make_editor(field)
@@ -261,6 +270,15 @@ class FormRow(QWidget):
         set_invalid(self.editor, bool(sentence))
         # A screen reader says the sentence with the field.
         self.editor.setAccessibleDescription(sentence or self._help_text)
+
+    def set_unused(self, reason: str) -> None:
+        """Disable the field and show the reason instead of the help; an empty reason enables it."""
+        if reason != self._unused:
+            self._unused = reason
+            for widget in (self.label, self.field):
+                widget.setEnabled(not reason)
+            self.set_note(reason)
+            self.editor.setAccessibleDescription(reason or self._help_text)
 
     def _mend(self) -> None:
         if self._better is not None:

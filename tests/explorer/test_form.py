@@ -326,6 +326,31 @@ def test_kernels_that_cannot_run_here_are_told_at_their_field(
         assert sheet.run().loss_kernels == "torch"
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "label"),
+    [
+        (config.Table, "heldout_path", "Held-out table"),
+        (config.Folder, "heldout_list", "Held-out list"),
+        (config.HubDataset, "heldout_split", "Held-out split"),
+    ],
+)
+def test_a_share_that_a_list_of_validation_pairs_replaces_is_disabled_with_the_reason(
+    qtbot: QtBot, dressed, kind: type, field: str, label: str
+):
+    form = Form(kind, unused=config.unused_fields)
+    qtbot.addWidget(form)
+    share = form.editor("heldout_share")
+    notes = lambda: [one.text() for one in form.findChildren(QLabel)]  # noqa: E731
+    assert share.isEnabled()
+    form.editor(field).setText("there")
+    assert not share.isEnabled()
+    assert f"Not used: {label} names the held-out pairs." in notes()
+    assert form.value() == kind(**{field: "there"}), "its value stays"
+    form.editor(field).setText("")
+    assert share.isEnabled()
+    assert not any("Not used" in note for note in notes())
+
+
 def test_the_wheel_scrolls_the_form_and_enters_no_field(qtbot: QtBot, sheet: NewRun):
     editors = [*sheet.findChildren(QAbstractSpinBox), *sheet.findChildren(QComboBox)]
     assert len(editors) > 5

@@ -14,6 +14,7 @@ from trainer.config.data import (
     data_name,
     dataset_name,
     missing_path,
+    unused_fields,
 )
 from trainer.config.elsewhere import (
     ELSEWHERE,
@@ -78,5 +79,6 @@ __all__ = [
     "repaired_name",
     "replace",
     "to_toml",
+    "unused_fields",
     *_objectives,
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
@@ -265,6 +265,19 @@ _COMMON: Final = re.compile(
 
 def _says_nothing(name: str) -> bool:
     return bool(_COMMON.fullmatch(Path(name).stem))
+
+
+_HELDOUT: Final = ("heldout_path", "heldout_list", "heldout_split")
+"""Fields that name the held-out pairs."""
+
+
+def unused_fields(data: Any) -> dict[str, str]:
+    """Return the fields that have no effect because of others, each with the reason."""
+    labels = {field.name: field.metadata.get("label", field.name) for field in fields(data)}
+    naming = [labels[name] for name in _HELDOUT if getattr(data, name, "").strip()]
+    if "heldout_share" not in labels or not naming:
+        return {}
+    return {"heldout_share": f"Not used: {naming[0]} names the held-out pairs."}
 
 
 AnyData = TypeVar("AnyData", bound=Any)

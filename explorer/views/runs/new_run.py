@@ -507,7 +507,9 @@ class SectionForm(QWidget):
         """The form of the current type, created on first use."""
         kind = self.kind.currentData()
         if kind not in self._forms:
-            made = self._forms[kind] = Form(kind, browse=BROWSE.get(kind), parent=self._inside)
+            made = self._forms[kind] = Form(
+                kind, browse=BROWSE.get(kind), unused=config.unused_fields, parent=self._inside
+            )
             if kind in self._values:
                 made.set_value(self._values[kind])
             made.changed.connect(self.changed)
