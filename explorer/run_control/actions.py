@@ -179,6 +179,17 @@ def newest_checkpoint(workspace: Workspace, run: int) -> int | None:
     return max((row.step for row in workspace.results.checkpoints(run)), default=None)
 
 
+def continuation(workspace: Workspace, run: int) -> tuple[int | None, bool]:
+    """Return the step of the newest checkpoint, and whether the run ended while it could still be downloading.
+
+    A published model, or a data set of a hub, is fetched before the first checkpoint, and a resumed run goes on with
+    what has arrived.
+    """
+    kept, row = newest_checkpoint(workspace, run), workspace.runs.config_of(run)
+    downloads = not isinstance(row.model, config.TinyTowers) or isinstance(row.data, config.Named | config.HubDataset)
+    return kept, kept is None and downloads
+
+
 def start_clip_and_cloob(workspace: Workspace, run: int | None) -> str:
     """Store and start the experiment CLIP + CLOOB like this run, or on Scenes without one; return its name."""
     from trainer.experiments.definition import clip_and_cloob, to_toml

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
+    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -74,6 +75,7 @@ class View(QWidget):
         shows_pairs: Whether it shows pairs, so that the inspector is there also before one is selected.
         body: Layout to fill, under the header.
         area: Shows the body, or why there is none.
+        answers: Sentences at the lower edge that no message of the window covers.
         job_slot: Where what the view computes says how far it is, in the header.
         building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
 
@@ -114,6 +116,7 @@ class View(QWidget):
         self._waits_for_runs = False
         self._demo.triggered.connect(lambda: self.context.jobs.start_demo())
         self.area = StateArea(MinSizeScroll(self._content))
+        self.answers: tuple[QWidget, ...] = ()
         self.job_slot = JobSlot()
         self.header = QHBoxLayout()
         column = QVBoxLayout(self)
@@ -209,14 +212,16 @@ class View(QWidget):
         title = QLabel(self.title, objectName=f"{self.objectName()}-title")
         theme.set_role(title, "title")
         question = ElidedLabel(self.question)
+        # What it does not need is left to the words on progress.
+        question.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         theme.set_role(question, "secondary")
         words = QVBoxLayout()
         words.setSpacing(2)
         words.addWidget(title)
         words.addWidget(question)
         self.header.setSpacing(theme.SPACE)
-        self.header.addLayout(words, 1)
-        self.header.addWidget(self.job_slot)
+        self.header.addLayout(words)
+        self.header.addWidget(self.job_slot, 1)
         self.header.addWidget(self._tool("copy", "terminal", "Copy as command", self.copy_asked.emit))
         self.header.addWidget(self._export_button())
         self.header.addWidget(self._tool("method", "circle-help", "Method", self.method_asked.emit))

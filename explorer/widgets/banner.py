@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 import shiboken6
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QFrame,
@@ -49,7 +49,7 @@ class Banner(QFrame):
         self._details = ""
         self._acts: dict[QPushButton, Callable[[], object]] = {}
         self._came_from: QWidget | None = None
-        self._panel: QWidget | None = None
+        self._panels: list[QWidget] = []
         self._icon = QLabel()
         self.message = QLabel(wordWrap=True, objectName="bannerMessage")
         theme.set_role(self.message, "strong")
@@ -125,8 +125,8 @@ class Banner(QFrame):
             self._timer.stop()
 
     def stand_above(self, panel: QWidget) -> None:
-        """Keep off this panel, which opens over the same edge, while it is open."""
-        self._panel = panel
+        """Keep off this panel while it is seen: what opens over the same edge, or the answer of a view."""
+        self._panels.append(panel)
         panel.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -183,13 +183,23 @@ class Banner(QFrame):
         self._icon.setPixmap(theme.icon(_ICONS[self._tone], 20, role).pixmap(20, 20))
 
     def _place(self) -> None:
-        room = self.parentWidget().rect()
+        below = self.parentWidget()
+        assert below is not None
+        room = below.rect()
         width = max(240, min(self.WIDTH, room.width() - 2 * theme.BETWEEN))
         self.setFixedWidth(width)
         self.layout().activate()
         height = self.layout().totalHeightForWidth(width)
-        floor = room.height() if self._panel is None or self._panel.isHidden() else self._panel.y() + theme.INSIDE
-        self.setGeometry((room.width() - width) // 2, max(0, floor - height - theme.BETWEEN), width, height)
+        place = QRect((room.width() - width) // 2, room.height() - height - theme.BETWEEN, width, height)
+        self._panels = [panel for panel in self._panels if shiboken6.isValid(panel)]
+        seen = [panel for panel in self._panels if panel.isVisible()]
+        corners = [(panel, below.mapFromGlobal(panel.mapToGlobal(QPoint()))) for panel in seen]
+        # The lowest first: what the banner gives way to may bring it over the next one.
+        for panel, corner in sorted(corners, key=lambda one: -one[1].y()):
+            if place.intersects(QRect(corner, panel.size())):
+                place.moveBottom(corner.y() - theme.INSIDE)
+        place.moveTop(max(0, place.top()))
+        self.setGeometry(place)
 
     def _lay_out(self) -> None:
         words = QVBoxLayout()

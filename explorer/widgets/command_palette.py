@@ -23,16 +23,26 @@ ROWS_SHOWN: Final = 10
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """One line of the palette: its group, the action it triggers, and other names that find it."""
+    """One line of the palette.
+
+    Attributes:
+        group: What it belongs to.
+        action: What it triggers.
+        synonyms: Other names that find it.
+        name: Shown instead of the action's text.
+        keys: Shown instead of the action's own.
+    """
 
     group: str
     action: QAction
     synonyms: tuple[str, ...] = ()
+    name: str = ""
+    keys: str = ""
 
     @property
     def words(self) -> str:
-        """The action's text without mnemonics."""
-        return self.action.text().replace("&", "")
+        """Its name: the action's text without mnemonics where it has none of its own."""
+        return self.name or self.action.text().replace("&", "")
 
 
 class CommandPalette(Overlay):
@@ -160,7 +170,7 @@ class _EntryCell(QStyledItemDelegate):
             painter.setBrush(theme.color("selection"))
             painter.drawRoundedRect(option.rect, theme.RADIUS, theme.RADIUS)
         room = QRect(option.rect).adjusted(theme.INSIDE, 0, -theme.INSIDE, 0)
-        right = "   ".join(t for t in (entry.group, entry.action.shortcut().toString()) if t)
+        right = "   ".join(t for t in (entry.group, entry.keys or entry.action.shortcut().toString()) if t)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("selection_text" if chosen else "secondary"))
         painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, right)

@@ -304,7 +304,7 @@ class CurvePlot(QWidget):
         self.readout.raise_()
 
     def _build(self) -> None:
-        self.waiting = QLabel(self.plot)
+        self.waiting = QLabel(self.plot, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         set_role(self.waiting, "secondary")
         self.waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.waiting.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

@@ -15,6 +15,8 @@ from explorer.widgets.elided_label import ElidedLabel
 POLL_MS: Final = 120
 NOTE_PX: Final = 240
 """Kept for the note, so that the header does not move with its words."""
+MOST_PX: Final = 640
+"""Of the whole row: it takes what room there is, but Cancel stays near what it cancels."""
 LEAST_DONE: Final = 0.05
 """Of what was left when progress first moved; before that, no pace can be told."""
 SHOWN_AFTER_S: Final = 0.5
@@ -87,6 +89,7 @@ class JobSlot(QWidget):
         self.setObjectName("jobSlot")
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.addStretch(1)
         self._rows: list[Working] = []
 
     def take(self, row: Working) -> None:
@@ -95,7 +98,7 @@ class JobSlot(QWidget):
         for one in self._rows:
             one.hide()
         self._rows.append(row)
-        self._row.addWidget(row)
+        self._row.addWidget(row, 1_000)
         self.began.emit(row)
 
     def is_front(self, row: Working) -> bool:
@@ -141,6 +144,7 @@ class Working(QWidget):
         row.addWidget(self.bar, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.note, 1)
         row.addWidget(self.button)
+        self.setMaximumWidth(MOST_PX)
         self.hide()
 
     @property

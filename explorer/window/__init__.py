@@ -431,6 +431,8 @@ class Window(QMainWindow):
         if self.job_center is not None:
             self.job_center.jobs.watch(name, view)
         view.failed.connect(lambda message, step: self.banner.show_message(message, step))
+        for answer in view.answers:
+            self.banner.stand_above(answer)
         view.export_asked.connect(self._export)
         view.copy_asked.connect(self.copy_command)
         view.method_asked.connect(self.show_method)
@@ -637,12 +639,22 @@ class Window(QMainWindow):
             here += [PaletteEntry("Inspector", action) for action in self.inspector.actions_for_palette()]
         here += [PaletteEntry("Views", action) for action in self.saved_views.actions]
         known = {id(entry.action) for entry in here}
+        named = self.actions_by_group.by_name()
+        # A tab that is called like its place stands for both: the name is shown once.
+        twins = {
+            f"goTo-{entry.name}": named[f"goToPlace-{place.name}"]
+            for place in self.places
+            for entry in place.views
+            if entry.label == place.title and f"goTo-{entry.name}" in named
+        }
+        hidden = {"showPalette", *(twin.objectName() for twin in twins.values())}
         for group, actions in self.actions_by_group.groups.items():
-            here += [
-                PaletteEntry(group, a, self._synonyms.get(a.objectName(), ()))
-                for a in actions
-                if id(a) not in known and a.objectName() != "showPalette"
-            ]
+            for action in actions:
+                name = action.objectName()
+                if id(action) not in known and name not in hidden:
+                    twin = twins.get(name)
+                    both = ("", "") if twin is None else (twin.text(), twin.shortcut().toString())
+                    here.append(PaletteEntry(group, action, self._synonyms.get(name, ()), *both))
         self.palette_panel.ask(here)
 
     def show_keys(self) -> None:

@@ -43,6 +43,10 @@ class Actions:
         self.groups.setdefault(group, []).append(action)
         return action
 
+    def by_name(self) -> dict[str, QAction]:
+        """Return object name -> action."""
+        return {action.objectName(): action for actions in self.groups.values() for action in actions}
+
     def keys(self) -> dict[str, list[tuple[str, str]]]:
         """Return heading -> (keys, text) of actions with keys, for the cheat sheet."""
         found = {

@@ -184,29 +184,33 @@ class Notifications(QObject):
             return
         if run.status in ("failed", "interrupted"):
             # Not above: the window is painted before the store is loaded.
-            from explorer.run_control.actions import newest_checkpoint
+            from explorer.run_control.actions import continuation
 
             self._rooms.context.background.run(
                 self,
-                newest_checkpoint,
+                continuation,
                 self._rooms.context.workspace,
                 run.id,
                 done=partial(self._show_failed, run),
-                failed=lambda _: self._show_failed(run, None),
+                failed=lambda _: self._show_failed(run, (None, False)),
                 key=f"kept of {run.id}",
                 urgent=True,
             )
         elif run.status == "finished":
             self._banner.show_message(f"{run.name} has finished.", tone="good")
 
-    def _show_failed(self, run: RunRow, kept: int | None) -> None:
-        """Show the failure with possible actions; resuming only if there is a checkpoint."""
+    def _show_failed(self, run: RunRow, left: tuple[int | None, bool]) -> None:
+        """Show the failure with possible actions; resuming only if a checkpoint, or a part of a download, is left."""
+        kept, downloads = left
         resume: Act = ("Resume", lambda: self._rooms.jobs.resume([run.id]))
         edit: Act = ("Edit and restart", lambda: self.restart_asked.emit(run.id))
-        acts = (edit, None) if kept is None else (edit, resume) if run.status == "failed" else (resume, edit)
+        acts: tuple[Act, Act | None] = (edit, None)
+        if downloads or kept is not None:
+            acts = (edit, resume) if run.status == "failed" and not downloads else (resume, edit)
+        how = f" Resume continues from step {kept:,}." if kept is not None else ""
         self._banner.show_message(
             f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
-            "See its log in Runs." + (f" Resume continues from step {kept:,}." if kept is not None else ""),
+            "See its log in Runs." + (" Resume tries again and keeps what was downloaded." if downloads else how),
             tone="bad" if run.status == "failed" else "warn",
             details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
             action=acts[0],

@@ -399,6 +399,24 @@ def seeded_groups(view: EvaluateView) -> EvaluateView:
     return view
 
 
+def test_the_fields_of_the_efficiency_have_room_at_1280(seeded_groups: EvaluateView, qtbot: QtBot):
+    view = seeded_groups
+    view.resize(1040, 640)
+    view.show()
+    view.tabs.setCurrentIndex(5)
+    for edit, words in zip(view.efficiency.groups.patterns, ("good seed*", "bad seed*"), strict=True):
+        edit.setText(words)
+        assert edit.toolTip() == words
+    view.efficiency.groups.ask()
+    qtbot.waitUntil(lambda: view.efficiency.chart is not None, timeout=20_000)
+    for edit in view.efficiency.groups.patterns:
+        needed = edit.fontMetrics().horizontalAdvance("CLOOB shares, emoji-pairs, share .25, seed *")
+        assert edit.width() > needed
+    for picker in (view.efficiency.data, view.efficiency.measure):
+        assert picker.fontMetrics().horizontalAdvance(picker.currentText()) < picker.width() - 40
+        assert picker.geometry().right() < view.efficiency.width()
+
+
 def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):
     view = seeded_groups
     view.tabs.setCurrentIndex(4)

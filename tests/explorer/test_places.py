@@ -102,7 +102,7 @@ def test_the_palette_finds_views_by_other_names(open_window) -> None:
     entries = window.palette_panel._entries
     assert matching("film", entries)[0].action.objectName() == "goTo-timeline"
     assert matching("what changed", entries)[0].action.objectName() == "goToPlace-compare"
-    assert matching("map", entries)[0].action.objectName() == "goToPlace-map"
+    assert matching("map", entries)[0].action.objectName() == "goTo-map"
 
 
 def test_every_earlier_name_of_a_view_is_found() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from explorer.widgets import progress_row
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.progress_row import JobSlot, Working
 
 
 @pytest.mark.parametrize(
@@ -25,3 +28,35 @@ def test_the_time_left_is_that_of_the_pace(shares, expected, monkeypatch: pytest
     left = progress_row.TimeLeft()
     (*_, told) = (left.estimate(share) for share in shares)
     assert told == (None if expected is None else pytest.approx(expected))
+
+
+class Header(QWidget):
+    """What stands in the header of a view: its question, and the place of its progress."""
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        row, self.job_slot = QHBoxLayout(self), JobSlot()
+        self.question, self.working = ElidedLabel(question), Working("test-working", self)
+        self.question.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        row.addWidget(self.question)
+        row.addWidget(self.job_slot, 1)
+
+
+@pytest.mark.parametrize("width", [760, 1000, 2200])
+def test_the_note_takes_the_room_that_the_question_leaves_and_is_told_whole_by_its_tool_tip(
+    qtbot, dressed, width: int
+) -> None:
+    header = Header("Possible mislabels, duplicates and leaks, and the effect.")
+    qtbot.addWidget(header)
+    header.resize(width, 60)
+    header.show()
+    note = "run 12 of 25: embedding 12,288 pairs of train, checkpoint of step 1,152"
+    header.working.show_progress(0.5, note)
+    qtbot.waitUntil(header.working.isVisible)
+    qtbot.waitUntil(lambda: note in header.working.note.text())
+    label = header.working.note
+    assert (label.elided == label.text()) == (width >= 1000)
+    assert label.toolTip() == ("" if width >= 1000 else label.text())
+    assert label.width() >= progress_row.NOTE_PX
+    assert header.working.width() <= progress_row.MOST_PX
+    assert header.width() - header.working.geometry().right() - header.job_slot.x() < 40, "at the right end"

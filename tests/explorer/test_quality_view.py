@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 
 from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
+from explorer.widgets.banner import Banner
 from trainer import config
 from trainer.messages import CheckData, WriteCleanedList
 from trainer.store import Workspace
@@ -187,3 +188,18 @@ def test_captions_take_what_short_values_leave(qtbot, view: QualityView):
             assert header.sectionSize(column) > 96, name
         else:
             assert header.sectionSize(column) > table.fontMetrics().horizontalAdvance(name) + 16, name
+
+
+def test_a_message_of_the_window_leaves_the_answer_to_did_it_help_free(qtbot, view: QualityView):
+    (answer,) = view.answers
+    banner = Banner(view)
+    banner.stand_above(answer)
+    banner.show_message("clip has finished.", "See it in Runs.", tone="good")
+    low = banner.geometry().bottom()
+    answer.setText("Did it help?\nR@1 rose by 2.1 points (p = .01).\nn = 1,024 pairs.")
+    answer.show()
+    qtbot.waitUntil(lambda: answer.isVisible() and banner.geometry().bottom() < low)
+    place = QRect(answer.mapTo(view, QPoint()), answer.size())
+    assert not banner.geometry().intersects(place)
+    answer.hide()
+    assert banner.geometry().bottom() == low

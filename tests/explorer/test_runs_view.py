@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtCore import QEvent, QItemSelectionModel, QPoint, QPointF, Qt
 from PySide6.QtGui import QResizeEvent, QTextCursor, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
@@ -419,6 +419,20 @@ def test_of_many_selected_runs_the_first_are_drawn_and_the_number_is_said(
 
 
 @pytest.mark.nightly
+def test_what_a_plot_waits_for_is_wrapped(qtbot, dressed) -> None:
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    grid.resize(380, 260)
+    grid.show()
+    words = "Downloading open_clip_model.safetensors of ViT-B-32 from the hub: 34 of 605 MB, 12 minutes left"
+    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, (), words)], x_label="step")
+    (label,) = (one for one in grid.findChildren(QLabel) if one.text() == words)
+    qtbot.waitUntil(label.isVisible)
+    assert label.fontMetrics().horizontalAdvance(words) > label.width()
+    assert label.heightForWidth(label.width()) <= label.height()
+    assert label.geometry().right() <= label.parentWidget().width()
+
+
 def test_selecting_every_run_asks_nothing_of_each_cell(
     qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):

@@ -32,6 +32,7 @@ from explorer.views import VIEWS, ViewEntry
 from explorer.views.chart_view import ChartView
 from explorer.views.runs.new_run import NewRun
 from explorer.views.view import View
+from explorer.widgets.command_palette import ENTRY_ROLE
 from explorer.widgets.overlay import Shade
 from explorer.widgets.plot import Plot
 from explorer.window import Window
@@ -691,6 +692,36 @@ def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_check
     assert (row.button.text(), row.note.text()) == ("Show", "The disk is gone.")
     qtbot.mouseClick(row.button, Qt.MouseButton.LeftButton)
     assert [chosen.id for chosen in window.pages.open_view.table.chosen()] == [run]
+
+
+def test_the_palette_shows_a_place_and_its_tab_of_the_same_name_once(open_window, qtbot) -> None:
+    tabs = (replace(PLACES[0], title="Search", place="search"), replace(PLACES[1], place="search"))
+    window = open_window(tabs)
+    window.show_palette()
+    shown = window.palette_panel.list.model()
+    entries = [shown.index(row, 0).data(ENTRY_ROLE) for row in range(shown.rowCount())]
+    found = [(entry.words, entry.keys) for entry in entries if "Search" in entry.words or "Taker" in entry.words]
+    assert found == [("Search", "Ctrl+4"), ("Search: Taker", "")]
+    window.go_to("classify")
+    qtbot.keyClicks(window.palette_panel.line, "search")
+    qtbot.keyClick(window.palette_panel.line, Qt.Key.Key_Return)
+    assert window.pages.open_view is window.pages.views["left"]
+
+
+def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeypatch) -> None:
+    window = open_window((VIEWS[0], *PLACES))
+    workspace, jobs, resumed = window.rooms.context.workspace, window.rooms.jobs, []
+    monkeypatch.setattr(jobs, "resume", resumed.append)
+    run = workspace.runs.create(config.Run(name="cut", model=config.OpenClip(name="hf-hub:someone/model")))
+    with RunLog.claim(workspace, run) as log:
+        log.progress(step=0, total_steps=0, phase="preparing")
+        qtbot.waitUntil(lambda: bool(window.job_center.jobs.active))
+        log.status("failed", "The connection broke.")
+    qtbot.waitUntil(lambda: window.banner.message.text() == "cut ended early: The connection broke.")
+    assert window.banner.next.text().endswith("Resume tries again and keeps what was downloaded.")
+    assert (window.banner.action.text(), window.banner.other.text()) == ("Resume", "Edit and restart")
+    qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+    assert resumed == [[run]]
 
 
 def test_the_bar_is_filled_while_analyses_compute(open_window, qtbot, monkeypatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.views.chart_pane import ChartPane
@@ -29,20 +29,25 @@ class EfficiencyPane(QWidget):
         self._context = context
         self.drawn: tuple[str, ...] = ()
         self.groups = GroupBar("evaluate-efficiency", "Draw")
-        self.data = Picker(name="evaluate-efficiency-data", words="Data of the curves", width=170)
-        self.measure = Picker(name="evaluate-efficiency-measure", words="Measure of the curves", width=190)
+        self.data = Picker(name="evaluate-efficiency-data", words="Data of the curves", width=220)
+        self.measure = Picker(name="evaluate-efficiency-measure", words="Measure of the curves", width=320)
         self.note = QLabel(NOTHING)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         self.note.setWordWrap(True)
         theme.set_role(self.note, "small")
         self.pane = ChartPane(context, CHART.name)
-        self.groups.row.addWidget(self.data)
-        self.groups.row.addWidget(self.measure)
+        # On a line of their own: next to the groups, neither these nor the groups' patterns have room.
+        shown = QHBoxLayout()
+        shown.setSpacing(theme.INSIDE)
+        shown.addWidget(self.data)
+        shown.addWidget(self.measure)
+        shown.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        for widget in (self.groups, self.note):
-            column.addWidget(widget)
+        column.addWidget(self.groups)
+        column.addLayout(shown)
+        column.addWidget(self.note)
         column.addWidget(self.pane, 1)
         column.addStretch(0)
         self.groups.wanted.connect(self._draw)

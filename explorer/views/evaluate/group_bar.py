@@ -32,6 +32,7 @@ class GroupBar(QWidget):
             edit.setPlaceholderText("clip-*" if place == 0 else "cloob-*")
             edit.returnPressed.connect(self.ask)
             edit.textEdited.connect(lambda _text: self.edited.emit())
+            edit.textChanged.connect(edit.setToolTip)
             label = QLabel(f"Group {'AB'[place]}")
             label.setBuddy(edit)
             theme.set_role(label, "secondary")

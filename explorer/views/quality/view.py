@@ -103,6 +103,7 @@ class QualityView(View):
         self.note, self.helped = (QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText) for _ in range(2))
         for label in (self.note, self.helped):
             theme.set_role(label, "small")
+        self.answers = (self.helped,)
         yield
         self._review_actions = [self._review_action(*spec) for spec in REVIEW_ACTIONS]
         self._check_action = QAction("Check the data", self, objectName="quality-action-check")
@@ -148,6 +149,7 @@ class QualityView(View):
 
     def _ask(self, question: CheckData | WriteCleanedList, done: Any) -> None:
         ticket = self.working.start()
+        ticket(0.0, "loading libraries")
 
         def ended(answer: dict[str, Any]) -> None:
             self._asked = None
