@@ -102,10 +102,11 @@ def load_all() -> LoadedPlugins:
 
 def _found() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     """Yield the name of each plug-in, what it adds (empty: a file says), and a function that loads it."""
+    installed = entry_points()  # all at once: each call reads what every installed package says of itself
     for what, group in GROUPS.items():
         if what == "chart":
             continue  # loaded one by one, when they are drawn
-        for entry in entry_points(group=group):
+        for entry in installed.select(group=group):
             yield f"{entry.name} of {_package(entry)}", what, partial(_without_torch, entry.load)
     for text in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
         yield Path(text).name, "", partial(_without_torch, partial(module_of, Path(text)))
