@@ -8,6 +8,7 @@ from typing import Any, Final
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
+from explorer.event_loop.idle_scheduler import turns
 from explorer.views.chart_view import ChartView
 
 CONCEPTS: Final = "concepts"
@@ -27,6 +28,7 @@ class GeometryView(ChartView):
         self.switch_off = QPushButton("Switch it off", objectName="concepts-off")
         self.all_on = QPushButton("Switch all on", objectName="concepts-on")
         self.chosen = QLabel(objectName="concepts-chosen")
+        self._off_seen: tuple[int, ...] = ()
         yield from super().build()
         self.select_pairs.setToolTip("Selects all pairs whose image or caption has the concept, in every view")
         self.switch_off.setToolTip("Takes the concept out of all embeddings and measures them again")
@@ -36,6 +38,7 @@ class GeometryView(ChartView):
         self.pane.panel.concept_chosen.connect(self.choose_concept)
         self.pane.panel.pair_chosen.connect(self._choose_pair)
         self.pane.answered.connect(self._show_chosen)
+        self.pane.answered.connect(lambda: turns().later(self, self._show_effect))
         self.context.selection.pairs_changed.connect(self._on_pairs)
 
     @property
@@ -88,6 +91,15 @@ class GeometryView(ChartView):
         self.select_pairs.setEnabled(known)
         self.switch_off.setEnabled(known and self.concept not in settings.off)
         self.all_on.setEnabled(bool(settings.off))
+
+    def _show_effect(self) -> None:
+        """Bring what is measured without a concept into sight once another one is switched off."""
+        if self.chart.name != CONCEPTS:
+            return
+        off, panel = self.controls_of(self.chart).settings.off, self.pane.panel
+        if off and off != self._off_seen and "off" in panel.cards:
+            panel.ensureWidgetVisible(panel.cards["off"], 0, 0)
+        self._off_seen = off
 
     def _lay_out(self) -> None:
         super()._lay_out()

@@ -26,6 +26,7 @@ NAMES: Final = (
     "row_shares",
     "scale",
     "search",
+    "softmaxes",
 )
 
 

@@ -18,6 +18,8 @@ VARIED = {
     "simclr_projector": {"objective.projector"},
     "simclr_grid": {"objective.smallest_crop", "objective.color"},
     "simclr_lars": {f"optimizer.{name}" for name in ("algorithm", "batch_size", "learning_rate", "weight_decay")},
+    "two_views_scenes": {"objective"},
+    "word2vec_softmax": {"objective.softmax"},
     "convirt_scenes": {"objective", "model.projection", "optimizer.crop_scale"},
     "convirt_scenes_short": {"objective", "model.projection", "optimizer.crop_scale"},
 }

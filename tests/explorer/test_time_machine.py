@@ -163,7 +163,7 @@ def test_what_if_asks_with_the_change_and_shows_both_recalls(qtbot, view: Explai
     names = ["Image to text R@1, val, n = 48", "Text to image R@1, val, n = 48"]
     assert [(plot.title, plot.note) for plot in plots] == [(name, "good") for name in names]
     table = view.pane.panel.panel.mark("what-if")
-    assert [line.values[0] for line in table.lines[3:]] == pytest.approx([20, -10, 12, 2])
+    assert [line.values[0] for line in table.lines[3:]] == pytest.approx([20, -10, 12, 2, 20])
     command = view.command()
     assert command[:2] == ["export", "what-if"]
 

@@ -76,7 +76,7 @@ def _train(log: RunLog, rng: np.random.Generator, kind: str) -> None:
 def _evaluate(log: RunLog, rng: np.random.Generator, pairs: int, step: int, split: str, gap: float) -> None:
     skill = 1 - np.exp(-step / 70)
     noise = (1.9 if split == "renderings" else 2.4) - (1.0 if gap > 1 else 1.15) * skill
-    items = _items(rng, pairs, split)
+    items = _items(np.random.default_rng(len(split)), pairs, split)  # of every run and step the same pairs
     image, text = _embeddings(rng, items, noise, gap)
     pairs_of = matching(numbered(items.caption))
     values = {f"image_to_text_R@{k}": recall_at(ranks(image, text, pairs_of.texts), k) for k in (1, 5, 10)}

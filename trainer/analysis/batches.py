@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.tiles import exact
+
+MOST_LIKELY: Final = 50
+"""Likely false negatives of a batch that are returned at most."""
 
 Side = Literal["pairs", "images", "texts"]
 """What is compared: images with texts, or the two retrievals among the images, or those among the texts."""
@@ -85,7 +88,7 @@ def likely_false_negatives(
     groups: Int[np.ndarray, " n"],
     *,
     least: float = 0.9,
-    most: int = 50,
+    most: int = MOST_LIKELY,
 ) -> list[tuple[int, int, float, float, str]]:
     """Return likely false negatives: anchor, sample, weight in InfoLOOB, cosine of their texts or images, reason.
 

@@ -92,9 +92,10 @@ def zero_shot_without(
     of: ConceptSpaces,
     space: int,
     off: Sequence[int],
-    prompts: Sequence[Float[np.ndarray, "c d"]],
+    prompts: Sequence[Float[np.ndarray, "ct d"]],
     places: Int[np.ndarray, " k"],
     truth: Int[np.ndarray, " k"],
+    templates: int = 1,
 ) -> float:
     """Return the zero-shot accuracy of some images of a run without some concepts, from 0 to 1.
 
@@ -102,9 +103,10 @@ def zero_shot_without(
         of: The dictionary and its spaces.
         space: Of the run.
         off: Concepts that are off, in images and in class prompts.
-        prompts: Unit embeddings of the class prompts, of each run.
+        prompts: Unit embeddings of the class prompts, of each run, those of a class next to each other.
         places: Of the images among the pairs.
         truth: Class of each.
+        templates: Prompts of a class, of which the mean is its direction.
     """
     image, _ = sides_without(of, space, off)
     standard = [
@@ -113,7 +115,9 @@ def zero_shot_without(
     codes = of.dictionary.codes(np.concatenate(standard, axis=1).astype(np.float32))
     directions = np.stack([of.direction(c, space) for c in off]) if off else np.zeros((0, standard[space].shape[1]))
     own = on_the_sphere(without(standard[space], codes, directions, off), of.spaces[space], text=True)
-    return float(((image[places] @ own.T).argmax(axis=1) == truth).mean())
+    classes = own.reshape(-1, templates, own.shape[1]).mean(axis=1)
+    classes /= np.maximum(np.linalg.norm(classes, axis=1, keepdims=True), 1e-12)
+    return float(((image[places] @ classes.T).argmax(axis=1) == truth).mean())
 
 
 def neighbors_with(of: ConceptSpaces, space: int, query: int, concept: int, strength: float, k: int) -> list[int]:

@@ -15,6 +15,7 @@ from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.sampling import at_most
 from trainer.analysis.sparse_dictionary import fit
 from trainer.charts import ChartError
+from trainer.charts.common_pairs import common_ids
 from trainer.charts.concept_effects import TowerTexts, asked_of, towers_texts
 from trainer.charts.matching import matching_of
 from trainer.charts.opened_snapshot import open_targets
@@ -156,13 +157,10 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
 
 
 def _common(snapshots: Sequence[Snapshot]) -> list[Int[np.ndarray, " n"]]:
-    """Return the rows of each snapshot that hold the items that all have, in the order of the first."""
-    ids = [np.asarray(snapshot.items.id, str) for snapshot in snapshots]
-    if all(np.array_equal(ids[0], one) for one in ids[1:]):
-        return [np.arange(len(ids[0]))] * len(ids)
-    places = [{one: row for row, one in enumerate(own.tolist())} for own in ids]
-    kept = [one for one in places[0] if all(one in other for other in places[1:])]
-    return [np.array([own[one] for one in kept], np.int64) for own in places]
+    """Return the rows of each snapshot that hold the pairs that all have, in the order of the first."""
+    ids = common_ids([snapshot.items for snapshot in snapshots]).astype(str).tolist()
+    places = [{one: row for row, one in enumerate(np.asarray(s.items.id, str).tolist())} for s in snapshots]
+    return [np.array([own[one] for one in ids], np.int64) for own in places]
 
 
 def _sides(snapshot: Snapshot, rows: Int[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:

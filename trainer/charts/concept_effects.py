@@ -29,6 +29,8 @@ from trainer.store.snapshot_files import Snapshot, read_snapshot
 
 MOST_WORDS: Final = 300
 """Words of captions, the most frequent ones, that may name a concept by the text tower."""
+MOST_PROMPTS: Final = 5_000
+"""Class prompts that are embedded; of more, the first templates."""
 NEIGHBORS: Final = 6
 
 
@@ -38,14 +40,14 @@ class AskedTexts:
 
     Attributes:
         words: Of captions.
-        prompts: Of the classes, in one template.
-        template: Of the prompts; empty without classes.
+        prompts: Of the classes, a class in all templates, then the next one.
+        templates: Of the prompts; none without classes.
         labels: The classes.
     """
 
     words: tuple[str, ...]
     prompts: tuple[str, ...]
-    template: str
+    templates: tuple[str, ...]
     labels: tuple[str, ...]
 
     @property
@@ -60,13 +62,13 @@ class TowerTexts:
 
     asked: AskedTexts
     words: tuple[Float[np.ndarray, "w d"], ...]
-    prompts: tuple[Float[np.ndarray, "c d"], ...]
+    prompts: tuple[Float[np.ndarray, "ct d"], ...]
     places: Int[np.ndarray, " k"]
     truth: Int[np.ndarray, " k"]
 
 
 def asked_of(workspace: Workspace, request: Request) -> AskedTexts:
-    """Return the most frequent words of the captions, and a prompt for each class that the data have."""
+    """Return the most frequent words of the captions, and prompts for each class that the data have."""
     target = request.targets[0]
     row = workspace.runs.get(target.run)
     chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
@@ -76,8 +78,10 @@ def asked_of(workspace: Workspace, request: Request) -> AskedTexts:
     try:
         labels, templates = class_words(workspace, target.run)
     except ChartError:
-        return AskedTexts(words, (), "", ())
-    return AskedTexts(words, tuple(templates[0].replace("{}", label) for label in labels), templates[0], labels)
+        return AskedTexts(words, (), (), ())
+    templates = templates[: max(1, MOST_PROMPTS // len(labels))]
+    prompts = tuple(template.replace("{}", label) for label in labels for template in templates)
+    return AskedTexts(words, prompts, templates, labels)
 
 
 def towers_texts(request: Request, asked: AskedTexts, snapshot: Snapshot, of: ConceptSpaces) -> TowerTexts:
@@ -109,9 +113,11 @@ def effects_table(
         lines.append(NumberRow(question, "Of pairs that the dictionary was not trained on.", both, 1))
         if texts is not None and len(texts.places):
             about = f"Zero-shot, {split}, n = {len(texts.places):,}, {len(texts.asked.labels)} classes (%)"
-            part = texts.prompts, texts.places, texts.truth
+            part = texts.prompts, texts.places, texts.truth, len(texts.asked.templates)
             accuracy = tuple(100 * zero_shot_without(of, place, one, *part) for one in ((), tuple(off)))
-            lines.append(NumberRow(about, f"Template “{texts.asked.template}”.", accuracy, 1))
+            n = len(texts.asked.templates)
+            how = f"Template “{texts.asked.templates[0]}”." if n == 1 else f"Mean of the prompts of {n} templates."
+            lines.append(NumberRow(about, how, accuracy, 1))
     numbers = ", ".join(map(str, off[:6])) + (" …" if len(off) > 6 else "")
     return NumberTable("off", f"Without concepts {numbers}", ("As embedded", "Without"), tuple(lines), badges=False)
 
@@ -151,7 +157,7 @@ def effects(of: ConceptSpaces, texts: TowerTexts | None, off: Sequence[int]) -> 
     for place in range(len(of.spaces)):
         one: dict[str, Any] = {"image_to_text_R@1_without": recall_without(of, place, off)}
         if texts is not None and len(texts.places):
-            part = texts.prompts, texts.places, texts.truth
+            part = texts.prompts, texts.places, texts.truth, len(texts.asked.templates)
             one["zero_shot_acc1"] = zero_shot_without(of, place, (), *part)
             one["zero_shot_acc1_without"] = zero_shot_without(of, place, off, *part)
         found.append(one)

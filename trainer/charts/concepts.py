@@ -47,11 +47,12 @@ Caveats: a dictionary is one description of many. A concept with stability below
 number of principal components keeps what a linear map can; the dictionary also stores which concepts are active. A \
 name is a summary of captions, not a meaning.
 
-Switched off: x - f_c(x) d_c for each concept that is off, in images, captions and class prompts; what the dictionary \
-does not explain stays. Recall is of the held-out fifth. Added: the query image plus so many mean strengths of the \
-concept. Names in brackets: words of captions whose embeddings by the runs' own text towers lie nearest to the \
-direction, as in SpLiCE (Bhalla et al., 2024, https://arxiv.org/abs/2402.10376) but without its sparse fit. Two \
-concepts may hold parts of one thing: switching off one of them then changes little."""
+Switched off: x - f_c(x) d_c for each concept that is off, in images, captions and class prompts; what the \
+dictionary does not explain stays. Recall is of the held-out fifth, zero-shot of its images that have a class, by \
+the mean of the class's prompts as in Classify. Added: the query image plus so many mean strengths of the concept. \
+Names in brackets: words of captions whose embeddings by the runs' own text towers lie nearest to the direction, as \
+in SpLiCE (Bhalla et al., 2024, https://arxiv.org/abs/2402.10376) but without its sparse fit. Two concepts may hold \
+parts of one thing: switching off one of them then changes little."""
 
 
 def draw(data: Concepts, settings: ConceptsSettings) -> Panel:

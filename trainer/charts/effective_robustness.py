@@ -17,7 +17,8 @@ from trainer.store import Workspace
 
 METHOD: Final = """\
 Each point is an evaluation of a run: a share on held-out pairs like the training pairs, and one on shifted pairs (for \
-Scenes: combinations that training never shows). A line is fitted to the runs of the baseline objective, in logits. \
+Scenes: combinations that training never shows). A line is fitted to those of the runs that have the \
+baseline objective, in logits. \
 Effective robustness of a run: what its last point has above the line (Taori et al., 2020, \
 https://arxiv.org/abs/2007.00644; CLIP's figure 13: Radford et al., 2021, https://arxiv.org/abs/2103.00020). \
 Intervals: 95 %, 2,000 bootstrap draws of whole baseline runs.
@@ -50,20 +51,20 @@ class RunShares:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The newest runs that have logged both numbers, and the line of the baseline runs; None for too few."""
+    """The newest of the runs that have logged both numbers, and the line of the baseline runs; None for too few."""
 
     runs: tuple[RunShares, ...]
     line: RobustnessLine | None
 
 
-def compute(workspace: Workspace, _request: Request, settings: RobustnessSettings, progress: Progress) -> Robustness:
-    """Return the shares of all runs of the workspace that have logged both numbers.
+def compute(workspace: Workspace, request: Request, settings: RobustnessSettings, progress: Progress) -> Robustness:
+    """Return the shares of the runs that have logged both numbers, and the line of the baseline runs among them.
 
     Raises:
-        ChartError: No run has.
+        ChartError: None has.
     """
     found = []
-    rows = [row for row in workspace.runs.all() if row.deleted_at is None]
+    rows = [workspace.runs.get(target.run) for target in request.targets]
     for place, row in enumerate(rows):
         progress(place / max(len(rows), 1), f"Reading {row.name}")
         (steps, own, _), (also, shifted, _) = (
@@ -76,7 +77,7 @@ def compute(workspace: Workspace, _request: Request, settings: RobustnessSetting
             found.append(RunShares(row.name, kind, own[mine][known], shifted[theirs][known]))
     if not found:
         both = f"{logged_name(settings.own)} and {logged_name(settings.shifted)}"
-        raise ChartError(f"No run has logged both {both}. Runs on Scenes do: train one.")
+        raise ChartError(f"None of these runs has logged both {both}. Runs on Scenes do: train one.")
     baseline = [(run.own, run.shifted) for run in found if run.kind == settings.baseline]
     return Robustness(tuple(found[-MOST_RUNS:]), robustness_line(baseline))
 
@@ -103,7 +104,7 @@ def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
     lacking = f"The line needs {LEAST_RUNS} runs of {settings.baseline} with both numbers."
     return Panel(
         title="Effective robustness",
-        head=(f"The newest {len(data.runs)} runs that have both numbers",),
+        head=(f"{len(data.runs)} runs that have both numbers",),
         rows=((plot,), (_table(data),)),
         notes=("Small points: evaluations. Large: the last one of each run.",),
         warnings=() if data.line is not None else (lacking,),

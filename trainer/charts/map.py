@@ -14,6 +14,7 @@ from trainer.analysis.pair_ranks import agreement
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import total_variance
 from trainer.charts import BOTH, ChartError
+from trainer.charts.common_pairs import same_pairs
 from trainer.charts.metadata_columns import MetadataColumn, column, is_scale
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import (
@@ -151,7 +152,7 @@ def embedding_maps(
     if pairs is None:
         return charts
     return [
-        _selected(chart, pairs) if _same_pairs(snapshot, snapshots[0]) else chart
+        _selected(chart, pairs) if same_pairs(snapshot.items, snapshots[0].items) else chart
         for chart, snapshot in zip(charts, snapshots, strict=True)
     ]
 
@@ -212,7 +213,7 @@ def _shares(snapshot: Snapshot, placed: Placed) -> tuple[float, float] | None:
 
 
 def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairColors]:
-    if by == AGREEMENT and (len(snapshots) < 2 or not _same_pairs(*snapshots[:2])):
+    if by == AGREEMENT and (len(snapshots) < 2 or not same_pairs(snapshots[0].items, snapshots[1].items)):
         raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
     compared = snapshots[:2] if by == AGREEMENT else snapshots
     numbers = _numbers(by, compared, progress)
@@ -254,7 +255,7 @@ def seen_pairs(
     folders = [choose_snapshot(workspace, row, step=at, dataset=dataset, split=split).folder for row, at in shown_at]
     snapshots = [read_snapshot(folder) for folder in folders]
     numbers = _numbers("ranks", snapshots, progress)
-    same = len(snapshots) > 1 and _same_pairs(*snapshots[:2])
+    same = len(snapshots) > 1 and same_pairs(snapshots[0].items, snapshots[1].items)
     verdicts = agreement(numbers[0].rank, numbers[1].rank) if same else None
     return [
         SeenPairs(**shown(row, snapshot), numbers=one, agreement=verdicts if place < 2 else None)
@@ -275,7 +276,7 @@ def _numbers(what: str, snapshots: Sequence[Snapshot], progress: Progress | None
 def _changed(
     by: str, workspace: Workspace, placed: Sequence[Placed], snapshots: Sequence[Snapshot], progress: Progress | None
 ) -> list[PairColors]:
-    if len(snapshots) < 2 or not _same_pairs(*snapshots[:2]):
+    if len(snapshots) < 2 or not same_pairs(snapshots[0].items, snapshots[1].items):
         raise ChartError("What changed needs two runs with snapshots of the same pairs: name them, --runs A B.")
     (a, b), first = snapshots[:2], placed[0]
     runs = [workspace.runs.get(Path(one.folder).parent.parent).id for one in (first, placed[1])]
@@ -286,10 +287,6 @@ def _changed(
         raise ChartError(f"These runs have no {by}: it needs images and texts, and for verdicts classes.")
     maps = [ColoredMap(one.n, columns) for one in (a, b)]
     return pair_colors(by, maps) + [PairColors(MODALITY) for _ in snapshots[2:]]
-
-
-def _same_pairs(a: Snapshot, b: Snapshot) -> bool:
-    return np.array_equal(np.asarray(a.items.id), np.asarray(b.items.id))
 
 
 def color_columns(items: Items) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ from trainer.analysis.model_distances import apartness, plane_of, procrustes_dis
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.charts import ChartError
+from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
-from trainer.charts.representation_similarity import Space, common_items, places_of, snapshots_of
+from trainer.charts.representation_similarity import Space, places_of, snapshots_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import shown
 from trainer.charts.spec import Chart, Request
@@ -95,7 +96,7 @@ def compute(workspace: Workspace, request: Request, settings: ModelMapSettings, 
     chosen = snapshots_of(workspace, request, settings.steps)
     if len(chosen) > MOST_SNAPSHOTS:
         raise ChartError(f"{len(chosen)} snapshots are too many; take fewer steps or runs ({MOST_SNAPSHOTS}).")
-    kept = common_items([snapshot.items.id for _, snapshot in chosen])
+    kept = common_ids([snapshot.items for _, snapshot in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are compared.")
     drawn = at_most(len(kept), MOST_PAIRS)

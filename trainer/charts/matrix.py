@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.progress import Progress
 from trainer.analysis.similarity_matrix import block_means, seriate, spans
 from trainer.charts import BOTH, ChartError
+from trainer.charts.common_pairs import same_pairs
 from trainer.charts.facets import LABEL, column_values, facet_columns
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -123,7 +124,7 @@ def matrix(
     order = ordering(first, by, progress=progress)
     made = []
     for index, (facts, snapshot) in enumerate(opened):
-        if not same_pairs(first, snapshot):
+        if not same_pairs(first.items, snapshot.items):
             raise ChartError(f"Run {facts['name']} was embedded on other pairs; their matrices have no common order.")
         tile = read_tile(snapshot, order, window or whole(snapshot.n), blocks=blocks)
         low, high = color_range(tile.means)
@@ -200,11 +201,6 @@ def color_range(means: Float[np.ndarray, "r c"]) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = np.quantile(finite, (0.005, 0.995)) if finite.size > 400 else (finite.min(), finite.max())
     return float(low), float(max(high, low + 1e-3))
-
-
-def same_pairs(a: Snapshot, b: Snapshot) -> bool:
-    """Return whether row i is the same pair in both."""
-    return np.array_equal(np.asarray(a.items.id), np.asarray(b.items.id))
 
 
 def _block(tile: MatrixTile) -> str:

@@ -17,6 +17,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.zero_shot import predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
+from trainer.charts.common_pairs import common_rows
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import NOTHING, column, is_class
 from trainer.charts.snapshot_label import SnapshotLabel, shown
@@ -262,16 +263,6 @@ def map_values(found: Changes) -> dict[str, Float[np.ndarray, " n"]]:
         values[key] = np.full(len(found.items), np.nan)
         values[key][found.rows] = compared
     return values
-
-
-def common_rows(a: Items, b: Items) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Return rows of A, ascending, and the rows of B with the same item ids."""
-    if np.array_equal(a.id, b.id):
-        rows = np.arange(len(a.id))
-        return rows, rows
-    _, at_a, at_b = np.intersect1d(np.asarray(a.id, str), np.asarray(b.id, str), return_indices=True)
-    order = np.argsort(at_a)
-    return at_a[order].astype(np.int64), at_b[order].astype(np.int64)
 
 
 def _standings(

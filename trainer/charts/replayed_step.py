@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.batches import MOST_LIKELY
 from trainer.charts import ChartError
 from trainer.charts.marks import (
     HeatMap,
@@ -41,8 +42,9 @@ Gradient on each embedding: its length along the sphere, one point for each pair
 Agreement: cosine of the gradient that an objective has on the same embeddings with that of the run's own. Objectives \
 are compared at their default temperatures; their losses are different quantities.
 
-Suspected false negatives have the same caption, or a cosine of at least 0.9 between their texts or their images. The \
-last is circular: the embeddings are those of the model itself."""
+Suspected false negatives (a and b) have the same caption, or a cosine of at least 0.9 between their texts or their \
+images. The last is circular: the embeddings are those of the model itself. The weight is the share of b among the \
+negatives of a, the larger of both directions."""
 
 SHOWN: Final = 8
 """Pictures in a row."""
@@ -57,7 +59,7 @@ _TRIED: Final = 16
 class ReplaySettings:
     """The replay, and the number of pairs drawn."""
 
-    replayed: int = setting(0, "Replayed step", "A step that was replayed; 0: the last one.", low=0)
+    replayed: int = setting(0, "Stored replay", "Its step; 0: the one replayed last.", low=0)
     pairs: int = setting(64, "Pairs", "How many pairs are drawn, those of the largest loss.", low=2, high=512, log=True)
 
 
@@ -85,8 +87,8 @@ def replay_of(
     if settings.replayed and stored and settings.replayed not in stored:
         there = ", ".join(f"{step:,}" for step in stored)
         raise ChartError(
-            f"Step {settings.replayed:,} of {row.name} was not replayed. Choose one of {there}, or run "
-            f"trainer replay {row.id} --step {settings.replayed}."
+            f"Step {settings.replayed:,} of {row.name} was not replayed. Choose one of its replayed steps "
+            f"({there}), or run trainer replay {row.id} --step {settings.replayed}."
         )
     wanted = [settings.replayed] if settings.replayed else stored[: -_TRIED - 1 : -1]
     record = next((one for step in wanted if (one := read_replay(row.folder, step)) is not None), None)
@@ -167,7 +169,8 @@ def _suspected(one: RunReplay, record: ReplayRecord, place: int) -> ImageRow:
     for number, (first, second, weight, _, reason) in enumerate(record.likely[: SHOWN // 2], start=1):
         for letter, k, words in (("a", first, reason), ("b", second, f"weight {weight:.4f}")):
             cells.append(RowImage(k, record.paths[k], record.captions[k], f"{number}{letter} · {words}"))
-    note = f"{len(record.likely)} suspected"
+    most = " or more" if len(record.likely) == MOST_LIKELY else ""
+    note = f"{len(record.likely)}{most} suspected; weight: of b among the negatives of a"
     return ImageRow(f"suspected-{place}", f"{one.name}: suspected false negatives", run_tone(place), tuple(cells), note)
 
 
@@ -176,8 +179,13 @@ def _facts(data: PerRun[RunReplay]) -> NumberTable:
     lines = (
         NumberRow("Replays stored", "Of this run.", tuple(float(len(one.steps)) for one in data.found), 0),
         NumberRow("Step", "Shown here.", tuple(nan if r is None else float(r.step) for r in found), 0),
-        NumberRow("Replayed from", "Checkpoint.", tuple(nan if r is None else float(r.began) for r in found), 0),
-        NumberRow("Verified at", "Checkpoint.", tuple(nan if r is None else float(r.verified) for r in found), 0),
+        NumberRow("Begun at the checkpoint of", "Step.", tuple(nan if r is None else float(r.began) for r in found), 0),
+        NumberRow(
+            "Equal bit for bit at",
+            "The checkpoint of this step.",
+            tuple(nan if r is None else float(r.verified) for r in found),
+            0,
+        ),
         NumberRow("Loss", "Of the batch.", tuple(nan if r is None else r.loss for r in found), 4),
         NumberRow("Pairs", "In the batch.", tuple(nan if r is None else float(len(r.captions)) for r in found), 0),
     )

@@ -14,6 +14,7 @@ from trainer.analysis.embedding_similarity import compare_spaces
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.charts import ChartError
+from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import HeatMap, Panel
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
@@ -99,7 +100,7 @@ def representation_similarity(
     """
     chosen = snapshots_of(workspace, request, settings.steps)
     dataset = chosen[0][1].dataset
-    kept = common_items([snapshot.items.id for _, snapshot in chosen])
+    kept = common_ids([snapshot.items for _, snapshot in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs of {dataset} in common; at least 3 are compared.")
     drawn = at_most(len(kept), MOST_ROWS)
@@ -188,16 +189,6 @@ def _steps_of(workspace: Workspace, row: RunRow, target: Target, dataset: str, s
         return (last.step,)
     there = sorted(s.step for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == (dataset, split))
     return [there[place] for place in sorted({round(at) for at in np.linspace(0, len(there) - 1, most)})]
-
-
-def common_items(ids: list[Shaped[np.ndarray, " _"]]) -> Shaped[np.ndarray, " n"]:
-    """Return the ids that all snapshots hold, in the order of the first."""
-    if all(np.array_equal(ids[0], other) for other in ids[1:]):
-        return ids[0]
-    kept = np.asarray(ids[0], str)
-    for other in ids[1:]:
-        kept = kept[np.isin(kept, np.asarray(other, str))]
-    return kept
 
 
 def places_of(ids: Shaped[np.ndarray, " m"], wanted: Shaped[np.ndarray, " n"]) -> np.ndarray:

@@ -14,9 +14,10 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_rank, shares_of
 from trainer.charts import ChartError
+from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import Axis, Panel, Points, Series, XYPlot, axis_over
 from trainer.charts.opened_snapshot import open_targets
-from trainer.charts.representation_similarity import common_items, places_of
+from trainer.charts.representation_similarity import places_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart, Request
@@ -91,7 +92,7 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
         raise ChartError(f"{len(targets)} runs do not fit; choose at most {MOST_RUNS}.")
     chosen = open_targets(workspace, request)
     sides = [one.both("small multiples are of") for one in chosen]
-    kept = common_items([one.snapshot.items.id for one in chosen])
+    kept = common_ids([one.snapshot.items for one in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are needed.")
     drawn = at_most(len(kept), MOST_POINTS)

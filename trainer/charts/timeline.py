@@ -14,6 +14,7 @@ from trainer.analysis.procrustes import ProcrustesTransform, procrustes
 from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import principal_axes
 from trainer.charts import BOTH, ChartError
+from trainer.charts.common_pairs import same_pairs
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.metadata_columns import MetadataColumn, column, is_class
 from trainer.charts.pair_changes import changes
@@ -132,7 +133,7 @@ def compared(runs: Sequence[TimelineRun]) -> tuple[tuple[int, int], tuple[int, i
     """
     if len(runs) == 1 and len(runs[0].steps) > 1:
         return (runs[0].run, runs[0].steps[0]), (runs[0].run, runs[0].steps[-1])
-    if len(runs) == 2 and runs[0].run != runs[1].run and _same_items(runs[0].items, runs[1].items):
+    if len(runs) == 2 and runs[0].run != runs[1].run and same_pairs(runs[0].items, runs[1].items):
         return (runs[0].run, runs[0].steps[-1]), (runs[1].run, runs[1].steps[-1])
     return None
 
@@ -184,7 +185,7 @@ def point_colors(
     if by is None:
         by = CLASS if all(is_class(run.items.label, MOST_CLASSES) for run in chart.runs) else MODALITY
     runs = chart.runs
-    if by == AGREEMENT and (len(runs) != 2 or not _same_items(runs[0].items, runs[1].items)):
+    if by == AGREEMENT and (len(runs) != 2 or not same_pairs(runs[0].items, runs[1].items)):
         raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
     numbers = [pair_numbers(read_snapshot(run.folders[-1])) if by in COMPUTED else None for run in runs]
     if by in COMPUTED and not any(numbers):
@@ -220,10 +221,6 @@ def _column_of(items: Items, by: str) -> dict[str, MetadataColumn]:
     values = items.label if by == CLASS else items.metadata.get(by)
     found = column(values) if values is not None and by not in (MODALITY, *COMPUTED) else None
     return {} if found is None else {by: found}
-
-
-def _same_items(a: Items, b: Items) -> bool:
-    return np.array_equal(np.asarray(a.id), np.asarray(b.id))
 
 
 def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.ndarray, "m 2"]]], str]:

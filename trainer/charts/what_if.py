@@ -120,7 +120,7 @@ def _table(data: PerRun[RunWhatIf]) -> NumberTable:
         return NumberRow(label, hint, tuple(nan if r is None else float(value(r)) for r in found), digits)
 
     lines = (
-        row("First changed update", "Led to this step.", lambda r: r.step, 0),
+        row("Step of the first changed update", "As on the curves.", lambda r: r.step, 0),
         row("Updates", "Made both ways.", lambda r: r.updates, 0),
         row("Pairs left out", "Of the training split.", lambda r: len(r.left_out), 0),
         row("Difference, image to text (points)", "In the end.", lambda r: 100 * (r.would[-1] - r.was[-1]), 2),
@@ -130,6 +130,7 @@ def _table(data: PerRun[RunWhatIf]) -> NumberTable:
         ),
         row("Only right with the change", "Held-out images, in the end.", lambda r: r.gained, 0),
         row("Only right as it was", "Held-out images, in the end.", lambda r: r.lost, 0),
+        row("Equal bit for bit at", "Checkpoint, without the change.", lambda r: r.verified, 0),
     )  # fmt: skip
     return NumberTable("what-if", "With the change", tuple(one.name for one in data.found), lines, badges=False)
 

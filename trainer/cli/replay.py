@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.analysis.batches import MOST_LIKELY
 from trainer.cli.export import report
 from trainer.untrusted.files import spelled
 
@@ -182,7 +183,8 @@ def as_text(one: ReplayedStep) -> str:
         cosines = f"{x[k] @ y[k]:>14.4f} {x_after[k] @ y_after[k]:>8.4f}"
         lines.append(f"{own.losses[k]:>8.4f} {cosines}  {spelled(one.captions[k])}")
     lines.append("")
-    lines.append(f"{len(one.likely)} suspected false negatives")
+    most = " or more" if len(one.likely) == MOST_LIKELY else ""
+    lines.append(f"{len(one.likely)}{most} suspected false negatives")
     for first, second, weight, _, reason in one.likely[:MOST_PRINTED]:
         lines.append(
             f"{reason}, weight {weight:.4f}: “{spelled(one.captions[first])}” and “{spelled(one.captions[second])}”"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -158,7 +159,8 @@ def what_if(
 
 
 def _words(change: UpdateChange, left_out: int) -> str:
-    parts = [f"{left_out} pairs left out ({' '.join(change.without)})"] if change.without else []
+    named = [re.sub(r"^hardest:(\d+)$", r"the \1 hardest", one) for one in change.without]
+    parts = [f"{left_out} pairs left out ({' '.join(named)})"] if named else []
     parts += [f"objective {change.objective}"] if change.objective else []
     return ", ".join([*parts, *change.fields])
 

@@ -19,9 +19,9 @@ REPLAY: Final = "replayed-step"
 WHAT_IF: Final = "what-if"
 LEAVE_OUT: Final = (
     Choice((), "no pair", "All pairs of every batch stay."),
-    Choice(("suspected",), "suspected false negatives", "One of each two pairs of the batch that look alike."),
-    Choice(("hardest:1",), "the hardest pair", "The pair of the batch with the largest loss."),
-    Choice(("hardest:8",), "the 8 hardest pairs", "Those of the batch with the largest loss."),
+    Choice(("suspected",), "suspected", "False negatives: one of each two pairs that look alike."),
+    Choice(("hardest:1",), "hardest pair", "The pair of the batch with the largest loss."),
+    Choice(("hardest:8",), "8 hardest", "The pairs of the batch with the largest loss."),
 )
 
 
@@ -34,7 +34,7 @@ class _Objective:
 
 
 OBJECTIVES: Final = (
-    Choice(_Objective(), "own objective", "That of the run."),
+    Choice(_Objective(), "its own", "That of the run."),
     Choice(_Objective("clip"), "CLIP", "With its default settings."),
     Choice(_Objective("infoloob"), "InfoLOOB", "With its default settings."),
     Choice(_Objective("cloob", ("retrieval_share=0.5",)), "half CLOOB", "Half CLOOB, half InfoLOOB."),

@@ -22,6 +22,7 @@ from explorer.widgets.matrix_map import ColorScale, MatrixMap
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from explorer.widgets.state_area import StateArea
 from trainer.analysis.progress import part_of
+from trainer.charts.common_pairs import same_pairs
 from trainer.charts.matrix import (
     MatrixTile,
     MatrixWindow,
@@ -30,7 +31,6 @@ from trainer.charts.matrix import (
     ordering,
     orders,
     read_tile,
-    same_pairs,
 )
 from trainer.errors import UserError
 from trainer.store import SplitKey, Workspace, of_split
@@ -346,7 +346,7 @@ def read_matrices(
             problems[index] = str(error)
             continue
         first = snapshots[min(snapshots)] if snapshots else snapshot
-        if same_pairs(first, snapshot):
+        if same_pairs(first.items, snapshot.items):
             names[index], snapshots[index] = facts["name"], snapshot
         else:
             problems[index] = "This run was embedded on other pairs: there is no common order."

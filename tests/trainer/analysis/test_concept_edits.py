@@ -65,14 +65,15 @@ def test_embeddings_and_recall_without_concepts_equal_loops(of: ConceptSpaces, s
 
 @pytest.mark.parametrize("off", [(), (1, 4)])
 def test_zero_shot_without_concepts_equals_a_loop(of: ConceptSpaces, off: tuple[int, ...]):
-    prompts = [unit(rng.standard_normal((4, width))) for width in WIDTHS]
+    templates = 3
+    prompts = [unit(rng.standard_normal((4 * templates, width))) for width in WIDTHS]
     places, truth = of.held[:6], rng.integers(4, size=6)
     for space in (0, 1):
         image = naive_side(of, space, off, text=False)
         starts = sum(WIDTHS[:space]), sum(WIDTHS[: space + 1])
         right = 0
-        classes = []
-        for c in range(4):
+        said = []
+        for c in range(4 * templates):
             whole = np.concatenate([(p[c] - s.text) / s.scale for p, s in zip(prompts, of.spaces, strict=True)])
             values = whole @ np.float64(of.dictionary.encoder) + of.dictionary.bias
             kept = sorted(range(SIZE), key=lambda m: -values[m])[:3]
@@ -80,10 +81,11 @@ def test_zero_shot_without_concepts_equals_a_loop(of: ConceptSpaces, off: tuple[
             for m in off:
                 if m in kept and values[m] > 0:
                     row -= values[m] * of.dictionary.decoder[m, starts[0] : starts[1]]
-            classes.append(unit(row * of.spaces[space].scale + of.spaces[space].text))
+            said.append(unit(row * of.spaces[space].scale + of.spaces[space].text))
+        classes = [unit(sum(said[c * templates : (c + 1) * templates])) for c in range(4)]
         for place, own in zip(places, truth, strict=True):
             right += max(range(4), key=lambda c: image[place] @ classes[c]) == own
-        assert zero_shot_without(of, space, off, prompts, places, truth) == right / 6
+        assert zero_shot_without(of, space, off, prompts, places, truth, templates) == right / 6
 
 
 def test_a_concept_added_to_an_image_leads_to_images_that_have_it(of: ConceptSpaces):

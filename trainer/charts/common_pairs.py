@@ -1,0 +1,50 @@
+"""Which rows of two snapshots are of one pair: the same id, and the same caption.
+
+Ids alone do not tell: two data sets of Scenes that were drawn with other sizes both count their pairs from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from trainer.store.snapshot_files import Items
+
+LOOKED_AT: Final = 256
+"""Captions that are compared; those of other data differ nearly everywhere, and a corrected one makes no other pair."""
+
+
+def same_pairs(a: Items, b: Items) -> bool:
+    """Return whether row i is the same pair in both."""
+    return np.array_equal(np.asarray(a.id), np.asarray(b.id)) and _agree(a, b, *[np.arange(len(a.id))] * 2)
+
+
+def common_rows(a: Items, b: Items) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """Return rows of A, ascending, and the rows of B with the same pairs; none where the captions are others."""
+    if np.array_equal(np.asarray(a.id), np.asarray(b.id)):
+        at_a = at_b = np.arange(len(a.id))
+    else:
+        _, at_a, at_b = np.intersect1d(np.asarray(a.id, str), np.asarray(b.id, str), return_indices=True)
+        order = np.argsort(at_a)
+        at_a, at_b = at_a[order].astype(np.int64), at_b[order].astype(np.int64)
+    return (at_a, at_b) if _agree(a, b, at_a, at_b) else (at_a[:0], at_b[:0])
+
+
+def common_ids(every: Sequence[Items]) -> Shaped[np.ndarray, " n"]:
+    """Return the ids of the pairs that all snapshots hold, in the order of the first."""
+    kept = np.asarray(every[0].id)
+    for other in every[1:]:
+        there = np.asarray(every[0].id)[common_rows(every[0], other)[0]]
+        kept = there if len(there) == len(kept) == len(every[0].id) else kept[np.isin(kept, there)]
+    return kept
+
+
+def _agree(a: Items, b: Items, at_a: Int[np.ndarray, " n"], at_b: Int[np.ndarray, " n"]) -> bool:
+    """Return whether most captions of these rows are equal, of those that both know."""
+    places = np.unique(np.linspace(0, len(at_a) - 1, min(len(at_a), LOOKED_AT)).astype(np.int64))
+    texts = [(a.caption[int(at_a[place])], b.caption[int(at_b[place])]) for place in places]
+    known = [one == other for one, other in texts if one and other]
+    return not known or sum(known) >= len(known) / 2
