@@ -148,10 +148,14 @@ def test_a_run_is_claimed_in_the_room_that_its_launcher_reserved(disk, on_disk, 
     try:
         with RunLog.claim(on_disk, run) as log:
             assert on_disk.runs.get(run).status == "running"
+            # Something is left for what comes next, whatever else fills the disk again.
+            fill(disk / "more")
+            log.give_reserve()
             log.status("stopped", "Stopped with one sentence.")
         assert on_disk.runs.get(run).reason == "Stopped with one sentence."
     finally:
         ballast.unlink()
+        (disk / "more").unlink(missing_ok=True)
     assert not list(on_disk.runs.get(run).folder.glob(".tmp-*"))
     on_disk.purge(run)
 

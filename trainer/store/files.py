@@ -75,12 +75,13 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def sweep_drafts(folder: Path) -> None:
-    """Remove drafts left in `folder` by killed writers; only for a folder that nobody writes to."""
+def sweep_drafts(folder: Path, *, keep: str = "") -> None:
+    """Remove drafts but `keep` left in `folder` by killed writers; only for a folder that nobody writes to."""
     if folder.is_symlink():
         return
     for draft in folder.glob(".tmp-*"):
-        remove(draft)
+        if draft.name != keep:
+            remove(draft)
 
 
 def _sync_tree(path: Path) -> None:

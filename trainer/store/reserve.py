@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,19 +12,17 @@ from trainer.store.files import write_atomically
 from trainer.untrusted import confined
 
 NAME: Final = ".tmp-reserve"
-_SIZE: Final = 2**20
+_SIZES: Final = (2**20, 2**18)
+"""Bytes, and those where there are not as many: room for some rows, when a claim has used the first."""
 
 
 def take(folder: Path) -> None:
     """Reserve space in a run's folder, unless some is reserved or the disk refuses it."""
-
-    def write(draft: Path) -> None:
-        draft.write_bytes(os.urandom(_SIZE))
-
     file = folder / NAME
-    if not os.path.lexists(file):
-        with contextlib.suppress(OSError):
-            write_atomically(file, write, private=True)
+    for size in _SIZES:
+        if not os.path.lexists(file):
+            with contextlib.suppress(OSError):
+                write_atomically(file, partial(_write, size), private=True)
 
 
 def give(folder: Path) -> bool:
@@ -32,3 +31,7 @@ def give(folder: Path) -> bool:
     with contextlib.suppress(OSError):
         confined.remove(folder, NAME)
     return there
+
+
+def _write(size: int, draft: Path) -> None:
+    draft.write_bytes(os.urandom(size))

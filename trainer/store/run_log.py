@@ -128,7 +128,7 @@ class RunLog:
             reason="",
         )
         for name in ("", "checkpoints", "snapshots"):
-            sweep_drafts(row.folder / name)
+            sweep_drafts(row.folder / name, keep=reserve.NAME)
         log = cls(workspace, workspace.runs.get(row.id), lock)
         log.take_reserve()
         return log

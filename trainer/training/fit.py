@@ -31,7 +31,7 @@ from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
 from trainer.trackers.live import FOLDER, Beside, TrackedRun, wanted
 from trainer.training.control import ControlFlags
 from trainer.training.decoder_source import DecoderSource, open_decoded
-from trainer.training.disk_guard import DiskGuard, StoppedWaiting
+from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
 from trainer.training.provenance import session_facts, sessions_of, threads_to_resume, with_session
 from trainer.training.recorder import SAY_S, Recorder
@@ -70,6 +70,21 @@ def fit(workspace: Workspace, run: int) -> None:
         shared.leave()
 
 
+def _claimed(workspace: Workspace, run: int) -> RunLog:
+    """Claim the run; wait for a disk that has no room even for its row, with a sentence where this process prints."""
+    waits = False
+    while True:
+        try:
+            return RunLog.claim(workspace, run)
+        except disk.DiskTrouble as trouble:
+            if not trouble.full:
+                raise
+            if not waits:
+                TextLog(workspace.runs.get(run).folder / "log.txt").say(f"{trouble} The run begins once there is room.")
+            waits = True
+            time.sleep(LOOK_S)
+
+
 def _compute_as_before(log: RunLog) -> None:
     """Take as many threads as the run had; what the person sets by OMP_NUM_THREADS stands."""
     threads = threads_to_resume(log.run.facts)
@@ -78,7 +93,7 @@ def _compute_as_before(log: RunLog) -> None:
 
 
 def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
-    with RunLog.claim(workspace, run) as log, ControlFlags(log) as control:
+    with _claimed(workspace, run) as log, ControlFlags(log) as control:
         _compute_as_before(log)
         text_log = TextLog(log.folder / "log.txt")
         room = DiskGuard(log, control, text_log)

@@ -438,7 +438,7 @@ def test_a_trainer_that_dies_before_it_begins_does_not_end_as_the_one_before(wor
 
 
 def test_a_trainer_that_dies_while_it_begins_does_not_end_as_the_one_before(workspace, failed, monkeypatch):
-    def die(folder):
+    def die(folder, *, keep):
         raise SystemExit("as if killed")
 
     monkeypatch.setattr(run_log, "sweep_drafts", die)

@@ -20,6 +20,7 @@ from trainer.inference.open_model import open_run
 from trainer.losses import fused
 from trainer.methods.image_text import ClipPairs
 from trainer.store import EVALUATING, RunLog, StoreError, read_snapshot
+from trainer.store.disk import DiskTrouble
 from trainer.training.fit import fit
 from trainer.training.recorder import TRAINING
 from trainer.training.session import FitError, TrainingSession
@@ -404,3 +405,21 @@ def test_it_learns(workspace, tiny, journal, kind):
     last = journal(run)[60]
     assert last["val/image_to_text_R@5"] > 0.2
     assert last["val/auc_hard10"] > journal(run)[0]["val/auc_hard10"] + 0.1
+
+
+def test_a_run_begins_once_the_disk_has_room_for_its_row(workspace, tiny, monkeypatch):
+    number, tries = tiny(), []
+    folder = workspace.runs.get(number).folder
+
+    def claim(workspace, run):
+        tries.append(run)
+        if len(tries) < 3:
+            raise DiskTrouble("The disk is full.", place=folder, need=1, full=True)
+        raise DiskTrouble("The disk is gone.", place=folder, need=1, full=False)
+
+    monkeypatch.setattr(RunLog, "claim", claim)
+    with pytest.raises(DiskTrouble, match="gone"):
+        fit(workspace, number)
+    assert tries == [number] * 3
+    log = (folder / "log.txt").read_text(encoding="utf-8")
+    assert log.count("The disk is full. The run begins once there is room.") == 1
