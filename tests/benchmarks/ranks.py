@@ -57,23 +57,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add how many processes, and which objectives."""
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], metavar="N", help="numbers of processes")
     parser.add_argument("--only", nargs="+", default=list(CASES), metavar="OBJECTIVE", help="of the table's names")
+    parser.add_argument("--double", action="store_true", help="compute in float64: what differs then is no rounding")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print one row for each objective and number of processes; as one of them, make the updates."""
     if args.inside:
-        return _inside(args.only)
-    rows = [row for ranks in args.ranks for row in measured(ranks, args.only)]
+        return _inside(args.only, args.double)
+    rows = [row for ranks in args.ranks for row in measured(ranks, args.only, double=args.double)]
     print(json.dumps(rows) if args.json else table(rows))
     return 0
 
 
-def measured(ranks: int, only: list[str]) -> list[dict[str, Any]]:
+def measured(ranks: int, only: list[str], *, double: bool = False) -> list[dict[str, Any]]:
     """Return the differences by that many processes, one row an objective."""
     from trainer.scheduling.ranks import start_agent
 
-    words = ("-m", "tests.benchmarks", "ranks", "--inside", "--only", *only)
+    words = ("-m", "tests.benchmarks", "ranks", "--inside", *["--double"] * double, "--only", *only)
     agent = start_agent(ranks, str(ranks), "python", *words, stdout=subprocess.PIPE)
     output, _ = agent.communicate()
     assert agent.returncode == 0, output.decode()
@@ -98,14 +99,30 @@ def _told(value: float) -> str:
     return "0" if value == 0 else f"{value:.1e}"
 
 
-def _inside(only: list[str]) -> int:
+def _inside(only: list[str], double: bool) -> int:
     import torch
 
     from trainer import ranks
     from trainer.data import Pairs
     from trainer.data.tokenizer import train_tokenizer
+    from trainer.methods import Batch
     from trainer.training.rank_check import check
     from trainer.training.session import TrainingSession
+
+    class InDouble(TrainingSession):
+        """A session that computes in float64."""
+
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            for module in self.modules.values():
+                module.double()
+
+        def batch(self) -> Batch:
+            made = super().batch()
+            views = {
+                name: view.double() for name in ("images", "other_view") if (view := getattr(made, name)) is not None
+            }
+            return replace(made, **views)
 
     images = np.random.default_rng(0).integers(0, 256, (PAIRS, 32, 32, 3), dtype=np.uint8)
     shapes, places = [c.split()[1] for c in CAPTIONS], [f"{i}.png" for i in range(PAIRS)]
@@ -119,7 +136,8 @@ def _inside(only: list[str]) -> int:
         wanted = config.Run(device="cpu", model=model, objective=objective, optimizer=optimizer)
 
         def make(together: ranks.Ranks | None, wanted: config.Run = wanted) -> TrainingSession:
-            return TrainingSession(wanted, pairs, tokenizer, torch.device("cpu"), shared=together)
+            kind = InDouble if double else TrainingSession
+            return kind(wanted, pairs, tokenizer, torch.device("cpu"), shared=together)
 
         found = check(make, shared, updates=UPDATES)
         if found is not None:

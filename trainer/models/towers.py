@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, Literal
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
@@ -73,12 +74,12 @@ class TwoTowers(nn.Module):
         return self
 
     def encode_image(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
-        """Return unit embeddings, in float32 regardless of the towers' precision.
+        """Return unit embeddings, in float32 regardless of the towers' precision unless that is float64.
 
         Raises:
             ModelError: There is no image tower.
         """
-        return F.normalize(self.features(images).float(), dim=1)
+        return _unit(self.features(images))
 
     def features(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
         """Return unnormalized embeddings by the image tower.
@@ -95,7 +96,7 @@ class TwoTowers(nn.Module):
         return found if self.image_head is None else self.image_head(found)
 
     def encode_text(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
-        """Return unit embeddings, in float32 regardless of the towers' precision.
+        """Return unit embeddings, in float32 regardless of the towers' precision unless that is float64.
 
         Raises:
             ModelError: There is no text tower.
@@ -106,7 +107,7 @@ class TwoTowers(nn.Module):
                 "Choose a run of CLIP, CLOOB or another objective of image-text pairs."
             )
         found = at_end(self.text, tokens) if reads_end_alone(self.text) else _pooled(self.text(tokens))
-        return F.normalize((found if self.text_head is None else self.text_head(found)).float(), dim=1)
+        return _unit(found if self.text_head is None else self.text_head(found))
 
 
 def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> TwoTowers:
@@ -168,6 +169,10 @@ def file_preprocessing_of(model: Architecture) -> Preprocessing:
 def _pooled(answer: Tensor | tuple[Tensor, ...]) -> Float[Tensor, "n d"]:
     """Return the vectors of a tower that may also return tokens (CoCa)."""
     return answer[0] if isinstance(answer, tuple) else answer
+
+
+def _unit(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    return F.normalize(rows if rows.dtype == torch.float64 else rows.float(), dim=1)
 
 
 def has_batch_norm(module: nn.Module) -> bool:

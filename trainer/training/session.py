@@ -245,7 +245,8 @@ class TrainingSession:
         loss = self._loss(batch)
         parameters = (p for group in self.optimizer.param_groups for p in group["params"])
         norm = optimizer.clip_gradients(parameters, choice.clip_norm)
-        return torch.stack((loss.float(), norm.float())), rate, data_s
+        wide = loss if loss.dtype == torch.float64 else loss.float()
+        return torch.stack((wide, norm.to(wide.dtype))), rate, data_s
 
     def _follow(self, bad: Tensor | None = None) -> None:
         """Count an update, and let what follows the weights follow them, unless `bad` is 1 on the device."""
