@@ -42,9 +42,14 @@ def common_ids(every: Sequence[Items]) -> Shaped[np.ndarray, " n"]:
     return kept
 
 
+def looked_at(n: int) -> Int[np.ndarray, " k"]:
+    """Return the rows, evenly spaced, whose captions stand for those of n."""
+    return np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.int64))
+
+
 def _agree(a: Items, b: Items, at_a: Int[np.ndarray, " n"], at_b: Int[np.ndarray, " n"]) -> bool:
     """Return whether most captions of these rows are equal, of those that both know."""
-    places = np.unique(np.linspace(0, len(at_a) - 1, min(len(at_a), LOOKED_AT)).astype(np.int64))
+    places = looked_at(len(at_a))
     texts = [(a.caption[int(at_a[place])], b.caption[int(at_b[place])]) for place in places]
     known = [one == other for one, other in texts if one and other]
     return not known or sum(known) >= len(known) / 2

@@ -16,6 +16,7 @@ from trainer.analysis.neighbors import nearest
 from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import standing
 from trainer.charts import ChartError
+from trainer.charts.common_pairs import same_pairs
 from trainer.charts.matching import matching_of
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -49,10 +50,11 @@ class OpenSnapshot:
 
     def row_of(self, other: OpenSnapshot, row: int) -> int:
         """Return this snapshot's row of a pair of another one; -1 without it."""
-        ids, wanted = self.snapshot.items.id, other.snapshot.items.id[row]
+        mine, theirs = self.snapshot.items, other.snapshot.items
+        ids, wanted = mine.id, theirs.id[row]
         if row < len(ids) and ids[row] == wanted:
-            return row
-        same_kind = ids.dtype.kind == other.snapshot.items.id.dtype.kind
+            return row if mine.caption[row] == theirs.caption[row] or same_pairs(mine, theirs) else -1
+        same_kind = ids.dtype.kind == theirs.id.dtype.kind
         found = np.flatnonzero(ids == wanted if same_kind else np.asarray(ids, str) == str(wanted))
         return int(found[0]) if len(found) else -1
 

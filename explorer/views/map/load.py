@@ -20,6 +20,7 @@ from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
+from trainer.charts.common_pairs import looked_at
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_changes import changes
@@ -274,7 +275,10 @@ def same_items(a: MapSide, b: MapSide) -> bool:
 
 def _identity(items: Items) -> str:
     ids = np.ascontiguousarray(items.id)
-    return hashlib.blake2b(ids.view(np.uint8) if len(ids) else b"", key=str(ids.dtype).encode()).hexdigest()
+    found = hashlib.blake2b(ids.view(np.uint8) if len(ids) else b"", key=str(ids.dtype).encode())
+    for row in looked_at(len(ids)).tolist():
+        found.update(f"\n{items.caption[row]}".encode())
+    return found.hexdigest()
 
 
 def _values(items: Items, columns: tuple[str, ...]) -> dict[str, MetadataColumn]:

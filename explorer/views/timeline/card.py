@@ -12,6 +12,7 @@ from explorer.models.thumbnails import Pictures
 from explorer.theme import theme
 from explorer.widgets.hover_card import HoverCard, HoverRow
 from trainer.analysis.sampling import at_most
+from trainer.charts.common_pairs import same_pairs
 from trainer.charts.matching import matching_of
 from trainer.charts.snapshot_series import TimelineRun
 from trainer.store.snapshot_files import read_snapshot
@@ -69,7 +70,10 @@ def pair_of(run: TimelineRun, point: int) -> int:
 
 def is_same_pair(run: TimelineRun, other: TimelineRun, row: int) -> bool:
     """Return whether both runs have the same item in this row."""
-    return row < min(run.n, other.n) and bool(run.items.id[row] == other.items.id[row])
+    mine, theirs = run.items, other.items
+    if row >= min(run.n, other.n) or mine.id[row] != theirs.id[row]:
+        return False
+    return bool(mine.caption[row] == theirs.caption[row]) or same_pairs(mine, theirs)
 
 
 def one_pair(folder: Path, row: int) -> OnePair | None:

@@ -12,6 +12,7 @@ from jaxtyping import Int, UInt8
 from explorer.theme import theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Coloring, choices, colorings
 from explorer.widgets.legend import LegendEntry
+from trainer.charts.common_pairs import same_pairs
 from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_colors import AGREEMENT, BETTER_IN_B, CHANGED, ColoredMap, PairNumbers, pair_numbers
 from trainer.charts.snapshot_series import TimelineRun
@@ -43,7 +44,7 @@ def choices_of(runs: Sequence[TimelineRun]) -> list[str]:
     found = dict.fromkeys(by for run in runs for by in choices(run.items))
     pairs = [run for run in runs if run.images and run.images == run.texts]
     computed = list(COMPUTED) if pairs else []
-    if len(pairs) != 2 or not np.array_equal(np.asarray(pairs[0].items.id), np.asarray(pairs[1].items.id)):
+    if len(pairs) != 2 or not same_pairs(pairs[0].items, pairs[1].items):
         computed = [by for by in computed if by != AGREEMENT]
     return [*found, *computed, *(CHANGED if pairs and compared(runs) else ())]
 

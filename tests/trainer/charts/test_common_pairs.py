@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from trainer.charts.common_pairs import common_ids, common_rows, same_pairs
+from trainer.charts.one_pair import OpenSnapshot
 from trainer.store.snapshot_files import Items
 
 
@@ -41,3 +44,14 @@ def test_rows_in_another_order_are_found_by_id():
     assert not same_pairs(A, other)
     assert [rows.tolist() for rows in common_rows(A, other)] == [[1, 3], [2, 0]]
     assert common_ids([A, other, A]).tolist() == [1, 3]
+
+
+def test_the_inspector_finds_a_pair_in_other_data_only_if_it_is_there():
+    def opened(every: Items) -> OpenSnapshot:
+        return OpenSnapshot(None, None, SimpleNamespace(items=every))
+
+    first = opened(A)
+    other = items(range(4), ["a pink heart", "a green star", "a black square", "a red moon"])
+    corrected = items(range(4), [*A.caption[:3], "a white cross on sand"])
+    assert opened(other).row_of(first, 0) == -1
+    assert opened(corrected).row_of(first, 3) == 3
