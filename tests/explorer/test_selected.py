@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.models.pair_table import Numbers
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTable, SelectedPanel
-from explorer.views.selected.table import CAPTION_PX, LINE_PX
+from explorer.views.selected.table import CAPTION_PX, CLASS_PX, LINE_PX
 from trainer.store import Items, read_snapshot
 
 
@@ -83,6 +83,20 @@ def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
     assert table.pairs.index(n - 1, 2).data() == f"{values.min():.2f}"
     table.mark(np.array([int(values.argmax())]))
     assert table.chosen_pairs().tolist() == [int(values.argmax())]
+
+
+def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(qtbot, background, dressed):
+    items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], [""] * 3, [""] * 3)
+    table = PairTable(Pictures(background), name="t", words="t")
+    qtbot.addWidget(table)
+    table.show()
+    table.pairs.show(items, np.arange(3), [Numbers("v", "V", "", np.zeros(3))])
+    for width, wanted in ((400, CLASS_PX), (1400, 2 * CLASS_PX), (400, CLASS_PX)):
+        table.resize(width, 300)
+        assert table.columnWidth(1) == wanted
+    table.setColumnWidth(1, 120)
+    table.resize(1400, 300)
+    assert table.columnWidth(1) == 120
 
 
 def test_missing_values_sort_last_both_ways(qtbot, background, dressed):

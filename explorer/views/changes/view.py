@@ -30,6 +30,7 @@ from trainer.charts.pair_changes import Changes
 from trainer.charts.spec import Request, Target
 from trainer.store import of_split
 
+MOST_PICKER_PX: Final = 320
 TABS: Final = ("pairs", "changes", "mispairs", "representation-similarity")
 
 
@@ -281,9 +282,11 @@ class ChangesView(View):
         bar = WrappingRow()
         for index, picker in enumerate(self.pickers):
             bar.add(Badge("AB"[index], index), gap=theme.BETWEEN)
-            bar.add(picker)
+            bar.add(picker, stretch=True)
         bar.add(self.note, stretch=True)
-        bar.add(self.suite)
+        bar.add(self.suite, stretch=True)
+        for picker in (*self.pickers, self.suite):
+            picker.setMaximumWidth(MOST_PICKER_PX)
         pairs = HairlineSplitter(Qt.Orientation.Vertical)
         pairs.addWidget(self.table)
         pairs.addWidget(self.neighborhoods)

@@ -43,6 +43,7 @@ LEAST_PX: Final = 60
 RING_PX: Final = 2
 """Width of a column of numbers."""
 CLASS_PX: Final = 88
+"""Of a class at least; twice as much where two captions have room beside it."""
 CAPTION_PX: Final = 200
 """Of a picture and its caption at least."""
 MOST_MARKED: Final = 20_000
@@ -73,6 +74,7 @@ class PairTable(QTableView):
         self.setObjectName(name)
         self.setAccessibleName(words)
         self.pairs = PairTableModel(pictures, self, background)
+        self._class_px = CLASS_PX
         self.setHorizontalHeader(SortHeader(self))
         self.setModel(self.pairs)
         self.setItemDelegateForColumn(0, PictureCell(self))
@@ -166,7 +168,11 @@ class PairTable(QTableView):
         header = self.horizontalHeader()
         if not self.pairs.columnCount():
             return
-        others = sum(header.sectionSize(column) for column in range(1, self.pairs.columnCount()))
+        numbers = sum(header.sectionSize(column) for column in range(2, self.pairs.columnCount()))
+        if header.sectionSize(1) == self._class_px:  # a person gave it no other width
+            self._class_px = min(max(self.viewport().width() - numbers - 2 * CAPTION_PX, CLASS_PX), 2 * CLASS_PX)
+            header.resizeSection(1, self._class_px)
+        others = numbers + header.sectionSize(1)
         enough = self.viewport().width() - others >= CAPTION_PX
         mode = QHeaderView.ResizeMode.Stretch if enough else QHeaderView.ResizeMode.Interactive
         if anew or header.sectionResizeMode(0) != mode:
@@ -179,6 +185,7 @@ class PairTable(QTableView):
         if not self.pairs.columnCount():
             return
         metrics = self.fontMetrics()
+        self._class_px = CLASS_PX
         for column in range(1, self.pairs.columnCount()):
             words = str(self.pairs.headerData(column, Qt.Orientation.Horizontal))
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
