@@ -34,6 +34,8 @@ from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.cells import ProgressCell
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.legend import Legend, LegendEntry
+from explorer.widgets.point_map.labels import Label, Labels
+from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.switch import Switch
 from tests.nightly import nightly_except
 from trainer.analysis import palette
@@ -314,6 +316,23 @@ def test_marks_and_texts_of_a_legend_can_be_seen(qtbot, mode: str) -> None:
             legend.show_entries([LegendEntry("HHH", theme.run_color(place), mark)])
             assert against(pixels(qtbot, legend, QRect(0, 0, 18, 22)))[1] >= MARK
             assert against(pixels(qtbot, legend, QRect(22, 0, 60, 22)))[1] >= TEXT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dimmed", [False, True])
+def test_words_on_a_map_can_be_read_also_behind_a_selection(qtbot, mode: str, dimmed: bool) -> None:
+    points = PointMap()
+    shown(qtbot, points)
+    whole = np.zeros(2, np.int64)
+    corners = np.array([(0.0, 0.0), (1.0, 1.0)])
+    points.set_points(corners, diamond=whole > 0, color=whole, palette=np.zeros((1, 3), np.uint8))
+    labels = Labels(points.layer, points)
+    labels.show([Label("HHH MMM", 0.5, 0.5)])
+    labels.dim(dimmed)
+    qtbot.waitUntil(lambda: points.layer.is_sorted)
+    qtbot.wait(20)
+    ground, contrast = against(pixels(qtbot, points, points.rect().adjusted(110, 80, -110, -80)))
+    assert contrast >= TEXT, ground
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
-from explorer.theme import SMALL_PX, SPACE, color, faint, pixel_font, theme
+from explorer.theme import SMALL_PX, SPACE, color, pixel_font, theme
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import MapScene
 
@@ -92,7 +92,7 @@ class Labels(QObject):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             pen = QPen(halo, 2 * HALO_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
             painter.strokePath(words, pen)
-            painter.fillPath(words, faint(color("text")) if self._dimmed else color("text"))
+            painter.fillPath(words, color("secondary" if self._dimmed else "text"))
             painter.end()
             self._pictures[key] = picture
         return self._pictures[key]
