@@ -11,6 +11,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEven
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
+from explorer.widgets.elided_label import elided_apart
 
 ROW: Final = 32
 HEAD: Final = 52
@@ -30,7 +31,7 @@ class BarColumn:
     Attributes:
         title: Over the column, beside the swatch.
         note: Under the title, small.
-        color: `#rrggbb` of the swatch and the bars.
+        color: Token, or `#rrggbb`, of the swatch and the bars.
         shares: One share in [0, 1] for every row; empty while there is none.
     """
 
@@ -70,6 +71,13 @@ class BarChart(QWidget):
         """The columns from left to right."""
         return self._columns
 
+    def lanes(self) -> list[QRectF]:
+        """Return where the head of each column is."""
+        n = max(1, len(self._columns))
+        left = self._name_width() + theme.BETWEEN
+        width = (self.width() - left - (n - 1) * theme.AROUND) / n
+        return [QRectF(left + i * (width + theme.AROUND), 0, width, HEAD) for i in range(len(self._columns))]
+
     def show_bars(self, names: Sequence[str], columns: Sequence[BarColumn], *, stale: bool = False) -> None:
         """Show these rows and columns.
 
@@ -98,9 +106,10 @@ class BarChart(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         fitting = self._fitting()
-        name_width, lanes = self._lanes()
+        name_width, lanes = self._name_width(), self.lanes()
         for column, lane in zip(self._columns, lanes, strict=True):
-            self._paint_head(painter, lane, column)
+            others = [other.title for other in self._columns if other is not column]
+            self._paint_head(painter, lane, column, others[0] if others else "")
         if not self._columns:
             return
         painter.setPen(theme.color("line"))
@@ -124,25 +133,20 @@ class BarChart(QWidget):
         room = max(0, (self.height() - HEAD) // ROW)
         return len(self._names) if len(self._names) <= room else max(0, room - 1)
 
-    def _lanes(self) -> tuple[float, list[QRectF]]:
+    def _name_width(self) -> float:
         metrics = QFontMetricsF(_font(strong=True))
         widest = max((metrics.horizontalAdvance(name) for name in self._names), default=0.0) + 2
-        name_width = min(max(widest, NAME_LEAST), NAME_MOST, max(NAME_LEAST, NAME_SHARE * self.width()))
-        n = max(1, len(self._columns))
-        left = name_width + theme.BETWEEN
-        width = (self.width() - left - (n - 1) * theme.AROUND) / n
-        return name_width, [
-            QRectF(left + i * (width + theme.AROUND), 0, width, HEAD) for i in range(len(self._columns))
-        ]
+        return min(max(widest, NAME_LEAST), NAME_MOST, max(NAME_LEAST, NAME_SHARE * self.width()))
 
-    def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn) -> None:
+    def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn, beside: str) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color(column.color))
         painter.drawEllipse(QRectF(lane.left(), 5, DOT, DOT))
         painter.setPen(theme.color("text"))
         painter.setFont(_font(strong=True))
         title = QRectF(lane.left() + DOT + theme.INSIDE, 0, lane.width() - DOT - theme.INSIDE, 20)
-        _draw_elided(painter, title, column.title, Qt.AlignmentFlag.AlignLeft)
+        words = elided_apart(painter.fontMetrics(), column.title, beside, int(title.width()))
+        painter.drawText(title, int(Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), words)
         painter.setPen(theme.color("secondary"))
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         _draw_elided(painter, title.translated(0, 20), column.note, Qt.AlignmentFlag.AlignLeft)

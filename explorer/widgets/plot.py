@@ -62,7 +62,7 @@ class _Axis(pg.AxisItem):
             self.labelText = metrics.elidedText(self.words, Qt.TextElideMode.ElideMiddle, room)
             self.label.setHtml(self.labelString())
         if self.names:
-            each = max(0, room // len(self.names) - theme.INSIDE)
+            each = max(0, room // len(self.names) - theme.SPACE)
             middle = Qt.TextElideMode.ElideMiddle
             cut = [
                 "\n".join(metrics.elidedText(line, middle, each) for line in name.split("\n")) for name in self.names

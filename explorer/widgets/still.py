@@ -6,7 +6,9 @@ from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QSlider, QSpinBox
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QDoubleSpinBox, QSlider, QSpinBox
+
+from explorer import theme
 
 
 class Still:
@@ -21,6 +23,11 @@ class Still:
         event.ignore()
 
 
+def indent_text(box: QAbstractSpinBox) -> None:
+    """Begin the number where the text of other fields does: no padding of a stylesheet reaches the editor in a box."""
+    box.lineEdit().setTextMargins(theme.INSIDE - 2, 0, 0, 0)
+
+
 class StillSlider(Still, QSlider):
     """A slider."""
 
@@ -28,9 +35,17 @@ class StillSlider(Still, QSlider):
 class StillSpinBox(Still, QSpinBox):
     """A box of a whole number."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        indent_text(self)
+
 
 class StillDoubleSpinBox(Still, QDoubleSpinBox):
     """A box of a fraction."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        indent_text(self)
 
 
 class StillComboBox(Still, QComboBox):

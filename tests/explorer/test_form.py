@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtGui import QGuiApplication, QImage, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -18,6 +18,7 @@ from explorer.event_loop.background import Background
 from explorer.views.runs.new_run import NewRun, count_pairs, estimated_steps, fit_command
 from explorer.widgets.form import Form
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch
 from trainer import catalog, config
 from trainer.messages import Failure, MeasureRun
@@ -510,3 +511,13 @@ def test_the_method_of_the_chosen_objective_is_explained_whole(qtbot: QtBot, she
         qtbot.keyClick(text, Qt.Key.Key_Escape)
         assert not panel.isVisible()
         assert sheet.isVisible(), "Esc closes the page, not the form"
+
+
+@pytest.mark.parametrize("kind", [StillSpinBox, StillDoubleSpinBox])
+def test_a_number_in_a_box_stands_apart_from_its_edge(qtbot: QtBot, dressed: QApplication, kind: type) -> None:
+    box = kind()
+    qtbot.addWidget(box)
+    box.show()
+    image = box.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    ground, middle = image.pixel(3, image.height() // 2), range(6, image.height() - 6)
+    assert all(image.pixel(x, y) == ground for x in range(2, 6) for y in middle)

@@ -7,10 +7,11 @@ import math
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QPointF
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QApplication
 
 from explorer.render_qt.xy_plot import XYPlotWidget
-from explorer.theme import SMALL_PX
+from explorer.theme import SMALL_PX, SPACE, pixel_font
 from explorer.widgets.plot import Plot
 from trainer.charts.marks import Axis, Marker, XYPlot
 
@@ -39,6 +40,19 @@ def test_numbers_of_a_low_plot_do_not_touch(qtbot, height: int, high: float) -> 
     assert step * height / high >= SMALL_PX
     mantissa = step / 10 ** math.floor(math.log10(step) + 1e-9)
     assert round(mantissa, 6) in (1, 2, 5)
+
+
+def test_names_that_fit_below_a_plot_are_whole(qtbot, dressed, monkeypatch) -> None:
+    plot = Plot()
+    qtbot.addWidget(plot)
+    names = [f"seed {seed}" for seed in range(5)]
+    wide = QFontMetrics(pixel_font(SMALL_PX)).horizontalAdvance(names[0])
+    axis, seen = plot.getPlotItem().getAxis("bottom"), []
+    monkeypatch.setattr(axis, "setTicks", seen.append)
+    axis.show_names(names)
+    for room, whole in ((wide + SPACE + 1, True), (wide - 8, False)):
+        axis.resize(5 * room, 30)
+        assert (seen[-1] == [list(enumerate(names))]) is whole
 
 
 def test_what_lies_outside_the_bounds_counts_as_shown(qtbot) -> None:

@@ -16,11 +16,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 from pytestqt.qtbot import QtBot
 
+from explorer import theme
 from explorer.views.inspect import InspectView
 from explorer.views.prompts import PromptsView
 from explorer.views.prompts.playground import FIRST_TEMPLATE, WEIGHT
 from explorer.views.prompts.tau_control import STEPS, to_place, to_tau
 from explorer.views.view import Context, step_words
+from explorer.widgets.bars import BarChart, BarColumn
+from explorer.widgets.combo_boxes import Badge
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.messages import EmbedClasses, EmbedImages, Failure, Question, Saliency
@@ -203,6 +206,28 @@ def test_a_dropped_image_is_embedded_and_its_bars_shown(qtbot: QtBot, prompts: P
     assert sum(isinstance(question, EmbedImages) for question in context.client.asked) == 2
 
 
+def test_bars_have_the_colors_of_the_theme_in_use(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:
+    context.selection.queries = ["/somewhere/cat.png"]
+    qtbot.waitUntil(lambda: all(column.shares for column in prompts.calibration.bars.columns))
+    try:
+        for mode in ("dark", "light"):
+            theme.theme().mode = mode
+            colors = [theme.color(column.color).name() for column in prompts.calibration.bars.columns]
+            assert colors == [theme.run_color(0), theme.run_color(1)]
+    finally:
+        theme.theme().mode = "light"
+
+
+def test_long_names_over_bars_are_told_apart(qtbot: QtBot, dressed: QApplication) -> None:
+    chart = BarChart()
+    qtbot.addWidget(chart)
+    chart.resize(320, 120)
+    names = [f"An experiment whose name begins as all its names do, seed {run}" for run in (1, 2)]
+    chart.show_bars(["ring"], [BarColumn(name, "", "run_a", (0.5,)) for name in names])
+    heads = [chart.grab(lane.adjusted(0, 0, 0, -20).toRect()).toImage() for lane in chart.lanes()]
+    assert heads[0] != heads[1]
+
+
 def test_a_picture_dropped_while_the_view_is_open_is_shown_first(
     qtbot: QtBot, prompts: PromptsView, context: Context
 ) -> None:
@@ -268,6 +293,7 @@ def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect
     qtbot.waitUntil(lambda: inspect.chart is not None)
     chart = inspect.chart
     assert [run.name for run in chart.runs] == ["good", "bad"]
+    assert all(badge.isVisible() for badge in inspect.findChildren(Badge))
     assert inspect.maps[1].overlay.cells[1, 2] == pytest.approx(0.5)
     assert inspect.maps[3].overlay.cells[1, 2] == pytest.approx(-12)  # one cell of 144 by its root mean square
     assert inspect.maps[3].overlay.cells[3, 0] == pytest.approx(12)

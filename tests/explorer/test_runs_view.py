@@ -16,6 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.runs import SWATCHES_ROLE, RunColumn, RunsModel, display_text
 from explorer.run_control import jobs as jobs_room
@@ -25,6 +26,7 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.theme import run_color
 from explorer.views.runs import RunsView
+from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
 from explorer.views.runs.view import DRAWN_AT_MOST
 from explorer.views.view import Context
@@ -99,6 +101,23 @@ def three(workspace: Workspace, three_once: Path) -> list[int]:
     shutil.copytree(three_once, workspace.folder, dirs_exist_ok=True)
     workspace.adopt()
     return [1, 2, 3]
+
+
+def test_a_value_that_one_run_lacks_is_gray_in_the_theme_in_use(
+    qtbot: QtBot, dressed: QApplication, workspace: Workspace, three: list[int]
+) -> None:
+    pane = ConfigPane(workspace, Background())
+    qtbot.addWidget(pane)
+    pane.show_runs([workspace.runs.get(run) for run in three[:2]])
+    qtbot.waitUntil(lambda: pane.table.rowCount() > 0)
+    lacking = pane.table.findItems("–", Qt.MatchFlag.MatchExactly)
+    assert lacking
+    try:
+        for mode in ("dark", "light"):
+            theme.theme().mode = mode
+            assert all(item.foreground().color() == theme.color("secondary") for item in lacking)
+    finally:
+        theme.theme().mode = "light"
 
 
 def names(view: RunsView) -> list[str]:

@@ -25,6 +25,7 @@ from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer import catalog
 from trainer.catalog import PromptSuite
+from trainer.charts.marks import run_tone
 
 EXPORTED: Final = 200
 FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
@@ -192,7 +193,7 @@ class ClassifyView(View):
         problem = self.asking.problem(path)
         sides, said = self.context.selection.sides, self._said(path)
         lines = tuple(
-            (f"{prediction.label} {100 * prediction.share:.0f} %", theme.run_color(side.place))
+            (f"{prediction.label} {100 * prediction.share:.0f} %", run_tone(side.place))
             for side, prediction in zip(sides, said, strict=True)
             if prediction is not None
         )
@@ -238,7 +239,7 @@ class ClassifyView(View):
             gone = side.step not in (None, prediction.step)
             more = f"({side.step:,} not kept)" if gone else f"· {prediction.milliseconds:,.0f} ms"
             note = f"step {prediction.step:,} {more}"
-        return BarColumn(self._name(side), note, theme.run_color(side.place), shares)
+        return BarColumn(self._name(side), note, run_tone(side.place), shares)
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides
@@ -361,8 +362,6 @@ class ClassifyView(View):
 
     def _recolor(self) -> None:
         self._show_message(*self._sign_now, self._verdict.text())
-        self._show_strip()
-        self._show_bars(self.strip.current)
 
     def _start_folder(self) -> str:
         scenes = sorted((self.context.workspace.folder / "data").glob("scenes-*/renderings"))

@@ -16,6 +16,7 @@ from explorer.widgets.grid_map import GridMap, Heat
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from explorer.widgets.state_area import StateArea
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
+from trainer.charts.marks import run_tone
 
 MOST_IMAGES: Final = 60
 POINT: Final = "Hover over a cell for its count; click it to see its images."
@@ -76,8 +77,7 @@ class ConfusionPane(QWidget):
         mark = "good" if row == column else "warn"
         words = f"{found.classes[row]} → {found.classes[column]}"
         items = [
-            StripItem(path, ((words, theme.run_color(index)),), mark, "", f"{path}\n{words}")
-            for path in paths[:MOST_IMAGES]
+            StripItem(path, ((words, run_tone(index)),), mark, "", f"{path}\n{words}") for path in paths[:MOST_IMAGES]
         ]
         self.strip.show_items(items)
         self.strip.setVisible(bool(items))

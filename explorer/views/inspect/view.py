@@ -24,6 +24,7 @@ from explorer.views.inspect.query import SaliencyQuery
 from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
 from explorer.views.picture_question import PictureQuestionView
 from explorer.views.view import step_words
+from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_strip import StripItem
@@ -102,6 +103,7 @@ class InspectView(PictureQuestionView):
         yield
         self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
         self._heads: list[tuple[ElidedLabel, ElidedLabel]] = []
+        self._badges = tuple(Badge(letter, place) for place, letter in enumerate("AB"))
         yield
         self._lay_out()
         yield
@@ -269,16 +271,19 @@ class InspectView(PictureQuestionView):
             found = chart.runs[at] if chart and at is not None else None
             name, objective = self._named(run) if run is not None else (f"No run {'AB'[place]}", "")
             visible = place in places
-            for widget in (self.maps[1 + place], *self._heads[1 + place]):
+            for widget in (self.maps[1 + place], self._badges[place], *self._heads[1 + place]):
                 widget.setVisible(visible)
             if found is None:
-                self._head(1 + place, name, objective_label(objective) if objective else "", place)
+                self._head(1 + place, name, objective_label(objective) if objective else "")
                 self.maps[1 + place].show_map(None, None, f"No map of {name} yet")
                 continue
-            self._head(1 + place, name, f"step {found.step:,}, cosine {found.cosine:.3f}", place)
+            self._head(1 + place, name, f"step {found.step:,}, cosine {found.cosine:.3f}")
             reach = max(float(abs(found.cells).max()), 1e-9)
             overlay = SaliencyOverlay(found.cells, reach, ("outline", theme.run_color(place)), ("against", "for"))
             self.maps[1 + place].show_map(image, overlay, f"{name}: {_strongest(found.cells)}")
+        first, second = self._heads[1][0], self._heads[2][0]
+        first.tell_apart(second.text())
+        second.tell_apart(first.text())
         difference = chart.difference if chart else None
         for widget in (self.maps[3], *self._heads[3]):
             widget.setVisible(len(places) == 2)
@@ -292,11 +297,9 @@ class InspectView(PictureQuestionView):
         overlay = SaliencyOverlay(difference, reach, ("run_a", "run_b"), ("A more", "B more"), 1)
         self.maps[3].show_map(image, overlay, f"Difference: {_strongest(difference)}")
 
-    def _head(self, place: int, title: str, text: str, run: int | None = None) -> None:
+    def _head(self, place: int, title: str, text: str) -> None:
         heading, quiet = self._heads[place]
-        swatch = "" if run is None else f"{'AB'[run]}  "
-        heading.setText(f"{swatch}{title}")
-        theme.set_role(heading, "strong")
+        heading.setText(title)
         quiet.setText(text)
 
     def _named(self, run: int | None) -> tuple[str, str]:
@@ -350,9 +353,15 @@ class InspectView(PictureQuestionView):
         grid.setVerticalSpacing(2)
         for place, shown in enumerate(self.maps):
             heading, quiet = ElidedLabel(middle=True), ElidedLabel()
+            theme.set_role(heading, "strong")
             theme.set_role(quiet, "small")
             self._heads.append((heading, quiet))
-            grid.addWidget(heading, 0, place)
+            head = QHBoxLayout()
+            head.setSpacing(theme.INSIDE)
+            if place in (1, 2):
+                head.addWidget(self._badges[place - 1])
+            head.addWidget(heading, 1)
+            grid.addLayout(head, 0, place)
             grid.addWidget(quiet, 1, place)
             grid.addWidget(shown, 2, place)
             grid.setColumnStretch(place, 1)

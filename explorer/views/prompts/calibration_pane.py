@@ -21,7 +21,7 @@ from explorer.widgets.still import StillComboBox
 from trainer.analysis.calibration import probabilities
 from trainer.charts.calibrated_runs import CalibrationRun
 from trainer.charts.calibration import CHART, CalibrationSettings
-from trainer.charts.marks import Panel
+from trainer.charts.marks import Panel, run_tone
 from trainer.charts.spec import PerRun
 
 PICTURE_PX = 112
@@ -132,7 +132,7 @@ class CalibrationPane(QWidget):
             if run is None:
                 continue
             row = () if cosines is None else tuple(probabilities(cosines, 1 / self.taus[index].tau).tolist())
-            shares.append(BarColumn(run.name, f"tau {self.taus[index].tau:.3g}", theme.run_color(index), row))
+            shares.append(BarColumn(run.name, f"tau {self.taus[index].tau:.3g}", run_tone(index), row))
         first = next((column.shares for column in shares if column.shares), ())
         order = sorted(range(len(first)), key=lambda place: -first[place])
         ordered = [

@@ -24,6 +24,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
+from trainer.charts.marks import run_tone
 from trainer.charts.prompted_runs import Mixture, PromptRun, mixture
 
 WEIGHT, ALL, FIRST_CLASS = 0, 1, 2
@@ -220,7 +221,7 @@ class Playground(QWidget):
         what = "recognized" if row == column else f"predicted as {run.labels[column]}"
         more = f", the first {MOST_IMAGES} shown" if len(places) > MOST_IMAGES else ""
         self.images_title.setText(f"{run.labels[row]} {what}: {len(places):,} of {of:,} images{more}")
-        said = ((run.labels[column], theme.run_color(self._index)),)
+        said = ((run.labels[column], run_tone(self._index)),)
         items = [StripItem(run.paths[place], said, "", "", run.paths[place]) for place in places[:MOST_IMAGES].tolist()]
         self.strip.show_items(items)
 

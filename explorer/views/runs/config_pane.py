@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -56,6 +57,7 @@ class ConfigPane(QWidget):
         layout.addWidget(self.words)
         layout.addWidget(self.area, 1)
         self._say_what_to_choose()
+        theme.theme().follow(self._recolor)
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
         """Show one run's configuration, the differences of two, or a hint for any other number."""
@@ -108,9 +110,14 @@ class ConfigPane(QWidget):
             for column, words in enumerate((name, _words(left), _words(right))):
                 item = QTableWidgetItem(words)
                 item.setToolTip(words)
-                if column and words == _MISSING:
-                    item.setForeground(theme.color("secondary"))
                 self.table.setItem(row, column, item)
+        self._recolor()
+
+    def _recolor(self) -> None:
+        for row, column in product(range(self.table.rowCount()), (1, 2)):
+            item = self.table.item(row, column)
+            if item is not None and item.text() == _MISSING:
+                item.setForeground(theme.color("secondary"))
 
     def _say_what_to_choose(self) -> None:
         self._say("Select one run to see its configuration, or two to see how they differ.")

@@ -12,6 +12,7 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import ImageStrip, StripItem
+from trainer.charts.marks import run_tone
 from trainer.charts.pair_cosines import SimilarityRun
 
 MOST = 200
@@ -79,7 +80,7 @@ def _item(row: int, runs: Sequence[SimilarityRun], places: Sequence[int]) -> Str
             continue
         own, hard = float(run.matched[place]), float(run.hardest[place, 0])
         sign = ">" if own > hard else "<"
-        lines.append((f"{own:.2f} {sign} {hard:.2f}".replace("-", "−"), theme.run_color(index)))
+        lines.append((f"{own:.2f} {sign} {hard:.2f}".replace("-", "−"), run_tone(index)))
         other = int(run.hardest_row[place])
         if other >= 0:
             tips.append(f"{run.name} confuses it most with: {items.caption[other]}")
