@@ -87,6 +87,17 @@ def test_beta_and_what_is_stored_are_the_same_on_every_tab(qtbot, view: Hopfield
         assert f"beta = {chosen:g}" in board(view).head[1]
 
 
+def test_a_pair_selected_before_the_view_was_built_is_the_query(qtbot, make_context, two_runs: tuple[int, int]):
+    context = make_context()
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    context.selection.pairs = [3]
+    shown = HopfieldView(context)
+    qtbot.addWidget(shown)
+    shown.show()
+    settle(qtbot, shown)
+    assert shown.settings_now().query == 3
+
+
 def test_the_query_stands_first_with_its_share(view: HopfieldView, two_runs: tuple[int, int]):
     for index, run in enumerate(two_runs):
         stored = vectors(view, run)

@@ -114,6 +114,7 @@ def label(view: PromptsView, words: str) -> str:
 
 def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: PromptsView) -> None:
     pane = prompts.calibration
+    assert [control.name.apart_from for control in pane.taus] == ["bad", "good"]
     assert label(prompts, "τ, trained") == label(prompts, "τ, shown") == "0.0833"
     before, bars = float(label(prompts, "Confidence, shown").split()[0]), pane.bars.columns[0]
     slider = pane.taus[0].slider

@@ -42,7 +42,8 @@ class HopfieldView(ChartView):
 
     def build(self) -> Iterator[None]:
         selection = self.context.selection
-        self._query, self._asks, self._external = 0, "image", ""
+        self._query = int(selection.pairs[0]) if len(selection.pairs) else 0
+        self._asks, self._external = "image", ""
         self._external_image = False
         self._trouble: tuple[str, Callable[[], object]] | None = None
         self._vectors: dict[int, tuple[float, ...]] = {}
