@@ -84,7 +84,7 @@ class SharedFolderSource(FolderSource):
             published = record(confined.read(self.folder, STATE, MOST_DOCUMENT))
             if written.get("status") not in ENDED:
                 return published
-        return written
+        return written | {"phase": "", "eta_s": None}  # it does nothing any more
 
     def job(self) -> str:
         """Return the job that last published the row; empty if there is none."""

@@ -46,6 +46,8 @@ _LAST_S: Final = 3_600.0
 _TRY_S: Final = 5.0
 _REST: Final = 5.0
 """So many times as long as sending took, the next sending waits."""
+_MOST_REST_S: Final = 10.0
+"""And no longer: a request is acknowledged by what is sent, within `_CONFIRMED_S` of `shared_folder.py`."""
 Stamp = tuple[int, int]
 
 
@@ -87,7 +89,7 @@ class StoredPublisher(StatePublisher):
             self._is_up_to_date()
             now = time.monotonic()
             # A long journal is sent whole, so less often.
-            self._next_at = now + _REST * (now - began)
+            self._next_at = now + min(_REST * (now - began), _MOST_REST_S)
 
     def _is_up_to_date(self) -> bool:
         """Send what is new; return whether all of it arrived."""

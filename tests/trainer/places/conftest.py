@@ -142,13 +142,21 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         server.end()
 
 
+@pytest.fixture(params=["s3", "gs"])
+def bucket(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return an empty folder of a store; that in Google's where an emulator runs (`gcp-storage-emulator`)."""
+    return _in_store(request, tmp_path)
+
+
 @pytest.fixture(params=["disk", "s3", "gs"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    """Return an empty folder; that in Google's store where an emulator runs (`gcp-storage-emulator`)."""
-    if request.param == "disk":
-        return Storage(str(tmp_path / "runs"))
+    """Return an empty folder, of this disk or of a store."""
+    return Storage(str(tmp_path / "runs") if request.param == "disk" else _in_store(request, tmp_path))
+
+
+def _in_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "gs" and "STORAGE_EMULATOR_HOST" not in os.environ:
         pytest.skip("STORAGE_EMULATOR_HOST names no emulator of Google's store")
     if request.param == "s3":
         request.getfixturevalue("store")
-    return Storage(f"{request.param}://bucket/{tmp_path.name}")
+    return f"{request.param}://bucket/{tmp_path.name}"

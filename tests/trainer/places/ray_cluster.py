@@ -24,8 +24,8 @@ from trainer.places.ray_jobs import RayJobs
 
 
 @contextlib.contextmanager
-def cluster(storage: str, cpus: Sequence[int]) -> Iterator[None]:
-    """Start a head and further nodes as the place `lab`, and end them.
+def cluster(storage: str, cpus: Sequence[int]) -> Iterator[Path]:
+    """Start a head and further nodes as the place `lab`, and end them; yield the folder where they keep their files.
 
     Args:
         storage: Of the place.
@@ -45,9 +45,8 @@ def cluster(storage: str, cpus: Sequence[int]) -> Iterator[None]:
         wait(lambda: _answers(place), "the head did not come up")
         nodes += [_started(program, [f"--address=127.0.0.1:{port}"], count) for count in cpus[1:]]
         time.sleep(5 * len(cpus))
-        yield
+        yield Path(folder)
     finally:
-        known.remove("lab")
         for node in reversed(nodes):
             os.killpg(node.pid, signal.SIGTERM)
             try:
@@ -56,10 +55,12 @@ def cluster(storage: str, cpus: Sequence[int]) -> Iterator[None]:
                 os.killpg(node.pid, signal.SIGKILL)
                 node.wait()
         shutil.rmtree(folder, ignore_errors=True)
+        known.remove("lab")
 
 
 def _started(program: str, words: list[str], cpus: int) -> subprocess.Popen[bytes]:
-    more = [f"--num-cpus={cpus}", "--block"]
+    # A port of its own for each agent: jobs wait for ever for one whose port another Ray of this computer has.
+    more = [f"--num-cpus={cpus}", f"--dashboard-agent-listen-port={_free_port()}", "--block"]
     # Else other work on this computer starves its workers.
     environment = os.environ | {"RAY_worker_niceness": "0"}
     return subprocess.Popen(

@@ -132,6 +132,17 @@ def here(tmp_path: Path) -> Iterator[Workspace]:
     workspace.close()
 
 
+def paused_continued_and_stopped(here: Workspace) -> None:
+    """Ask a run that trains elsewhere to pause, to continue and to stop, and wait for each."""
+    here.runs.ask(1, "pause")
+    wait(lambda: here.runs.get(1).status == "paused", "it did not pause there")
+    here.runs.ask(1, "")
+    wait(lambda: here.runs.get(1).status == "running", "it did not continue after the pause")
+    launch.stop(here, 1)
+    wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
+    wait(lambda: not here.is_alive(1), "the follower stayed")
+
+
 def there_of(tmp_path: Path) -> Workspace:
     (folder,) = (tmp_path / "shared").glob("from-*/*")
     return Workspace(folder)
@@ -147,13 +158,7 @@ def test_a_run_trains_as_a_job(stand_in: StandIn, here: Workspace, tmp_path: Pat
     wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
     (job, (process, body)) = next(iter(stand_in.jobs.items()))
     assert body["entrypoint_num_cpus"] == 1
-    here.runs.ask(1, "pause")
-    wait(lambda: here.runs.get(1).status == "paused", "it did not pause there")
-    here.runs.ask(1, "")
-    wait(lambda: here.runs.get(1).status == "running", "it did not continue after the pause")
-    launch.stop(here, 1)
-    wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
-    wait(lambda: not here.is_alive(1), "the follower stayed")
+    paused_continued_and_stopped(here)
     process.wait()
     assert rows_of(here, 1) == rows_of(there_of(tmp_path), 1)
     # It continues as another job, and Ray's word ends it where its trainer cannot tell.
@@ -169,20 +174,14 @@ def test_a_run_trains_as_a_job(stand_in: StandIn, here: Workspace, tmp_path: Pat
 
 @pytest.mark.nightly
 def test_a_run_in_an_object_store_is_mirrored_and_continued_on_another_node(
-    store, stand_in: StandIn, here: Workspace, tmp_path: Path
+    bucket: str, stand_in: StandIn, here: Workspace, tmp_path: Path
 ) -> None:
     """Its folder lies on the node that trains it, which is lost in the middle; bits are those of a run of one go."""
-    known.add(parse("lab", known.place_of("lab").address.replace(f"{tmp_path}/shared", "s3://bucket/runs")))
+    known.add(parse("lab", known.place_of("lab").address.replace(f"{tmp_path}/shared", bucket)))
     file, folder = written(tmp_path, epochs=12), str(here.folder)
     assert main(["fit", "--config", str(file), "--on", "lab", "--detach", "--workspace", folder]) == 0
     wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
-    here.runs.ask(1, "pause")
-    wait(lambda: here.runs.get(1).status == "paused", "it did not pause there")
-    here.runs.ask(1, "")
-    wait(lambda: here.runs.get(1).status == "running", "it did not continue after the pause")
-    launch.stop(here, 1)
-    wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
-    wait(lambda: not here.is_alive(1), "the follower stayed")
+    paused_continued_and_stopped(here)
     (first,) = stand_in.folder.glob("work-*/run-*")
     assert rows_of(here, 1) == rows_of(Workspace(first), 1)
     step = here.runs.get(1).step

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tests.trainer.places.conftest import There
 from tests.trainer.places.test_mirror import rows_of
+from trainer.places import stored_run
 from trainer.places.mirror import Mirror
 from trainer.places.storage import Storage
 from trainer.places.stored_run import StoredPublisher, StoredSource, bring_checkpoint, restore
@@ -36,7 +39,9 @@ def test_a_run_is_mirrored_from_its_copy_asked_and_restored(
         assert there.workspace.runs.asked(there.run) == "pause"
         there.train(range(6, 9), rng)
         there.end()
+    here.runs.change(2, phase="out of reach (box, last seen 06:17)")
     assert mirror.step()
+    assert here.runs.get(2).phase == ""
     assert rows_of(here, 2) == rows_of(there.workspace, there.run)
     assert set(source.folders()) >= {"checkpoints/step-000003", "checkpoints/step-000005"}
     assert source.last_step() == 8
@@ -74,3 +79,30 @@ def test_a_rank_waits_for_the_checkpoint_that_all_begin_with(there: There, stora
     bring_checkpoint(storage, tmp_path / "run", 5, check)
     for name in ("checkpoints/step_000005/model.bin", "checkpoints/step_000005/manifest.json", "run.json"):
         assert (tmp_path / "run" / name).read_bytes() == (there.folder / name).read_bytes()
+
+
+def test_a_slow_store_is_written_again_soon_enough_to_acknowledge_a_request(
+    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed, storage = [0.0], Storage(str(tmp_path / "runs"))
+    send = Storage.send
+
+    def slowly(self: Storage, source: Path, name: str) -> None:
+        passed[0] += 20
+        send(self, source, name)
+
+    monkeypatch.setattr(stored_run, "time", SimpleNamespace(monotonic=lambda: passed[0]))
+    monkeypatch.setattr(Storage, "send", slowly)
+    publisher, copy = StoredPublisher(there.workspace, there.run, "job", storage), storage.inside(stored_run.RUN)
+
+    def acknowledged() -> int:
+        return json.loads(copy.read("state.json", 1 << 16))["acknowledged"]
+
+    publisher.publish()
+    assert passed[0] >= 20
+    copy.write("request.json", json.dumps({"number": 1, "request": "pause"}).encode())
+    publisher.publish()
+    assert acknowledged() == 0
+    passed[0] += 11
+    publisher.publish()
+    assert acknowledged() == 1
