@@ -105,7 +105,7 @@ QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
     selection-background-color: $accent; selection-color: $accent_text; }
 QLineEdit { padding: 0 8px; min-height: ${control}px; placeholder-text-color: $secondary; }
 QPlainTextEdit, QTextEdit { padding: 4px; }
-QAbstractSpinBox { min-height: ${control}px; }
+QAbstractSpinBox { min-height: 26px; }
 QComboBox { padding: 0 4px 0 8px; min-height: ${control}px; combobox-popup: 0;
     selection-background-color: $selection; selection-color: $selection_text; }
 QLineEdit:hover, QAbstractSpinBox:hover, QComboBox:hover { border-color: $secondary; }
@@ -113,7 +113,7 @@ QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QAbstractSpinBox:focus, 
     border: 2px solid $focus; }
 QLineEdit:focus { padding: 0 7px; min-height: 26px; }
 QPlainTextEdit:focus, QTextEdit:focus { padding: 3px; }
-QAbstractSpinBox:focus { min-height: 26px; }
+QAbstractSpinBox:focus { min-height: 24px; }
 QComboBox:focus { padding: 0 3px 0 7px; min-height: 26px; }
 QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled, QComboBox:disabled {
     color: $disabled; border-color: $line; background: $background; }

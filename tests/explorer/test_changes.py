@@ -28,6 +28,23 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> ChangesView:
     return shown
 
 
+def test_a_pair_selected_before_is_in_sight_when_the_table_is_filled(
+    qtbot, make_context, view: ChangesView, two_runs: tuple[int, int]
+):
+    pairs = view.table.pairs
+    context = make_context()
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    context.selection.pairs = [int(pairs.pairs[pairs.rowCount() - 1])]
+    shown = ChangesView(context)
+    qtbot.addWidget(shown)
+    shown.resize(1100, 560)
+    shown.show()
+    qtbot.waitUntil(lambda: shown.found is not None and not shown.compared.pane.busy, timeout=10_000)
+    qtbot.waitUntil(
+        lambda: shown.table.viewport().rect().intersects(shown.table.visualRect(shown.table.currentIndex()))
+    )
+
+
 def test_the_table_holds_the_charts_numbers(view: ChangesView, two_runs: tuple[int, int]):
     found = changes(view.context.workspace, (two_runs[0], None), (two_runs[1], None))
     model = view.table.pairs

@@ -139,13 +139,13 @@ class ChangesView(View):
             return
         self._show_suites()
         columns = columns_of(found)
+        for area in self.areas:
+            area.ready()  # first: what is sorted marks and shows the selected pair, and a hidden table cannot scroll
         self.table.pairs.show(found.items, found.rows, columns)
         if self.table.horizontalHeader().sortIndicatorSection() < 0:
             place = next((i for i, column in enumerate(columns) if column.key == "overlap"), 0)
             self.table.sortByColumn(len(self.table.pairs.FIXED) + place, Qt.SortOrder.AscendingOrder)
         self.mispairs.show_mispairs(found, self.compared.mispairs)
-        for area in self.areas:
-            area.ready()
         self._mark()
 
     def _pick_suite(self, suite: str) -> None:
