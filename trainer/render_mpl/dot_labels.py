@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABEL_PT: Final = 7
+ABOVE_LINES: Final = 4
+"""In the order in which matplotlib draws: lines are at 2, markers at 3."""
 
 
 def label_dots(axes: Axes, every: Sequence[Marker], *, lying: bool = False, over_lines: bool = False) -> None:
@@ -32,6 +34,7 @@ def label_dots(axes: Axes, every: Sequence[Marker], *, lying: bool = False, over
         def __init__(self) -> None:
             super().__init__()
             self.set_in_layout(False)
+            self.set_zorder(ABOVE_LINES)
             self.texts = [Text(0, 0, dot.label, fontsize=LABEL_PT, color=QUIET) for dot in dots]
             for text in self.texts if over_lines else ():
                 text.set_bbox({"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5})

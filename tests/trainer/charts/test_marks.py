@@ -85,5 +85,6 @@ def test_labels_of_near_points_do_not_overlap_in_a_file(tmp_path: Path) -> None:
     assert {"word0", "word11"} <= {word for word, _ in seen}
     assert len(seen) < len(words)
     assert not any(box.overlaps(other) for at, (_, box) in enumerate(seen) for _, other in seen[:at])
+    assert max(figure.axes[0].get_children(), key=lambda one: one.zorder).texts, "labels are over the lines"
     axes = figure.axes[0].bbox
     assert all(axes.x0 - 1 <= box.x0 and box.x1 <= axes.x1 + 1 for _, box in seen)
