@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
@@ -29,6 +30,7 @@ class GeometryView(ChartView):
         self.all_on = QPushButton("Switch all on", objectName="concepts-on")
         self.chosen = QLabel(objectName="concepts-chosen")
         self._off_seen: tuple[int, ...] = ()
+        self._known: Callable[[], Any] = lambda: None
         yield from super().build()
         self.select_pairs.setToolTip("Selects all pairs whose image or caption has the concept, in every view")
         self.switch_off.setToolTip("Takes the concept out of all embeddings and measures them again")
@@ -37,6 +39,7 @@ class GeometryView(ChartView):
         self.all_on.clicked.connect(lambda: self.change(off=()))
         self.pane.panel.concept_chosen.connect(self.choose_concept)
         self.pane.panel.pair_chosen.connect(self._choose_pair)
+        self.pane.answered.connect(self._forget_numbers)
         self.pane.answered.connect(self._show_chosen)
         self.pane.answered.connect(lambda: turns().later(self, self._show_effect))
         self.context.selection.pairs_changed.connect(self._on_pairs)
@@ -91,6 +94,15 @@ class GeometryView(ChartView):
         self.select_pairs.setEnabled(known)
         self.switch_off.setEnabled(known and self.concept not in settings.off)
         self.all_on.setEnabled(bool(settings.off))
+
+    def _forget_numbers(self) -> None:
+        """Switch all concepts on in another dictionary, where the same numbers are other concepts."""
+        data = self._data
+        if data is None or data is self._known():
+            return
+        self._known = weakref.ref(data)
+        if self.controls_of(self.charts[CONCEPTS]).settings.off:
+            self.change(off=())
 
     def _show_effect(self) -> None:
         """Bring what is measured without a concept into sight once another one is switched off."""
