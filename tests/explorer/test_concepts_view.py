@@ -79,8 +79,8 @@ def test_adding_searches_from_the_selected_pair(qtbot, view: GeometryView):
 
 
 def test_another_dictionary_has_all_concepts_on(qtbot, view: GeometryView):
-    view.change(off=(view._data.concepts[0].number,))
+    view.change(off=(view.pane.answer.data.concepts[0].number,))
     qtbot.waitUntil(lambda: not view.busy and "off" in view.pane.panel.cards, timeout=20_000)
     view.change(concepts=6)
-    qtbot.waitUntil(lambda: not view.busy and view._data is not None and view._data.size == 6, timeout=60_000)
+    qtbot.waitUntil(lambda: not view.busy and view.pane.answer.data.size == 6, timeout=60_000)
     qtbot.waitUntil(lambda: not view.controls_of(view.charts[CONCEPTS]).settings.off, timeout=20_000)
