@@ -143,7 +143,7 @@ def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults
 
 def test_a_run_is_claimed_in_the_room_that_its_launcher_reserved(disk, on_disk, small):
     run, ballast = small(on_disk), disk / "ballast"
-    reserve.take(on_disk.runs.get(run).folder)
+    reserve.take(on_disk.folder, on_disk.runs.get(run).folder)
     fill(ballast)
     try:
         with RunLog.claim(on_disk, run) as log:

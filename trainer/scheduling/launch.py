@@ -60,7 +60,7 @@ def start_detached(
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
     command = safe_subprocess.python(*_words(workspace, run))
     if elsewhere(row.folder) is None:
-        reserve.take(row.folder)
+        reserve.take(workspace.folder, row.folder)
     try:
         log_name = confined.relative(workspace.folder, row.folder / "log.txt")
         with confined.open_file(workspace.folder, log_name, "ab") as log:

@@ -16,20 +16,21 @@ _SIZES: Final = (2**20, 2**18)
 """Bytes, and those where there are not as many: room for some rows, when a claim has used the first."""
 
 
-def take(folder: Path) -> None:
-    """Reserve space in a run's folder, unless some is reserved or the disk refuses it."""
-    file = folder / NAME
-    for size in _SIZES:
-        if not os.path.lexists(file):
-            with contextlib.suppress(OSError):
-                write_atomically(file, partial(_write, size), private=True)
+def take(root: Path, folder: Path) -> None:
+    """Reserve space in a run's folder in the workspace `root`, unless some is or the disk or a link refuses it."""
+    with contextlib.suppress(OSError):
+        file = confined.inside(root, confined.relative(root, folder / NAME))
+        for size in _SIZES:
+            if not os.path.lexists(file):
+                with contextlib.suppress(OSError):
+                    write_atomically(file, partial(_write, size), private=True)
 
 
-def give(folder: Path) -> bool:
+def give(root: Path, folder: Path) -> bool:
     """Release the space for the next message; return whether there was some."""
     there = os.path.lexists(folder / NAME)
     with contextlib.suppress(OSError):
-        confined.remove(folder, NAME)
+        confined.remove(root, confined.relative(root, folder / NAME))
     return there
 
 

@@ -95,7 +95,7 @@ class RunLog:
                 return cls._claimed(workspace, row, lock)
             except DiskTrouble:
                 # What its launcher reserved is the room for its row: whoever writes more can pause it with a sentence.
-                if not reserve.give(row.folder):
+                if not reserve.give(workspace.folder, row.folder):
                     raise
                 return cls._claimed(workspace, row, lock)
         except BaseException:
@@ -220,11 +220,11 @@ class RunLog:
 
     def take_reserve(self) -> None:
         """Reserve some disk space, so that a run can still report a full disk."""
-        reserve.take(self.folder)
+        reserve.take(self._workspace.folder, self.folder)
 
     def give_reserve(self) -> None:
         """Release the reserved space for the next message."""
-        reserve.give(self.folder)
+        reserve.give(self._workspace.folder, self.folder)
 
     def status(self, status: str, reason: str = "") -> None:
         """Set the run's status; a final one ends this log, and waits briefly for a locked database."""

@@ -36,14 +36,14 @@ def main(words: Sequence[str]) -> int:
         program = ["-m", "trainer", "fit", run, "--workspace", folder]
         workspace = Workspace(Path(folder))
         place = workspace.runs.get(int(run)).folder
-        reserve.take(place)
+        reserve.take(workspace.folder, place)
         workspace.close()
         failures = start_ranks(int(ranks), program)
         if failures:
             try:
                 _say_why(workspace, int(run), int(ranks), failures)
             except DiskTrouble:
-                reserve.give(place)
+                reserve.give(workspace.folder, place)
                 _say_why(workspace, int(run), int(ranks), failures)
         return 1 if failures else 0
     return 1 if start_ranks(int(ranks), rest) else 0
