@@ -48,11 +48,11 @@ class ChangesView(View):
         self._shown: Changes | None = None
         self.pictures = Pictures(context.background, self)
         self.pickers = tuple(
-            Picker(name=f"changes-step-{x.lower()}", words=f"Snapshot shown as {x}", width=200) for x in "AB"
+            Picker(name=f"changes-step-{x.lower()}", words=f"Snapshot shown as {x}", width=160) for x in "AB"
         )
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
-        self.suite = Picker(name="changes-suite", words="Class prompts for the predictions", width=172)
+        self.suite = Picker(name="changes-suite", words="Class prompts for the predictions", width=206)
         yield
         self.table = PairTable(self.pictures, name="changes-table", words="Pairs that differ between A and B")
         self.neighborhoods = Neighborhoods(self.pictures)
@@ -283,7 +283,6 @@ class ChangesView(View):
         for index, picker in enumerate(self.pickers):
             bar.add(Badge("AB"[index], index), gap=theme.BETWEEN)
             bar.add(picker, stretch=True)
-        bar.add(self.note, stretch=True)
         bar.add(self.suite, stretch=True)
         for picker in (*self.pickers, self.suite):
             picker.setMaximumWidth(MOST_PICKER_PX)
@@ -302,6 +301,7 @@ class ChangesView(View):
         self.tabs.setDocumentMode(True)
         self.tabs.setCurrentIndex(int(self.context.settings.value("changes/tab", 0)))
         self.body.addWidget(bar)
+        self.body.addWidget(self.note)
         self.body.addWidget(self.tabs, 1)
 
 
