@@ -162,7 +162,7 @@ def _plane(data: ModelMap, stress: str) -> XYPlot:
         label = f"#{run}, step {end.step:,}" + (", odd" if odd else "")
         x, y = path[-1]
         hint = f"#{run} {name}, step {end.step:,}" + (", odd" if odd else "")
-        dots.append(Marker("", tone, float(x), float(y), 12.0, "diamond", label if named else "", hint=hint))
+        dots.append(Marker("", tone, float(x), float(y), 9.0, "diamond", label if named else "", hint=hint))
     half = 0.55 * float(max(np.ptp(data.places, axis=0).max(), 1e-9))
     middle = (data.places.max(0) + data.places.min(0)) / 2
     axes = [axis_over("", [np.array([at - half, at + half])], margin=0.05) for at in middle]

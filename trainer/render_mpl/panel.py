@@ -47,6 +47,8 @@ LEAST_COLUMN_IN: Final = 0.42
 LEAST_LETTERS: Final = 6
 LYING_IN: Final = 0.22
 """Of a category whose bars lie."""
+MOST_EQUAL_IN: Final = 4.6
+"""Height of a plot whose axes have one scale, where its place is wide enough for more."""
 MOST_COLUMNS: Final = 12
 """Of shaded tables next to each other, their names included."""
 MOST_BESIDE: Final = 3
@@ -156,6 +158,9 @@ def _height(mark: Mark, beside: int) -> float:
         return 0.5 + LINE_IN * (len(mark.lines) + max(map(len, _heads(mark, PAGE_IN / beside)), default=1))
     if isinstance(mark, XYPlot):
         least = _lying_height(mark) if mark.lying else 2.7
+        if mark.equal:  # as wide as its place, up to two thirds of a page
+            shape = (mark.y.high - mark.y.low) / (mark.x.high - mark.x.low)
+            least = max(least, min(MOST_EQUAL_IN, 0.9 * PAGE_IN / beside * shape))
         return least + 0.15 * max(0, legend_lines(mark, _legend_columns(beside)) - 3)
     return 4.4 if mark.named else 2.7
 
