@@ -216,6 +216,8 @@ class PanelWidget(QScrollArea):
                     least = max(least, min(round(HIGHEST * wide), EQUAL_PX))
                 card.setMinimumHeight(least)
                 card.setMaximumHeight(max(least, round(HIGHEST * wide)))
+            elif isinstance(card, HeatMapCard):
+                card.setMinimumHeight(card.least_height(wide))
 
     def _new_notes(self) -> QLabel:
         self.notes = _label("small")
@@ -386,6 +388,11 @@ class HeatMapCard(QWidget):
             )
         )
         self._show_values(-1, -1)
+
+    def least_height(self, wide: int) -> int:
+        """Return the height that the cells need in this width: square ones of a narrow card fill no more of it."""
+        head = self.sizeHint().height() - self.map.sizeHint().height()
+        return min(PLOT_PX + 60, head + self.map.height_in(wide))
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield row, column and value of every drawn cell."""

@@ -90,9 +90,17 @@ class GridMap(CellMap):
         if self.heat is not None and self.heat.row_names:
             return self._room_between_names(self.heat)
         wide, high = max(self.width() - LEFT - self._right, 1), max(self.height() - TOP - BOTTOM, 1)
-        if self.heat is not None and self.heat.values.shape[0] == self.heat.values.shape[1]:
+        if self._is_square():
             wide = high = min(wide, high)
         return QRectF(LEFT, TOP, wide, high)
+
+    def height_in(self, wide: int) -> int:
+        """Return the height at which square cells use this width; of others the preferred height."""
+        square = self._is_square() and self.heat is not None and not self.heat.row_names
+        return max(150, wide - LEFT - self._right + TOP + BOTTOM) if square else self.sizeHint().height()
+
+    def _is_square(self) -> bool:
+        return self.heat is not None and self.heat.values.shape[0] == self.heat.values.shape[1]
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         row, column = self.cell_at(event.position())

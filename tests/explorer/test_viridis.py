@@ -63,3 +63,17 @@ def test_cells_without_a_number_are_hatched_and_said_to_have_none(qtbot):
     assert theme.color("disabled").name() in colors(0, 1)
     assert colors(0, 1) != {theme.color("disabled").name()}
     assert cells.words_at(0, 1) == "row 1, column 2: no value"
+
+
+def test_square_cells_ask_for_no_more_height_than_their_width_lets_them_use(qtbot):
+    cells = GridMap()
+    qtbot.addWidget(cells)
+    cells.show_heat(Heat(np.zeros((4, 4)), 0.0, 1.0, log=False))
+    for wide in (240, 400):
+        cells.resize(wide, cells.height_in(wide))
+        room = cells.room()
+        assert room.width() == room.height()
+        cells.resize(wide, cells.height_in(wide) + 100)
+        assert cells.room().width() == room.width(), "more height makes them no larger"
+    cells.show_heat(Heat(np.zeros((4, 9)), 0.0, 1.0, log=False))
+    assert cells.height_in(240) == cells.sizeHint().height()

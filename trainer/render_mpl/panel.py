@@ -162,7 +162,10 @@ def _height(mark: Mark, beside: int) -> float:
             shape = (mark.y.high - mark.y.low) / (mark.x.high - mark.x.low)
             least = max(least, min(MOST_EQUAL_IN, 0.9 * PAGE_IN / beside * shape))
         return least + 0.15 * max(0, legend_lines(mark, _legend_columns(beside)) - 3)
-    return 4.4 if mark.named else 2.7
+    if mark.named:
+        return 4.4
+    square = mark.values.shape[0] == mark.values.shape[1]
+    return min(2.7, 0.8 + 0.62 * PAGE_IN / beside) if square else 2.7
 
 
 def _lying_height(plot: XYPlot) -> float:
@@ -224,9 +227,11 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
     axes.patch.set(hatch="/////", edgecolor="#a2a9b5", linewidth=0)
     scale = LinearSegmentedColormap.from_list("difference", DIVERGING) if grid.centered else "viridis"
     image = axes.imshow(values, cmap=scale, norm=norm, aspect="auto", interpolation="nearest")
-    # Named cells are square, at the left of their place, and their bar stays beside them.
+    # Cells that are square stand at the left of their place, and their bar stays beside them.
     beside: dict[str, Any] = {"ax": axes, "pad": 0.02, "fraction": 0.06}
-    if grid.named:
+    square = grid.named or grid.values.shape[0] == grid.values.shape[1]
+    if square:
+        axes.set_aspect("equal", anchor="W")
         beside = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))}
     bar = figure.colorbar(image, label=grid.unit, **beside)
     if grid.log:
@@ -247,7 +252,6 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
 
 
 def _name_cells(axes: Axes, grid: HeatMap) -> None:
-    axes.set_aspect("equal", anchor="W")
     axes.set_yticks([at for at, _ in grid.y_ticks], [words for _, words in grid.y_ticks])
     axes.tick_params("x", rotation=90)
     axes.tick_params(length=0, labelsize=min(6.0, 180 / max(grid.values.shape)))
