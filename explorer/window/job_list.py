@@ -260,7 +260,7 @@ class JobList(QObject):
                 return "Cleaned list", self._names((question.run,)), "quality"
             case EmbedIndependent():
                 return "Embedding", f"Independent Scenes, {self._names(question.runs)}", "explaining"
-            case Classify():
+            case Classify() if question.images:  # without any, labels alone are embedded for the next ones
                 return "Classification", _pictures(len(question.images)), "classify"
             case EmbedImages():
                 return "Embedding", _pictures(len(question.images)), ""

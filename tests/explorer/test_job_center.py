@@ -26,7 +26,7 @@ from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
 from explorer.window.job_list import Job, JobList
 from explorer.window.job_panel import JobPanel, JobRow
 from trainer import config
-from trainer.messages import EmbedTexts, Failure, Project, Saliency
+from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
 from trainer.scheduling import queue
 from trainer.store import RunLog, Workspace
 
@@ -163,6 +163,19 @@ def test_a_projection_is_listed_by_the_name_of_its_run(qtbot, make_list, client:
     monkeypatch.setattr(type(jobs._runs), "runs", [row], raising=False)
     client.ask(Project(snapshot="/w/runs/clip/snapshots/a", method="umap"), done=lambda _: None, failed=lambda _: None)
     assert [job.title for job in jobs.active] == ["UMAP, clip"]
+
+
+@pytest.mark.parametrize(("pictures", "titles"), [(2, ["2 pictures"]), (0, [])])
+def test_a_classification_is_a_job_if_it_has_pictures(
+    qtbot, make_list, client: ModelClient, monkeypatch, pictures: int, titles: list[str]
+) -> None:
+    jobs, answers = make_list(), []
+    monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 0)
+    question = Classify(runs=(1,), images=("a.png", "b.png")[:pictures], labels=("red",), templates=("{}",))
+    client.ask(question, done=answers.append, failed=answers.append)
+    assert [job.title for job in jobs.active] == titles
+    qtbot.waitUntil(lambda: bool(answers))
+    assert len(jobs.heard) == len(titles), "labels alone are not told"
 
 
 def test_what_is_answered_at_once_is_never_listed(qtbot, make_list, client: ModelClient, monkeypatch) -> None:
