@@ -62,12 +62,12 @@ def dash_of(tone: Tone, *, dashed: bool = False) -> tuple[float, ...]:
     return _DASHES.get(tone, ())
 
 
-_COUNTED: Final = frozenset({"step", "update", "rank", "words"})
+_COUNTED: Final = frozenset({"step", "step of the decoded run", "update", "rank", "words"})
 
 
 def is_whole(label: str) -> bool:
-    """Return whether an axis with this label counts what has no parts, by its first word: there is no step 16.5."""
-    return label.partition(" ")[0].lower() in _COUNTED
+    """Return whether an axis with this label counts what has no parts: there is no step 16.5."""
+    return label.lower() in _COUNTED
 
 
 @dataclass(frozen=True)

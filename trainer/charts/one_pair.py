@@ -52,11 +52,14 @@ class OpenSnapshot:
         """Return this snapshot's row of a pair of another one; -1 without it."""
         mine, theirs = self.snapshot.items, other.snapshot.items
         ids, wanted = mine.id, theirs.id[row]
-        if row < len(ids) and ids[row] == wanted:
-            return row if mine.caption[row] == theirs.caption[row] or same_pairs(mine, theirs) else -1
-        same_kind = ids.dtype.kind == theirs.id.dtype.kind
-        found = np.flatnonzero(ids == wanted if same_kind else np.asarray(ids, str) == str(wanted))
-        return int(found[0]) if len(found) else -1
+        at = row
+        if row >= len(ids) or ids[row] != wanted:
+            same_kind = ids.dtype.kind == theirs.id.dtype.kind
+            found = np.flatnonzero(ids == wanted if same_kind else np.asarray(ids, str) == str(wanted))
+            at = int(found[0]) if len(found) else -1
+        # Equal ids may be of other pairs. In the same pairs, a caption may have been corrected since.
+        same = at >= 0 and (mine.caption[at] == theirs.caption[row] or same_pairs(mine, theirs))
+        return at if same else -1
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> int:
         workspace = Workspace(Path(folder))
         place = workspace.runs.get(int(run)).folder
         reserve.take(workspace.folder, place)
-        workspace.close()
+        workspace.close()  # until it is used again
         failures = start_ranks(int(ranks), program)
         if failures:
             try:

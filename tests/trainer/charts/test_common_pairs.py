@@ -55,3 +55,6 @@ def test_the_inspector_finds_a_pair_in_other_data_only_if_it_is_there():
     corrected = items(range(4), [*A.caption[:3], "a white cross on sand"])
     assert opened(other).row_of(first, 0) == -1
     assert opened(corrected).row_of(first, 3) == 3
+    moved = items([9, 1, 0], ["a new one", A.caption[1], "a pink heart"])
+    assert opened(moved).row_of(first, 1) == 1
+    assert opened(moved).row_of(first, 0) == -1, "the id is there, the pair is not"

@@ -128,6 +128,16 @@ def here(tmp_path: Path) -> Iterator[Workspace]:
 
 
 @pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Workspace]:
+    """Return an empty workspace as if a window looked: mirrors are then brought up to date every second."""
+    workspace = Workspace(tmp_path / "here")
+    workspace.folder.mkdir()
+    (workspace.folder / "explorer.lock").write_text(f"{os.getpid()}\n")
+    yield workspace
+    workspace.close()
+
+
+@pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Set the environment for an S3: a stand-in, or where `S3_FOR_TESTS` says (`moto_server`, with a bucket)."""
     if elsewhere := os.environ.get("S3_FOR_TESTS"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import socket
@@ -124,12 +123,8 @@ def stand_in(tmp_path: Path) -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Workspace]:
-    workspace = Workspace(tmp_path / "here")
-    workspace.folder.mkdir()
-    (workspace.folder / "explorer.lock").write_text(f"{os.getpid()}\n")
-    yield workspace
-    workspace.close()
+def here(watched: Workspace) -> Workspace:
+    return watched
 
 
 def paused_continued_and_stopped(here: Workspace) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,12 +26,8 @@ RUN = replace(PARTS, ranks=2)
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Workspace]:
-    workspace = Workspace(tmp_path / "here")
-    workspace.folder.mkdir()
-    (workspace.folder / "explorer.lock").write_text(f"{os.getpid()}\n")
-    yield workspace
-    workspace.close()
+def here(watched: Workspace) -> Workspace:
+    return watched
 
 
 def test_a_run_in_a_store_continues_after_its_node_lost_it(bucket: str, here: Workspace, tmp_path: Path) -> None:

@@ -94,12 +94,8 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Workspace]:
-    workspace = Workspace(tmp_path / "here")
-    workspace.folder.mkdir()
-    (workspace.folder / "explorer.lock").write_text(f"{os.getpid()}\n")
-    yield workspace
-    workspace.close()
+def here(watched: Workspace) -> Workspace:
+    return watched
 
 
 def test_a_run_waits_in_slurm_trains_and_is_told_to_stop(cluster: Path, here: Workspace, tmp_path: Path) -> None:
