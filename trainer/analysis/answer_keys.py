@@ -1,0 +1,90 @@
+"""Which captions of a batch are right answers of which of its pictures: the one mask of training and of every view.
+
+A cell (picture i, caption j) is a right answer exactly where `trainer.analysis.distinct` says so: some pair has that
+picture and that caption. Its transitive closure is another relation: through one generic caption ("a weapon") it
+links a sword with the caption of an axe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from trainer.analysis.distinct import Matching
+
+
+@dataclass(frozen=True)
+class AnswerKeys:
+    """Keys of the pictures and captions of a batch; cell (i, j) is a right answer where any of their keys agree.
+
+    Keys take O(b k) memory where the cells take O(b^2), and any block of the table can be masked from them.
+
+    Attributes:
+        pictures: Of the picture of each pair.
+        captions: Of the caption of each pair; key k is compared with key k of the pictures.
+    """
+
+    pictures: Int[np.ndarray, "b k"]
+    captions: Int[np.ndarray, "b k"]
+
+    def cells(self) -> Bool[np.ndarray, "b b"]:
+        """Return whether caption j (column) is a right answer of picture i (row); the diagonal is true."""
+        right = np.eye(len(self.pictures), dtype=bool)
+        for own, other in zip(self.pictures.T, self.captions.T, strict=True):
+            right |= own[:, None] == other[None, :]
+        return right
+
+
+def right_cells(matching: Matching, rows: Int[np.ndarray, " b"] | None = None) -> Bool[np.ndarray, "b b"]:
+    """Return which captions of a batch are right answers of which of its pictures, and so no negatives.
+
+    Args:
+        matching: Of all pairs of the split: a pair outside the batch makes its caption right, too.
+        rows: Of the batch; None: all pairs.
+    """
+    return answer_keys(matching, np.arange(len(matching.texts.place)) if rows is None else rows).cells()
+
+
+def answer_keys(matching: Matching, rows: Int[np.ndarray, " b"]) -> AnswerKeys:
+    """Return the keys of the pairs of a batch; no columns where only the matches are right answers."""
+    texts = matching.texts
+    picture, caption = texts.question[rows], texts.place[rows]
+    pairs = [(key, key) for key in (picture, caption) if len(np.unique(key)) < len(key)]
+    further = _further_captions(matching, picture, caption)
+    pairs += [(column, caption) for column in further.T]
+    if not pairs:
+        return AnswerKeys(np.zeros((len(rows), 0), np.int64), np.zeros((len(rows), 0), np.int64))
+    own, other = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
+    return AnswerKeys(own, other)
+
+
+def _further_captions(
+    matching: Matching, picture: Int[np.ndarray, " b"], caption: Int[np.ndarray, " b"]
+) -> Int[np.ndarray, "b w"]:
+    """Return the captions in the batch, of each pair's picture, that neither picture nor caption of the pair tell.
+
+    Caption c of picture i is told by the picture where all pairs of the batch that have c show i. Filled up with -1.
+    """
+    texts = matching.texts
+    present, place = np.unique(picture, return_inverse=True)
+    line, right, _ = texts.cells(present)
+    edges = np.unique(picture * max(len(texts), 1) + caption)
+    pictures_of = np.bincount(edges % max(len(texts), 1), minlength=len(texts))
+    alone = np.isin(present[line] * max(len(texts), 1) + right, edges) & (pictures_of[right] == 1)
+    kept = (pictures_of[right] > 0) & ~alone
+    line, right = line[kept], right[kept]
+    sizes = np.bincount(line, minlength=len(present))
+    first = np.cumsum(sizes) - sizes
+    own = sizes[place]
+    row = np.repeat(np.arange(len(picture)), own)
+    begin = np.cumsum(own) - own
+    captions = right[np.repeat(first[place], own) + np.arange(len(row)) - np.repeat(begin, own)]
+    other = captions != caption[row]
+    row, captions = row[other], captions[other]
+    counts = np.bincount(row, minlength=len(picture))
+    column = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    further = np.full((len(picture), int(counts.max(initial=0))), -1, np.int64)
+    further[row, column] = captions
+    return further
