@@ -178,19 +178,13 @@ def answer_of(workspace: Path, words: list[str]) -> str:
     words = [safe_subprocess.typed_path(word) for word in words]
     command = safe_subprocess.python("-m", "trainer", *words, "--json", "--workspace", str(workspace))
     try:
-        ended = safe_subprocess.run(
-            command,
-            more={"PYTHONUTF8": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        ended = safe_subprocess.run(command, more={"PYTHONUTF8": "1"}, timeout=PATIENCE_S)
+    except safe_subprocess.OutputTooLong as error:
+        raise OpenError(f"The trainer's answer is too long: {error}.") from error
     except subprocess.TimeoutExpired as error:
         raise OpenError(f"The files were not read within {PATIENCE_S} s. Check its disk.") from error
     if ended.returncode:
-        said = ended.stderr.strip().splitlines()
+        said = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         last = said[-1] if said else "The trainer ended without a message."
         raise OpenError(last.removeprefix(f"trainer {words[0]}: "))
-    return ended.stdout
+    return ended.stdout.decode("utf-8", "replace")

@@ -82,16 +82,14 @@ class _Commands:
         place = ["--json", "--workspace", str(self._workspace)]
         command = safe_subprocess.python("-m", "trainer", *words, *given, *place)
         try:
-            ended = safe_subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-            )
+            ended = safe_subprocess.run(command, timeout=TIMEOUT_S, most=MOST_WORDS)
+        except safe_subprocess.OutputTooLong as error:
+            raise CommandFailed("The answer is too long. Ask for fewer runs, or for one chart.") from error
         except subprocess.TimeoutExpired as error:
             raise CommandFailed(f"{' '.join(words)} took more than {TIMEOUT_S} s.") from error
         if ended.returncode:
-            said = ended.stderr.strip().splitlines()
+            said = ended.stderr.decode("utf-8", "replace").strip().splitlines()
             raise CommandFailed(said[-1] if said else f"{' '.join(words)} ended with {ended.returncode}.")
-        if len(ended.stdout) > MOST_WORDS:
-            raise CommandFailed("The answer is too long. Ask for fewer runs, or for one chart.")
         try:
             return json.loads(ended.stdout)
         except ValueError as error:

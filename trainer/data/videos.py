@@ -23,6 +23,7 @@ SUFFIXES: Final = frozenset((".avi", ".mp4", ".mkv", ".webm", ".mov", ".m4v"))
 _KINDS: Final = "avi,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm"
 """What ffmpeg may take a film for: a playlist would make it open other files and addresses."""
 _LIMIT_S: Final = 60.0
+_MOST_OUTPUT: Final = 1 << 28
 _FRAMES: Final = re.compile(rb"frame=\s*(\d+)")
 
 
@@ -95,6 +96,8 @@ def _frame(program: str, film: Path) -> bytes | str:
         taken = _run(program, film, *chosen, "-f", "image2pipe", "-c:v", "png", "-")
     except subprocess.TimeoutExpired:
         return f"Reading it took more than {_LIMIT_S:.0f} seconds."
+    except safe_subprocess.OutputTooLong:
+        return "Its middle frame is too large."
     except OSError as error:
         return f"It cannot be read: {error.strerror or error}."
     if taken.returncode or not taken.stdout:
@@ -105,6 +108,4 @@ def _frame(program: str, film: Path) -> bytes | str:
 def _run(program: str, film: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
     safe = ["-protocol_whitelist", "file", "-format_whitelist", _KINDS, "-max_alloc", str(500_000_000)]
     command = [program, "-hide_banner", "-nostdin", "-threads", "1", *safe, "-i", f"file:{film.absolute()}"]
-    return safe_subprocess.run(
-        [*command, "-map", "0:v:0", *options], capture_output=True, timeout=_LIMIT_S, check=False
-    )
+    return safe_subprocess.run([*command, "-map", "0:v:0", *options], timeout=_LIMIT_S, most=_MOST_OUTPUT)

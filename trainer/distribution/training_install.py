@@ -7,6 +7,7 @@ install`. Only wheels are installed, so no code runs while they are; packages th
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.metadata
 import os
 import re
@@ -38,6 +39,7 @@ _UNITS: Final = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _BEGUN: Final = re.compile(r"^\s*Downloading (\S+) \(([\d.]+)(KiB|MiB|GiB)\)")
 _ENDED: Final = re.compile(r"^\s*Downloaded (\S+)")
 _LINES_KEPT: Final = 12
+_LONGEST_LINE: Final = 1 << 16
 
 Report = Callable[[float, str], None]
 
@@ -206,8 +208,9 @@ def _run_uv(words: Sequence[str], report: Report) -> None:
     except OSError as error:
         raise InstallError(f"uv could not be started: {error}.") from error
     assert process.stderr is not None
+    lines = iter(functools.partial(process.stderr.readline, _LONGEST_LINE), b"")
     try:
-        said = _follow((line.decode("utf-8", "replace").rstrip() for line in process.stderr), report)
+        said = _follow((line.decode("utf-8", "replace").rstrip() for line in lines), report)
     except BaseException:
         process.terminate()
         process.wait()

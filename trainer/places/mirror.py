@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from trainer.places.address import OutOfReach, PlaceError
 from trainer.places.source import JOURNAL, KINDS, LOG, MOST_READ, RunSource
 from trainer.store import cells, disk, manifests
 from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere
-from trainer.store.journal import entry_of
+from trainer.store.journal import Entry, entry_of
 from trainer.store.mirrored import LIVE
 from trainer.store.rows import ENDED
 from trainer.store.workspace import Workspace
@@ -129,8 +130,7 @@ class Mirror:
 
     def _add(self, lines: bytes) -> None:
         # The database first: what is there twice is there once, and what is in the file is in the database.
-        entries = [entry for line in lines.splitlines() if (entry := entry_of(line)) is not None]
-        self._workspace.results.add_entries(self._run, entries)
+        self._workspace.results.add_entries(self._run, _entries(lines.splitlines()))
         place = self._folder / JOURNAL
         with disk.writing("The curves", place, len(lines)), confined.open_file(self._folder, JOURNAL, "ab") as file:
             try:
@@ -143,25 +143,29 @@ class Mirror:
         self._digest.update(lines)
 
     def _read_anew(self, first: bytes) -> None:
-        """Take over a journal that was rewound, or is another one: all of it, or nothing."""
-        content, part = bytearray(), first
-        while lines := _whole_lines(part):
-            content += lines
-            if len(content) > _MOST_JOURNAL:
-                raise PlaceError(f"The curves of the run have more than {_MOST_JOURNAL:,} bytes there.")
-            if len(part) < MOST_READ:
-                break
-            chunk = self.source.journal(len(content), hashlib.sha256(content).hexdigest())
-            if chunk.offset != len(content):
-                raise OutOfReach("The curves are being rewritten there.")
-            part = chunk.content
-        entries = [entry for line in bytes(content).splitlines() if (entry := entry_of(line)) is not None]
-        draft = f"{_DRAFT}{JOURNAL}"
-        with disk.writing("The curves", self._folder / JOURNAL, len(content)):
-            confined.write(self._folder, draft, bytes(content))
-        self._workspace.replace_entries(self._run, entries)
+        """Take over a journal that was rewound, or is another one: all of it, or nothing.
+
+        Its parts go to the disk and from there to the database: memory does not grow with it.
+        """
+        draft, length, digest, part = f"{_DRAFT}{JOURNAL}", 0, hashlib.sha256(), first
+        with confined.open_file(self._folder, draft, "wb") as file:
+            while lines := _whole_lines(part):
+                length += len(lines)
+                if length > _MOST_JOURNAL:
+                    raise PlaceError(f"The curves of the run have more than {_MOST_JOURNAL:,} bytes there.")
+                with disk.writing("The curves", self._folder / draft, len(lines)):
+                    _write(file, lines)
+                digest.update(lines)
+                if len(part) < MOST_READ:
+                    break
+                chunk = self.source.journal(length, digest.hexdigest())
+                if chunk.offset != length:
+                    raise OutOfReach("The curves are being rewritten there.")
+                part = chunk.content
+        with confined.open_file(self._folder, draft) as file, io.BufferedReader(file) as journal:  # type: ignore[type-var]
+            self._workspace.replace_entries(self._run, _entries(journal))
         confined.replace(self._folder, draft, JOURNAL)
-        self._length, self._digest = len(content), hashlib.sha256(content)
+        self._length, self._digest = length, digest
 
     def _read_log(self) -> None:
         known = elsewhere(self._folder)
@@ -305,6 +309,10 @@ def _files(root: Any, draft: str) -> dict[str, int]:
         return sizes
     confined.remove_tree(root, draft)
     raise PlaceError(f"The manifest of {draft.replace(_DRAFT, '')} cannot be one.")
+
+
+def _entries(lines: Iterable[bytes]) -> Iterator[Entry]:
+    return (entry for line in lines if (entry := entry_of(line)) is not None)
 
 
 def _rows(state: Mapping[str, Any], table: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from trainer.untrusted import safe_subprocess, shell
 
 _OPTIONS: Final = {"partition": "--partition", "time": "--time", "account": "--account", "cpus": "--cpus-per-task"}
 _WAIT_S: Final = 60.0
+_MOST_ANSWER: Final = 1 << 20
 _BEFORE_THE_END_S: Final = 90
 """So long before its time is up a job is told to stop with a checkpoint."""
 
@@ -93,12 +94,15 @@ def _run(program: str, *words: str, given: str = "") -> str:
     if found is None:
         raise PlaceError(f"There is no {program} there: is it the login computer of a SLURM cluster?")
     try:
-        answer = safe_subprocess.run(
-            [found, *words], input=given, capture_output=True, text=True, timeout=_WAIT_S, check=False
-        )
+        answer = safe_subprocess.run([found, *words], input=given.encode(), timeout=_WAIT_S, most=_MOST_ANSWER)
+    except safe_subprocess.OutputTooLong as error:
+        raise PlaceError(f"{program} answers without an end: {error}.") from error
     except (OSError, subprocess.SubprocessError) as error:
         raise PlaceError(f"{program} does not answer: {error}.") from error
     if answer.returncode:
-        why = untrusted_files.spelled(answer.stderr.strip()[-300:]) or f"status {answer.returncode}"
+        why = (
+            untrusted_files.spelled(answer.stderr.decode("utf-8", "replace").strip()[-300:])
+            or f"status {answer.returncode}"
+        )
         raise PlaceError(f"{program} refused: {why}")
-    return answer.stdout
+    return answer.stdout.decode("utf-8", "replace")

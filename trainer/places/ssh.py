@@ -7,7 +7,6 @@ import importlib.metadata
 import os
 import re
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +27,9 @@ _WAIT_S: Final = 60.0
 _SEND_S: Final = 600.0
 _UPLOAD_S: Final = 7 * 86_400.0
 _MOST_WORDS: Final = 1 << 22
+_MOST_ERRORS: Final = 1 << 16
+_ERRORS_S: Final = 1.0
+"""Time in which the errors of a process that has ended arrive; what it left running may hold the pipe open."""
 _LONGEST_LINE: Final = 1 << 16
 _SSH: Final = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=10",
                "-o", "ServerAliveCountMax=3")  # fmt: skip
@@ -183,25 +185,21 @@ def open_channel(place: RemotePlace, facts: Facts, workspace: str) -> Channel:
         OutOfReach: It does not answer.
     """
     words = trainer(place, facts, "remote", "--workspace", inside(facts, workspace))
-    errors = tempfile.TemporaryFile()  # noqa: SIM115
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
-        process = safe_subprocess.start(
-            command_line(place, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, **_own_session()
-        )
+        process = safe_subprocess.start(command_line(place, words), **pipes, **_own_session())
     except OSError as error:
         raise OutOfReach(f"ssh cannot be started: {error}.") from error
     assert process.stdin is not None
     assert process.stdout is not None
+    assert process.stderr is not None
+    errors = safe_subprocess.PipeReader(process.stderr, _MOST_ERRORS)
 
     def why() -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1.0)
-        errors.seek(0)
-        return f"{place.name} does not answer: {_short(errors.read(_MOST_WORDS)) or 'the connection ended'}"
+        return f"{place.name} does not answer: {_short(errors.content(1.0)) or 'the connection ended'}"
 
     def close() -> None:
-        with contextlib.suppress(OSError):
-            process.kill()
+        safe_subprocess.end_session(process)
         threading.Thread(target=process.wait, name="ssh", daemon=True).start()
 
     return Channel(process.stdin, process.stdout, why, close)
@@ -247,28 +245,28 @@ def listen(place: RemotePlace, words: list[str], hear: Callable[[str], None]) ->
         OutOfReach: The place does not answer, or no more.
         PlaceError: The program failed; the message has the last line of its errors.
     """
-    with tempfile.TemporaryFile() as errors:
-        try:
-            process = safe_subprocess.start(
-                command_line(place, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
-            )
-        except OSError as error:
-            raise OutOfReach(f"ssh cannot be started: {error}.") from error
-        assert process.stdout is not None
-        try:
-            while line := process.stdout.readline(_LONGEST_LINE):
-                hear(line.decode("utf-8", "replace"))
-            status = process.wait()
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
-        if status:
-            errors.seek(0)
-            reason = _short(errors.read(_MOST_WORDS))
-            if place.host and status == _ENDED_BY_SSH:
-                raise OutOfReach(f"{place.name} does not answer any more: {reason}.")
-            raise PlaceError(f"{place.name} refused: {reason or f'status {status}'}")
+    try:
+        process = safe_subprocess.start(
+            command_line(place, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+    except OSError as error:
+        raise OutOfReach(f"ssh cannot be started: {error}.") from error
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors = safe_subprocess.PipeReader(process.stderr, _MOST_ERRORS)
+    try:
+        while line := process.stdout.readline(_LONGEST_LINE):
+            hear(line.decode("utf-8", "replace"))
+        status = process.wait()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    if status:
+        reason = _short(errors.content(_ERRORS_S))
+        if place.host and status == _ENDED_BY_SSH:
+            raise OutOfReach(f"{place.name} does not answer any more: {reason}.")
+        raise PlaceError(f"{place.name} refused: {reason or f'status {status}'}")
 
 
 def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None]) -> None:
@@ -283,22 +281,23 @@ def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None
     )
     assert process.stdout is not None
     assert process.stderr is not None
+    errors = safe_subprocess.PipeReader(process.stderr, _MOST_ERRORS)
     try:
         rest = b""
         while part := process.stdout.read1(4_096):  # type: ignore[attr-defined]
             rest = (rest + part)[-200:]
             if found := re.findall(rb"(\d{1,3})%", rest):
                 progress(min(int(found[-1]), 100) / 100)
-        status, errors = process.wait(), process.stderr.read(_MOST_WORDS)
+        status = process.wait()
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
-        process.stderr.close()
     if status:
         kind = OutOfReach if status in (10, 12, 30, 35, _ENDED_BY_SSH) else PlaceError
         raise kind(
-            f"rsync to {place.name} ended with status {status}: {_short(errors)}. What is there is not sent again."
+            f"rsync to {place.name} ended with status {status}: {_short(errors.content(_ERRORS_S))}. What is there is "
+            "not sent again."
         )
 
 
@@ -306,9 +305,11 @@ def _run(
     place: RemotePlace, words: list[str], *, given: bytes = b"", wait_s: float = _WAIT_S, may_fail: bool = False
 ) -> bytes:
     try:
-        answer = safe_subprocess.run(
-            command_line(place, words), input=given, capture_output=True, timeout=wait_s, check=False, **_own_session()
-        )
+        answer = safe_subprocess.run(command_line(place, words), input=given, timeout=wait_s, most=_MOST_WORDS)
+    except safe_subprocess.OutputTooLong as error:
+        raise PlaceError(
+            f"{place.name} answers without an end: {error}. See what its login prints: {shell.join(_ssh(place))}"
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise OutOfReach(f"{place.name} does not answer within {wait_s:.0f} s.") from error
     except OSError as error:
@@ -318,7 +319,7 @@ def _run(
         raise OutOfReach(f"{place.name} does not answer: {_short(answer.stderr)}.{hint}")
     if answer.returncode and not may_fail:
         raise PlaceError(f"{place.name} refused: {_short(answer.stderr) or f'status {answer.returncode}'}")
-    return answer.stdout[:_MOST_WORDS]
+    return answer.stdout
 
 
 def _hint(stderr: bytes, place: RemotePlace) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from trainer.untrusted import safe_subprocess
 SUFFIXES: Final = (".gif", ".apng", ".mp4")
 RATE: Final = 25
 """Frames a second of an MP4; a GIF and an animated PNG keep the milliseconds of each frame."""
+_MOST_ERRORS: Final = 1 << 16
 _NO_FFMPEG: Final = (
     "An MP4 needs ffmpeg, which is not installed: install it with `uv sync --extra film` (or "
     "`pip install contrastive-explorer[film]`, or your system's ffmpeg), or choose a name that ends in .gif or .apng."
@@ -142,12 +144,16 @@ def _mp4(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> 
         for frame in frames
         for _ in range(max(1, round(frame.milliseconds * RATE / 1000)))
     )
+    assert process.stderr is not None
+    # Read while the pictures are written: with errors that nobody reads, it would wait forever.
+    errors = safe_subprocess.PipeReader(process.stderr, _MOST_ERRORS)
     try:
         for picture in raw:
             cast("IO[bytes]", process.stdin).write(picture)
     except BrokenPipeError:
         pass  # it says below why it ended
-    _, errors = process.communicate()
-    if process.returncode:
-        words = errors.decode("utf-8", "replace").strip().splitlines()
-        raise FigureError(f"ffmpeg could not write the animation: {words[-1] if words else process.returncode}.")
+    with contextlib.suppress(BrokenPipeError):
+        cast("IO[bytes]", process.stdin).close()
+    if process.wait():
+        lines = errors.content().decode("utf-8", "replace").strip().splitlines()
+        raise FigureError(f"ffmpeg could not write the animation: {lines[-1] if lines else process.returncode}.")

@@ -11,9 +11,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from trainer.store import cells, schema
 from trainer.store.database import Database, fetch
-from trainer.store.journal import Entry
 from trainer.store.rebuild import TABLES, rows_of, values_of
-from trainer.store.results_table import ResultsTable
 from trainer.store.rows import StoreError
 from trainer.store.run_files import write_run_file
 
@@ -82,10 +80,3 @@ def _make_equal(connection: Any, table: Table, run: int, wanted: Iterable[Mappin
             continue
         statement = insert(table).values(values)
         connection.execute(statement.on_conflict_do_update(index_elements=["run", *names], set_=values))
-
-
-def replace_entries(database: Database, results: ResultsTable, run: int, entries: Iterable[Entry]) -> None:
-    """Make the run's curves those of a rewritten journal, in its order: the last entry of a step counts."""
-    with database.write() as connection:
-        connection.execute(delete(schema.scalar).where(schema.scalar.c.run == run))
-    results.add_entries(run, entries)

@@ -191,7 +191,7 @@ def _number_of_the_system() -> str:
                 return str(winreg.QueryValueEx(key, "MachineGuid")[0])
         if sys.platform == "darwin":
             command = ["/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice"]
-            output = safe_subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
+            output = safe_subprocess.run(command, timeout=5).stdout.decode("utf-8", "replace")
             return next((line.split('"')[3] for line in output.splitlines() if "IOPlatformUUID" in line), "")
     except (OSError, IndexError, subprocess.SubprocessError):
         return ""

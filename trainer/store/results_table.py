@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import sqlite3
@@ -26,6 +27,8 @@ from trainer.store.rows import LATEST, MOST, MOST_STEP, CheckpointRow, Evaluatio
 from trainer.store.run_files import is_sound, write_run_file
 
 _SCALAR = schema.scalar.c
+_AT_ONCE: Final = 5_000
+"""Rows of one statement, which are all in memory."""
 _KINDS: Final = frozenset({"nan", "inf", "-inf"})
 _ALL_KINDS: Final = _KINDS | {"finite"}
 # SQLite has no skip scan over (run, name, step): hop from name to name instead of reading every row.
@@ -159,14 +162,26 @@ class ResultsTable:
         with self._database.read() as connection:
             return {row[0]: (row[1], row[2]) for row in fetch(connection, query)}
 
-    def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False) -> None:
-        """Store journal entries; `again` skips existing rows."""
-        rows = [row for entry in entries for row in _scalar_rows(run, entry)]
-        if not rows:
+    def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False, anew: bool = False) -> None:
+        """Store journal entries in one transaction; memory does not grow with their number.
+
+        Args:
+            run: Its number.
+            entries: Of two numbers of one name and step the last counts.
+            again: Rows that exist stay.
+            anew: The run's other numbers go.
+        """
+        rows = (row for entry in entries for row in _scalar_rows(run, entry))
+        part = list(itertools.islice(rows, _AT_ONCE))
+        if not part and not anew:
             return
-        prefix = "OR IGNORE" if again else "OR REPLACE"
-        with self._database.write(durable=False) as connection:
-            connection.execute(insert(schema.scalar).prefix_with(prefix), rows)
+        statement = insert(schema.scalar).prefix_with("OR IGNORE" if again else "OR REPLACE")
+        with self._database.write(durable=anew) as connection:
+            if anew:
+                connection.execute(delete(schema.scalar).where(schema.scalar.c.run == run))
+            while part:
+                connection.execute(statement, part)
+                part = list(itertools.islice(rows, _AT_ONCE))
 
     def scalar_count(self, run: int) -> int:
         """Return how many numbers the run has logged."""

@@ -274,10 +274,8 @@ class Workspace:
 
     def replace_entries(self, run: int, entries: Iterable[Entry]) -> None:
         """Make the curves of a run those of a rewritten journal."""
-        from trainer.store.mirrored import replace_entries
-
         self.check_mine()
-        replace_entries(self.database, self.results, run, entries)
+        self.results.add_entries(run, entries, anew=True)
 
     def document(self, run: int) -> dict[str, Any]:
         """Return what `run.json` says of the run, as it is now, with what is known of this moment."""

@@ -102,10 +102,8 @@ def source_state() -> dict[str, Any] | None:
         return None
 
     def ask(*words: str) -> str:
-        done = safe_subprocess.run(
-            [git, "-C", str(source), *words], capture_output=True, text=True, timeout=20, check=True
-        )
-        return done.stdout.strip()
+        done = safe_subprocess.run([git, "-C", str(source), *words], timeout=20, check=True)
+        return done.stdout.decode("utf-8", "replace").strip()
 
     try:
         return {"commit": ask("rev-parse", "HEAD"), "changed": bool(ask("status", "--porcelain"))}

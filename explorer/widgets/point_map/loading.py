@@ -14,7 +14,7 @@ import threading
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from explorer.widgets.point_map.loaded import keep_kernels, loaded_kernels
 from explorer.widgets.point_map.warming import run_each
@@ -63,11 +63,10 @@ def _compile_beside() -> None:
         # What is bundled into one program would open another window.
         return
     command = safe_subprocess.python("-c", "from explorer.widgets.point_map.loading import compile_now; compile_now()")
-    flags: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # Whatever goes wrong there goes wrong here too, where it is reported; the process only saves the stall.
     try:
-        safe_subprocess.run(command, timeout=LONGEST_S, check=False, **flags)
-    except (OSError, subprocess.TimeoutExpired):
+        safe_subprocess.run(command, timeout=LONGEST_S)
+    except (OSError, subprocess.SubprocessError):
         return
 
 
