@@ -151,9 +151,9 @@ def preset(name: str) -> config.Run:
     Raises:
         ConfigError: No preset is called so.
     """
-    path = assets_dir() / "presets" / f"{name}.toml"
-    own = user_folder() / USER_PRESETS
-    known = sorted(p.stem for folder in (path.parent, own) for p in folder.glob("*.toml"))
+    bundled, own = assets_dir() / "presets", user_folder() / USER_PRESETS
+    path = bundled / f"{name}.toml"
+    known = sorted(p.stem for folder in (bundled, own) for p in folder.glob("*.toml"))
     if name in known and not path.is_file():
         return config.read(own / f"{name}.toml")
     if name not in known:

@@ -8,11 +8,12 @@ environment variables, and no shell reads the command.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
@@ -144,13 +145,15 @@ class JobHookRunner(QObject):
         request.setTransferTimeout(TIMEOUT_MS)
         facts = self._facts(job)
         title, text = ended_words(job)
-        # Slack, Mattermost and Discord show `text` or `content`.
-        body = {**facts, "text": f"{title} {text}".strip(), "content": f"{title} {text}".strip()}
-        reply = self._network.post(request, json.dumps(body).encode())
+        reply = self._network.post(request, json.dumps({**facts, **message(f"{title} {text}".strip())}).encode())
+        # Nothing of the answer's body is of use, and some have no end.
+        reply.readyRead.connect(reply.abort)
         reply.finished.connect(partial(self._posted, reply))
 
     def _posted(self, reply: QNetworkReply) -> None:
-        if reply.error() != QNetworkReply.NetworkError.NoError:
+        status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
+        accepted = isinstance(status, int) and 200 <= status < 300
+        if reply.error() != QNetworkReply.NetworkError.NoError and not accepted:
             self.failed.emit(f"The webhook for ended jobs did not answer: {reply.errorString()}.")
         reply.deleteLater()
 
@@ -163,6 +166,19 @@ class JobHookRunner(QObject):
             "seconds": round(job.took_s, 1),
             "workspace": str(self._workspace),
         }
+
+
+def message(text: str) -> dict[str, Any]:
+    """Return the fields in which chat services expect a message; its text calls nobody and makes no link there.
+
+    Slack and Mattermost show `text`, in which `<`, `>` and `&` are control characters (Slack, *Formatting text for app
+    surfaces*). Discord shows `content`, and `allowed_mentions` says whom it may call. Both make a link of an address,
+    and of a title in brackets.
+    """
+    quiet = re.sub(r"@|:(?=//)|\](?=\()", "\\g<0>\N{ZERO WIDTH SPACE}", text)
+    escaped = quiet.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    content = re.sub(r"([\\`*_~|<>\[\]#-])", r"\\\1", quiet)
+    return {"text": escaped, "content": content, "allowed_mentions": {"parse": []}}
 
 
 def ended_words(job: Job) -> tuple[str, str]:

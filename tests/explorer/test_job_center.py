@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import http.server
 import json
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -333,8 +335,13 @@ def listener() -> Iterator[tuple[str, list[dict]]]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204 if self.path == "/ok" else 500)
+            self.send_response({"/ok": 204, "/endless": 200}.get(self.path, 500))
             self.end_headers()
+            try:
+                for _ in range(10_000 if self.path == "/endless" else 0):
+                    self.wfile.write(b"x" * 100_000)
+            except OSError:
+                heard.append("cut")
 
         def log_message(self, *_args) -> None:
             pass
@@ -359,6 +366,27 @@ def test_a_webhook_gets_json_and_its_failure_is_told(qtbot, make_runner, listene
     with qtbot.waitSignal(runner.failed) as told:
         runner.job_ended(_ended())
     assert "webhook" in told.args[0]
+
+
+def test_a_title_calls_nobody_and_makes_no_link_in_a_chat() -> None:
+    text = "@everyone <!channel> <http://evil.example|click> [a](http://evil.example) a & b"
+    body = job_hooks.message(text)
+    assert body["allowed_mentions"] == {"parse": []}
+    assert "&lt;!channel&gt;" in body["text"]
+    assert "a &amp; b" in body["text"]
+    for shown in (body["text"], body["content"]):
+        assert not re.search(r"@everyone|<|http://|(?<!\\)\]\(", shown.replace("\\<", ""))
+        assert re.sub(r"[\\\u200b]", "", html.unescape(shown)) == text
+
+
+def test_an_answer_without_an_end_is_not_read(qtbot, make_runner, listener) -> None:
+    address, heard = listener
+    runner, failures = make_runner(), []
+    runner.failed.connect(failures.append)
+    runner.choose(JobHooks(webhook=f"{address}/endless"))
+    runner.job_ended(_ended())
+    qtbot.waitUntil(lambda: "cut" in heard, timeout=20_000)
+    assert failures == []  # it was accepted
 
 
 def test_the_sheet_refuses_what_cannot_run(qtbot, dressed) -> None:

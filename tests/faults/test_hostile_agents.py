@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from tests.nightly import nightly_except
-from trainer import config
+from trainer import catalog, config
 from trainer.__main__ import main
+from trainer.config.fields import field_type
 
 pytest.importorskip("mcp", reason="the extra [mcp] is not installed")
 from trainer.agents import tools
@@ -36,6 +37,7 @@ CHANGES = (
     *("data.path=secret", "data.path=/etc", "data.kind=folder", "model.name=hf-hub:evil/x", "model.pretrained=x"),
     *("data.heldout_path=..", "model.tokenizer=evil/x", "name=../../x", "data.image_folder=.", "data = {path='x'}"),
     *("=", "", "data", "__class__=1", "data.__class__.x=1", "--out=x", "optimizer.epochs=1e999"),
+    *("data=torchvision", "data=vectors", "model=open_clip", " data = folder", "data=table"),
     *("optimizer.batch_size=-1", "model.image_size=100000000", "DATA.PATH=x", "data . path=x", "data.path =x"),
 )
 """What a new run shall have in the place of its preset's."""
@@ -56,7 +58,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the commands in this process: starting one for each word would take minutes."""
 
-    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -66,7 +68,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
             except Exception:
                 code, _ = 1, traceback.print_exc(file=err)
         said = err.getvalue() if "Traceback" not in err.getvalue() else err.getvalue().replace("\n", " | ")
-        return subprocess.CompletedProcess(command, code, out.getvalue(), said)
+        return subprocess.CompletedProcess(command, code, out.getvalue().encode(), said.encode())
 
     monkeypatch.setattr(tools.safe_subprocess, "run", run)
 
@@ -158,24 +160,17 @@ def test_an_agent_trains_on_nothing_that_a_preset_does_not_name(workspace: Path,
     faults.row("S7", "a change of a preset by an agent", "refused, nothing written or started", len(CHANGES), good)
 
 
-def test_every_field_that_names_a_place_is_known() -> None:
-    """A new field of texts in data or models is a place, or one of these."""
-    harmless = {"image_column", "caption_column", "separator", "template", "split", "heldout_split", "text_column"}
-    harmless |= {
-        "called",
-        "captions",
-        "image_tower",
-        "layout",
-        "class_from",
-        "freeze",
-        "loading",
-        "encoding",
-        "plugin",
-        "label",
-        "projection",
-    }
-    for section in ("data", "model"):
-        for kind in (*config.SECTIONS[section], *config.ELSEWHERE.get(section, ())):
-            for field in dataclasses.fields(kind):
-                if isinstance(getattr(kind(), field.name), str):
-                    assert field.name in tools.PLACES | harmless, (kind, field.name)
+@pytest.mark.parametrize("section", ["data", "model"])
+def test_an_agent_changes_no_text_of_data_or_models(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in config.SECTIONS[section]:
+        preset = dataclasses.replace(catalog.preset("clip-scenes"), **{section: kind()})
+        monkeypatch.setattr(catalog, "preset", lambda _, preset=preset: preset)
+        for field in dataclasses.fields(kind):
+            if field_type(kind, field.name) is str:
+                with pytest.raises(tools.CommandFailed, match="for a person to choose"):
+                    tools._check_changes("clip-scenes", [f"{section}.{field.name}=x"])
+
+
+def test_an_agent_changes_numbers_switches_and_choices() -> None:
+    changes = ["optimizer.batch_size=64", "objective=infoloob", "data.train_pairs=512", "device=cpu", "seed=3"]
+    tools._check_changes("clip-scenes", [*changes, "optimizer.algorithm=lars"])

@@ -6,13 +6,15 @@ import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_origin
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
+from trainer import catalog, config
 from trainer.charts import registry
+from trainer.config.fields import field_type
 from trainer.store.run_files import versions
 from trainer.untrusted import safe_subprocess
 from trainer.untrusted.files import is_text, spelled
@@ -27,13 +29,6 @@ MOST_VALUES: Final = 1_000
 """Runs that a client names at once."""
 _MOST_BYTES: Final = 1 << 17
 """Of all values of a call, which a process takes as its arguments."""
-PLACES: Final = frozenset(
-    (
-        *("path", "heldout_path", "image_folder", "root", "train_list", "heldout_list", "items", "pictures", "source"),
-        *("name", "pretrained", "tokenizer", "image_vectors", "text_vectors", "subset", "kind"),
-    )
-)
-"""Last parts of the fields that name a file, a folder, or data or a model of another place."""
 _READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False)
 _CHANGES: Final = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 INSTRUCTIONS: Final = (
@@ -106,12 +101,27 @@ def _value(word: str | int) -> str:
     return text
 
 
-def _change(word: str) -> str:
-    """Return FIELD=VALUE unless it leads to a file, a folder or a model outside of the workspace."""
-    field, _, value = _value(word).partition("=")
-    if field.strip().rpartition(".")[2] in PLACES or any(sign in value for sign in ("/", "\\", "~")):
-        raise CommandFailed(f"{word!r} names a place. Agents train on what presets name; a person chooses other data.")
-    return word
+def _check_changes(preset: str, changes: Sequence[str]) -> None:
+    """Refuse changes after which a run would have data, a model or a text that its preset does not name.
+
+    The result is looked at and not the words: a section has several names, and a new field none that is listed.
+    """
+    try:
+        run = changed = catalog.preset(preset)
+        for change in changes:
+            field, _, value = change.partition("=")
+            changed = config.replace(changed, field.strip(), value.strip())
+    except config.ConfigError as error:
+        raise CommandFailed(str(error)) from error
+    for field, _, value in config.difference(run, changed):
+        section, _, name = field.partition(".")
+        owner = type(getattr(changed, section)) if name else config.Run
+        is_text = isinstance(value, str) and get_origin(field_type(owner, name or field)) is not Literal
+        if field in ("data", "model") or (is_text and field not in ("objective", "device")):
+            raise CommandFailed(
+                f"{field} is for a person to choose: agents train on the data and the models of presets, and change "
+                "numbers, switches and choices alone."
+            )
 
 
 def _add_reading(server: MCPServer, command: _Commands) -> None:
@@ -154,7 +164,8 @@ def _add_training(server: MCPServer, command: _Commands) -> None:
             raise CommandFailed(f"{len(changes or ()):,} changes are too many: name at most {MOST_VALUES:,}.")
         words = ["fit", "--detach", "--preset", _value(preset)]
         words += ["--name", _value(name)] if name else []
-        return command(*words, *(word for change in changes or () for word in ("--set", _change(change))))
+        _check_changes(preset, [_value(change) for change in changes or ()])
+        return command(*words, *(word for change in changes or () for word in ("--set", change)))
 
     @server.tool(annotations=_CHANGES)
     def stop_run(run: str) -> dict[str, Any]:

@@ -190,7 +190,8 @@ def run(
 def end_session(process: subprocess.Popen[bytes]) -> None:
     """End a process that leads a session, and what it started in it."""
     with contextlib.suppress(OSError):
-        if os.name != "nt" and process.poll() is None:
+        # What was not waited for keeps its number: the group is no other's.
+        if os.name != "nt" and process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tests.nightly import nightly_except
 from tests.trainer.places.conftest import DAY, There, WorkspaceSource
 from trainer.places.address import OutOfReach, PlaceError
 from trainer.places.mirror import Mirror
-from trainer.places.source import Chunk
+from trainer.places.source import MOST_READ, Chunk
 from trainer.store import Workspace, read_snapshot, schema
 from trainer.store.mirrored import TAKEN_OVER
 
@@ -232,3 +234,34 @@ def test_a_checkpoint_comes_on_demand(there: There, here: Workspace, tmp_path: P
     ).read_bytes()
     with pytest.raises(PlaceError, match="no checkpoint of step 3"):
         mirror.fetch_checkpoint(3)
+
+
+def test_memory_does_not_grow_with_a_rewound_journal(there: There, here: Workspace) -> None:
+    class Rewound(WorkspaceSource):
+        """Answers first with a line, and then with another journal from its beginning."""
+
+        content = json.dumps({"step": 1, "time": 1.0, "elapsed": 1.0, "values": {"a": 0.5}}).encode() + b"\n"
+
+        def journal(self, offset: int, digest: str) -> Chunk:
+            same = hashlib.sha256(self.content[:offset]).hexdigest() == digest
+            start = offset if same else 0
+            return Chunk(start, self.content[start : start + MOST_READ])
+
+    source = Rewound(there)
+    mirror = Mirror(here, 2, source)
+    mirror.step()
+    lines = (
+        json.dumps({"step": step, "time": 2.0, "elapsed": 1.0, "values": {"train/loss": step / 3, "b": 1.0}})
+        for step in range(60_000)
+    )
+    source.content = "".join(f"{line}\n" for line in lines).encode()
+    tracemalloc.start()
+    mirror.step()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(source.content) > 5 * MOST_READ
+    # A part and the rows of one statement, each as objects of Python: the whole journal took 20 times its bytes.
+    assert peak < 3 * len(source.content)
+    rows = here.results.scalars_after(0, runs=[2], limit=200_000)
+    assert sorted(row.value for row in rows if row.name == "train/loss") == [step / 3 for step in range(60_000)]
+    assert {row.name for row in rows} == {"train/loss", "b"}
