@@ -168,9 +168,9 @@ def test_an_agent_changes_no_text_of_data_or_models(section: str, monkeypatch: p
         for field in dataclasses.fields(kind):
             if field_type(kind, field.name) is str:
                 with pytest.raises(tools.CommandFailed, match="for a person to choose"):
-                    tools._check_changes("clip-scenes", [f"{section}.{field.name}=x"])
+                    tools.check_changes("clip-scenes", [f"{section}.{field.name}=x"])
 
 
 def test_an_agent_changes_numbers_switches_and_choices() -> None:
     changes = ["optimizer.batch_size=64", "objective=infoloob", "data.train_pairs=512", "device=cpu", "seed=3"]
-    tools._check_changes("clip-scenes", [*changes, "optimizer.algorithm=lars"])
+    tools.check_changes("clip-scenes", [*changes, "optimizer.algorithm=lars"])

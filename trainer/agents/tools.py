@@ -101,7 +101,7 @@ def _value(word: str | int) -> str:
     return text
 
 
-def _check_changes(preset: str, changes: Sequence[str]) -> None:
+def check_changes(preset: str, changes: Sequence[str]) -> None:
     """Refuse changes after which a run would have data, a model or a text that its preset does not name.
 
     The result is looked at and not the words: a section has several names, and a new field none that is listed.
@@ -164,7 +164,7 @@ def _add_training(server: MCPServer, command: _Commands) -> None:
             raise CommandFailed(f"{len(changes or ()):,} changes are too many: name at most {MOST_VALUES:,}.")
         words = ["fit", "--detach", "--preset", _value(preset)]
         words += ["--name", _value(name)] if name else []
-        _check_changes(preset, [_value(change) for change in changes or ()])
+        check_changes(preset, [_value(change) for change in changes or ()])
         return command(*words, *(word for change in changes or () for word in ("--set", change)))
 
     @server.tool(annotations=_CHANGES)
