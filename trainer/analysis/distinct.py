@@ -98,8 +98,8 @@ def one_to_one(n: int) -> DistinctItems:
 
 def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> DistinctItems:
     """Return the correct items among `answering` for the queries `asking` of n pairs."""
-    question, _ = _in_order(asking)
-    place, rows = _in_order(answering)
+    question, _ = in_order(asking)
+    place, rows = in_order(answering)
     edges = np.unique(question * max(len(rows), 1) + place)
     asked, right = np.divmod(edges, max(len(rows), 1))
     starts = np.searchsorted(asked, np.arange(int(question.max(initial=-1)) + 2))
@@ -121,19 +121,7 @@ def apart(numbers: Int[np.ndarray, " n"], unknown: np.ndarray) -> Int[np.ndarray
     return found
 
 
-def equal_rows(numbers: Int[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-    """Return integers that are equal where both `numbers` and the vectors (bitwise) are."""
-    numbers = np.asarray(numbers)
-    found = np.arange(len(numbers))
-    place = _in_order(numbers)[0]
-    shared = np.flatnonzero((np.bincount(place) > 1)[place])
-    seen: dict[tuple[int, bytes], int] = {}
-    for row in shared.tolist():
-        found[row] = seen.setdefault((int(numbers[row]), np.ascontiguousarray(vectors[row]).tobytes()), row)
-    return found
-
-
-def _in_order(numbers: Int[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " g"]]:
+def in_order(numbers: Int[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " g"]]:
     """Return integers from 0 in order of first occurrence, and the row of each first occurrence."""
     _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)

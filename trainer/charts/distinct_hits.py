@@ -11,43 +11,43 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.search import best_of
-from trainer.charts.matching import caption_numbers, image_numbers
-from trainer.store.snapshot_files import Items, Snapshot
+from trainer.charts.matching import units_of
+from trainer.store.snapshot_files import Snapshot
 
 Target = Literal["image", "text"]
 _KEPT: Final = 8
-_COUNTS: OrderedDict[tuple[Path, Target], int] = OrderedDict()
+_NUMBERS: OrderedDict[tuple[Path, Target], Int[np.ndarray, " n"]] = OrderedDict()
 _LOCK: Final = Lock()
 
 
 def best_distinct(
-    scores: Float[np.ndarray, " n"], items: Items, target: Target, k: int
+    scores: Float[np.ndarray, " n"], snapshot: Snapshot, target: Target, k: int
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return `best_of`, but of equal pictures (by their pixels) or captions the best pair alone."""
-    among = items.caption if target == "text" else items.content if len(items.content) else items.path
-    asked = 2 * k
+    """Return `best_of`, but of equal pictures or captions the best pair alone."""
+    numbers, asked = _numbers(snapshot, target), 2 * k
     while True:
         rows, best = best_of(scores, asked)
-        first: dict[object, int] = {}
-        for place, row in enumerate(rows.tolist()):
-            first.setdefault(among[row] or row, place)  # what is empty equals nothing
+        first = np.sort(np.unique(numbers[rows], return_index=True)[1])
         if len(first) >= k or len(rows) < asked:
-            kept = list(first.values())[:k]
-            return rows[kept], best[kept]
+            return rows[first[:k]], best[first[:k]]
         asked *= 4
 
 
 def distinct_count(snapshot: Snapshot, target: Target) -> int:
-    """Return how many different pictures, or captions, a snapshot has; kept for the latest."""
+    """Return how many different pictures, or captions, a snapshot has."""
+    return int(_numbers(snapshot, target).max(initial=-1)) + 1
+
+
+def _numbers(snapshot: Snapshot, target: Target) -> Int[np.ndarray, " n"]:
+    """Return the number of each row's picture or caption; kept for the latest."""
     key = (snapshot.folder, target)
     with _LOCK:
-        if key in _COUNTS:
-            _COUNTS.move_to_end(key)
-            return _COUNTS[key]
-    items = snapshot.items
-    count = len(np.unique(caption_numbers(items.caption) if target == "text" else image_numbers(items, snapshot.image)))
+        if key in _NUMBERS:
+            _NUMBERS.move_to_end(key)
+            return _NUMBERS[key]
+    numbers = units_of(snapshot).of("caption" if target == "text" else "picture")
     with _LOCK:
-        _COUNTS[key] = count
-        while len(_COUNTS) > _KEPT:
-            _COUNTS.popitem(last=False)
-    return count
+        _NUMBERS[key] = numbers
+        while len(_NUMBERS) > _KEPT:
+            _NUMBERS.popitem(last=False)
+    return numbers

@@ -15,10 +15,11 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.shuffled import shuffled_level
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
+from trainer.analysis.units import Units
 from trainer.analysis.unmatched import Hardest
 from trainer.charts import ChartError
 from trainer.charts.facets import column_values
-from trainer.charts.matching import caption_numbers, image_numbers, matching_of
+from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
@@ -233,7 +234,8 @@ class _Cosines:
 def _cosines(opened: OpenedSnapshot, settings: SimilaritySettings, progress: Progress) -> _Cosines:
     image, text = opened.both("matched pairs need")
     snapshot, name = opened.snapshot, opened.run.name
-    texts = matching_of(snapshot).texts
+    units = units_of(snapshot)
+    texts = units.matching.texts
     values = column_values(snapshot.items, settings.facet) if settings.facet else None
     everything = at_most(np.arange(snapshot.n), MOST_IMAGES)
     only = "" if settings.only == EMPTY else settings.only
@@ -266,15 +268,19 @@ def _cosines(opened: OpenedSnapshot, settings: SimilaritySettings, progress: Pro
         cosines = matched_cosines(image[everything], text[everything])
         facets = tuple(_facets(values[everything], cosines, against, texts.question[everything]))
     both = (counting.fine_counts(matched, group_of, bins), counts)
-    level = _level(snapshot, rows, settings, (unmatched, weights))
+    level = _level(snapshot, units, rows, settings, (unmatched, weights))
     return _Cosines(rows, matched, hardest, unmatched, weights, both, bins, level, facets, texts.asking(rows))
 
 
 def _level(
-    snapshot: Snapshot, rows: np.ndarray, question: SimilaritySettings, others: tuple[np.ndarray, np.ndarray | None]
+    snapshot: Snapshot,
+    units: Units,
+    rows: np.ndarray,
+    question: SimilaritySettings,
+    others: tuple[np.ndarray, np.ndarray | None],
 ) -> Mapping[str, float]:
     """Return the measures for shuffled pairs, with at most `LEVEL_IMAGES` images."""
-    captions, images = caption_numbers(snapshot.items.caption), image_numbers(snapshot.items, snapshot.image)
+    captions, images = units.caption, units.picture
     image, text = snapshot.image, snapshot.text
     assert image is not None, "shown before"
     assert text is not None, "shown before"

@@ -161,7 +161,7 @@ def _hits(
         query = request.vectors_of(target)[asked.index(probe)].astype(np.float32) if query is None else query
     except ChartError as problem:
         return ProbeHits(wanted, *none, str(problem))
-    rows, cosines = best_distinct(products(vectors, query), items, wanted, settings.k)
+    rows, cosines = best_distinct(products(vectors, query), snapshot, wanted, settings.k)
     among = items.caption if probe.kind == "text" else items.path
     return ProbeHits(wanted, rows, cosines, tuple(among[row] == probe.value for row in rows.tolist()))
 

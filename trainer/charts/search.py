@@ -110,7 +110,7 @@ def search(
     scores = products(vectors, query)
     if csls:
         scores = scores - offsets(snapshot, target, progress) / 2
-    rows, best = best_distinct(scores, snapshot.items, target, k)
+    rows, best = best_distinct(scores, snapshot, target, k)
     cosines = np.asarray(vectors[rows], np.float32) @ np.asarray(query, np.float32)
     return Hits(
         **shown(row, snapshot),

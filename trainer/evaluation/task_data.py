@@ -15,7 +15,7 @@ from jaxtyping import Int, UInt8
 from trainer import config
 from trainer.analysis.progress import Progress, between
 from trainer.catalog import PromptSuite, prompt_suites
-from trainer.charts.matching import image_numbers
+from trainer.charts.matching import units_of
 from trainer.data.dataset_index import folder_name, listing
 from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import digests_of, prepare
@@ -421,7 +421,7 @@ def snapshot_data(
     chosen = _chosen_suite(suite, listed, rows)
     held = np.array([_place(row) < _PROBE_SHARE for row in rows])
     tried, train = np.flatnonzero(held), np.flatnonzero(~held)
-    images = image_numbers(items, snapshot.image)
+    images = units_of(snapshot).picture
 
     def part(places: np.ndarray) -> TaskBatch:
         columns = ([column[row] for row in places.tolist()] for column in (items.caption, items.label, items.path))

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = ("id", "path", "caption", "label", "split")
 _CONTENT: Final = "content"
+BY_PATH: Final = "path:"
+"""Begins what identifies a picture by the path that another program names it by, which need not be a file here."""
 _METADATA_PREFIX: Final = "meta."
 _WORDS: Final = ("path", "caption", _CONTENT)
 """Columns that differ from pair to pair, and take most of the time to read."""
@@ -55,7 +57,8 @@ class Items:
         label: Class names; empty where an item has none.
         split: Name of the split each item is from.
         metadata: Further columns, one value an item.
-        content: Of each image a text that is equal exactly where the pixels are; empty where that is not known.
+        content: Of each image a text that is equal exactly where the pixels are, or after `BY_PATH` where the paths
+            are that another program names it by; empty where neither is known.
     """
 
     id: Shaped[np.ndarray, " n"]

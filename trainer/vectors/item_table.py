@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -11,7 +12,7 @@ import numpy as np
 from jaxtyping import Int
 
 from trainer.format_detection.tables import native_names
-from trainer.store.snapshot_files import Items
+from trainer.store.snapshot_files import BY_PATH, Items
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.vector_tables import SUFFIXES
 from trainer.untrusted.files import encodable
@@ -25,6 +26,9 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
 }
 """What an item is told by -> how the column that tells it may be called."""
 _MOST_COLUMNS: Final = 40
+_PIXELS: Final = "pixels"
+"""Column of `trainer embed`: a digest that is equal exactly where the pixels are."""
+_DIGEST: Final = re.compile(r"[0-9a-f]{16,128}")
 
 
 def read_items(
@@ -49,6 +53,7 @@ def read_items(
     found = {key: next((n for n in columns if n.lower() in names), "") for key, names in NAMES.items()}
     words = {key: [_first(v) for v in columns[name]] if name else [""] * len(rows) for key, name in found.items()}
     ids = words["id"]
+    content = _identities(columns.get(_PIXELS), words["path"])
     numbered = not found["id"] or len(set(ids)) < len(ids) or "" in ids
     if pictures:
         words["path"] = native_names(Path(pictures) / "items", words["path"], pictures)
@@ -62,6 +67,7 @@ def read_items(
         label=words["label"],
         split=[split] * len(rows),
         metadata=more,
+        content=content,
     )
     notes = [_numbered_because(found, list(columns), ids)] if files and numbered else []
     if found["caption"] in lists:
@@ -69,6 +75,19 @@ def read_items(
     if other:
         notes.append(f"Left out, as they hold neither texts, numbers nor vectors: {', '.join(other[:8])}.")
     return items, " ".join(note for note in notes if note)
+
+
+def _identities(pixels: list[Any] | None, paths: list[str]) -> list[str]:
+    """Return what tells pictures apart: digests of pixels, else the paths as the table has them; none without either.
+
+    A path is compared as text, and nothing is opened: rows of one path are several captions of one picture.
+    """
+    digests = [_word(value) for value in pixels or ()]
+    if not all(_DIGEST.fullmatch(digest) for digest in digests if digest):  # a number of pixels, or something else
+        digests = []
+    digests = digests or [""] * len(paths)
+    found = [digest or (path and BY_PATH + path) for digest, path in zip(digests, paths, strict=True)]
+    return found if any(found) else []
 
 
 def _numbered_because(found: dict[str, str], columns: list[str], ids: list[str]) -> str:

@@ -15,7 +15,8 @@ from trainer.analysis.geometry import modality_gap
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import median_rank, question_ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
-from trainer.charts.matching import matching_of
+from trainer.analysis.units import Units
+from trainer.charts.matching import units_of
 from trainer.store import Items, RunLog, Workspace, disk, read_snapshot, snapshot_name, write_snapshot
 from trainer.store.question import Question, retrieval_question
 from trainer.untrusted.files import expanded
@@ -133,8 +134,12 @@ def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
         )
     log.snapshot(0, data.called, SPLIT, folder, opened.kept, opened.width)
     log.facts(vectors=opened.rows, kept=opened.kept, left_out=opened.left_out, heldout_pairs={SPLIT: opened.kept})
+    units = units_of(read_snapshot(folder))
     if len(unit) == 2:
-        _measure(log, data.called, folder)
+        _measure(log, data.called, folder, units)
+    if "image" in unit and units.count("picture") < len(units):
+        # How pictures are told apart changes every number where several rows show one.
+        opened = replace(opened, note=f"{units.words()}. {note}".strip())
     return opened
 
 
@@ -171,15 +176,16 @@ def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
         return items
     kept = {name: [getattr(items, name)[row] for row in rows] for name in ("path", "caption", "label", "split")}
     metadata = {name: [values[row] for row in rows] for name, values in items.metadata.items()}
-    return replace(items, id=items.id[rows], metadata=metadata, **kept)
+    content = [items.content[row] for row in rows] if len(items.content) else ()
+    return replace(items, id=items.id[rows], metadata=metadata, content=content, **kept)
 
 
-def _measure(log: RunLog, dataset: str, folder: Path) -> None:
+def _measure(log: RunLog, dataset: str, folder: Path, units: Units) -> None:
     """Store recalls in both directions, the matched cosine and the gap, with their question."""
     snapshot = read_snapshot(folder)
     assert snapshot.image is not None
     assert snapshot.text is not None
-    image, text, matching = snapshot.image, snapshot.text, matching_of(snapshot)
+    image, text, matching = snapshot.image, snapshot.text, units.matching
     numbers = {
         "matched_cosine": float(matched_cosines(image, text).mean()),
         "modality_gap": modality_gap(image, text)[1],

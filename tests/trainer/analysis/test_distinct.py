@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.analysis.distinct import answers, equal_rows, matching, numbered, one_to_one
+from trainer.analysis.distinct import answers, matching, numbered, one_to_one
 from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.rank_margins import both_standings, standing
 from trainer.analysis.retrieval import average_precision, ranks
@@ -169,13 +169,6 @@ def test_numbers_are_equal_where_the_values_are_and_an_empty_one_equals_none():
     assert found[1] == found[3]
     assert len(set(found.tolist())) == 4
     assert numbered([]).tolist() == []
-
-
-def test_a_file_with_two_embeddings_is_two_pictures():
-    vectors = np.array([[1, 0], [1, 0], [0, 1], [1, 0]], np.float16)
-    found = equal_rows(np.array([5, 5, 5, 6]), vectors)
-    assert found[0] == found[1]
-    assert len(set(found.tolist())) == 3
 
 
 def test_no_pairs_at_all():
