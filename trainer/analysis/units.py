@@ -93,7 +93,7 @@ class Units:
         return in_order(self.of(unit))[1]
 
     def taken(self, rows: Int[np.ndarray, " k"]) -> Units:
-        """Return the units of some rows alone, numbered anew. What is right is what is right among these rows."""
+        """Return the units of some rows alone: right answers are those among these rows."""
         return Units(in_order(self.picture[rows])[0], in_order(self.caption[rows])[0], self.equality)
 
     def right(self, images: Int[np.ndarray, " a"], texts: Int[np.ndarray, " b"]) -> Bool[np.ndarray, "a b"]:
@@ -155,7 +155,7 @@ class Units:
     def bootstrap_groups(
         self, rows: Int[np.ndarray, " m"] | None = None, unit: Unit = "picture", *, seed: int = 0
     ) -> Int[np.ndarray, " m"]:
-        """Return what is drawn as one in a bootstrap of the questions `rows` (None: all): `GROUPS` groups at most.
+        """Return the group of each of the questions `rows` (None: all) in a bootstrap: `GROUPS` at most.
 
         Rows of one unit are in one group. More units than groups are dealt out at random in groups of equal size.
         """
@@ -191,7 +191,7 @@ def units_of_numbers(
 
 
 def bootstrap_groups(units: int, seed: int = 0) -> Int[np.ndarray, " units"]:
-    """Return the group of each of so many independent units: its own up to `GROUPS`, else random ones of equal size."""
+    """Return the group of each unit of that number: its own up to `GROUPS`, else random ones of equal size."""
     groups = np.arange(units) % GROUPS
     return groups if units <= GROUPS else np.random.default_rng(seed).permutation(groups)
 
