@@ -15,14 +15,20 @@ import signal
 import sys
 import tempfile
 import time
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+import tomli_w
+
+from trainer import config
 from trainer.distribution.bundle_files import FACTS, PACKED
+from trainer.distribution.private_paths import PathShortener, shortened
 from trainer.errors import UserError
 from trainer.store import write_atomically
+from trainer.store.run_files import run_document
 from trainer.untrusted import confined, shell
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import spelled
@@ -110,6 +116,7 @@ def write_bundle(
         StoreError: No such run.
     """
     rows = [workspace.runs.get(run) for run in runs]
+    shortener = _shortener(workspace, rows)
     if out.suffix.lower() not in PACKED and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
@@ -117,7 +124,8 @@ def write_bundle(
     report = progress or (lambda _share, _note: None)
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         folder = Path(scratch) / "bundle"
-        values = _fill(workspace, rows, folder, figures, run_command, report, live=live)
+        with shortened(shortener):
+            values = _fill(workspace, rows, folder, figures, run_command, report, shortener, live=live)
         report(0.98, "packing")
         try:
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -153,6 +161,7 @@ def _fill(
     figures: Sequence[Sequence[str]],
     run_command: Run,
     report: Callable[[float, str], None],
+    shortener: PathShortener,
     *,
     live: bool,
 ) -> dict[str, Any]:
@@ -167,6 +176,7 @@ def _fill(
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
         problem = _draw(workspace, command, files, run_command)
         there = [f"figures/{file.name}" for file in files if file.is_file()]
+        command, problem = shortener.document(command), shortener.sentence(problem)
         line = shell.join(["trainer", *command, "--out", *(there or [f"figures/{name}.svg"])], posix=True)
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
         (failed if problem else drawn).append({"name": name, "command": line, "files": there, "problem": problem})
@@ -175,8 +185,8 @@ def _fill(
     write_report(workspace, refs, folder / "report.html", live=Placement(color="") if live else None)
     words = ["trainer", "report", *map(str, refs), *(["--live"] if live else []), "--out", "report.html"]
     lines.append(shell.join(words, posix=True))
-    seeds = {row.name: _copy_run(workspace, row, folder / "runs") for row in rows}
-    _write_json(folder / "environment.json", environment())
+    seeds = {row.name: _copy_run(workspace, row, folder / "runs", shortener) for row in rows}
+    _write_json(folder / "environment.json", shortener.document(environment()))
     head = "#!/usr/bin/env bash\n# Add --workspace DIR to each line if the runs are elsewhere.\nset -e\n"
     # Of days or hours, so nobody should start them by drawing figures.
     head += "# What trains the runs again:\n"
@@ -215,17 +225,34 @@ def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], r
     return lines[-1] if lines else f"status {status}"
 
 
-def _copy_run(workspace: Workspace, row: RunRow, into: Path) -> int:
-    """Copy the files that describe a run; return its seed."""
+def _copy_run(workspace: Workspace, row: RunRow, into: Path, shortener: PathShortener) -> int:
+    """Copy the files that describe a run, without its computer and where its files lie there; return its seed."""
     folder = into / row.folder.name
     folder.mkdir(parents=True)
-    for name in ("config.toml", "run.json", "metrics.jsonl"):
-        # A link would pack whatever file of the person it names.
-        if (row.folder / name).is_file() and confined.is_inside(
-            row.folder.parents[1], PurePath(*row.folder.parts[-2:], name)
-        ):
-            confined.copy(row.folder / name, folder, name)
+    text = config.to_toml(workspace.runs.config_of(row.id))
+    text = tomli_w.dumps(shortener.document(tomllib.loads(text)))
+    with workspace.runs.reading() as connection:
+        document = shortener.document(_without_hosts(run_document(connection, row.id)))
+    _write_json(folder / "run.json", document | {"config": text})
+    confined.write(folder, "config.toml", text.encode())
+    # A link would pack whatever file of the person it names.
+    journal = PurePath(*row.folder.parts[-2:], "metrics.jsonl")
+    if (row.folder / journal.name).is_file() and confined.is_inside(row.folder.parents[1], journal):
+        confined.copy(row.folder / journal.name, folder, journal.name)
     return workspace.runs.config_of(row.id).seed
+
+
+def _without_hosts(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {name: _without_hosts(value) for name, value in document.items() if name not in ("host", "place")}
+    return [_without_hosts(value) for value in document] if isinstance(document, list) else document
+
+
+def _shortener(workspace: Workspace, rows: Sequence[RunRow]) -> PathShortener:
+    """Return what shortens the paths of runs: below the folder that holds their data, they stay as they are."""
+    data = (vars(workspace.runs.config_of(row.id).data).values() for row in rows)
+    paths = [Path(value) for values in data for value in values if isinstance(value, str) and Path(value).is_absolute()]
+    return PathShortener([workspace.folder.absolute(), *(path.parent for path in paths)])
 
 
 def _interrupt(*_: object) -> None:

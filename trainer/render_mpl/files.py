@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.panel_tables import as_latex, as_markdown
+from trainer.distribution import private_paths
 from trainer.errors import UserError
 from trainer.render_mpl.style import in_style
 from trainer.store import write_atomically
@@ -80,6 +81,14 @@ def write_figure(
         FigureError: An ending we do not write, or a place that cannot be written.
     """
     check_suffixes(file for file in files if panel is None or file.suffix.lower() not in TABLES)
+    if (shortener := private_paths.current()) is not None:
+        command, numbers, shorten = shortener.sentence(command), rows, shortener.value
+
+        def rows() -> NumberRows:
+            table = numbers()
+            texts = ([shorten(cell) if isinstance(cell, str) else cell for cell in row] for row in table.rows)
+            return NumberRows(table.header, texts)
+
     drawn = figure() if any(file.suffix.lower() not in (*NUMBERS, *TABLES) for file in files) else None
     for file in files:
         if file.suffix.lower() == ".csv":

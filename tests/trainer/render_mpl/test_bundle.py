@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import zipfile
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import Connection
 
+from trainer import config
 from trainer.__main__ import main
 from trainer.cli import bundle
 from trainer.render_mpl.files import NumberRows, write_csv, write_parquet
-from trainer.store import Workspace
+from trainer.store import Workspace, run_files
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +62,29 @@ def test_a_bundle_holds_figures_numbers_runs_versions_and_commands(
     (missing,) = values["not_drawn"]
     assert "77" in missing["problem"]
     assert [run["seed"] for run in values["runs"]] == [0, 0]
+
+
+def test_a_bundle_tells_neither_the_computer_nor_paths_of_the_user(
+    charted: Workspace, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = "/home/ada.lovelace"
+    document = run_files.run_document
+    session = {"host": "adas-computer", "command": [f"{user}/.venv/bin/python", "-m", "trainer", f"--data={user}/x"]}
+
+    def told(connection: Connection, run: int) -> dict:
+        return document(connection, run) | {"reason": f"{user}/x is gone", "facts": {"sessions": [session]}}
+
+    monkeypatch.setattr(bundle, "run_document", told)
+    data = dataclasses.replace(charted.runs.config_of(1), data=config.Folder(path=f"{user}/pictures"))
+    monkeypatch.setattr(type(charted.runs), "config_of", lambda _self, _run: data)
+    figures = [["export", "map", "--runs", "1", "--title", f"{user}/x"], ["export", "nothing", f"{user}/y"]]
+    bundle.write_bundle(charted, [1], tmp_path / "b", main, figures=figures)
+    for file in (tmp_path / "b").rglob("*"):
+        content = file.read_bytes() if file.is_file() else b""
+        content += str(pq.read_table(file).to_pydict()).encode() if file.suffix == ".parquet" else b""
+        for secret in ("ada.lovelace", "adas-computer", str(charted.folder), str(tmp_path)):
+            assert secret.encode() not in content, file
+    assert 'path = "pictures"' in (tmp_path / "b/runs" / charted.runs.get(1).folder.name / "config.toml").read_text()
 
 
 @pytest.mark.nightly
