@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import io
 import logging
 import logging.handlers
+import os
 import sys
 import threading
 import time
@@ -14,7 +16,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TextIO
 
 import shiboken6
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
@@ -153,7 +155,15 @@ def _handler(file: Path) -> logging.Handler:
     """Return the log's handler; a log that is a symbolic link is not written, because its target is unknown."""
     if not confined.is_inside(file.parent, file.name):
         return logging.NullHandler()
-    return logging.handlers.RotatingFileHandler(file, maxBytes=1_000_000, backupCount=2, encoding="utf-8", delay=True)
+    return _PrivateHandler(file, maxBytes=1_000_000, backupCount=2, encoding="utf-8", delay=True)
+
+
+class _PrivateHandler(logging.handlers.RotatingFileHandler):
+    """Writes a file that its user alone may read: captions and paths get into a log."""
+
+    def _open(self) -> TextIO:  # type: ignore[override]
+        opener = functools.partial(os.open, mode=0o600)
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=opener)
 
 
 def _let_go(error: BaseException | None, trace: TracebackType | None) -> None:

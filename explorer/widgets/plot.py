@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from typing import Any, Final
@@ -44,6 +45,15 @@ class _Axis(pg.AxisItem):
         self.words = text or ""
         super().setLabel(text, *args, **options)
         self._elide()
+
+    def labelString(self) -> str:
+        """Return the label as HTML, in which the text stands as it is: names of files and arms get here."""
+        text = self.labelText
+        self.labelText = html.escape(text)
+        try:
+            return super().labelString()
+        finally:
+            self.labelText = text
 
     def show_names(self, names: Sequence[str]) -> None:
         """Write the names of categories instead of numbers."""

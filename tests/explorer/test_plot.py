@@ -124,3 +124,13 @@ def test_labels_of_near_markers_do_not_overlap_and_all_are_told_under_the_pointe
     at = widget.mapFromScene(box.mapViewToScene(QPointF(*places[12])))
     assert widget.hint_at(QPointF(at)) == "run 12"
     assert widget.hint_at(QPointF(at) - QPointF(60, 60)) == ""
+
+
+def test_an_axis_shows_its_text_as_it_is(qtbot) -> None:
+    text = "a < b & <img src='file:///x.png'> <b>bold</b>"
+    plot = Plot(x_label=text)
+    qtbot.addWidget(plot)
+    plot.resize(1_200, 300)
+    plot.show()
+    axis = plot.getPlotItem().getAxis("bottom")
+    assert axis.label.toPlainText().strip() == text

@@ -104,7 +104,7 @@ def prepare(
     )
     if not derived.is_look_only(cache.parent):
         os.utime(folder)
-        _remove_unused(cache)
+        _remove_unused(cache, folder)
     facts = _facts_of(folder, len(sources))
     problems, remarks = ([(path, words) for path, words in facts[kind]] for kind in ("problems", "remarks"))
     images: np.ndarray | StreamedImages
@@ -214,8 +214,11 @@ def _state(file: Path) -> str:
     return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
-def _remove_unused(cache: Path) -> None:
+def _remove_unused(cache: Path, used: Path) -> None:
     for folder in cache.glob("*-*"):
+        # The clock of a file system may be days behind this one: what was just used would look unused.
+        if folder == used:
+            continue
         # Where it is in use, some systems refuse; another process may be at it, too.
         with contextlib.suppress(OSError):
             if folder.is_dir() and time.time() - folder.stat().st_mtime > _UNUSED_DAYS * 86_400:

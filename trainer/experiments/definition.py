@@ -504,7 +504,10 @@ def _tables(document: Mapping[str, Any], name: str, source: str) -> list[Mapping
     found = document.get(name, [])
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise ConfigError(f"{source}: write [[{name}]] before each of them.")
-    return found[: MOST_OUTCOMES + 1]
+    most = MOST_ARMS if name == "arm" else MOST_OUTCOMES
+    if len(found) > most:
+        raise ConfigError(f"{source}: an experiment has at most {most} [[{name}]], this one {len(found):,}.")
+    return found
 
 
 def _outcome(values: Any, source: str) -> Outcome:

@@ -178,22 +178,24 @@ class Decoder:
     def _start(self) -> subprocess.Popen[bytes]:
         # Much later than the watch: it ends a helper whose program has died.
         last_resort = round(2 * _PATIENCE * self._limit_s) + 1
-        with tempfile.TemporaryFile() as words:
-            process = safe_subprocess.start_helper(
-                "trainer.images.helper", str(self._memory), str(last_resort), errors=words
-            )
-            self._process, self._starting, self._fresh = process, True, True
-            threading.Thread(target=self._watch, args=(process,), name=f"watch-{process.pid}", daemon=True).start()
-            if not self._awaited().get("ready"):
-                self._end()
-                words.seek(0)
-                last = words.read().decode(errors="replace").strip().rpartition("\n")[2] or "it ended immediately"
-                raise HelperError(
-                    f"The image decoding process cannot be started: {last}. Start the program again; if that "
-                    "does not help, install it again."
+        for _ in range(2):  # it may have been ended by something else: once more
+            with tempfile.TemporaryFile() as errors:
+                process = safe_subprocess.start_helper(
+                    "trainer.images.helper", str(self._memory), str(last_resort), errors=errors
                 )
-        self._starting = False
-        return process
+                self._process, self._starting, self._fresh = process, True, True
+                name = f"watch-{process.pid}"
+                threading.Thread(target=self._watch, args=(process,), name=name, daemon=True).start()
+                if self._awaited().get("ready"):
+                    self._starting = False
+                    return process
+                self._end()
+                errors.seek(0)
+                reason = errors.read().decode(errors="replace").strip().rpartition("\n")[2] or "it ended immediately"
+        raise HelperError(
+            f"The image decoding process cannot be started: {reason}. Start the program again; if that does not "
+            "help, install it again."
+        )
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -169,9 +169,15 @@ def open_image(
         raise UnreadableImage("Opening it needs more memory than there is.") from error
     except UnidentifiedImageError:
         raise UnreadableImage(f"This is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]} image.") from None
+    except Image.DecompressionBombError:
+        raise UnreadableImage(
+            f"The image has more than {LARGEST // 1_000_000} million pixels, which is more than are read; save a "
+            "smaller copy."
+        ) from None
     except Exception as error:
         # Pillow raises eight kinds for damaged files, SyntaxError and struct.error among them.
-        raise UnreadableImage(f"The image is damaged: {str(error) or type(error).__name__}.") from error
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise UnreadableImage(f"The image is damaged: {reason}.") from error
 
 
 def _check_size(image: Image.Image) -> None:

@@ -145,7 +145,7 @@ def check_path(place: RemotePlace, path: str) -> None:
         OutOfReach: The place does not answer.
         PlaceError: It is not there.
     """
-    _run(place, ["ls", "-d", path])
+    _run(place, ["ls", "-d", "--", path])
 
 
 def trainer(place: RemotePlace, facts: Facts, *words: str) -> list[str]:

@@ -178,7 +178,10 @@ def _write_csv(items: Items, rows: Int[np.ndarray, " k"], draft: Path) -> None:
 
 
 def _write_paths(items: Items, rows: Int[np.ndarray, " k"], draft: Path) -> None:
-    paths = [path for path in taken(items.path, rows) if "\n" not in path]  # one of two lines would be two others
+    # One of two lines would be two others.
+    paths = [path for path in taken(items.path, rows) if path and "\n" not in path]
+    if not paths:
+        raise StoreError("None of these pairs names a file of an image. Choose .csv or .parquet.")
     draft.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
 
 

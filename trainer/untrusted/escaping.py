@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Final
 
 _DANGEROUS: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a formula begins with, half or full width (OWASP, CSV injection)."""
 _SPACES: Final = " \u00a0\u3000\ufeff\u200b"
 """What some spreadsheets take off before they look."""
-_MARKS: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|<>&"})
+_MARKS: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|<>&$"})
+_LINKS: Final = re.compile(r"@|#(?=\d)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+"""What GitHub makes a mention or a link of, also where a backslash stands before it."""
 
 
 def cell(value: Any) -> Any:
@@ -25,8 +28,8 @@ def cell(value: Any) -> Any:
 
 
 def markdown(text: str) -> str:
-    """Return a text for a table cell in GitHub Markdown, shown literally."""
-    return " ".join(text.split()).translate(_MARKS)
+    """Return a text for a table cell in GitHub Markdown, shown literally: it mentions nobody and links nowhere."""
+    return _LINKS.sub("\\g<0>\N{ZERO WIDTH SPACE}", " ".join(text.split())).translate(_MARKS)
 
 
 def spoken(text: str) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import tarfile
+import time
 from collections import namedtuple
 from pathlib import Path
 
@@ -95,6 +96,12 @@ def read(data: config.Data, workspace: Path, loading: str) -> DataSplits:
 def root(tmp_path: Path) -> Path:
     (tmp_path / "data").mkdir()
     return tmp_path / "data"
+
+
+def test_a_clock_that_is_days_ahead_removes_no_cache_that_is_in_use(root: Path, tmp_path: Path, monkeypatch) -> None:
+    now = time.time
+    monkeypatch.setattr(prepared.time, "time", lambda: now() + 90 * 86_400)
+    assert isinstance(read(KINDS["table"](root), tmp_path / "kept", "prepared").train.images, np.memmap)
 
 
 @pytest.mark.parametrize("kind", nightly_except(KINDS, "table", "tars"))

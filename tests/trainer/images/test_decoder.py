@@ -175,6 +175,22 @@ def test_a_helper_that_cannot_start_says_why(
         list(decoder.decode(["a.png"], size=SIZE, file=pixels_file))
 
 
+def test_a_helper_that_is_killed_in_its_first_moments_is_started_once_more(
+    tmp_path: Path, pixels_file: Path, decoder: Decoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, pathlib\n"
+        f"mark = pathlib.Path({str(tmp_path / 'begun')!r})\n"
+        "if not mark.exists():\n"
+        "    mark.touch()\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (decoded,) = decoder.decode([picture(tmp_path, 0)], size=SIZE, file=pixels_file)
+    assert (tmp_path / "begun").exists()
+    assert not decoded.reason
+
+
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, decoder: Decoder) -> None:
     with pytest.raises(FileNotFoundError):
         list(decoder.decode([picture(tmp_path, 0)], size=SIZE, file=tmp_path / "nowhere"))

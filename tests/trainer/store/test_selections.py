@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -73,6 +74,14 @@ def test_written_files_hold_the_pairs(tmp_path: Path):
     assert (tmp_path / "out.txt").read_text() == "/data/b.png\n/data/c.png\n"
     with pytest.raises(StoreError, match="ending"):
         write_selection(ITEMS, rows, tmp_path / "out.xlsx")
+
+
+def test_pairs_without_a_file_leave_no_empty_lines(tmp_path: Path) -> None:
+    items = dataclasses.replace(ITEMS, path=["", *list(ITEMS.path)[1:]])
+    write_selection(items, np.arange(len(items.path)), tmp_path / "out.txt")
+    assert (tmp_path / "out.txt").read_text().splitlines() == list(ITEMS.path)[1:]
+    with pytest.raises(StoreError, match="names a file of an image"):
+        write_selection(items, np.array([0]), tmp_path / "out.txt")
 
 
 @pytest.mark.slow
