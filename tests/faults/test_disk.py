@@ -114,6 +114,35 @@ def until_paused(workspace: Workspace, run: int) -> str:
     return ""
 
 
+DRAW = """
+import errno, os
+from trainer.training import disk_guard
+from trainer.store import disk
+from trainer.data.scenes import writing
+disk.SPARE, disk_guard.RETRY_S = 0, 0.3
+draw = writing.{function}
+def drawing(*words, **options):
+    if not os.path.exists({mended!r}):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "somewhere")
+    return draw(*words, **options)
+writing.{function} = drawing
+"""
+
+
+def test_a_disk_that_is_full_while_scenes_are_drawn_pauses_the_run(tmp_path, small, zygote, straight, faults):
+    workspace = Workspace(tmp_path / "space")
+    run = small(workspace)
+    mended = tmp_path / "mended"
+    trainer = zygote.start(workspace, run, before=DRAW.format(mended=str(mended), function="_draw_split"))
+    reason = until_paused(workspace, run)
+    mended.touch()
+    assert trainer.ended() == 0
+    assert "is full" in reason
+    assert straight.of(workspace, run) == straight
+    workspace.close()
+    faults.row(4, "the disk fills while Scenes are drawn", "paused, went on by itself, bit-identical", 1, 1)
+
+
 def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults):
     tried, good, wrong = faults.times(20), 0, []
     assert len(FILLS) == 20

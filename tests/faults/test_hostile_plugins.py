@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import py_compile
 import shutil
 import subprocess
@@ -39,6 +40,14 @@ def test_a_compiled_file_beside_the_source_is_not_run(tmp_path: Path, faults) ->
     assert module_of(source).WHO == "the source"
     assert compiled.read_bytes() == before
     faults.row("S2", "a compiled file beside the source of a plug-in", "the source is run", 1, 1)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "plug.py")
+    with pytest.raises(OSError, match="pipe"):
+        module_of(tmp_path / "plug.py")
 
 
 def test_nothing_is_written_beside_a_plug_in(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainer.data.pairs import DataError
+from trainer.store import disk
 from trainer.store.process_lock import AliveLock
 from trainer.untrusted import confined
 
@@ -28,7 +29,8 @@ def written_once(
             goes on from there.
 
     Raises:
-        DataError: The disk is full or may not be written.
+        DiskTrouble: The disk is full.
+        DataError: The folder may not be written.
     """
     if folder.is_dir():
         return folder
@@ -38,6 +40,9 @@ def written_once(
             if not folder.is_dir():
                 _write(folder, write, keep_unfinished)
     except OSError as error:
+        full = disk.trouble(error, "What is prepared", folder, disk.SPARE)
+        if full is not None and full.full:
+            raise full from error
         raise DataError(
             f"{folder} cannot be written: {error.strerror or error}. Free some space or choose another --workspace."
         ) from error

@@ -18,6 +18,7 @@ from typing import Any, Final
 from trainer import config
 from trainer.config.extension import BASES
 from trainer.errors import UserError
+from trainer.untrusted.files import check_ordinary
 
 GROUPS: Final[dict[str, str]] = {
     "objective": "contrastive_explorer.objectives",
@@ -133,10 +134,12 @@ def module_of(file: Path) -> ModuleType:
 
     Raises:
         PluginError: Its name does not end in `.py`.
+        OSError: It is no ordinary file: a pipe would be waited for.
         Exception: Whatever its code raises.
     """
     if file.suffix != ".py":
         raise PluginError("it is not a Python file: its name does not end in .py")
+    check_ordinary(file)
     name = f"contrastive_explorer_plugin_{file.stem}"
     loader = _Source(name, str(file))
     spec = importlib.util.spec_from_loader(name, loader)

@@ -181,8 +181,9 @@ def _train(
             text_log.say(found.origin)
         sizes = found.blueprint if found else read_architecture(run.model, log.folder)
         watch = Recorder(log, run, text_log=text_log, room=room, give_up=functools.partial(_give_up, control))
-        _measure_ahead(workspace, run, log, watch, where, progress)
-        splits = data.load(
+        room.until_written(functools.partial(_measure_ahead, workspace, run, log, watch, where, progress))
+        prepare = functools.partial(
+            data.load,
             run.data,
             image_size=sizes.image_size,
             workspace_folder=workspace.folder,
@@ -192,6 +193,7 @@ def _train(
             # A model that is only measured needs no more than those among which neighbors are sought.
             most_training=None if run.optimizer.epochs else STORED,
         )
+        splits = room.until_written(prepare)
         known = found or decoded
         tokenizer = known.tokenizer if known else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:
