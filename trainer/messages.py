@@ -289,24 +289,6 @@ class ReplayStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhatIf:
-    """Make `updates` updates from the one that led to `step` on, as they were and with a change, and compare recalls.
-
-    `without`, `objective` and `fields` are those of `trainer.training.what_if.UpdateChange`. Answer: `{"verified"}`;
-    the record lies in the run's folder by then (`trainer.store.what_if_files`).
-    """
-
-    ask: ClassVar[str] = "what_if"
-    long: ClassVar[bool] = True
-    run: int
-    step: int
-    without: tuple[str, ...] = ()
-    objective: str = ""
-    fields: tuple[str, ...] = ()
-    updates: int = 10
-
-
-@dataclass(frozen=True, kw_only=True)
 class WriteCleanedList:
     """Write the training pairs of a run without flagged ones, and the held-out pairs next to them, as tables.
 
@@ -364,7 +346,6 @@ Question = (
     | CheckRanks
     | CheckData
     | ReplayStep
-    | WhatIf
     | WriteCleanedList
     | Cancel
 )

@@ -24,7 +24,6 @@ _CALLED: Final = {
     "read_data": "data is read",
     "measure_run": "a run is measured",
     "replay_step": "a step is replayed",
-    "what_if": "a step is replayed",
 }
 
 

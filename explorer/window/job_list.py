@@ -30,7 +30,6 @@ from trainer.messages import (
     ReadData,
     ReplayStep,
     Saliency,
-    WhatIf,
     WriteCleanedList,
 )
 
@@ -253,9 +252,8 @@ class JobList(QObject):
                 return "Same losses", f"A new run by {question.ranks} processes", "runs"
             case CheckData():
                 return "Data check", self._names(question.runs), "quality"
-            case ReplayStep() | WhatIf():
-                kind = "Replay" if isinstance(question, ReplayStep) else "What if"
-                return kind, f"{self._names((question.run,))}, step {question.step:,}", "explaining"
+            case ReplayStep():
+                return "Replay", f"{self._names((question.run,))}, step {question.step:,}", "explaining"
             case WriteCleanedList():
                 return "Cleaned list", self._names((question.run,)), "quality"
             case EmbedIndependent():

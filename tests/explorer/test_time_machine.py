@@ -12,12 +12,10 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views.explaining import ExplainingView
-from explorer.views.explaining.time_machine import LEAVE_OUT, OBJECTIVES
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.window import Window
-from trainer.messages import Failure, ReplayStep, WhatIf
+from trainer.messages import Failure, ReplayStep
 from trainer.store.replay_files import ReplayRecord, write_replay
-from trainer.store.what_if_files import WhatIfRecord, write_what_if
 
 
 class Answers:
@@ -67,7 +65,6 @@ def test_a_step_is_replayed_with_progress_and_shown(qtbot, view: ExplainingView,
     assert not machine.isVisible()
     view.open_chart("replayed-step")
     assert machine.again.isVisible()
-    assert not machine.compare.isVisible()
     qtbot.waitUntil(lambda: not view.busy, timeout=8000)
     machine.step.setFocus()
     machine.step.lineEdit().setText("7")
@@ -97,10 +94,6 @@ def test_what_was_not_asked_of_a_run_is_a_button(qtbot, view: ExplainingView, an
     view.time_machine.working.cancel()
     answers.failed(Failure("cancelled", "Cancelled."))
     assert (view.pane.area.kind, note.button.text()) == ("partial", "Replay the step of B")
-    view.open_chart("what-if")
-    qtbot.waitUntil(lambda: note.button.text() == "Ask it of A" and not view.busy, timeout=8000)
-    note.button.click()
-    assert (answers.asked[-1].run, answers.asked[-1].updates) == (two_runs[0], 10)
 
 
 def test_it_is_cancelled_and_a_failure_is_told(qtbot, view: ExplainingView, answers: Answers):
@@ -136,36 +129,6 @@ def test_another_question_goes_on_when_the_one_before_says_that_it_was_cancelled
     assert not machine.again.isEnabled()
     answers.failed(Failure("cancelled", "Cancelled."))
     assert not machine.busy
-
-
-def test_what_if_asks_with_the_change_and_shows_both_recalls(qtbot, view: ExplainingView, answers: Answers, two_runs):
-    view.open_chart("what-if")
-    machine = view.time_machine
-    qtbot.waitUntil(lambda: not view.busy, timeout=8000)
-    machine.leave_out.show_choices(LEAVE_OUT, ())
-    with qtbot.waitSignal(view.failed) as told:
-        qtbot.mouseClick(machine.compare, Qt.MouseButton.LeftButton)
-    assert told.args[0] == "Nothing is changed."
-    machine.leave_out.setCurrentIndex(3)
-    machine.objective.setCurrentIndex(3)
-    machine.step.set_value(5)
-    machine.updates.set_value(4)
-    qtbot.mouseClick(machine.compare, Qt.MouseButton.LeftButton)
-    expected = {"without": ("hardest:8",), "objective": "cloob", "fields": ("retrieval_share=0.5",)}
-    assert OBJECTIVES[3].key.fields == expected["fields"]
-    assert answers.asked == [WhatIf(run=two_runs[0], step=5, updates=4, **expected)]
-    found = WhatIfRecord(5, 4, "8 pairs left out", (1,), 0, 20, "toys", "val", 48, 48, (4, 8), (0.1, 0.2), (0.1, 0.4),
-                         (0.1, 0.3), (0.1, 0.2), 12, 2)  # fmt: skip
-    write_what_if(view.context.workspace.runs.get(two_runs[0]).folder, found)
-    answers.done({"verified": 20})
-    qtbot.waitUntil(lambda: not view.busy and "8 pairs left out" in str(view.pane.panel.panel.head), timeout=8000)
-    plots = view.pane.panel.panel.rows[0]
-    names = ["Image to text R@1, val, n = 48", "Text to image R@1, val, n = 48"]
-    assert [(plot.title, plot.note) for plot in plots] == [(name, "good") for name in names]
-    table = view.pane.panel.panel.mark("what-if")
-    assert [line.values[0] for line in table.lines[3:]] == pytest.approx([20, -10, 12, 2, 20])
-    command = view.command()
-    assert command[:2] == ["export", "what-if"]
 
 
 def test_a_right_click_on_a_curve_offers_the_nearest_step(qtbot):

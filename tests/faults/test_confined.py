@@ -23,6 +23,7 @@ from explorer.window.drop_handler import write_png
 from trainer import config
 from trainer.cli import bundle
 from trainer.data.atomic_folder import written_once
+from trainer.distribution.private_paths import PathShortener
 from trainer.errors import UserError
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace, branch, layout_files, ownership, pending_rows, picture_paths
@@ -32,7 +33,6 @@ from trainer.store.quality_files import Measured, QualityReport, write_quality
 from trainer.store.replay_files import ReplayRecord, write_replay
 from trainer.store.reviews import Review
 from trainer.store.snapshot_files import Items, write_snapshot
-from trainer.store.what_if_files import WhatIfRecord, write_what_if
 from trainer.untrusted import confined
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
@@ -110,10 +110,6 @@ def _replay() -> ReplayRecord:
     return ReplayRecord(1, 0, 2, 0.5, ("c",), ("p",), ("own",), np.zeros((1, 1)), (1.0,), rows, rows)
 
 
-def _what_if() -> WhatIfRecord:
-    return WhatIfRecord(1, 1, "x", (), 0, 2, "s", "x", 1, 1, (0, 1), *[(0.0, 0.0)] * 4, 0, 0)
-
-
 def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     """Yield every function by which the application writes to a workspace."""
     yield lambda: program._check_writable(folder)
@@ -130,7 +126,6 @@ def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: _snapshot(folder / RUN, 5)
     yield lambda: write_task(evaluation_folder(folder / RUN, "s", "x", 1), TaskRecord("gap", {"gap": 1.0}, 1, 1))
     yield lambda: write_replay(folder / RUN, _replay())
-    yield lambda: write_what_if(folder / RUN, _what_if())
     yield lambda: write_quality(
         folder / RUN, QualityReport("s", 1.0, (Measured(1, "one", 1, {}, {}, {}),), *[{}] * 3, ())
     )
@@ -303,9 +298,11 @@ def test_the_bundle_packs_no_linked_file(two_runs: Workspace, outside: Path, tmp
     (row.folder / "metrics.jsonl").write_text("{}\n")
     (row.folder / name).unlink()
     (row.folder / name).symlink_to(outside / "thesis.tex")
-    bundle._copy_run(two_runs, row, tmp_path / "packed")
-    packed = {path.name for path in (tmp_path / "packed").rglob("*") if path.is_file()}
-    assert packed == {"config.toml", "run.json", "metrics.jsonl"} - {name}
+    bundle.copy_run(two_runs, row, tmp_path / "packed", PathShortener())
+    packed = {path.name: path.read_bytes() for path in (tmp_path / "packed").rglob("*") if path.is_file()}
+    # Configuration and facts are written anew from the database; curves are copied where they are the run's own.
+    assert packed.keys() == {"config.toml", "run.json", "metrics.jsonl"} - ({name} & {"metrics.jsonl"})
+    assert (outside / "thesis.tex").read_bytes() not in packed.values()
 
 
 def test_a_branch_copies_no_linked_json(two_runs: Workspace, outside: Path):

@@ -853,7 +853,6 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
         "replayed-step": "draws a stored replay: tests/trainer/training/test_replay.py",
         "effective-robustness": "is of any number of runs: tests/trainer/charts/test_source_documents.py",
         "prototypes": "clusters snapshots: tests/trainer/charts/test_source_documents.py",
-        "what-if": "draws a stored answer: tests/trainer/training/test_what_if.py",
         "retrieval-share": "compares runs of CLOOB alike in all but a share: tests/trainer/charts",
         "curves": "are what was logged: tests/trainer/charts/test_curves.py",
         "probe-strip": "searches every snapshot: tests/trainer/charts/test_probe_strip.py",

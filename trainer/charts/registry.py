@@ -54,7 +54,6 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "gradient-saturation",
         "batch-negatives",
         "replayed-step",
-        "what-if",
         "attribute-probes",
     ),
     "prompts": ("calibration", "prompts"),

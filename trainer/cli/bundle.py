@@ -185,7 +185,7 @@ def _fill(
     write_report(workspace, refs, folder / "report.html", live=Placement(color="") if live else None)
     words = ["trainer", "report", *map(str, refs), *(["--live"] if live else []), "--out", "report.html"]
     lines.append(shell.join(words, posix=True))
-    seeds = {row.name: _copy_run(workspace, row, folder / "runs", shortener) for row in rows}
+    seeds = {row.name: copy_run(workspace, row, folder / "runs", shortener) for row in rows}
     _write_json(folder / "environment.json", shortener.document(environment()))
     head = "#!/usr/bin/env bash\n# Add --workspace DIR to each line if the runs are elsewhere.\nset -e\n"
     # Of days or hours, so nobody should start them by drawing figures.
@@ -225,7 +225,7 @@ def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], r
     return lines[-1] if lines else f"status {status}"
 
 
-def _copy_run(workspace: Workspace, row: RunRow, into: Path, shortener: PathShortener) -> int:
+def copy_run(workspace: Workspace, row: RunRow, into: Path, shortener: PathShortener) -> int:
     """Copy the files that describe a run, without its computer and where its files lie there; return its seed."""
     folder = into / row.folder.name
     folder.mkdir(parents=True)

@@ -56,7 +56,6 @@ class RequestHandlers:
             messages.CheckRanks: self._check_ranks,
             messages.CheckData: self._check_data,
             messages.ReplayStep: self._replay_step,
-            messages.WhatIf: self._what_if,
             messages.WriteCleanedList: self._write_cleaned_list,
         }
         return ways[type(question)](question, progress)
@@ -217,17 +216,6 @@ class RequestHandlers:
         found = replay(self._workspace, question.run, question.step, progress=progress)
         write_replay(self._workspace.runs.get(question.run).folder, record_of(found))
         return {"step": found.step, "began": found.began, "verified": found.verified}
-
-    def _what_if(self, question: messages.WhatIf, progress: Progress) -> dict[str, Any]:
-        from trainer.store.what_if_files import write_what_if
-        from trainer.training.what_if import UpdateChange, what_if
-
-        self._workspace.check_mine()
-        change = UpdateChange(question.without, question.objective, question.fields)
-        run, step = question.run, question.step
-        found = what_if(self._workspace, run, step, change, updates=question.updates, progress=progress)
-        write_what_if(self._workspace.runs.get(run).folder, found)
-        return {"verified": found.verified}
 
     def _write_cleaned_list(self, question: messages.WriteCleanedList, progress: Progress) -> dict[str, Any]:
         from trainer.evaluation.cleaned_list import write_cleaned_list

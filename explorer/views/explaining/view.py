@@ -14,7 +14,7 @@ from explorer import theme
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
-from explorer.views.explaining.time_machine import REPLAY, WHAT_IF, TimeMachine
+from explorer.views.explaining.time_machine import REPLAY, TimeMachine
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import Working
@@ -28,11 +28,6 @@ PROBES: Final = "attribute-probes"
 BATCH: Final = "batch-negatives"
 SPECTRUM: Final = "spectrum-image"
 """The plot of which a click chooses a direction to decode along."""
-LACKING: Final = {
-    REPLAY: ("No step of {} was replayed yet.", "Replay the step of {}"),
-    WHAT_IF: ("Nothing was asked of {} yet.", "Ask it of {}"),
-}
-"""What is said of runs without an answer, and the button that asks for the first of them."""
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
     Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colors and grounds: four runs."),
@@ -109,8 +104,8 @@ class ExplainingView(ChartView):
 
     def _offer_replay(self) -> None:
         """Say of which run nothing is replayed, with a button that does, unless one is being asked."""
-        name, shown, area = self.chart.name, self.pane.answer, self.pane.area
-        if shown is None or shown.chart.name != name or name not in LACKING:
+        shown, area = self.pane.answer, self.pane.area
+        if shown is None or shown.chart.name != self.chart.name or self.chart.name != REPLAY:
             return
         if self._offered and area.kind == "partial":
             area.ready()
@@ -119,10 +114,10 @@ class ExplainingView(ChartView):
             return
         missing = [(one, place) for one, place in zip(shown.data.found, shown.data.places) if one.record is None]
         if missing:
-            words, button = LACKING[name]
             one, place = missing[0]
-            act = (button.format("AB"[place]), lambda: self.time_machine.ask_of(name, one.run))
-            area.partial(words.format(" or ".join(lacks.name for lacks, _ in missing)), act)
+            names = " or ".join(lacks.name for lacks, _ in missing)
+            act = (f"Replay the step of {'AB'[place]}", lambda: self.time_machine.replay_chosen(one.run))
+            area.partial(f"No step of {names} was replayed yet.", act)
             self._offered = True
 
     def _choose_direction(self, key: str, x: float, _y: float) -> None:
@@ -213,10 +208,10 @@ class ExplainingView(ChartView):
         self.open_chart(REPLAY)
         self.time_machine.replay(run, step)
 
-    def _show_replayed(self, chart: str) -> None:
+    def _show_replayed(self) -> None:
         """Open the chart of what was replayed, at the newest."""
-        self.open_chart(chart)
-        self.change(**({"replayed": self.time_machine.step.value()} if chart == REPLAY else {"asked": 0}))
+        self.open_chart(REPLAY)
+        self.change(replayed=self.time_machine.step.value())
         self.ask_again()
 
     def show_tools(self) -> None:

@@ -22,7 +22,7 @@ from trainer.charts.spec import Request, Target, targets_of
 from trainer.data.pairs import BATCH as KEPT_BATCH
 from trainer.store import read_snapshot
 
-NOT_OF_SNAPSHOTS = {"replayed-step", "what-if"}
+NOT_OF_SNAPSHOTS = {"replayed-step"}
 """They draw replays that are stored."""
 CHARTS = tuple(name for name in registry.BUILT_IN["explaining"] if name not in NOT_OF_SNAPSHOTS)
 

@@ -10,14 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from trainer.charts import registry
 from trainer.charts.marks import Axis, HeatMap, Marker, Panel, Series, XYPlot
-from trainer.charts.spec import PerRun
-from trainer.charts.what_if import RunWhatIf, WhatIfSettings
 from trainer.metrics import metric
 from trainer.render_mpl import panel as files
 from trainer.render_mpl.xy_plot import draw_plot
-from trainer.store.what_if_files import WhatIfRecord
 
 
 @pytest.mark.parametrize("label", ["step", "Step", "step of the decoded run", "update", "rank"])
@@ -47,22 +43,6 @@ def test_differences_are_drawn_on_a_scale_around_zero() -> None:
     assert below[1] < min(below[0], below[2]), "purple"
     assert above[1] > max(above[0], above[2]), "green"
     assert np.ptp(after[1, :3]) > 0.3, "what is no difference keeps its scale"
-
-
-def test_what_is_said_of_strokes_is_what_is_drawn() -> None:
-    chart = registry.load("what-if")
-    record = WhatIfRecord(5, 2, "8 pairs left out", (1,), 0, 20, "toys", "val", 9, 9, (4, 6), (0.1, 0.2), (0.1, 0.4),
-                          (0.1, 0.3), (0.1, 0.2), 1, 2)  # fmt: skip
-    both = PerRun((RunWhatIf(1, "a", 1, record), RunWhatIf(2, "b", 1, record)), (0, 1))
-    panel = chart.panel(both, WhatIfSettings())
-    assert panel.notes == (
-        "A: solid as it was, dashed with the change.",
-        "B: long dashes as it was, dotted with the change.",
-    )
-    for place, strokes in enumerate((["-", "--"], ["--", "--"])):
-        axes = Figure().add_subplot()
-        draw_plot(axes, panel.mark(f"recall-{place}"))
-        assert [line.get_linestyle() for line in axes.lines] == strokes
 
 
 def test_labels_of_near_points_do_not_overlap_in_a_file(tmp_path: Path) -> None:
