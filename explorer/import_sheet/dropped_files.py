@@ -10,11 +10,11 @@ from typing import Final
 from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
+from trainer.format_detection.model_folders import WEIGHTS, is_model
 from trainer.trackers.recognition import histories, is_history, open_clip_folders
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
-WEIGHTS: Final = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 """What files of weights are called; the trainer judges their content."""
 TARS: Final = (".tar", ".tar.gz", ".tgz")
 DATA: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *TARS)
@@ -74,17 +74,6 @@ def dropped(mime: QMimeData) -> Dropped:
 def could_be_images(mime: QMimeData) -> bool:
     """Return whether a drag might contain images: it carries files or URLs of any kind."""
     return mime.hasUrls()
-
-
-def is_model(path: Path) -> bool:
-    """Return whether a path looks like a model: weights, a folder in the hub's layout, or an open_clip run."""
-    try:
-        if path.is_file():
-            return path.suffix.casefold() in WEIGHTS
-        settings = (path / "open_clip_config.json").is_file()
-        return settings or next((path / "checkpoints").glob("epoch_*.pt"), None) is not None
-    except OSError:
-        return False
 
 
 def is_vectors(path: Path) -> bool:

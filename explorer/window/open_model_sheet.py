@@ -10,10 +10,11 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.import_sheet.dropped_files import WEIGHTS, is_data
+from explorer.import_sheet.dropped_files import is_data
 from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet
 from trainer.distribution.published_models import PUBLISHED, PublishedModel
+from trainer.format_detection.model_folders import WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -82,6 +82,28 @@ class OpenClip:
         "Empty: the model's own. Else clip, a tokenizer of the Hugging Face hub, or a tokenizer.json.",
         advanced=True,
     )
+    activation: Literal["auto", "gelu", "quick_gelu"] = option(
+        "auto",
+        "Activation",
+        "Of weights whose files do not tell it, such as a run that began with OpenAI's; auto: what is told, else GELU.",
+        advanced=True,
+    )
+    image_heads: int = option(
+        0,
+        "Image heads",
+        "Attention heads of the image transformer; 0: what the model's files tell, else its width / 64.",
+        low=0,
+        high=256,
+        advanced=True,
+    )
+    text_heads: int = option(
+        0,
+        "Text heads",
+        "Attention heads of the text transformer; 0: what the model's files tell, else its width / 64.",
+        low=0,
+        high=256,
+        advanced=True,
+    )
 
 
 Model = TinyTowers | OpenClip

@@ -16,7 +16,7 @@ from trainer.data.pairs import DataError
 from trainer.data.tokenizer import PADDING, Tokenizer
 from trainer.untrusted import files as untrusted_files
 
-Cleaning = Literal["lower", "whitespace", "canonicalize"]
+Cleaning = Literal["lower", "whitespace", "canonicalize", "none"]
 
 
 class ClipTokenizer:
@@ -68,9 +68,9 @@ class ClipTokenizer:
 class HubTokenizer:
     """A Hugging Face tokenizer with its own start and end tokens; long texts are truncated before the end token."""
 
-    def __init__(self, pairs: AnyPairs, *, padding: int, cleaning: Cleaning = "whitespace") -> None:
+    def __init__(self, pairs: AnyPairs, *, padding: int, cleaning: Cleaning = "whitespace", left: bool = False) -> None:
         self._text = pairs.to_str()
-        self._padding, self._cleaning = padding, cleaning
+        self._padding, self._cleaning, self._left = padding, cleaning, left
         self._clean = _cleaner(cleaning)
         self._pairs = pairs
         self._pairs.no_padding()
@@ -85,7 +85,8 @@ class HubTokenizer:
         self._pairs.enable_truncation(context_length)
         rows = torch.full((len(texts), context_length), self._padding, dtype=torch.long)
         for row, found in zip(rows, self._pairs.encode_batch([self._clean(text) for text in texts]), strict=True):
-            row[: len(found.ids)] = torch.tensor(found.ids, dtype=torch.long)
+            start = context_length - len(found.ids) if self._left else 0
+            row[start : start + len(found.ids)] = torch.tensor(found.ids, dtype=torch.long)
         return rows
 
     def decode(self, row: Sequence[int]) -> str:
@@ -94,9 +95,8 @@ class HubTokenizer:
 
     def to_json(self) -> str:
         """Return everything that `read_tokenizer` needs."""
-        return json.dumps(
-            {"tokenizer": "hub", "cleaning": self._cleaning, "padding": self._padding, "pairs": self._text}
-        )
+        values = {"tokenizer": "hub", "cleaning": self._cleaning, "padding": self._padding, "pairs": self._text}
+        return json.dumps(values | ({"left": True} if self._left else {}))
 
 
 AnyTokenizer = Tokenizer | ClipTokenizer | HubTokenizer
@@ -115,7 +115,10 @@ def read_tokenizer(text: str) -> AnyTokenizer:
             return ClipTokenizer(values["cleaning"])
         if kind == "hub":
             return HubTokenizer(
-                AnyPairs.from_str(values["pairs"]), padding=int(values["padding"]), cleaning=values["cleaning"]
+                AnyPairs.from_str(values["pairs"]),
+                padding=int(values["padding"]),
+                cleaning=values["cleaning"],
+                left=bool(values.get("left")),
             )
     except Exception as error:  # tokenizers raises bare Exception
         raise DataError(
@@ -124,7 +127,7 @@ def read_tokenizer(text: str) -> AnyTokenizer:
     return Tokenizer.from_json(text)
 
 
-_CLEANINGS: Final = ("lower", "whitespace", "canonicalize")
+_CLEANINGS: Final = ("lower", "whitespace", "canonicalize", "none")
 
 
 def _cleaner(cleaning: str) -> Callable[[str], str]:
@@ -132,7 +135,7 @@ def _cleaner(cleaning: str) -> Callable[[str], str]:
 
     if cleaning not in _CLEANINGS:
         raise DataError(f"The tokenizer cleans texts by {cleaning!r}, which is not known here.")
-    return get_clean_fn(cleaning)
+    return str if cleaning == "none" else get_clean_fn(cleaning)
 
 
 @cache

@@ -32,6 +32,7 @@ class Preprocessing:
         mean: Of each channel of pixels between 0 and 1, which the tower subtracts.
         std: What it divides by then.
         fill_color: Gray level around a picture with "longest".
+        resize_size: Of the shorter side with "shortest", before the middle is cut out, in pixels; None: `size`.
     """
 
     size: int
@@ -40,11 +41,12 @@ class Preprocessing:
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     fill_color: int = 0
+    resize_size: int | None = None
 
     @property
     def name(self) -> str:
         """The cache name of its pixels; color normalization happens later."""
-        fill = f"-{self.fill_color}" if self.resize_mode == "longest" else ""
+        fill = f"-{self.fill_color}" if self.resize_mode == "longest" else f"-{self.resize_size or ''}".rstrip("-")
         return f"{self.resize_mode}-{self.interpolation}{fill}"
 
     def pixels(self, image: Image.Image) -> UInt8[np.ndarray, "size size 3"]:
@@ -68,10 +70,10 @@ class Preprocessing:
                 self.fill_color if len(within.getbands()) == 1 else (self.fill_color,) * len(within.getbands()),
             )
             return _in_rgb(filled)
-        short = min(width, height)
-        wide, high = (side if length == short else int(side * length / short) for length in (width, height))
+        short, resized = min(width, height), self.resize_size or side
+        wide, high = (resized if length == short else int(resized * length / short) for length in (width, height))
         if wide * high > _MOST_PIXELS:
-            return _in_rgb(image.resize((side, side), resample, _middle(image)))
+            return _in_rgb(image.resize((side, side), resample, _middle(image, side / resized)))
         left, top = round((wide - side) / 2.0), round((high - side) / 2.0)
         return _in_rgb(_resized(image, wide, high, resample).crop((left, top, left + side, top + side)))
 
@@ -93,7 +95,7 @@ def _in_rgb(image: Image.Image) -> UInt8[np.ndarray, "size size 3"]:
     return np.array(image.convert("RGB"))
 
 
-def _middle(image: Image.Image) -> tuple[float, float, float, float]:
-    side = min(image.size)
+def _middle(image: Image.Image, share: float) -> tuple[float, float, float, float]:
+    side = share * min(image.size)
     left, top = (image.width - side) / 2, (image.height - side) / 2
     return left, top, left + side, top + side

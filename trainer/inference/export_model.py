@@ -25,11 +25,11 @@ from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTo
 from trainer.data.tokenizer import PADDING, START, Tokenizer
 from trainer.errors import UserError
 from trainer.inference.open_model import OpenModel, open_run
-from trainer.inference.transformers_layout import LEGACY_END, clip_config, clip_tensors, image_processor
+from trainer.inference.transformers_layout import LEGACY_END, clip_config, clip_tensors, image_processor, siglip_tensors
 from trainer.models import file_preprocessing_of
 from trainer.models.blueprint import Blueprint
 from trainer.models.pooled import OneQueryPool
-from trainer.models.published import HF_SIZES
+from trainer.models.towers import open_clip_sizes
 from trainer.pretrained import read_architecture
 from trainer.store import Workspace, write_atomically
 
@@ -88,7 +88,7 @@ def export_model(
         "safetensors": _write_safetensors,
         "onnx": _write_onnx,
     }[form]
-    source = _Source(opened, chosen, sizes, _scale_of(row.folder, chosen, opened.step))
+    source = _Source(opened, chosen, sizes, *_scale_and_bias(row.folder, chosen, opened.step))
 
     def fill(draft: Path) -> None:
         draft.mkdir()
@@ -110,16 +110,17 @@ class _Source:
     run: config.Run
     sizes: config.TinyTowers | Blueprint
     scale: float
+    bias: float | None
 
 
-def _scale_of(folder: Path, run: config.Run, step: int) -> float:
-    """Return the inverse temperature at a step; 1 for an objective without one."""
+def _scale_and_bias(folder: Path, run: config.Run, step: int) -> tuple[float, float | None]:
+    """Return the inverse temperature at a step, 1 for an objective without one; and the bias, if it has one."""
     if run.objective.towers != "both":
-        return 1.0
+        return 1.0, None
     method = methods.build(run.objective)
     found = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}", training=False)
     checkpoint.load_weights(found, {"method": method})
-    return float(method.inv_tau or 1.0)
+    return float(method.inv_tau or 1.0), method.logit_bias
 
 
 def _both(source: _Source, form: str) -> tuple[nn.Module, nn.Module]:
@@ -147,7 +148,12 @@ def _write_open_clip(draft: Path, source: _Source) -> None:
     visual, text = _both(source, "open_clip")
     if isinstance(source.sizes, Blueprint) and source.sizes.layout != "open_clip":
         raise ModelExportError(
-            f"{source.run.name} has the towers of crowsonkb's CLOOB, which open_clip lacks. Use safetensors."
+            f"{source.run.name} has towers of {source.sizes.layout}, which open_clip lacks. Use --format safetensors."
+        )
+    if isinstance(source.sizes, Blueprint) and source.sizes.resize_size is not None:
+        raise ModelExportError(
+            f"{source.run.name} resizes pictures to {source.sizes.resize_size} pixels before it cuts out "
+            f"{source.sizes.image_size}, which open_clip's settings cannot say. Use --format hf or safetensors."
         )
     sizes = open_clip_sizes(source.sizes, source.opened.tokenizer.size)
     if _write_tokenizer(draft, source.opened.tokenizer):
@@ -156,43 +162,11 @@ def _write_open_clip(draft: Path, source: _Source) -> None:
     tensors = {f"visual.{name}": value for name, value in visual.state_dict().items()}
     tensors |= {f"text.{name}": value for name, value in text.state_dict().items()}
     tensors["logit_scale"] = torch.tensor(math.log(source.scale))
+    if source.bias is not None:
+        tensors["logit_bias"], sizes["init_logit_bias"] = torch.tensor(source.bias), source.bias
     save_file({name: value.contiguous() for name, value in tensors.items()}, draft / "open_clip_model.safetensors")
     document = {"model_cfg": sizes, "preprocess_cfg": _pixels(source.sizes)}
     (draft / "open_clip_config.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-
-
-def open_clip_sizes(sizes: config.TinyTowers | Blueprint, vocabulary: int) -> dict[str, Any]:
-    """Return the `model_cfg` from which open_clip builds the same towers."""
-    if isinstance(sizes, Blueprint):
-        found = copy.deepcopy(sizes.config) | {"custom_text": True}
-        found["text_cfg"].pop(HF_SIZES, None)
-        return found
-    width, heads = (
-        (sizes.image_width, _heads(sizes.image_width, 32))
-        if sizes.image_tower == "vit"
-        else (32 * sizes.image_width, _heads(32 * sizes.image_width, 64))
-    )
-    vision = {"image_size": sizes.image_size, "width": sizes.image_width, "head_width": width // heads}
-    layers: Any = sizes.image_layers if sizes.image_tower == "vit" else [sizes.image_layers] * 4
-    text = {
-        "context_length": sizes.context_length,
-        "vocab_size": vocabulary,
-        "width": sizes.text_width,
-        "heads": sizes.text_heads,
-        "layers": sizes.text_layers,
-        "pool_type": "argmax",
-    }
-    patches = {"patch_size": sizes.patch_size} if sizes.image_tower == "vit" else {}
-    return {
-        "embed_dim": sizes.embed_dim,
-        "custom_text": True,
-        "vision_cfg": vision | {"layers": layers} | patches,
-        "text_cfg": text,
-    }
-
-
-def _heads(width: int, channels: int) -> int:
-    return next(heads for heads in range(max(1, width // channels), 0, -1) if width % heads == 0)
 
 
 def _pixels(sizes: config.TinyTowers | Blueprint) -> dict[str, Any]:
@@ -201,7 +175,7 @@ def _pixels(sizes: config.TinyTowers | Blueprint) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in preprocessing.items()
-        if name != "size"
+        if name != "size" and value is not None
     }
 
 
@@ -245,9 +219,15 @@ def _write_transformers(draft: Path, source: _Source) -> None:
     processor = image_processor(source.opened.file_preprocessing)
     visual, text = _both(source, "transformers")
     tokenizer, scale = source.opened.tokenizer, math.log(source.scale)
-    end = tokenizer.eot if isinstance(tokenizer, Tokenizer | ClipTokenizer) else LEGACY_END
-    sizes = clip_config(visual, text, vocabulary=tokenizer.size, end=end, scale=scale)
-    save_file(clip_tensors(visual, text, scale), draft / "model.safetensors", metadata={"format": "pt"})
+    if isinstance(source.sizes, Blueprint) and source.sizes.layout == "transformers":
+        sizes, tensors = source.sizes.config, siglip_tensors(visual, text, scale, source.bias or 0.0)
+    else:
+        end = tokenizer.eot if isinstance(tokenizer, Tokenizer | ClipTokenizer) else LEGACY_END
+        sizes = clip_config(visual, text, vocabulary=tokenizer.size, end=end, scale=scale)
+        tensors = clip_tensors(visual, text, scale)
+        if source.bias is not None:  # which CLIPModel leaves aside
+            tensors["logit_bias"] = torch.tensor(source.bias)
+    save_file(tensors, draft / "model.safetensors", metadata={"format": "pt"})
     (draft / "config.json").write_text(json.dumps(sizes, indent=1), encoding="utf-8")
     (draft / "preprocessor_config.json").write_text(json.dumps(processor, indent=1), encoding="utf-8")
     if not _write_tokenizer(draft, tokenizer) and isinstance(tokenizer, ClipTokenizer):
@@ -272,7 +252,8 @@ def _write_safetensors(draft: Path, source: _Source) -> None:
     (draft / "tokenizer.json").write_text(source.opened.tokenizer.to_json(), encoding="utf-8")
     if isinstance(source.sizes, Blueprint):
         (draft / "blueprint.json").write_text(source.sizes.to_json(), encoding="utf-8")
-    facts = {"step": source.opened.step, "inv_tau": source.scale, "image_size": source.opened.image_size}
+    facts: dict[str, Any] = {"step": source.opened.step, "inv_tau": source.scale}
+    facts |= {"image_size": source.opened.image_size} | ({} if source.bias is None else {"bias": source.bias})
     facts |= {"context_length": source.opened.context_length, "embed_dim": source.sizes.embed_dim}
     (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(source.sizes)}, indent=1), "utf-8")
 
@@ -297,7 +278,8 @@ def _write_onnx(draft: Path, source: _Source) -> None:
     _export(visual, pixels, draft / "image.onnx", "pixels")
     _export(text, tokens, draft / "text.onnx", "tokens")
     _write_tokenizer(draft, opened.tokenizer)
-    facts = {"step": opened.step, "logit_scale": math.log(source.scale), "context_length": opened.context_length}
+    facts: dict[str, Any] = {"step": opened.step, "logit_scale": math.log(source.scale)}
+    facts |= {"context_length": opened.context_length} | ({} if source.bias is None else {"logit_bias": source.bias})
     (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(source.sizes)}, indent=1), "utf-8")
 
 

@@ -82,7 +82,7 @@ def image_processor(reads: Preprocessing) -> dict[str, Any]:
         "image_processor_type": "CLIPImageProcessor",
         "processor_class": "CLIPProcessor",
         "do_resize": True,
-        "size": square if reads.resize_mode == "squash" else {"shortest_edge": reads.size},
+        "size": square if reads.resize_mode == "squash" else {"shortest_edge": reads.resize_size or reads.size},
         "resample": int(Image.Resampling[reads.interpolation.upper()]),
         "do_center_crop": reads.resize_mode == "shortest",
         "crop_size": square,
@@ -119,6 +119,13 @@ def clip_tensors(visual: nn.Module, text: nn.Module, scale: float) -> dict[str, 
         for place, block in enumerate(tower.transformer.resblocks):
             found |= {f"{side}_model.encoder.layers.{place}.{name}": value for name, value in _block(block)}
     return {name: value.detach().float().contiguous().clone() for name, value in found.items()}
+
+
+def siglip_tensors(visual: nn.Module, text: nn.Module, scale: float, bias: float) -> dict[str, Tensor]:
+    """Return the weights of towers of transformers by the names of `SiglipModel`, with the logits' scale and bias."""
+    found = {**visual.state_dict(), **text.state_dict()}
+    found |= {"logit_scale": torch.tensor([scale]), "logit_bias": torch.tensor([bias])}
+    return {name: value.detach().contiguous().clone() for name, value in found.items()}
 
 
 def _block(block: ResidualAttentionBlock) -> Iterator[tuple[str, Tensor]]:

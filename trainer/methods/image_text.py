@@ -200,6 +200,11 @@ class SigLipPairs(ImageText):
         """The learned scale."""
         return self.log_scale.detach().exp().item()
 
+    @property
+    def logit_bias(self) -> float:
+        """The learned bias."""
+        return self.bias.detach().item()
+
     def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
         """Start from the model's scale, and from its bias if it has one."""
         with torch.no_grad():

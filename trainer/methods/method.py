@@ -91,6 +91,11 @@ class Method(nn.Module):
         """The current inverse temperature, if there is one."""
         return None
 
+    @property
+    def logit_bias(self) -> float | None:
+        """The current bias of logits that go through a sigmoid each; None where they go through a softmax."""
+        return None
+
     def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
         """Start from a pretrained model's scale and bias, if this method learns them."""
 

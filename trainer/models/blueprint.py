@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 
 from trainer.errors import UserError
 from trainer.images.preprocessing import INTERPOLATIONS, RESIZE_MODES, Interpolation, Preprocessing, ResizeMode
 
-Layout = Literal["open_clip", "cloob_vit"]
+Layout = Literal["open_clip", "cloob_vit", "transformers"]
 Color = tuple[float, float, float]
+_PARTS: Final[dict[str, tuple[str, str]]] = {
+    "open_clip": ("vision_cfg", "text_cfg"),
+    "cloob_vit": ("image_encoder", "text_encoder"),
+    "transformers": ("vision_config", "text_config"),
+}
+"""Names of the sizes of the image tower and of the text tower, by layout."""
 
 
 class ModelError(UserError):
@@ -24,14 +31,17 @@ class Blueprint:
     """The towers of a published model, or of one with the same architecture.
 
     Attributes:
-        layout: Whose classes it is built from: `open_clip`, or `cloob_vit` for the CLOOB of crowsonkb and EleutherAI.
-        config: Sizes in the layout's own words: open_clip's `model_cfg`; `d_embed`, `image_encoder`, `text_encoder`.
+        layout: Whose classes it is built from: `open_clip`, `cloob_vit` for the CLOOB of crowsonkb and EleutherAI, or
+            `transformers` for SigLIP.
+        config: Sizes in the layout's own words: open_clip's `model_cfg`; `d_embed`, `image_encoder`, `text_encoder`;
+            `config.json` of transformers.
         mean: Of each color channel of the images it was trained on; pixels go from 0 to 1.
         deviation: Likewise.
         resize_mode: How its library fits a picture into the square, as in `Preprocessing`; None in the runs of older
             versions, whose pictures were cropped like those for towers of our own, and go on so.
         interpolation: Likewise.
         fill_color: Likewise.
+        resize_size: Likewise.
     """
 
     layout: Layout
@@ -41,6 +51,7 @@ class Blueprint:
     resize_mode: ResizeMode | None = None
     interpolation: Interpolation = "bicubic"
     fill_color: int = 0
+    resize_size: int | None = None
 
     @property
     def preprocessing(self) -> Preprocessing | None:
@@ -48,20 +59,28 @@ class Blueprint:
         if self.resize_mode is None:
             return None
         return Preprocessing(
-            self.image_size, self.resize_mode, self.interpolation, self.mean, self.deviation, self.fill_color
+            self.image_size,
+            self.resize_mode,
+            self.interpolation,
+            self.mean,
+            self.deviation,
+            self.fill_color,
+            self.resize_size,
         )
 
     @property
     def image_size(self) -> int:
         """Side of the input images, in pixels."""
         size = self._image.get("image_size", 224)
+        if self.layout == "transformers" and "num_patches" in self._image:  # Siglip2Model tells no side
+            size = self._image["patch_size"] * math.isqrt(self._image["num_patches"])
         return int(size[0] if isinstance(size, list | tuple) else size)
 
     @property
     def context_length(self) -> int:
         """Maximum number of tokens in a text."""
-        name = "context_length" if self.layout == "open_clip" else "text_size"
-        return int(self.text.get(name, 77))
+        names = {"open_clip": "context_length", "cloob_vit": "text_size", "transformers": "max_position_embeddings"}
+        return int(self.text.get(names[self.layout], 77))
 
     @property
     def vocabulary(self) -> int:
@@ -71,25 +90,28 @@ class Blueprint:
     @property
     def embed_dim(self) -> int:
         """Dimension of the shared space."""
+        if self.layout == "transformers":
+            return int(self._image["hidden_size"])
         return int(self.config["embed_dim" if self.layout == "open_clip" else "d_embed"])
 
     @property
     def text(self) -> dict[str, Any]:
         """Sizes of the text tower."""
-        return self.config["text_cfg" if self.layout == "open_clip" else "text_encoder"]
+        return self.config[_PARTS[self.layout][1]]
 
     @property
     def _image(self) -> dict[str, Any]:
-        return self.config["vision_cfg" if self.layout == "open_clip" else "image_encoder"]
+        return self.config[_PARTS[self.layout][0]]
 
     def at_size(self, image_size: int) -> Blueprint:
         """Return the same model for another image size."""
-        key = "vision_cfg" if self.layout == "open_clip" else "image_encoder"
-        return replace(self, config=self.config | {key: self._image | {"image_size": image_size}})
+        scaled = None if self.resize_size is None else round(self.resize_size * image_size / self.image_size)
+        config = self.config | {_PARTS[self.layout][0]: self._image | {"image_size": image_size}}
+        return replace(self, config=config, resize_size=scaled)
 
     def with_vocabulary(self, size: int) -> Blueprint:
         """Return the same model for another tokenizer."""
-        key = "text_cfg" if self.layout == "open_clip" else "text_encoder"
+        key = _PARTS[self.layout][1]
         own = self.text.get("hf_config")
         more = {"vocab_size": size} if own is None else {"hf_config": own | {"vocab_size": size}}
         return replace(self, config=self.config | {key: self.text | more})
@@ -115,8 +137,13 @@ class Blueprint:
                 values.get("resize_mode"),
                 values.get("interpolation", "bicubic"),
                 int(values.get("fill_color", 0)),
+                values.get("resize_size"),
             )
-            if found.resize_mode not in (None, *RESIZE_MODES) or found.interpolation not in INTERPOLATIONS:
+            if (
+                found.layout not in _PARTS
+                or found.resize_mode not in (None, *RESIZE_MODES)
+                or found.interpolation not in INTERPOLATIONS
+            ):
                 raise ValueError(f"{found.resize_mode} {found.interpolation}")
             _ = found.embed_dim, found.image_size, found.context_length
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:

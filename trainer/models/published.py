@@ -18,15 +18,15 @@ from torch import Tensor, nn
 
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.cloob_vit import CloobImageTower, CloobTextTower
+from trainer.models.transformers_towers import TransformersImageTower, TransformersTextTower
 from trainer.untrusted import confined
 
 HF_SIZES: Final = "hf_config"
 """In a blueprint's sizes of the text: the `config.json` of its tower, if that is one of Hugging Face."""
 
 MISSING: Final = (
-    "The text tower of this model is one of Hugging Face, for which the library transformers is missing. Install it "
-    "with `uv sync --extra hf`, or `pip install 'transformers>=5'`; or choose a model whose text tower is open_clip's "
-    "own."
+    "This model has a tower of Hugging Face, for which the library transformers is missing. Install it with "
+    "`uv sync --extra hf`, or `pip install 'transformers>=5'`; or choose a model whose towers are open_clip's own."
 )
 
 _NAMING_CODE: Final = frozenset(
@@ -65,6 +65,8 @@ def image_tower(blueprint: Blueprint) -> nn.Module:
     """
     if blueprint.layout == "cloob_vit":
         return CloobImageTower(blueprint.config["image_encoder"], blueprint.embed_dim)
+    if blueprint.layout == "transformers":
+        return _by_transformers(TransformersImageTower, blueprint)
     from open_clip.model import _build_vision_tower
 
     return _made(_build_vision_tower, "vision_cfg", blueprint)
@@ -78,6 +80,8 @@ def text_tower(blueprint: Blueprint) -> nn.Module:
     """
     if blueprint.layout == "cloob_vit":
         return CloobTextTower(blueprint.config["text_encoder"], blueprint.embed_dim)
+    if blueprint.layout == "transformers":
+        return _by_transformers(TransformersTextTower, blueprint)
     from open_clip.model import _build_text_tower
 
     return _made(_build_text_tower, "text_cfg", blueprint)
@@ -100,6 +104,16 @@ def froze(visual: nn.Module | None, text: nn.Module | None, freeze: Freeze) -> l
             last = any(name == end or name.startswith(f"{end}.") for end in _PROJECTIONS)
             parameter.requires_grad_(freeze == "all but projections" and last)
     return towers
+
+
+def _by_transformers(make: Callable[[dict[str, Any]], nn.Module], blueprint: Blueprint) -> nn.Module:
+    """Return a tower of transformers, converting errors to messages."""
+    try:
+        return make(plain_settings(blueprint.config))
+    except ImportError as error:
+        raise ModelError(MISSING) from error
+    except Exception as error:  # whatever the library raises for sizes that it cannot build
+        raise ModelError(f"The model cannot be built from its sizes: {error}. Get its config.json again.") from error
 
 
 def _made(make: Callable[..., nn.Module], part: str, blueprint: Blueprint) -> nn.Module:
@@ -129,15 +143,15 @@ def _folder_of(sizes: dict[str, Any] | None) -> Iterator[str | None]:
         yield None
         return
     with tempfile.TemporaryDirectory() as folder:
-        confined.write(Path(folder), "config.json", json.dumps(_sizes_alone(sizes)).encode())
+        confined.write(Path(folder), "config.json", json.dumps(plain_settings(sizes)).encode())
         yield folder
 
 
-def _sizes_alone(settings: Any) -> Any:
+def plain_settings(settings: Any) -> Any:
     """Return settings of Hugging Face without those that name code of others: modules, kernels, quantizers."""
     if isinstance(settings, list):
-        return [_sizes_alone(value) for value in settings]
+        return [plain_settings(value) for value in settings]
     if not isinstance(settings, dict):
         return settings
     kept = {name: value for name, value in settings.items() if name not in _NAMING_CODE and not name.startswith("_")}
-    return {name: _sizes_alone(value) for name, value in kept.items()}
+    return {name: plain_settings(value) for name, value in kept.items()}

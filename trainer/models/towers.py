@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import torch
 import torch.nn.functional as F
@@ -164,6 +165,36 @@ def file_preprocessing_of(model: Architecture) -> Preprocessing:
     chosen = replace(model, resize_mode=model.resize_mode or "shortest").preprocessing
     assert chosen is not None
     return chosen
+
+
+def open_clip_sizes(sizes: Architecture, vocabulary: int) -> dict[str, Any]:
+    """Return the `model_cfg` from which open_clip builds the same towers."""
+    if isinstance(sizes, Blueprint):
+        found = copy.deepcopy(sizes.config) | {"custom_text": True}
+        found["text_cfg"].pop(published.HF_SIZES, None)
+        return found
+    width, heads = (
+        (sizes.image_width, _heads(sizes.image_width, channels=32))
+        if sizes.image_tower == "vit"
+        else (32 * sizes.image_width, _heads(32 * sizes.image_width, channels=64))
+    )
+    vision = {"image_size": sizes.image_size, "width": sizes.image_width, "head_width": width // heads}
+    layers: Any = sizes.image_layers if sizes.image_tower == "vit" else [sizes.image_layers] * 4
+    text = {
+        "context_length": sizes.context_length,
+        "vocab_size": vocabulary,
+        "width": sizes.text_width,
+        "heads": sizes.text_heads,
+        "layers": sizes.text_layers,
+        "pool_type": "argmax",
+    }
+    patches = {"patch_size": sizes.patch_size} if sizes.image_tower == "vit" else {}
+    return {
+        "embed_dim": sizes.embed_dim,
+        "custom_text": True,
+        "vision_cfg": vision | {"layers": layers} | patches,
+        "text_cfg": text,
+    }
 
 
 def _pooled(answer: Tensor | tuple[Tensor, ...]) -> Float[Tensor, "n d"]:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import open_clip
+
 from trainer import config
-from trainer.pretrained.resolve import find
-from trainer.pretrained.specification import WEIGHTS
+from trainer.format_detection.model_folders import WEIGHTS
+from trainer.pretrained.resolve import expected, find
 from trainer.pretrained.state_dict_formats import Learned
 
 _BETA_CC: Final = 8.0
@@ -62,7 +64,9 @@ def _learned(model: config.OpenClip, cache: Path, progress: Callable[[float, str
     hub = model.name.startswith("hf-hub:")
     if not hub and (not model.pretrained or Path(model.pretrained).suffix in WEIGHTS):
         return find(model, cache=cache, progress=progress).learned
-    return Learned("siglip" if "siglip" in f"{model.name} {model.pretrained}".lower() else "clip")
+    if not hub:
+        return expected({"model_cfg": open_clip.get_model_config(model.name) or {}})
+    return Learned("siglip" if "siglip" in model.name.lower() else "clip")  # until its files are here
 
 
 def _objective(learned: Learned, model: config.OpenClip) -> config.Objective:

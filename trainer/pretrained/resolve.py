@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,18 +15,23 @@ from torch import Tensor
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.format_detection.model_folders import CONFIG, SETTINGS, WEIGHTS, is_exported_run, is_model_folder
 from trainer.models import Architecture, Blueprint, ModelError, TwoTowers, build
-from trainer.pretrained import downloads
+from trainer.pretrained import downloads, transformers_models
 from trainer.pretrained.errors import PretrainedError
+from trainer.pretrained.exported_run import WEIGHTS_FILE, read_exported_run
 from trainer.pretrained.size_limits import check_settings, check_sizes
-from trainer.pretrained.specification import SETTINGS, WEIGHTS, newest_epoch
+from trainer.pretrained.specification import newest_epoch
 from trainer.pretrained.state_dict_formats import (
+    COLOR_GUESS,
     Learned,
+    NoSizes,
     StateDictFormat,
     fitted_as_told,
     fitting,
     recognize,
     same_shapes,
+    without_wrappers,
 )
 from trainer.pretrained.text_configs import with_text_sizes
 from trainer.pretrained.tokenizers import tokenizer_for
@@ -41,6 +47,9 @@ _HUB_WEIGHTS: Final = (
     "open_clip_pytorch_model.bin",
 )
 _PREPROCESSING: Final = ("mean", "std", "resize_mode", "interpolation", "fill_color")
+_MOST_LOG: Final = 64 << 20
+_PRINTED: Final = re.compile(r"\(gelu\): (QuickGELU|GELU)\(")
+"""A block's activation in the model that open_clip prints into a run's log."""
 _LOOKED_AT: Final = 20
 """JSON files beside a file of weights that may be its settings."""
 
@@ -75,6 +84,12 @@ class _Place:
     repository: str = ""
     looks_beside: bool = False
     """Whether JSON beside the file may be its settings: it is nobody's word, so only if it fits the weights."""
+    parts: tuple[Path, ...] = ()
+    """Further files of the same weights."""
+    guesses: dict[str, str] = field(default_factory=dict)
+    """As of `StateDictFormat`."""
+    unfitting: tuple[str, ...] = ()
+    """JSON beside the file that does not fit the weights."""
 
 
 def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> ResolvedModel:
@@ -88,20 +103,22 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
     Raises:
         PretrainedError: It cannot be had, or not be opened.
     """
+    folder = Path(choice.name.strip().removeprefix("local-dir:")).expanduser()
+    if folder.is_dir() and is_exported_run(folder):
+        return _exported(folder, choice)
     place = _place(choice, cache, progress)
     if place.file is None:
         settings = place.settings or {}
-        layout = StateDictFormat(_sized(settings), {}, _expected(settings))
+        layout = StateDictFormat(_sized(settings), {}, expected(settings))
     else:
-        name = place.file.name
-        progress(0.0, f"Reading {name}")
+        progress(0.0, f"Reading {place.file.name}")
         tensors = read_weights(place.file)
+        for part in place.parts:
+            tensors |= read_weights(part)
         if place.looks_beside:
             place = _with_fitting_settings(place, place.file, tensors)
-        if place.settings is not None:
-            check_settings(place.settings, source=place.words)
-        layout = recognize(tensors, place.settings, source=name)
-    blueprint = layout.blueprint
+        layout = _recognized(tensors, place)
+    blueprint, guesses = _with_choices(layout.blueprint, layout.guesses | place.guesses, choice)
     if choice.image_size and choice.image_size != blueprint.image_size:
         blueprint = blueprint.at_size(choice.image_size)
     blueprint = with_text_sizes(blueprint, folder=place.folder, cache=cache, progress=progress)
@@ -118,8 +135,75 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
                 "model's own. Leave model.tokenizer empty, or train from random weights."
             )
         blueprint = blueprint.with_vocabulary(tokenizer.size)
-    origin = " ".join(part for part in (f"the model is {place.words}.", layout.remark) if part)
+    origin = " ".join((f"the model is {place.words}.", *guesses.values()))
     return ResolvedModel(blueprint, tokenizer, layout.weights or None, layout.learned, origin)
+
+
+def _exported(folder: Path, choice: config.OpenClip) -> ResolvedModel:
+    """Return a run's own export, whose weights have the names of `TwoTowers`."""
+    found = read_exported_run(folder)
+    weights = read_weights(folder / WEIGHTS_FILE)
+    blueprint, guesses = _with_choices(found.blueprint, {}, choice)
+    if choice.image_size and choice.image_size != blueprint.image_size:
+        blueprint = blueprint.at_size(choice.image_size)
+    check_settings(blueprint.config, source=str(folder))
+    check_sizes(blueprint, weights, source=str(folder))
+    origin = " ".join((f"the model is the exported run {folder}.", *guesses.values()))
+    return ResolvedModel(blueprint, found.tokenizer, weights, found.learned, origin)
+
+
+def _recognized(tensors: dict[str, Tensor], place: _Place) -> StateDictFormat:
+    """Return the format of a place's weights; where settings next to them do not fit, the refusal says so."""
+    name = place.file.name if place.file else place.words
+    if place.settings is not None:
+        check_settings(place.settings, source=place.words)
+    try:
+        return recognize(tensors, place.settings, source=name)
+    except NoSizes as error:
+        if not place.unfitting:
+            raise
+        raise PretrainedError(
+            f"{name} does not describe its architecture ({error.lacking} is missing), and {', '.join(place.unfitting)} "
+            "next to it does not fit its tensors. Put the settings there with which it was trained, or name the "
+            "architecture: model.name = ViT-B-32 and model.pretrained = the file."
+        ) from error
+
+
+def _with_choices(
+    blueprint: Blueprint, guesses: dict[str, str], choice: config.OpenClip
+) -> tuple[Blueprint, dict[str, str]]:
+    """Return the blueprint with the activation and heads that were chosen for it, and the guesses that remain.
+
+    Raises:
+        PretrainedError: They are none of this model.
+    """
+    chosen = {"activation": choice.activation != "auto", "heads": bool(choice.image_heads or choice.text_heads)}
+    if not any(chosen.values()):
+        return blueprint, guesses
+    if blueprint.layout != "open_clip":
+        raise PretrainedError("model.activation and the heads are for models of open_clip; this one tells its own.")
+    sizes = copy.deepcopy(blueprint.config)
+    if chosen["activation"]:
+        sizes["quick_gelu"] = choice.activation == "quick_gelu"
+    for part, heads, field_name in (
+        (sizes["vision_cfg"], choice.image_heads, "image_heads"),
+        (sizes["text_cfg"], choice.text_heads, "text_heads"),
+    ):
+        if heads:
+            if not isinstance(part.get("width"), int) or part["width"] % heads or isinstance(part.get("layers"), list):
+                raise PretrainedError(
+                    f"model.{field_name} = {heads} does not divide the width of that tower, {part.get('width')}, or it "
+                    "is not a transformer. Choose another."
+                )
+            part |= {"heads": heads} if field_name == "text_heads" else {"head_width": part["width"] // heads}
+    said = {"activation": f"The activation {choice.activation} was chosen.", "heads": _heads_said(choice)}
+    return replace(blueprint, config=sizes), guesses | {name: said[name] for name, own in chosen.items() if own}
+
+
+def _heads_said(choice: config.OpenClip) -> str:
+    counts = ((choice.image_heads, "images"), (choice.text_heads, "texts"))
+    named = " and ".join(f"{heads} heads of {side}" for heads, side in counts if heads)
+    return f"{named} were chosen."
 
 
 def start_from(found: ResolvedModel, towers: TwoTowers) -> None:
@@ -158,7 +242,7 @@ def _place(choice: config.OpenClip, cache: Path, progress: Progress) -> _Place:
         return _of_folder(Path(name.removeprefix("local-dir:")).expanduser())
     path = Path(name).expanduser()
     if path.is_dir():
-        return _of_folder(path) if (path / SETTINGS).is_file() else _of_run(path)
+        return _of_folder(path) if is_model_folder(path) else _of_run(path)
     if path.suffix.lower() in WEIGHTS:
         return _Place(None, path, str(path), path.parent, looks_beside=True)
     return _of_architecture(name, choice.pretrained.strip(), cache, progress)
@@ -178,7 +262,8 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
         return _Place({"model_cfg": sizes}, None, f"{name} with random weights", repository=_tokenizer_of(sizes))
     file = Path(pretrained).expanduser()
     if file.suffix.lower() in WEIGHTS:
-        return _Place({"model_cfg": sizes}, file, f"{name} from {file}", file.parent)
+        words, guesses = f"{name} from {file}", {"colors": COLOR_GUESS}
+        return _Place({"model_cfg": sizes}, file, words, file.parent, guesses=guesses)
     tag = open_clip.get_pretrained_cfg(name, pretrained)
     if not tag:
         tags = ", ".join(open_clip.list_pretrained_tags_by_model(name)) or "none"
@@ -210,7 +295,7 @@ def _of_hub(repository: str, cache: Path, progress: Progress) -> _Place:
 
 def _of_folder(folder: Path) -> _Place:
     if not (folder / SETTINGS).is_file():
-        raise PretrainedError(f"{folder} has no {SETTINGS}. Choose a folder in the layout of the hub.")
+        return _of_transformers(folder)
     found = [file for suffix in WEIGHTS for file in sorted(folder.glob(f"*{suffix}"))]
     found.sort(key=lambda file: file.name not in _HUB_WEIGHTS)
     if not found:
@@ -220,16 +305,55 @@ def _of_folder(folder: Path) -> _Place:
     return _Place(_read(folder / SETTINGS), found[0], f"the folder {folder}", folder)
 
 
+def _of_transformers(folder: Path) -> _Place:
+    """Return a folder that transformers saved."""
+    settings = transformers_models.settings_of(folder)
+    if settings is None:
+        raise PretrainedError(
+            f"{folder} has no {SETTINGS}, nor a config.json of CLIPModel, SiglipModel or Siglip2Model of transformers. "
+            "Choose a folder that has one of them."
+        )
+    file, *parts = transformers_models.weights_of(folder)
+    return _Place(settings, file, f"the folder {folder} of transformers", folder, parts=tuple(parts))
+
+
 def _of_run(folder: Path) -> _Place:
     """Return an open_clip run; `params.txt` contains the architecture and its overrides."""
     file = newest_epoch(folder)
-    settings = None
+    settings, guesses = None, {}
     with_parameters = folder / "params.txt"
     if with_parameters.is_file():
         lines = untrusted_files.read_bytes(with_parameters, 1 << 20).decode("utf-8", "replace").splitlines()
         parameters = dict(line.split(": ", 1) for line in lines if ": " in line)
-        settings = _of_parameters({name.strip(): value.strip() for name, value in parameters.items()})
-    return _Place(settings, file, f"the open_clip run {folder.name} ({file.name})", folder)
+        parameters = {name.strip(): value.strip() for name, value in parameters.items()}
+        settings = _of_parameters(parameters)
+        if settings is not None and parameters.get("pretrained") == "openai":
+            guesses = _activation_of_run(settings["model_cfg"], folder)
+    words = f"the open_clip run {folder.name} ({file.name})"
+    return _Place(settings, file, words, folder, guesses=guesses)
+
+
+def _activation_of_run(sizes: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Set the activation of a run that began with OpenAI's weights, as its log tells; return the guess otherwise.
+
+    Before version 3, open_clip built OpenAI's models with QuickGELU whatever their name; since then with GELU unless
+    the name or `--force-quick-gelu` says otherwise (github.com/mlfoundations/open_clip/issues/771).
+    """
+    if sizes.get("quick_gelu"):
+        return {}
+    log = folder / "out.log"
+    try:
+        text = untrusted_files.read_bytes(log, _MOST_LOG).decode("utf-8", "replace") if log.is_file() else ""
+    except OSError:
+        text = ""
+    modules = set(_PRINTED.findall(text))
+    if len(modules) == 1:  # the log has the printed model
+        sizes["quick_gelu"] = modules == {"QuickGELU"}
+        return {"activation": f"Its out.log tells that it has {modules.pop()}."}
+    return {
+        "activation": "It began with OpenAI's weights: GELU is assumed, as open_clip 3 builds it. Under open_clip 2 it "
+        "was QuickGELU (model.activation = quick_gelu says so)."
+    }
 
 
 def _of_parameters(parameters: dict[str, str]) -> dict[str, Any] | None:
@@ -242,7 +366,11 @@ def _of_parameters(parameters: dict[str, str]) -> dict[str, Any] | None:
         sizes["quick_gelu"] = True
     if parameters.get("force_image_size", "None").isdigit():
         sizes["vision_cfg"]["image_size"] = int(parameters["force_image_size"])
-    return {"model_cfg": sizes, "preprocess_cfg": _forced_on_pictures(parameters)}
+    if parameters.get("force_context_length", "None").isdigit():
+        sizes["text_cfg"]["context_length"] = int(parameters["force_context_length"])
+    tag = open_clip.get_pretrained_cfg(parameters["model"], parameters.get("pretrained", "")) or {}
+    pixels = {name: tag[name] for name in _PREPROCESSING if name in tag}
+    return {"model_cfg": sizes, "preprocess_cfg": pixels | _forced_on_pictures(parameters)}
 
 
 def _forced_on_pictures(parameters: dict[str, str]) -> dict[str, Any]:
@@ -257,6 +385,10 @@ def _forced_on_pictures(parameters: dict[str, str]) -> dict[str, Any]:
 
 def _with_fitting_settings(place: _Place, file: Path, tensors: dict[str, Tensor]) -> _Place:
     """Return the place with the first fitting JSON settings next to the weights; without settings if none fits."""
+    if transformers_models.PATCHES in without_wrappers(tensors)[0]:
+        settings = transformers_models.settings_of(file.parent)
+        words = f"{file} with the settings of {CONFIG}"
+        return place if settings is None else replace(place, settings=settings, words=words)
     named = (file.with_suffix(".json"), file.parent / SETTINGS)
     unfitting = []
     for candidate in dict.fromkeys([*named, *sorted(file.parent.glob("*.json"))[:_LOOKED_AT]]):
@@ -266,7 +398,8 @@ def _with_fitting_settings(place: _Place, file: Path, tensors: dict[str, Tensor]
             unfitting.append(candidate.name)
     if not unfitting:
         return place
-    return replace(place, words=f"{file} without the settings of {', '.join(unfitting)}, which do not fit its tensors")
+    words = f"{file} without the settings of {', '.join(unfitting)}, which do not fit its tensors"
+    return replace(place, words=words, unfitting=tuple(unfitting))
 
 
 def _settings_in(file: Path) -> dict[str, Any] | None:
@@ -317,7 +450,7 @@ def _sized(settings: dict[str, Any]) -> Blueprint:
     return Blueprint("open_clip", kept, **fitted_as_told(settings, source="the architecture"))
 
 
-def _expected(settings: dict[str, Any]) -> Learned:
+def expected(settings: dict[str, Any]) -> Learned:
     """Return the expected training of a model with this architecture, before its weights are available."""
     return Learned("siglip" if "init_logit_bias" in settings.get("model_cfg", {}) else "clip")
 

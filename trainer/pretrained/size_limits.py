@@ -52,7 +52,7 @@ def check_settings(settings: Mapping[str, Any], *, source: str) -> None:
         )
 
 
-_PARTS: Final = ("vision_cfg", "text_cfg", "image_encoder", "text_encoder")
+_PARTS: Final = ("vision_cfg", "text_cfg", "image_encoder", "text_encoder", "vision_config", "text_config")
 
 
 def _numbers(settings: Any, name: str = "") -> Iterator[tuple[str, float]]:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from trainer import config
+from trainer.format_detection.model_folders import CONFIG, SETTINGS, WEIGHTS, is_model_folder
 from trainer.pretrained.errors import PretrainedError
 
-WEIGHTS: Final = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
-SETTINGS: Final = "open_clip_config.json"
 _EPOCH: Final = re.compile(r"epoch_(\d+)\.pt")
 
 
@@ -18,8 +17,8 @@ def model_of(specification: str) -> config.OpenClip:
     """Return the model of a specification; paths become absolute.
 
     Args:
-        specification: `open_clip:NAME/TAG`, `open_clip:NAME`, `hf-hub:OWNER/NAME`, `local-dir:FOLDER`, a folder in the
-            hub's layout, the folder of an open_clip run, or a file of weights.
+        specification: `open_clip:NAME/TAG`, `open_clip:NAME`, `hf-hub:OWNER/NAME`, `local-dir:FOLDER`, a folder of
+            open_clip, transformers or `trainer runs export`, the folder of an open_clip run, or a file of weights.
 
     Raises:
         PretrainedError: It is none of these.
@@ -32,7 +31,7 @@ def model_of(specification: str) -> config.OpenClip:
     if colon and kind == "hf-hub":
         return config.OpenClip(name=text)
     path = Path(rest if colon and kind == "local-dir" else text).expanduser().absolute()
-    if path.is_dir() and (path / SETTINGS).is_file():
+    if path.is_dir() and is_model_folder(path):
         return config.OpenClip(name=f"local-dir:{path}")
     if path.is_dir():
         newest_epoch(path)
@@ -41,7 +40,8 @@ def model_of(specification: str) -> config.OpenClip:
         return config.OpenClip(name=str(path))
     raise PretrainedError(
         f"{text!r} is not a known model: write open_clip:NAME/TAG, hf-hub:OWNER/NAME, local-dir:FOLDER, or "
-        f"the path of a folder with {SETTINGS}, of an open_clip run, or of a file ({', '.join(WEIGHTS)})."
+        f"the path of a folder with {SETTINGS} or config.json, of an open_clip run, or of a file "
+        f"({', '.join(WEIGHTS)})."
     )
 
 
@@ -57,7 +57,12 @@ def newest_epoch(folder: Path) -> Path:
         return epochs[max(epochs)]
     if (inside / "epoch_latest.pt").is_file():
         return inside / "epoch_latest.pt"
+    if next(folder.glob("*.onnx"), None) is not None:
+        raise PretrainedError(
+            f"{folder} holds graphs of ONNX, which tell no towers. Export the run as open_clip, hf or safetensors."
+        )
     raise PretrainedError(
-        f"{folder} holds no model: neither {SETTINGS} nor checkpoints/epoch_N.pt of an open_clip run is there. Choose "
-        "the folder that has one of them, or the file of weights itself."
+        f"{folder} holds no model: neither {SETTINGS}, nor a {CONFIG} of CLIP or SigLIP of transformers, nor "
+        "checkpoints/epoch_N.pt of an open_clip run is there. Choose the folder that has one of them, or the file of "
+        "weights itself."
     )

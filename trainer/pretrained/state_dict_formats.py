@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import open_clip
@@ -18,9 +18,27 @@ import torch
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from torch import Tensor
 
-from trainer.images.preprocessing import RESIZE_MODES
+from trainer.format_detection.model_folders import is_transformers_settings
+from trainer.images.preprocessing import INTERPOLATIONS, RESIZE_MODES
 from trainer.models import Blueprint
+from trainer.pretrained import transformers_models
 from trainer.pretrained.errors import PretrainedError
+
+
+class NoSizes(PretrainedError):
+    """Weights of unknown towers.
+
+    Attributes:
+        lacking: The tensor by which the sizes were to be read.
+    """
+
+    def __init__(self, source: str, lacking: str) -> None:
+        super().__init__(
+            f"{source} does not describe its architecture ({lacking} is missing). Put its open_clip_config.json next "
+            "to it, or name the architecture: model.name = ViT-B-32 and model.pretrained = the file."
+        )
+        self.lacking = lacking
+
 
 Kind = Literal["clip", "siglip", "cloob"]
 
@@ -55,13 +73,13 @@ class StateDictFormat:
         blueprint: As the settings tell, or as the shapes do where there are none.
         weights: For `TwoTowers.load_state_dict`.
         learned: What else the file tells.
-        remark: What had to be guessed; empty if nothing.
+        guesses: What neither the tensors nor settings tell: a sentence by `activation`, `heads`, `colors` and others.
     """
 
     blueprint: Blueprint
     weights: dict[str, Tensor]
     learned: Learned = field(default_factory=Learned)
-    remark: str = ""
+    guesses: dict[str, str] = field(default_factory=dict)
 
 
 def recognize(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *, source: str) -> StateDictFormat:
@@ -76,8 +94,20 @@ def recognize(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *,
     Raises:
         PretrainedError: They are of no known layout.
     """
+    tensors, several = without_wrappers(tensors)
+    layout = _recognized(tensors, settings, source)
+    halves = {str(value.dtype).removeprefix("torch.") for value in tensors.values() if value.dtype in _HALVES}
+    notes = {"several": several} if several else {}
+    if halves:
+        notes["precision"] = f"Its weights are stored in {' and '.join(sorted(halves))} and computed in float32."
+    return replace(layout, guesses=layout.guesses | notes)
+
+
+def _recognized(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> StateDictFormat:
     if "image_encoder.class_embed" in tensors:
         return _crowsonkb(tensors, settings)
+    if transformers_models.PATCHES in tensors:
+        return _transformers(tensors, settings, source)
     if "logit_inv_tau" in tensors:
         return _ml_jku(tensors, settings, source)
     if any(name.startswith("visual.") for name in tensors):
@@ -85,8 +115,63 @@ def recognize(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *,
     first = ", ".join(list(tensors)[:3])
     raise PretrainedError(
         f"{source} has an unknown layout: its tensors begin with {first}. Known are open_clip's models, "
-        "CLOOB's CLIPGeneral (ml-jku) and the CLOOB of crowsonkb and EleutherAI."
+        "CLIPModel and SiglipModel of transformers, CLOOB's CLIPGeneral (ml-jku) and the CLOOB of crowsonkb and "
+        "EleutherAI."
     )
+
+
+def without_wrappers(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
+    """Return a model's own names, and a sentence where the file holds several models, of which the first is taken.
+
+    Parallel, sharded, averaged and compiled training put parts such as `module.` and `_orig_mod.` anywhere into names,
+    in any order; other frameworks put a model below an attribute of theirs, as Lightning does.
+    """
+    plain: dict[str, Tensor] = {}
+    for name, value in tensors.items():
+        short = ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+        plain[name if short in plain else short] = value
+    starts = list(dict.fromkeys(name[: at.start(1)] for name in plain if (at := _TOWER.search(name))))
+    if not starts or "" in starts:
+        return plain, ""
+    below = {name.removeprefix(starts[0]): value for name, value in plain.items() if name.startswith(starts[0])}
+    if len(starts) == 1:
+        return below, ""
+    names = ", ".join(start.rstrip(".") for start in starts)
+    return below, f"It holds several models ({names}), of which {starts[0].rstrip('.')} was taken."
+
+
+_WRAPPERS: Final = frozenset(
+    ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module")
+)
+_TOWER: Final = re.compile(r"(?:^|\.)(visual|image_encoder|vision_model)\.")
+_HALVES: Final = (torch.float16, torch.bfloat16)
+
+
+def _transformers(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> StateDictFormat:
+    config: dict[str, Any] = (settings or {}).get("model_cfg") or settings or {}
+    if settings is None or not is_transformers_settings(config):
+        raise PretrainedError(
+            f"{source} has the tensors of a model of transformers and does not tell its sizes. Put its config.json and "
+            "preprocessor_config.json next to it, or open the folder that it is from."
+        )
+    scale, bias = tensors.get("logit_scale"), tensors.get("logit_bias")
+    guesses = dict(settings.get("guesses") or {})
+    pixels = fitted_as_told(settings, source=source)
+    if config["model_type"] == "clip":
+        blueprint = Blueprint("open_clip", transformers_models.clip_sizes(config, source), **pixels)
+        weights = transformers_models.clip_weights(tensors, source)
+    else:
+        blueprint = Blueprint("transformers", transformers_models.siglip_sizes(config, source), **pixels)
+        weights = transformers_models.siglip_weights(tensors)
+        if config["model_type"] == "siglip2":
+            guesses["squares"] = "Its library keeps the proportions of a picture; here every picture becomes a square."
+    size = settings.get("preprocess_cfg", {}).get("size", blueprint.image_size)
+    if size != blueprint.image_size:
+        raise PretrainedError(
+            f"The images of {source} are {blueprint.image_size} pixels wide by its config.json and {size} by its image "
+            "processor, so they do not belong together. Put the right files there."
+        )
+    return StateDictFormat(blueprint, weights, _learned(scale, bias), guesses)
 
 
 def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -> StateDictFormat:
@@ -117,7 +202,14 @@ def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -
     }
     # As https://github.com/crowsonkb/cloob-training trained them (train.py).
     blueprint = Blueprint("cloob_vit", sizes, **color, resize_mode="shortest", interpolation="lanczos")
-    return StateDictFormat(blueprint, renamed, learned)
+    guesses = {}
+    if not known:
+        counts = [f"{sizes[name][_HEADS]} heads in {name}" for name in _ENCODERS]
+        guesses["heads"] = (
+            f"Its settings are missing: {' and '.join(counts)}, inverse temperature 30 and beta 15 are assumed, as in "
+            "both published models."
+        )
+    return StateDictFormat(blueprint, renamed, learned, guesses)
 
 
 _ENCODERS: Final = ("image_encoder", "text_encoder")
@@ -142,7 +234,8 @@ def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, sour
     # Their code uses QuickGELU in every transformer; ModifiedResNet has ReLUs.
     # Pictures are resized and cropped as for CLIP (their src/clip/clip.py).
     blueprint = Blueprint("open_clip", sizes | {"quick_gelu": True}, **fitted_as_told({}, source=source))
-    return StateDictFormat(blueprint, renamed, Learned("cloob", inv_tau))
+    guesses = {"sizes": "Its sizes were read off its tensors.", "heads": _head_guess(sizes)} if known is None else {}
+    return StateDictFormat(blueprint, renamed, Learned("cloob", inv_tau), guesses)
 
 
 def _general(known: dict[str, Any]) -> dict[str, Any]:
@@ -169,25 +262,58 @@ def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, s
     renamed = {
         f"text.{name}" if name.startswith(_OWN_TEXT) else name: value
         for name, value in tensors.items()
-        if not name.startswith("logit_")
+        if not name.startswith("logit_") and name not in (*_OF_OPENAI, "n_averaged")
     }
     settings = settings or {}
     sizes = settings.get("model_cfg", settings)
-    remark = ""
+    guesses: dict[str, str] = {}
     if not {"embed_dim", "vision_cfg", "text_cfg"} <= sizes.keys():
         sizes = _from_shapes(renamed, source)
-        remark = "Its sizes were read off its tensors; whether it has QuickGELU they do not tell, so GELU is taken."
-        if name := _with_quick_gelu(sizes):
-            remark += f" If it is one of OpenAI's, name it as open_clip does: model.name = {name}."
-    scale = tensors.get("logit_scale")
-    bias = tensors.get("logit_bias")
-    learned = Learned(
+        source_of_sizes = "Its sizes were read off its tensors."
+        if tensors.keys() >= _OF_OPENAI:
+            sizes["quick_gelu"] = True
+            guesses["sizes"] = f"{source_of_sizes} It has the marks of OpenAI's own files, so it has QuickGELU."
+        else:
+            guesses["sizes"] = source_of_sizes
+            guesses["activation"] = (
+                "Whether it has GELU or QuickGELU they do not tell: GELU is assumed (model.activation = quick_gelu "
+                "says the other)."
+            )
+            if name := _with_quick_gelu(sizes):
+                guesses["activation"] += f" If it is one of OpenAI's, name it as open_clip does: model.name = {name}."
+        guesses["heads"] = _head_guess(sizes)
+        guesses["colors"] = COLOR_GUESS
+    learned = _learned(tensors.get("logit_scale"), tensors.get("logit_bias"))
+    blueprint = Blueprint("open_clip", _plain(sizes), **fitted_as_told(settings, source=source))
+    return StateDictFormat(blueprint, renamed, learned, guesses)
+
+
+def _learned(scale: Tensor | None, bias: Tensor | None) -> Learned:
+    return Learned(
         "clip" if bias is None else "siglip",
         None if scale is None else float(scale.float().reshape(-1)[0].exp()),
         None if bias is None else float(bias.float().reshape(-1)[0]),
     )
-    blueprint = Blueprint("open_clip", _plain(sizes), **fitted_as_told(settings, source=source))
-    return StateDictFormat(blueprint, renamed, learned, remark)
+
+
+def _head_guess(sizes: Mapping[str, Any]) -> str:
+    """Return what is said of the heads of towers whose sizes were read off their tensors."""
+    vision, heads = sizes["vision_cfg"], sizes["text_cfg"]["heads"]
+    resnet = isinstance(vision["layers"], list)
+    images = "" if resnet else f"{vision['width'] // vision.get('head_width', _HEAD)} of images and "
+    return (
+        f"Nor do they tell the heads of attention: {images}{heads} of texts are assumed, {_HEAD} channels each as in "
+        "all published ones (model.image_heads and model.text_heads say others)."
+    )
+
+
+_OF_OPENAI: Final = frozenset(("input_resolution", "context_length", "vocab_size"))
+"""Numbers that OpenAI's files hold beside their weights; open_clip builds such models with QuickGELU."""
+
+COLOR_GUESS: Final = (
+    "The mean and the deviation of its pixels are assumed to be those of OpenAI's CLIP; an open_clip_config.json next "
+    "to it says others."
+)
 
 
 def _with_quick_gelu(sizes: dict[str, Any]) -> str:
@@ -226,7 +352,7 @@ def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any
         # Its library takes "random" for bicubic where nothing is trained.
         found = {name: preprocessing.get(name) or value for name, value in _DEFAULTS.items()}
         interpolation = "bicubic" if found["interpolation"] == "random" else found["interpolation"]
-        if found["resize_mode"] not in RESIZE_MODES or interpolation not in ("bicubic", "bilinear"):
+        if found["resize_mode"] not in RESIZE_MODES or interpolation not in INTERPOLATIONS:
             raise ValueError(f"resize_mode {found['resize_mode']!r:.40}, interpolation {interpolation!r:.40}")
         mean, deviation = (_channels(found[name]) for name in ("mean", "std"))
         if min(deviation) <= 0:
@@ -243,6 +369,7 @@ def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any
         "resize_mode": found["resize_mode"],
         "interpolation": interpolation,
         "fill_color": fill,
+        "resize_size": preprocessing.get("resize_size"),
     }
 
 
@@ -268,7 +395,7 @@ def _from_shapes(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:
     """Return the sizes of CLIP's own towers from the shapes of their weights.
 
     Raises:
-        PretrainedError: The towers are others.
+        NoSizes: The towers are others.
     """
     try:
         places, words = tensors["text.positional_embedding"], tensors["text.token_embedding.weight"]
@@ -286,10 +413,7 @@ def _from_shapes(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:
             },
         }
     except (KeyError, IndexError) as error:
-        raise PretrainedError(
-            f"{source} does not describe its architecture ({error} is missing). Put its open_clip_config.json next to "
-            "it, or name the architecture: model.name = ViT-B-32 and model.pretrained = the file."
-        ) from error
+        raise NoSizes(source, str(error)) from error
 
 
 def _resnet(tensors: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Final
 from tokenizers import Tokenizer as AnyPairs
 
 from trainer.analysis.progress import Progress
-from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
+from trainer.data.published_tokenizers import AnyTokenizer, Cleaning, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import Tokenizer
+from trainer.format_detection.model_folders import is_transformers_folder
 from trainer.models import Blueprint
 from trainer.pretrained import downloads
 from trainer.pretrained.errors import PretrainedError
@@ -19,6 +20,9 @@ from trainer.untrusted import files as untrusted_files
 
 _LONGEST: Final = 64 << 20
 """Bytes of a tokenizer; the largest that are published have 35 MB."""
+
+_CLEANED: Final[dict[str, Cleaning]] = {"SiglipTokenizer": "canonicalize", "Siglip2Tokenizer": "lower"}
+"""How classes of transformers clean texts in Python; those of others do it in their `tokenizer.json` or not at all."""
 
 _OLDER: Final = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
 
@@ -42,13 +46,24 @@ def tokenizer_for(
     settings = blueprint.text
     cleaning = str((settings.get("tokenizer_kwargs") or {}).get("clean", ""))
     named = str(settings.get("hf_tokenizer_name") or "")
-    if chosen == "clip" or not (chosen or named):
+    of_transformers = folder is not None and not named and is_transformers_folder(folder)
+    if chosen == "clip" or not (chosen or named or of_transformers):
         return ClipTokenizer(cleaning or "lower")
     file = _in_folder(folder) if folder is not None and not chosen else None
+    if file is None and of_transformers and not chosen:
+        raise PretrainedError(
+            f"{folder} has no tokenizer ({', '.join(('tokenizer.json', *_OLDER))}). Add it, or name one: "
+            "model.tokenizer = clip, a tokenizer.json, or a name of the hub."
+        )
     if file is None:
         file = _file(chosen or named or repository, cache, progress)
-    pairs = _pairs(file)
-    return HubTokenizer(pairs, padding=_padding(pairs, settings), cleaning=cleaning or "whitespace")
+    pairs, library = _pairs(file), _library_settings(file)
+    if of_transformers and not chosen:
+        name = str(library.get("tokenizer_class", ""))
+        cleaned = _CLEANED.get(name.removesuffix("Fast"), "none")
+        left = library.get("padding_side", "left" if name == "Siglip2Tokenizer" else "right") == "left"
+        return HubTokenizer(pairs, padding=_padding(pairs, settings, library), cleaning=cleaned, left=left)
+    return HubTokenizer(pairs, padding=_padding(pairs, settings, library), cleaning=cleaning or "whitespace")
 
 
 def tokenizer_by_name(name: str, *, cache: Path, progress: Progress) -> AnyTokenizer:
@@ -112,12 +127,27 @@ def _read(file: Path) -> AnyPairs:
         raise PretrainedError(f"{file} is not a readable tokenizer: {error}. Get it again.") from error
 
 
-def _padding(pairs: AnyPairs, settings: dict) -> int:
-    """Return the padding id from the tokenizer, else from the model's settings or vocabulary."""
+def _library_settings(place: Path) -> dict:
+    """Return the `tokenizer_config.json` of a tokenizer's folder; empty if it is missing."""
+    file = (place if place.is_dir() else place.parent) / "tokenizer_config.json"
+    try:
+        found = untrusted_files.read_json(file) if file.is_file() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise PretrainedError(f"{file} cannot be read: {error}. Get it again.") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _padding(pairs: AnyPairs, settings: dict, library: dict) -> int:
+    """Return the padding id that the library takes, else that of the tokenizer, the model's settings or vocabulary."""
+    named = library.get("pad_token")
+    named = named.get("content") if isinstance(named, dict) else named
+    if isinstance(named, str) and (number := pairs.token_to_id(named)) is not None:
+        return number
     padding = json.loads(pairs.to_str()).get("padding") or {}
     if "pad_id" in padding:
         return int(padding["pad_id"])
-    if "pad_id" in settings:
-        return int(settings["pad_id"])
+    for name in ("pad_id", "pad_token_id"):
+        if settings.get(name) is not None:
+            return int(settings[name])
     found = (pairs.token_to_id(word) for word in ("<pad>", "[PAD]", "</s>"))
     return next((number for number in found if number is not None), 0)

@@ -14,12 +14,11 @@ from trainer.pretrained.errors import PretrainedError
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.headers import check_safetensors
 
-_NESTS: Final = ("state_dict", "model_state_dict", "model", "params")
-_PREFIXES: Final = ("module.", "_orig_mod.")
+_NESTS: Final = ("state_dict", "model_state_dict", "model", "module", "params")
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
-    """Return names and tensors of a checkpoint, on the CPU, without prefixes of parallel and compiled training.
+    """Return names and tensors of a checkpoint, on the CPU.
 
     Raises:
         PretrainedError: The file is missing, damaged, holds more than tensors, or claims more than it holds.
@@ -42,7 +41,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     if not tensors:
         raise PretrainedError(f"{file.name} holds no weights: no tensor is in it. Choose the file of a model.")
     _check_sizes(file, tensors, size)
-    return _without_prefixes(tensors)
+    return tensors
 
 
 def _safetensors(file: Path) -> dict[str, Tensor]:
@@ -82,10 +81,3 @@ def _check_sizes(file: Path, tensors: Mapping[str, Tensor], size: int) -> None:
                 f"{file.name} has {size:,} bytes, but its tensor {name} {tuple(tensor.shape)} claims more than it "
                 "holds, so it is not opened. Get it again from where it was published."
             )
-
-
-def _without_prefixes(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    for prefix in _PREFIXES * 2:
-        if all(name.startswith(prefix) for name in tensors):
-            tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
-    return tensors

@@ -22,8 +22,11 @@ from trainer.data.published_tokenizers import ClipTokenizer
 from trainer.images import Preprocessing
 from trainer.inference import hub_upload
 from trainer.inference.export_model import write_clip_pairs
+from trainer.inference.model_cache import OpenModels
 from trainer.inference.open_model import OpenModel, open_run
 from trainer.inference.transformers_layout import NoSuchLayout, image_processor
+from trainer.models import build, file_preprocessing_of
+from trainer.pretrained import PretrainedError, find, model_of, start_from
 from trainer.store import Workspace
 from trainer.training.fit import fit
 
@@ -44,10 +47,13 @@ TEXTS = ["a red circle to the left of a blue square", "A  GREEN star, far above!
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Workspace:
-    """A ResNet, a ViT and one with projections of two layers after two updates, in one workspace."""
+    """A ResNet, a ViT, one of SigLIP and one with projections of two layers after two updates, in one workspace."""
     workspace = Workspace(tmp_path_factory.mktemp("export"))
     for tower in ("resnet", "vit"):
         fit(workspace, workspace.runs.create(replace(TINY, name=tower, model=replace(TINY.model, image_tower=tower))))
+    siglip = config.SigLip(bias_from_batch=False)
+    vit = replace(TINY.model, image_tower="vit")
+    fit(workspace, workspace.runs.create(replace(TINY, name="siglip", model=vit, objective=siglip)))
     deep = replace(TINY.model, projection="mlp")
     fit(workspace, workspace.runs.create(replace(TINY, name="deep", model=deep)))
     return workspace
@@ -203,6 +209,49 @@ def test_byte_pairs_of_clip_are_those_of_transformers(tmp_path: Path):
         row = own.encode([text], 77)[0].tolist()
         wanted = theirs(text, truncation=True, max_length=77).input_ids
         assert row[: len(wanted)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("run", "form"),
+    nightly_except(
+        [
+            [run, form]
+            for run in ("resnet", "vit", "siglip")
+            for form in ("open_clip", "hf", "safetensors")
+            if (run, form) != ("resnet", "hf")
+        ],
+        ["vit", "hf"],
+        ["resnet", "safetensors"],
+        ["siglip", "open_clip"],
+    ),
+)
+def test_what_was_exported_opens_again(trained, tmp_path: Path, capsys, run: str, form: str):
+    folder = tmp_path / "out"
+    exported(trained, run, form, folder, capsys)
+    opened = open_run(trained, trained.runs.get(run).id, on="cpu")
+    found = find(model_of(str(folder)), cache=tmp_path, progress=lambda *_: None)
+    towers = build(found.blueprint, vocabulary=found.tokenizer.size).eval()
+    start_from(found, towers)
+    pixels, tokens = inputs(opened)
+    plain = [TEXTS[0], "a green star", TEXTS[3]]
+    length = opened.context_length
+    assert torch.equal(found.tokenizer.encode(plain, length), opened.tokenizer.encode(plain, length))
+    with torch.inference_mode():
+        pairs = [(opened.model.encode_image(pixels), towers.encode_image(pixels))]
+        pairs.append((opened.model.encode_text(tokens), towers.encode_text(tokens)))
+    assert all((one - other).abs().max().item() < 1e-5 for one, other in pairs)
+    assert file_preprocessing_of(found.blueprint) == opened.file_preprocessing
+    assert "assumed" not in found.origin
+    kept = OpenModels(trained).get(trained.runs.get(run).id)
+    assert found.learned.kind == ("siglip" if run == "siglip" else "clip")
+    assert found.learned.inv_tau == pytest.approx(kept.inv_tau, rel=1e-5)
+    assert found.learned.bias == (None if run != "siglip" else pytest.approx(kept.method.logit_bias, rel=1e-6))
+
+
+def test_graphs_of_onnx_are_refused_in_words(tmp_path: Path):
+    (tmp_path / "image.onnx").write_bytes(b"")
+    with pytest.raises(PretrainedError, match="graphs of ONNX, which tell no towers"):
+        model_of(str(tmp_path))
 
 
 class _Hub:

