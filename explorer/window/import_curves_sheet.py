@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from PySide6.QtWidgets import QLineEdit, QWidget
 
@@ -73,14 +73,27 @@ class ImportCurvesSheet(OpenSheet):
         self.start.setEnabled(bool(self.path.text().strip()))
         self.say(_WORDS)
 
+    def _done(self, made: Any) -> None:
+        """Tell of the new runs; what of the files was not read or was guessed stays until the dialog is closed."""
+        runs, notes = [int(one["id"]) for one in made], dict.fromkeys(note for one in made for note in one["notes"])
+        if not notes:
+            super()._done(runs)
+            return
+        self.opened.emit(runs)
+        for editor in (self.path, self.kind, self.name, self.start):
+            editor.setEnabled(False)
+        self.say(f"Imported {len(runs)} run{'s' if len(runs) > 1 else ''}. {' '.join(notes)}")
+        self.close_button.setText("Close")
+        self.close_button.setFocus()
 
-def start_import(workspace: Path, words: list[str]) -> list[int]:
-    """Import curves in a process of the trainer, and return the numbers of the new runs; runs off the GUI thread.
+
+def start_import(workspace: Path, words: list[str]) -> list[dict[str, Any]]:
+    """Import curves in a process of the trainer, and return what it says of the new runs; runs off the GUI thread.
 
     Raises:
         OpenError: They cannot be imported; the sentence is the trainer's.
     """
-    return [int(one["id"]) for one in json.loads(answer_of(workspace, words))]
+    return list(json.loads(answer_of(workspace, words)))
 
 
 def ask(

@@ -125,14 +125,14 @@ class OpenSheet(QDialog):
         """Stack fields, note and buttons; `left` are further buttons."""
         copy = QPushButton("Copy as command", self, objectName=f"{self._name}-copy", autoDefault=False)
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()])))
-        cancel = QPushButton("Cancel", self, objectName=f"{self._name}-cancel", autoDefault=False)
-        cancel.clicked.connect(self.reject)
+        self.close_button = QPushButton("Cancel", self, objectName=f"{self._name}-cancel", autoDefault=False)
+        self.close_button.clicked.connect(self.reject)
         row = QHBoxLayout()
         row.setSpacing(theme.INSIDE)
         for button in left:
             row.addWidget(button)
         row.addStretch(1)
-        for button in (copy, cancel, self.start):
+        for button in (copy, self.close_button, self.start):
             row.addWidget(button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)

@@ -52,6 +52,24 @@ def test_the_sheet_imports_runs_that_the_store_knows(dressed, background, qtbot,
 
 
 @pytest.mark.slow
+def test_the_sheet_stays_to_say_what_was_not_read(dressed, background, qtbot, tmp_path: Path):
+    file = tmp_path / "history.jsonl"
+    file.write_text('{"_step": 0, "loss": 1}\n{"_step": 1, "lo', encoding="utf-8")
+    sheet = ImportCurvesSheet(tmp_path / "ws", background, file)
+    qtbot.addWidget(sheet)
+    sheet.show()
+    with qtbot.waitSignal(sheet.opened, timeout=60_000) as imported:
+        qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    assert len(imported.args[0]) == 1
+    assert sheet.isVisible()
+    assert sheet.note.text() == "Imported 1 run. history.jsonl is cut off: line 2, its last, was left out."
+    assert not sheet.start.isEnabled()
+    assert sheet.close_button.text() == "Close"
+    qtbot.mouseClick(sheet.close_button, Qt.MouseButton.LeftButton)
+    assert not sheet.isVisible()
+
+
+@pytest.mark.slow
 def test_the_sheet_stays_and_says_what_is_wrong(dressed, background, qtbot, tmp_path: Path):
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     sheet = ImportCurvesSheet(tmp_path / "ws", background, tmp_path / "notes.csv")

@@ -190,8 +190,13 @@ def _import_curves(workspace: Workspace, args: argparse.Namespace) -> tuple[str,
     else:
         kind = args.tracker if args.tracker != "auto" else None
         found = import_curves(workspace, path, kind, name=args.name or "")
-    text = "\n".join(f"Run {one.id} ({one.name}): {one.curves:,} curves, {one.numbers:,} numbers." for one in found)
-    return text, [dataclasses.asdict(one) for one in found]
+    lines = [
+        f"Run {one.id} ({one.name}): {one.curves:,} curve{'s' * (one.curves != 1)}, "
+        f"{one.numbers:,} number{'s' * (one.numbers != 1)}."
+        for one in found
+    ]
+    lines += dict.fromkeys(sentence for one in found for sentence in one.notes)
+    return "\n".join(lines), [dataclasses.asdict(one) for one in found]
 
 
 def _export(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -9,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from trainer.store.journal import Entry
+from trainer.untrusted.bounded.tracker_rows import EPOCH, LATER, NOTE, RESTART, SETTING, TrackerRow
 
 MOST_POINTS: Final = 10_000
 """Points of a curve that are kept; of longer ones every second, fourth, ... one."""
@@ -16,21 +19,37 @@ MOST_NUMBERS: Final = 1_000_000
 """Points of all curves of an import."""
 MOST_NAMES: Final = 1_000
 MOST_RUNS: Final = 200
+MOST_SETTINGS: Final = 200
+MOST_WORDS: Final = 200
+BEYOND: Final = f"numbers of more than {MOST_NAMES:,} curves or {MOST_RUNS} runs"
 
 
 @dataclass
 class _Curve:
-    """A curve, thinned as it grows; the last point is always known."""
+    """A curve, thinned as it grows; the last point is always known.
+
+    Attributes:
+        points: Step -> time and value.
+        steps: Those of the points, ascending, so that what a restart voids is found at once.
+        is_resumed: Whether the next point is the first of another session.
+    """
 
     points: dict[int, tuple[float, float]] = field(default_factory=dict)
+    steps: list[int] = field(default_factory=list)
     seen: int = 0
     every: int = 1
     last: tuple[int, float, float] | None = None
+    is_resumed: bool = False
 
     def add(self, step: int, time: float, value: float) -> int:
         """Add a point and return by how many the kept ones grew; of two at one step the later counts."""
         before = len(self.points)
+        if self.is_resumed:
+            self.void(step)
+            self.is_resumed = False
         if self.seen % self.every == 0 or step in self.points:
+            if step not in self.points:
+                bisect.insort(self.steps, step)
             self.points[step] = (time, value)
         self.seen += 1
         self.last = (step, time, value)
@@ -38,10 +57,21 @@ class _Curve:
             self.thin()
         return len(self.points) - before
 
+    def void(self, step: int) -> int:
+        """Drop the points at this step and later, which a session logged that was resumed before; return how many."""
+        first = bisect.bisect_left(self.steps, step)
+        dropped = self.steps[first:]
+        for at in dropped:
+            del self.points[at]
+        del self.steps[first:]
+        if self.last is not None and self.last[0] >= step:
+            self.last = (self.steps[-1], *self.points[self.steps[-1]]) if self.steps else None
+        return len(dropped)
+
     def thin(self) -> None:
         """Drop every second point."""
-        kept = list(self.points)[::2]
-        self.points = {step: self.points[step] for step in kept}
+        self.steps = self.steps[::2]
+        self.points = {step: self.points[step] for step in self.steps}
         self.every *= 2
 
 
@@ -51,23 +81,76 @@ class Curves:
 
     Attributes:
         runs: Name of a run -> name of a metric -> its curve.
-        passed_over: Numbers of runs or metrics beyond those that are kept.
+        settings: Name of a run -> names and words of settings that its files tell.
+        steps_per_epoch: Name of a run -> steps.
+        skipped: Name of a run -> what of its files is left out -> how many values.
+        notes: Name of a run -> sentences on its files.
     """
 
     runs: dict[str, dict[str, _Curve]] = field(default_factory=dict)
-    passed_over: int = 0
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    steps_per_epoch: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, Counter[str]] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
     _kept: int = 0
+
+    def begin(self, run: str) -> None:
+        """Begin another file of the run: what it logs at a step voids what files before it have there and later."""
+        for curve in self.runs.get(run, {}).values():
+            curve.is_resumed = True
 
     def add(self, batch: pa.RecordBatch, run: str = "") -> None:
         """Add the rows of a reader of `trainer.untrusted.bounded.tracker_files`; `run` names those without a run."""
-        for named, name, step, time, value in zip(*(column.to_pylist() for column in batch.columns)):
-            self.put(named or run, name, step, time, value)
+        for row in map(TrackerRow._make, zip(*(column.to_pylist() for column in batch.columns))):
+            named = row.run or run
+            if not row.remark or (row.remark == LATER and row.name in self.runs.get(named, {})):
+                self.put(named, row.name, row.step, row.time, row.value)
+            else:
+                self._remark(named, row)
+
+    def note(self, run: str, sentence: str) -> None:
+        """Note a sentence on the files of a run."""
+        self.notes.setdefault(run, []).append(sentence)
+
+    def skip(self, run: str, what: str, count: int = 1) -> None:
+        """Count values of a run that are left out."""
+        self.skipped.setdefault(run, Counter())[what] += count
+
+    def said(self, run: str) -> tuple[str, ...]:
+        """Return what is to be said of a run and of files that gave no run, in sentences."""
+        others = [name for name in {**self.notes, **self.skipped} if name not in self.runs]
+        sentences = [sentence for name in (run, *others) for sentence in self.notes.get(name, ())]
+        counts: Counter[str] = sum((self.skipped.get(name, Counter()) for name in (run, *others)), Counter())
+        if counts:
+            values = ", ".join(f"{what} ({count:,})" for what, count in counts.most_common(8))
+            sentences.append(f"Left out: {values}.")
+        if any(curve.every > 1 for curve in self.runs[run].values()):
+            sentences.append("Of long curves every second, fourth, ... point was kept.")
+        return tuple(dict.fromkeys(sentences))
+
+    def _remark(self, run: str, row: TrackerRow) -> None:
+        if row.remark == RESTART:
+            curves = self.runs.get(run, {})
+            for curve in curves.values() if not row.name else filter(None, [curves.get(row.name)]):
+                self._kept -= curve.void(row.step)
+        elif row.remark == SETTING:
+            settings = self.settings.setdefault(run, {})
+            if len(settings) < MOST_SETTINGS:
+                settings[row.name] = row.text[:MOST_WORDS]
+        elif row.remark == EPOCH:
+            self.steps_per_epoch[run] = int(row.value)
+        elif row.remark == NOTE:
+            self.note(run, row.text)
+        elif row.remark != LATER:
+            self.skip(run, row.name or "values without a kind", row.step)
+        else:
+            self.skip(run, "numbers that nothing calls scalars")
 
     def put(self, run: str, name: str, step: int, time: float, value: float) -> None:
         """Add one number."""
         curve = self._curve(run, name)
         if curve is None:
-            self.passed_over += 1
+            self.skip(run if run in self.runs else "", BEYOND)
             return
         self._kept += curve.add(step, time, value)
         if self._kept > MOST_NUMBERS:
@@ -88,11 +171,6 @@ class Curves:
             if 2 * len(curve.points) > longest:
                 curve.thin()
         self._kept = sum(len(curve.points) for curve in every)
-
-    @property
-    def is_thinned(self) -> bool:
-        """Whether points were left out."""
-        return any(curve.every > 1 for curves in self.runs.values() for curve in curves.values())
 
     def entries(self, run: str) -> Iterator[Entry]:
         """Yield the numbers of a run, one entry for a step, ascending; one without a time has that before it."""

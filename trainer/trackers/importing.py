@@ -17,10 +17,11 @@ from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
 from trainer.metrics import HEADLINE, metric
 from trainer.store import RunLog, Workspace
-from trainer.trackers.curves import Curves
+from trainer.trackers.curves import MOST_SETTINGS, MOST_WORDS, Curves
+from trainer.trackers.event_folders import join_parts
 from trainer.trackers.recognition import RECORDS, Kind, event_files, histories, kind_of, open_clip_folders
-from trainer.untrusted.bounded import read
-from trainer.untrusted.bounded.tracker_files import MOST_STEP, STEPS_PER_EPOCH
+from trainer.untrusted.bounded import Unreadable, read
+from trainer.untrusted.bounded.tracker_rows import MOST_STEP
 from trainer.untrusted.files import encodable, read_text
 
 SETTINGS: Final = "imported_settings"
@@ -31,11 +32,11 @@ LABELS: Final[dict[Kind, str]] = {
     "open_clip": "open_clip",
 }
 _MOST_FILES: Final = 2_000
-_MOST_SETTINGS: Final = 200
-_MOST_WORDS: Final = 200
 _MEMORY: Final = 400 * 2**20
 _SECONDS: Final = 5.0
 _AT_ONCE: Final = 2_000
+_APART: Final = ("open_clip_results", "wandb_csv", "wandb_lines")
+"""Readers whose numbers are looked at by themselves before they join those of other files."""
 _LOSSES: Final = ("val/loss", "train/loss", "loss")
 
 
@@ -52,12 +53,14 @@ class ImportedRun:
         name: Its name here.
         curves: How many it has.
         numbers: How many were kept.
+        notes: What of its files was not read, guessed or joined, in sentences.
     """
 
     id: int
     name: str
     curves: int
     numbers: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,15 +106,19 @@ def import_curves(
     if chosen == "open_clip" and path.is_file():
         path = next(iter(open_clip_folders(path)), path.parent)
     sources, settings = _sources(path, chosen)
-    curves, from_files = _read(sources, progress)
-    if not any(curves.runs.values()):
+    curves = _read(sources, progress)
+    if chosen == "tensorboard":
+        join_parts(curves, {source.run for source in sources})
+    if not curves.runs:
+        reasons = " ".join(sentence for sentences in curves.notes.values() for sentence in sentences)
         raise TrackerError(
-            f"{path} holds no numbers that {LABELS[chosen]} logged at steps. Name another file or folder."
+            f"{path} holds no numbers that {LABELS[chosen]} logged at steps. {reasons[:600]}{reasons and ' '}Name "
+            "another file or folder."
         )
     return [
         _store(
             workspace,
-            _Origin(chosen, path, one, (settings | from_files).get(one, {})),
+            _Origin(chosen, path, one, (settings | curves.settings).get(one, {})),
             _name(path, name, one, len(curves.runs)),
             curves,
         )
@@ -196,37 +203,88 @@ def _params(file: Path) -> dict[str, str]:
         lines = read_text(file, 1 << 20).splitlines()
     except (OSError, UnicodeDecodeError):
         return {}
-    pairs = (line.partition(": ") for line in lines[:_MOST_SETTINGS])
-    return {name[:_MOST_WORDS]: encodable(value)[:_MOST_WORDS] for name, colon, value in pairs if colon}
+    pairs = (line.partition(": ") for line in lines[:MOST_SETTINGS])
+    return {name[:MOST_WORDS]: encodable(value)[:MOST_WORDS] for name, colon, value in pairs if colon}
 
 
 def _inside(folder: Path, top: Path) -> str:
     return "" if folder == top else folder.relative_to(top).as_posix()
 
 
-def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> tuple[Curves, dict[str, dict[str, str]]]:
-    """Return the curves, and the settings of the runs whose files tell them."""
+def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> Curves:
+    """Return the curves, without empty ones; of several files, one that cannot be read is noted."""
     curves, runs = Curves(), _RunsOfFiles()
-    per_epoch: dict[str, int] = {}
-    for source in sources:
-        progress(f"Reading {source.path.name}")
-        reader = f"trainer.untrusted.bounded.tracker_files:{source.reader}"
-        run = source.run
-        own = Curves() if source.reader == "open_clip_results" else curves
-        for part in read(reader, [source.path], source.options, memory=_MEMORY, cpu_s=_SECONDS):
-            run = runs.name(part.facts) if "id" in part.facts else source.run
-            for batch in part.rows:
-                own.add(batch, run)
-        counted = own.runs.get(run, {}).pop(STEPS_PER_EPOCH, None)
-        if counted is not None and counted.last is not None:
-            per_epoch[run] = int(counted.last[2])
-        if own is not curves:
-            for name, curve in own.runs.get(run, {}).items():
-                for epoch, (at, value) in curve.points.items():
-                    if (step := epoch * (per_epoch.get(run) or 1)) <= MOST_STEP:
-                        curves.put(run, name, step, at, value)
-    curves.runs = {run: found for run, found in curves.runs.items() if found}
-    return curves, runs.settings
+    charts: set[frozenset[str]] = set()
+    pending = list(sources)
+    while pending:
+        first = pending[0]
+        alike = [(one.reader, one.options) == (first.reader, first.options) for one in pending]
+        group = pending[: ([*alike, False]).index(False)]
+        done = 0
+        try:
+            # One helper reads all that it can.
+            reader = f"trainer.untrusted.bounded.tracker_files:{first.reader}"
+            for part in read(reader, [one.path for one in group], first.options, memory=_MEMORY, cpu_s=_SECONDS):
+                source = group[done]
+                progress(f"Reading {source.path.name}")
+                run = runs.name(part.facts, source.path) if "id" in part.facts else source.run
+                own = Curves() if source.reader in _APART else curves
+                if source.reader == "event_file":
+                    curves.begin(run)
+                for batch in part.rows:
+                    own.add(batch, run)
+                if source.reader == "open_clip_results":
+                    _join_epochs(curves, own, run)
+                elif own is not curves:
+                    _join_export(curves, own, source, charts)
+                done += 1
+        except (Unreadable, OSError) as error:
+            if len(sources) == 1:
+                raise
+            curves.note(group[done].run, f"Not read to its end: {error}")
+            done += 1
+        pending = pending[done:]
+    for run, settings in runs.settings.items():
+        curves.settings.setdefault(run, settings)
+    curves.runs = {
+        run: present
+        for run, found in curves.runs.items()
+        if (present := {name: curve for name, curve in found.items() if curve.points})
+    }
+    return curves
+
+
+def _join_epochs(curves: Curves, own: Curves, run: str) -> None:
+    """Add numbers of epochs at the steps where these end."""
+    for name, curve in own.runs.get(run, {}).items():
+        for epoch, (at, value) in curve.points.items():
+            if (step := epoch * (curves.steps_per_epoch.get(run) or 1)) <= MOST_STEP:
+                curves.put(run, name, step, at, value)
+    for sentence in own.notes.get(run, ()):
+        curves.note(run, sentence)
+
+
+def _join_export(curves: Curves, own: Curves, source: _Source, charts: set[frozenset[str]]) -> None:
+    """Add the runs of an export. Equal names in several files are of one run only where all fits, which is a guess."""
+    names = frozenset(own.runs)
+    fits = names in charts and not any(own.runs[name].keys() & curves.runs[name].keys() for name in names)
+    if source.run not in names:
+        charts.add(names)
+    for name, found in own.runs.items():
+        chosen = name
+        if name in curves.runs and not fits:
+            ends = ("", *(f" {number}" for number in range(2, _MOST_FILES)))
+            numbered = (f"{name} ({source.path.name}{end})" for end in ends)
+            chosen = next(one for one in numbered if one not in curves.runs)
+        curves.runs.setdefault(chosen, {}).update(found)
+        if fits:
+            curves.note(chosen, "Charts of several files that name the same runs were joined, which is a guess.")
+        for sentence in own.said(name):
+            curves.note(chosen, sentence)
+    if not own.runs:
+        sentences = [one for some in own.notes.values() for one in some]
+        for sentence in sentences or [f"{source.path.name} holds no numbers at steps."]:
+            curves.note(str(source.path), sentence)
 
 
 @dataclass
@@ -241,12 +299,12 @@ class _RunsOfFiles:
     names: dict[str, str] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def name(self, facts: dict[str, Any]) -> str:
+    def name(self, facts: dict[str, Any], file: Path) -> str:
         """Return the name of the run that a file is of: its own, or its id where that is taken or empty."""
-        number, own = facts["id"], facts["name"]
+        number, own = facts["id"] or file.stem.removeprefix("run-"), facts["name"]
         name = self.names.get(number) or (own if own and own not in self.settings else f"{own} {number}".strip())
         self.names[number] = name
-        self.settings.setdefault(name, {}).update(itertools.islice(facts["settings"].items(), _MOST_SETTINGS))
+        self.settings.setdefault(name, {}).update(itertools.islice(facts["settings"].items(), MOST_SETTINGS))
         return name
 
 
@@ -267,14 +325,15 @@ def _store(workspace: Workspace, source: _Origin, name: str, curves: Curves) -> 
             facts[SETTINGS] = source.settings
         if counts:
             facts["heldout_pairs"] = {"val": int(counts[-1])}
-        if curves.is_thinned:
-            facts["thinned"] = "of long curves every second, fourth, ... point was kept"
+        if notes := curves.said(source.run):
+            facts["import_notes"] = " ".join(notes)
         log.facts(**facts)
         log.status("finished")
     _judge(workspace, number, {name for entry in entries for name in entry.values})
     workspace.runs.change(number, trained_s=entries[-1].elapsed_s)
     row = workspace.runs.get(number)
-    return ImportedRun(number, row.name, len(curves.runs[source.run]), sum(len(entry.values) for entry in entries))
+    numbers = sum(len(entry.values) for entry in entries)
+    return ImportedRun(number, row.name, len(curves.runs[source.run]), numbers, notes)
 
 
 def _judge(workspace: Workspace, run: int, names: set[str]) -> None:

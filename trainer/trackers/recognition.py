@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of
 from trainer.untrusted.files import open_ordinary
 
 Kind = Literal["tensorboard", "wandb", "open_clip"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-EVENTS: Final = "events.out.tfevents."
-"""How the names of TensorBoard's files begin."""
 RECORDS: Final = ".wandb"
 """How the names of the files end that a run of Weights & Biases writes on its own computer."""
 _MOST_FILES: Final = 2_000
@@ -33,7 +32,7 @@ def kind_of(path: Path) -> Kind | None:
             return "wandb" if histories(path) else None
         if path.name in ("out.log", "results.jsonl") and open_clip_folders(path):
             return "open_clip"
-        if path.name.startswith(EVENTS) or ".tfevents." in path.name:
+        if is_event_file(path.name):
             return "tensorboard"
         return "wandb" if is_history(path) else None
     except OSError:
@@ -53,11 +52,27 @@ def _is_of_open_clip(folder: Path) -> bool:
 
 
 def event_files(folder: Path) -> Iterator[Path]:
-    """Yield the event files in a folder and those inside it; links to folders are not followed."""
-    top = len(folder.parts)
-    for place, names, files in os.walk(folder):
-        names[:] = sorted(names) if len(Path(place).parts) - top < _MOST_DEPTH else []
-        yield from (Path(place, name) for name in sorted(files) if ".tfevents." in name)
+    """Yield the event files in a folder and those inside it, also behind links, each folder once."""
+    seen = {folder.resolve()}
+    pending = [(folder, 0)]
+    while pending:
+        place, depth = pending.pop()
+        try:
+            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        except OSError:  # a file, or a folder that may not be looked into
+            continue
+        yield from (Path(entry) for entry in entries if is_event_file(entry.name))
+        inside = [Path(entry) for entry in entries if entry.is_dir() and depth < _MOST_DEPTH]
+        # A link such as `latest` is often to a folder nearby, which is read under its own name.
+        for inner in sorted(inside, key=lambda one: (one.is_symlink(), one), reverse=True):
+            if (real := inner.resolve()) not in seen and not (inner.is_symlink() and real.is_relative_to(folder)):
+                seen.add(real)
+                pending.append((inner, depth + 1))
+
+
+def is_event_file(name: str) -> bool:
+    """Return whether a file is called as TensorBoard's; one that a profiler leaves is empty."""
+    return "tfevents" in name and not name.endswith(".profile-empty")
 
 
 def histories(folder: Path) -> list[Path]:
@@ -82,8 +97,8 @@ def is_history(file: Path) -> bool:
             return _STEP_COLUMN in opened.read(_LOOKED_AT)
         first = opened.readline(_LOOKED_AT).decode("utf-8", "replace")
     if suffix == ".csv":
-        plain = first.replace('"', "")
-        return "_step" in plain.strip().split(",") or ("Step" in plain.split(",") and " - " in plain)
+        headers = [[name.strip('"') for name in first.strip().split(sign)] for sign in ",;\t"]
+        return any(HISTORY_STEP in header or axis_of(header) for header in headers)
     return '"_step"' in first and first.lstrip().startswith("{")
 
 

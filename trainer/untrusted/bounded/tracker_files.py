@@ -1,6 +1,6 @@
 """Read the curves in files of experiment trackers in the helper process: TensorBoard, Weights & Biases, open_clip.
 
-Each reader yields rows of run, name, step, time and value, some thousands at a time; what is no number is passed over.
+Each reader yields rows of numbers at steps and of remarks, some thousands at a time.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import itertools
-import math
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -18,140 +17,78 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.event_file import rows
 from trainer.untrusted.bounded.parquet import Answer, numbers
-from trainer.untrusted.bounded.wandb_file import run_and_history
-from trainer.untrusted.files import check_ordinary, parse_json, spelled
-
-SCHEMA: Final = pa.schema(
-    [
-        ("run", pa.string()),
-        ("name", pa.string()),
-        ("step", pa.int64()),
-        ("time", pa.float64()),
-        ("value", pa.float64()),
-    ]
+from trainer.untrusted.bounded.tracker_rows import (
+    EPOCH,
+    NOTE,
+    SCHEMA,
+    SKIPPED,
+    TrackerRow,
+    batched,
+    number_row,
+    remark,
+    unread,
 )
-Row = tuple[str, str, int, float, float]
-_AT_ONCE: Final = 4_096
+from trainer.untrusted.bounded.wandb_chart import STEPS, axis_of, columns_of
+from trainer.untrusted.bounded.wandb_file import Reading, run_and_history
+from trainer.untrusted.files import check_ordinary, parse_json
+
 _EVENTS_AT_ONCE: Final = 1_000
 """Records that are read between two batches, if they hold no numbers: each batch has its own time limit."""
 _MOST_LINE: Final = 4 << 20
-_MOST_NAME: Final = 200
-MOST_STEP: Final = 2**53
 _MOST_COLUMNS: Final = 20_000
 _MOST_DEPTH: Final = 4
-_WANDB_STEPS: Final = ("_step", "Step", "step", "trainer/global_step", "global_step")
 _TRAIN: Final = re.compile(r"Train Epoch: (\d+) \[\s*(\d+)/(\d+) \([^)]*\)\](.*)")
 _NUMBER: Final = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf|-inf)"
-_PLAIN: Final = re.compile(r"\s*[+-]?(\d[\d.]*(e[+-]?\d+)?|\.\d+|nan|inf(inity)?)\s*", re.IGNORECASE)
+_DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_SEPARATORS: Final = (",", ";", "\t")
 _STAMP: Final = "%Y-%m-%d,%H:%M:%S"
-STEPS_PER_EPOCH: Final = "steps_per_epoch"
-"""Not a curve: what tells at which step an epoch of open_clip ends."""
 
 
 def event_file(path: Path, options: dict[str, Any]) -> Answer:
-    """Return the scalars of an event file of TensorBoard; a torn last record ends it."""
+    """Return the scalars of an event file of TensorBoard; what of it is damaged is left out and said."""
     check_ordinary(path)
-    return {}, SCHEMA, _batched(_events(path), _EVENTS_AT_ONCE)
+    return {}, SCHEMA, batched(rows(path), _EVENTS_AT_ONCE)
 
 
 def wandb_csv(path: Path, options: dict[str, Any]) -> Answer:
     """Return the curves of a CSV file that Weights & Biases exported: a history, or a panel of several runs."""
     check_ordinary(path)
-    return {}, SCHEMA, _batched(_panel(path), _EVENTS_AT_ONCE)
+    return {}, SCHEMA, batched(_panel(path), _EVENTS_AT_ONCE)
 
 
 def wandb_lines(path: Path, options: dict[str, Any]) -> Answer:
     """Return the curves of a history of Weights & Biases in JSON lines."""
     check_ordinary(path)
-    return {}, SCHEMA, _batched(_history(path), _EVENTS_AT_ONCE)
+    return {}, SCHEMA, batched(_history(path), _EVENTS_AT_ONCE)
 
 
 def wandb_parquet(path: Path, options: dict[str, Any]) -> Answer:
     """Return the curves of a history of Weights & Biases that was exported as Parquet."""
     _, schema, batches = numbers(path, options)
-    if _step_column(schema.names) is None:
-        raise Unreadable(f"{path.name} has no column of steps: one of {', '.join(_WANDB_STEPS[:3])} is needed.")
-    return {}, SCHEMA, _batched(_table(batches), _EVENTS_AT_ONCE)
+    if not set(STEPS) & set(schema.names):
+        raise Unreadable(f"{path.name} has no column of steps: one of {', '.join(STEPS[:3])} is needed.")
+    return {}, SCHEMA, batched(_table(batches), _EVENTS_AT_ONCE)
 
 
 def wandb_records(path: Path, options: dict[str, Any]) -> Answer:
     """Return id, name and settings of a run of Weights & Biases, and the curves in its own file."""
     check_ordinary(path)
-    facts, records = run_and_history(path)
-    rows = itertools.chain.from_iterable(_record(number, record) for number, record in enumerate(records))
-    return facts, SCHEMA, _batched(rows, _EVENTS_AT_ONCE)
+    facts, records, reading = run_and_history(path)
+    return facts, SCHEMA, batched(_logged(path, records, reading), _EVENTS_AT_ONCE)
 
 
 def open_clip_log(path: Path, options: dict[str, Any]) -> Answer:
     """Return the training curves in `out.log` of open_clip; `options` has `batch`, pairs of a step of all processes."""
     check_ordinary(path)
-    return {}, SCHEMA, _batched(_training_lines(path, int(options["batch"])), _EVENTS_AT_ONCE)
+    return {}, SCHEMA, batched(_training_lines(path, int(options["batch"])), _EVENTS_AT_ONCE)
 
 
 def open_clip_results(path: Path, options: dict[str, Any]) -> Answer:
     """Return the numbers of `results.jsonl` of open_clip; their step is the epoch."""
     check_ordinary(path)
-    return {}, SCHEMA, _batched(_results(path), _EVENTS_AT_ONCE)
-
-
-def _batched(rows: Iterable[Row | None], most: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches; None stands for a record without numbers."""
-    for some in _chunks(rows, most):
-        found = [row for row in some if row is not None]
-        columns = list(zip(*found)) if found else [()] * len(SCHEMA)
-        yield pa.record_batch([pa.array(column, one.type) for column, one in zip(columns, SCHEMA)], schema=SCHEMA)
-
-
-def _chunks(rows: Iterable[Row | None], most: int) -> Iterator[list[Row | None]]:
-    source = iter(rows)
-    while some := list(itertools.islice(source, most)):
-        yield some
-
-
-def _row(run: str, name: str, step: Any, at: Any, value: Any) -> Row | None:
-    """Return a row of these values; None if they are no number at a step."""
-    found, where = _number(value), _number(step)
-    if found is None or where is None or not 0 <= where <= MOST_STEP or not name:
-        return None
-    when = _number(at)
-    when = when if when is not None and math.isfinite(when) and 0 <= when < 1e11 else 0.0
-    return spelled(run[:_MOST_NAME]), spelled(name[:_MOST_NAME]), int(where), when, found
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, str) and not _PLAIN.fullmatch(value[:64]):
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-# -- TensorBoard ----------------------------------------------------------------------------------------------------
-
-
-def _events(path: Path) -> Iterator[Row | None]:
-    import tensorboard.compat
-
-    # TensorFlow, where it is installed, takes more memory than this process may have; the reader has one of its own.
-    tensorboard.compat.notf = object()
-    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
-    from tensorboard.util import tensor_util
-
-    for event in EventFileLoader(str(path)).Load():
-        if not event.HasField("summary"):
-            yield None
-            continue
-        for value in event.summary.value:
-            if value.metadata.plugin_data.plugin_name != "scalars":
-                yield None
-                continue
-            array = tensor_util.make_ndarray(value.tensor)
-            number = array.item() if array.size == 1 and array.dtype.kind in "fiu" else None
-            yield _row("", value.tag, event.step, event.wall_time, number)
+    return {}, SCHEMA, batched(_results(path), _EVENTS_AT_ONCE)
 
 
 # -- Weights & Biases -----------------------------------------------------------------------------------------------
@@ -170,63 +107,85 @@ def _lines(path: Path) -> Iterator[str]:
             yield line.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _panel(path: Path) -> Iterator[Row | None]:
-    reader = csv.reader(_lines(path))
+def _panel(path: Path) -> Iterator[TrackerRow | None]:
+    lines = _lines(path)
+    first = next(lines, "")
+    headers = {sign: next(csv.reader([first], delimiter=sign), []) for sign in _SEPARATORS}
+    separator = next((sign for sign, header in headers.items() if columns_of(header[:_MOST_COLUMNS])), ",")
+    reader = csv.reader(itertools.chain([first], lines), delimiter=separator)
     header = next(reader, [])
     if len(header) > _MOST_COLUMNS:
         raise Unreadable(f"{path.name} has {len(header):,} columns; at most {_MOST_COLUMNS:,} are read.")
-    step = _step_column(header)
-    if step is None:
-        raise Unreadable(
-            f"{path.name} has no column of steps: one of {', '.join(_WANDB_STEPS[:3])} is needed, separated by commas, "
-            f"and it begins with {', '.join(repr(name[:40]) for name in header[:4]) or 'nothing'}. Export it again."
-        )
-    at = header.index(step)
-    when = header.index("_timestamp") if "_timestamp" in header else -1
-    named = [_series(name) for name in header]
+    columns = columns_of(header)
+    if columns is None:
+        raise Unreadable(_no_steps(path, headers))
+    yield from (remark(NOTE, text=f"{path.name}: {note}") for note in columns.notes)
+    skipped, decimal_commas = 0, 0
     for cells in reader:
-        stamp = cells[when] if 0 <= when < len(cells) else None
-        for place, cell in enumerate(cells[: len(header)]):
-            if place != at and named[place][1] and at < len(cells):
-                yield _row(*named[place], cells[at], stamp, cell)
+        stamp = cells[columns.time] if 0 <= columns.time < len(cells) else None
+        step = cells[columns.step] if columns.step < len(cells) else ""
+        for place, (run, metric) in columns.curves.items():
+            cell = cells[place].strip() if place < len(cells) else ""
+            if separator != "," and _DECIMAL_COMMA.fullmatch(cell[:64]):
+                cell, decimal_commas = cell.replace(",", "."), decimal_commas + 1
+            row = number_row(run, metric, step, stamp, cell)
+            skipped += row is None and bool(cell)
+            yield row
         yield None
+    if skipped:
+        yield remark(SKIPPED, "cells without a number, or without a step", step=skipped)
+    if decimal_commas:
+        yield remark(
+            NOTE, text=f"{path.name}: numbers with a comma ({decimal_commas:,}) were read with a decimal point."
+        )
 
 
-def _step_column(header: list[str]) -> str | None:
-    return next((name for name in _WANDB_STEPS if name in header), None)
+def _no_steps(path: Path, headers: dict[str, list[str]]) -> str:
+    """Return why a table without a column of steps is refused."""
+    if axis := next((axis for header in headers.values() if (axis := axis_of(header))), ""):
+        return (
+            f"{path.name} is a chart over {axis[:80]!r}, not over steps. Choose Step as the x axis in the settings "
+            "of the chart, and export it again."
+        )
+    begin = ", ".join(repr(name[:40]) for name in headers[","][:4]) or "nothing"
+    return (
+        f"{path.name} has no column of steps: one of {', '.join(STEPS[:3])} is needed, and it begins with {begin}. "
+        "Export it again."
+    )
 
 
-def _table(batches: Iterable[pa.RecordBatch]) -> Iterator[Row | None]:
+def _table(batches: Iterable[pa.RecordBatch]) -> Iterator[TrackerRow | None]:
     """Yield the numbers of the columns of batches; a metric that was not logged at a step is empty there."""
     for batch in batches:
         for number, record in enumerate(batch.to_pylist()):
             yield from _record(number, record)
 
 
-def _series(column: str) -> tuple[str, str]:
-    """Return run and metric of a column; of those that only bound another the metric is empty."""
-    if column.startswith("_") or column.endswith(("__MIN", "__MAX")) or column in _WANDB_STEPS:
-        return "", ""
-    run, found, name = column.partition(" - ")
-    return (run, name) if found and not name.startswith("_") else ("", "" if found else column)
-
-
-def _history(path: Path) -> Iterator[Row | None]:
-    for number, record in _records(path):
+def _history(path: Path) -> Iterator[TrackerRow | None]:
+    notes: list[TrackerRow] = []
+    for number, record in _records(path, notes):
         yield from _record(number, record)
+    yield from notes
 
 
-def _record(number: int, record: dict[str, Any]) -> Iterator[Row | None]:
+def _record(number: int, record: dict[str, Any]) -> Iterator[TrackerRow | None]:
     """Yield the numbers of a record of a history, at its place unless it tells its step."""
-    step = next((record[name] for name in _WANDB_STEPS if name in record), number)
+    step = next((record[name] for name in STEPS if name in record), number)
     for name, value in _flat(record, "", 0):
-        if not name.startswith("_") and name not in _WANDB_STEPS:
-            yield _row("", name, step, record.get("_timestamp"), value)
+        if not name.startswith("_") and name not in STEPS:
+            yield number_row("", name, step, record.get("_timestamp"), value)
     yield None
 
 
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the JSON objects of the lines, with their place; a last line that a stopped process cut off is left out.
+def _logged(path: Path, records: Iterator[dict[str, Any]], reading: Reading) -> Iterator[TrackerRow | None]:
+    for number, record in enumerate(records):
+        yield from _record(number, record)
+    if reading.damaged:
+        yield unread(path.name, reading.damaged, reading.read, reading.size)
+
+
+def _records(path: Path, notes: list[TrackerRow]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the JSON objects of the lines, with their place; a last line that a stopped process cut off is noted.
 
     Raises:
         Unreadable: Another line is no JSON object.
@@ -238,6 +197,7 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             record = parse_json(line)
         except ValueError as error:
             if not line.endswith("\n"):
+                notes.append(remark(NOTE, text=f"{path.name} is cut off: line {number + 1:,}, its last, was left out."))
                 return
             raise Unreadable(f"{path.name} has no JSON in line {number + 1:,}: {error}. Export it again.") from error
         if not isinstance(record, dict):
@@ -258,7 +218,7 @@ def _flat(record: dict[str, Any], prefix: str, depth: int) -> Iterator[tuple[str
 # -- open_clip ------------------------------------------------------------------------------------------------------
 
 
-def _training_lines(path: Path, batch: int) -> Iterator[Row | None]:
+def _training_lines(path: Path, batch: int) -> Iterator[TrackerRow | None]:
     names = re.compile(rf"([A-Z][A-Za-z_ ]*): {_NUMBER}(?: \({_NUMBER}\))?")
     speed = re.compile(r"([\d.eE+]+)/s, ")
     for line in _lines(path):
@@ -269,12 +229,12 @@ def _training_lines(path: Path, batch: int) -> Iterator[Row | None]:
         epoch, seen, whole = (int(digits[:15]) for digits in found.groups()[:3])
         step = epoch * (whole // batch) + max(0, seen // batch - 1)
         at = _stamp(line)
-        yield _row("", STEPS_PER_EPOCH, step, at, whole // batch)
+        yield remark(EPOCH, value=whole // batch)
         if match := speed.search(found.group(4)):
-            yield _row("", "train/pairs_per_s", step, at, match.group(1))
+            yield number_row("", "train/pairs_per_s", step, at, match.group(1))
         for name, value, _mean in names.findall(found.group(4)):
             if known := _open_clip_name(name.strip()):
-                yield _row("", known, step, at, value)
+                yield number_row("", known, step, at, value)
 
 
 def _open_clip_name(name: str) -> str:
@@ -288,10 +248,12 @@ def _stamp(line: str) -> float:
     return 0.0
 
 
-def _results(path: Path) -> Iterator[Row | None]:
-    for number, record in _records(path):
+def _results(path: Path) -> Iterator[TrackerRow | None]:
+    notes: list[TrackerRow] = []
+    for number, record in _records(path, notes):
         epoch = record.pop("epoch", number + 1)
         for name, value in record.items():
             known = {"clip_val_loss": "loss"}.get(name, name)
-            yield _row("", known if known == "num_samples" else f"val/{known}", epoch, None, value)
+            yield number_row("", known if known == "num_samples" else f"val/{known}", epoch, None, value)
         yield None
+    yield from notes

@@ -11,6 +11,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,15 +31,30 @@ _RUN_ID, _RUN_CONFIG, _RUN_NAME = 1, 4, 8
 _KEY, _NESTED_KEY, _BOOLEAN, _INTEGER, _NUMBER, _JSON = 1, 2, 4, 5, 6, (8, 16)
 
 
-def run_and_history(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """Return `id`, `name` and `settings` of the run, and an iterator of what it logged, a record a step.
+@dataclass
+class Reading:
+    """How much of a file was read.
 
-    Records after one that was cut off or is damaged are left out.
+    Attributes:
+        size, read: Bytes of the file, and of the records that were whole.
+        damaged: Parts that were left out.
+    """
+
+    size: int = 0
+    read: int = 0
+    damaged: int = 0
+
+
+def run_and_history(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]], Reading]:
+    """Return `id`, `name` and `settings` of the run, an iterator of what it logged, a record a step, and its state.
+
+    What is damaged is left out up to the next block of 32 KiB, as Weights & Biases does.
 
     Raises:
         Unreadable: It is no such file.
     """
-    records = _records(path)
+    reading = Reading()
+    records = _records(path, reading)
     facts: dict[str, Any] = {"id": "", "name": "", "settings": {}}
     first: list[bytes] = []
     for field, content in records:
@@ -49,15 +65,22 @@ def run_and_history(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]
             _describe(facts, content)
         elif field == _CONFIG:
             facts["settings"] |= _settings(content)
-    return facts, _logged(first, records)
+    return facts, _logged(first, records), reading
 
 
 def _logged(first: list[bytes], records: Iterator[tuple[int, bytes]]) -> Iterator[dict[str, Any]]:
     """Yield the history; other records are empty, so that each takes its part of the time that is allowed."""
     for content in first:
-        yield _items(content)
+        yield _row(content)
     for field, content in records:
-        yield _items(content) if field == _HISTORY else {}
+        yield _row(content) if field == _HISTORY else {}
+
+
+def _row(content: bytes) -> dict[str, Any]:
+    """Return the items of a record of the history, with its step."""
+    steps = (dict(_fields(held)).get(1) for number, held in _fields(content) if number == 2 and isinstance(held, bytes))
+    step = next(steps, None)
+    return ({"_step": step} if isinstance(step, int) else {}) | _items(content)
 
 
 def _describe(facts: dict[str, Any], content: bytes) -> None:
@@ -155,35 +178,53 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     return 0, len(message)
 
 
-def _records(path: Path) -> Iterator[tuple[int, bytes]]:
+def _records(path: Path, reading: Reading) -> Iterator[tuple[int, bytes]]:
     """Yield the number and content of the field of each record; a record that is too long is left out."""
-    parts: list[bytes] = []
-    for kind, part in _parts(path):
-        if kind in (_WHOLE, _FIRST):
-            parts = []
-        parts.append(part if sum(map(len, parts)) + len(part) <= _MOST_RECORD else b"")
-        if kind in (_WHOLE, _LAST):
-            message, parts = b"".join(parts), []
-            fields = ((number, held) for number, held in _fields(message) if isinstance(held, bytes))
-            yield next((one for one in fields if one[0] in (_HISTORY, _CONFIG, _RUN)), (0, b""))
+    for parts in _parts(path, reading):
+        if sum(map(len, parts)) > _MOST_RECORD:
+            reading.damaged += 1
+            yield 0, b""
+            continue
+        fields = ((number, held) for number, held in _fields(b"".join(parts)) if isinstance(held, bytes))
+        yield next((one for one in fields if one[0] in (_HISTORY, _CONFIG, _RUN)), (0, b""))
 
 
-def _parts(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield kind and bytes of the parts of records.
+def _parts(path: Path, reading: Reading) -> Iterator[list[bytes]]:
+    """Yield the parts of each record.
 
     Raises:
         Unreadable: The file begins otherwise.
     """
     with path.open("rb") as file:
+        reading.size = file.seek(0, 2)
+        file.seek(0)
         block, start = file.read(_BLOCK), _HEADER
         if not block.startswith(_BEGIN):
             raise Unreadable(f"{path.name} does not begin as a file of Weights & Biases. Export its history as CSV.")
+        reading.read = _HEADER
+        parts: list[bytes] = []
         while block:
             while start + _HEADER <= len(block):
                 checksum, size, kind = struct.unpack_from("<IHB", block, start)
                 part = block[start + _HEADER : start + _HEADER + size]
-                if kind == 0 or len(part) < size or zlib.crc32(part, zlib.crc32(bytes([kind]))) != checksum:
-                    return
-                yield kind, part
+                is_filling = not parts and checksum == size == kind == 0
+                if is_filling or len(part) < size or zlib.crc32(part, zlib.crc32(bytes([kind]))) != checksum:
+                    # Where the next part begins is known again at the next block.
+                    reading.damaged += not is_filling
+                    reading.read += (len(block) - start) * is_filling
+                    parts = []
+                    break
                 start += _HEADER + size
+                reading.read += _HEADER + size
+                if parts or kind in (_WHOLE, _FIRST):
+                    held = sum(map(len, parts)) <= _MOST_RECORD
+                    parts.append(part if held else b"")
+                    if kind in (_WHOLE, _LAST):
+                        yield parts
+                        parts = []
+            else:
+                is_torn = len(block) < _BLOCK and start < len(block)
+                reading.damaged += is_torn
+                reading.read += 0 if is_torn else len(block) - start
             block, start = file.read(_BLOCK), 0
+        reading.damaged += bool(parts)

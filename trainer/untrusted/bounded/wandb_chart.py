@@ -1,0 +1,104 @@
+"""Tell which run and metric a column of a chart is of that Weights & Biases exported as CSV.
+
+A column is called `RUN - METRIC`, and both may hold " - "; two runs may have one name. So a column is never looked up
+by its name, and runs that cannot be told apart are not joined.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+SEPARATOR: Final = " - "
+_TIMES: Final = ("Relative Time", "Wall Time")
+BOUNDS: Final = ("__MIN", "__MAX")
+"""How columns end that only bound the one before them."""
+HISTORY_STEP: Final = "_step"
+STEPS: Final = (HISTORY_STEP, "Step", "step", "trainer/global_step", "global_step")
+
+
+@dataclass
+class ChartColumns:
+    """What the columns of a table hold.
+
+    Attributes:
+        step, time: Place of the steps and of the times; -1 for none.
+        curves: Place of a column -> its run, empty in a history of one run, and its metric.
+        notes: What was guessed, in sentences.
+    """
+
+    step: int
+    time: int = -1
+    curves: dict[int, tuple[str, str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def columns_of(header: Sequence[str]) -> ChartColumns | None:
+    """Return what the columns hold; None where no column has steps."""
+    step = next((header.index(name) for name in STEPS if name in header), None)
+    if step is None:
+        return None
+    found = ChartColumns(step, header.index("_timestamp") if "_timestamp" in header else -1)
+    names = set(header)
+    shown = {
+        place: name
+        for place, name in enumerate(header)
+        if place != step and name not in STEPS and not (name.endswith(BOUNDS) and name[: -len(BOUNDS[0])] in names)
+    }
+    pairs = _pairs(shown, found.notes, is_history=header[step] == HISTORY_STEP)
+    numbers: Counter[tuple[str, str]] = Counter()
+    several: dict[str, int] = {}
+    for place, (run, metric) in pairs.items():
+        if metric.startswith("_") or metric in STEPS:
+            continue
+        numbers[run, metric] += 1
+        number = numbers[run, metric]
+        several[run] = max(several.get(run, 0), number)
+        found.curves[place] = (f"{run} ({number})" if number > 1 else run, metric)
+    for run, number in several.items():
+        if number > 1:
+            name = f"{number} runs are called {run[:80]!r}" if run else f"{number} columns have one name"
+            found.notes.append(f"{name}; the order of their columns tells them apart, which is a guess.")
+    return found
+
+
+def _pairs(shown: dict[int, str], notes: list[str], *, is_history: bool) -> dict[int, tuple[str, str]]:
+    """Return run and metric of each column.
+
+    A history is of one run, whatever its columns are called. In a chart, a column `RUN - _step` tells the name of its
+    run; else the last separator counts, which is a guess where there are several and no other column has that metric.
+    """
+    if is_history or not any(SEPARATOR in name for name in shown.values()):
+        return {place: ("", name) for place, name in shown.items()}
+    own = {name.rpartition(SEPARATOR)[0] for name in shown.values() if name.rpartition(SEPARATOR)[2].startswith("_")}
+    sure = {name.partition(SEPARATOR)[2] for name in shown.values() if name.count(SEPARATOR) == 1}
+    pairs: dict[int, tuple[str, str]] = {}
+    guessed: list[str] = []
+    for place, name in shown.items():
+        run = max((one for one in own if name.startswith(one + SEPARATOR)), key=len, default=None)
+        if run is not None:
+            pairs[place] = (run, name[len(run) + len(SEPARATOR) :])
+        elif SEPARATOR not in name:
+            pairs[place] = ("", name)
+        else:
+            before, _, metric = name.rpartition(SEPARATOR)
+            pairs[place] = (before, metric)
+            if SEPARATOR in before and metric not in sure:
+                guessed.append(before)
+    if guessed:
+        some = ", ".join(repr(name[:80]) for name in dict.fromkeys(guessed[:4]))
+        notes.append(
+            f"The names of columns hold {SEPARATOR!r} more than once; the last one was taken to part run and metric "
+            f"(runs {some}), which is a guess."
+        )
+    return pairs
+
+
+def axis_of(header: Sequence[str]) -> str:
+    """Return over what a chart is drawn; empty where a header is of none."""
+    has_runs = any(SEPARATOR in name for name in header)
+    has_bounds = any(name.endswith(BOUNDS) and name[: -len(BOUNDS[0])] in header for name in header)
+    known = next((name for name in header if name == "Step" or name.startswith(_TIMES)), "")
+    return (known or (header[0] if has_bounds else "")) if has_runs else ""
