@@ -111,6 +111,11 @@ class ImportData(QDialog):
             return
         self._ask(ReadData(path=path, image_size=self.image_size))
 
+    def _read_edited(self) -> None:
+        """Read another path when the field is left, as by Tab: the pairs below are then those of the path above."""
+        if self.path.text().strip() != self._read_path:
+            self.read_path()
+
     def read_again(self) -> None:
         """Read the same data again with the options in the form."""
         data = self.chosen()
@@ -340,8 +345,9 @@ class ImportData(QDialog):
 
     def _show_counts(self, reading: DataSource | None) -> None:
         self._say(summary_text.counted(reading) if reading and reading.found else "")
+        self.split.setText(summary_text.split_line(reading) if reading else "")
         self.about.setText(summary_text.described(reading) if reading else "")
-        for label in (self.note, self.about):
+        for label in (self.note, self.split, self.about):
             label.setVisible(bool(label.text()))
 
     def _show_cost(self, reading: DataSource | None, asked: bool) -> None:
@@ -378,6 +384,7 @@ class ImportData(QDialog):
         self.path = PathLine(self)
         self.path.chosen.connect(self.read_path)
         self.path.returnPressed.connect(self.read_path)
+        self.path.editingFinished.connect(self._read_edited)
         self.path.textEdited.connect(lambda _text: self.start.setEnabled(False))
         column.addLayout(row(labeled("Data", self.path), self.path))
         self.options = Options(self)
@@ -386,12 +393,13 @@ class ImportData(QDialog):
         column.addWidget(self.options)
         column.addSpacing(theme.SPACE)
         self.note = QLabel(self, objectName="import-counts", wordWrap=True)
-        self.about = ElidedLabel(parent=self)
-        self.about.setObjectName("import-about")
-        theme.set_role(self.about, "secondary")
+        self.split, self.about = (ElidedLabel(parent=self) for _ in range(2))
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         column.addWidget(self.note)
-        column.addWidget(self.about)
+        for label, name in ((self.split, "import-split"), (self.about, "import-about")):
+            label.setObjectName(name)
+            theme.set_role(label, "secondary")
+            column.addWidget(label)
         self.cost = Cost(self)
         self.working = self.cost.working
         self.working.cancelled.connect(self._cancelled)

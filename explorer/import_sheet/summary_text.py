@@ -113,18 +113,22 @@ def counted(reading: DataSource) -> str:
     return f"{reading.found:,} {pairs} found{left_out}. Their images have not been decoded yet."
 
 
+def split_line(reading: DataSource) -> str:
+    """Return one line with how many pairs are held out, and what that rests on; empty if it is not known."""
+    counts = ", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items())
+    return f"{f'{counts}. ' if len(reading.pairs) > 1 else ''}{in_labels(reading.split, reading.data)}".strip()
+
+
 def described(reading: DataSource) -> str:
-    """Return one line with splits, classes, skipped items and remarks on all pairs; may be empty."""
+    """Return one line with classes, skipped items and remarks on all pairs; may be empty."""
     parts = []
-    if len(reading.pairs) > 1:
-        parts.append(", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items()))
     if reading.classes:
         parts.append(f"{reading.classes:,} {'class' if reading.classes == 1 else 'classes'}")
     if reading.passed_over:
         parts.append(f"skipped, not images: {_few(reading.passed_over)}")
     words = "; ".join(parts)
     first = f"{words[:1].upper()}{words[1:]}." if words else ""
-    return " ".join(filter(None, (first, *reading.notes)))
+    return in_labels(" ".join(filter(None, (first, *reading.notes))), reading.data)
 
 
 def cost(reading: DataSource, size: int) -> str:

@@ -54,6 +54,8 @@ class DataSource:
     """What the person must decide before anything is trained on it; empty if nothing is open."""
     notes: tuple[str, ...] = ()
     """Sentences about all pairs."""
+    split: str = ""
+    """How what is held out was chosen, as a sentence."""
     others: tuple[config.Data, ...] = ()
     """Other ways to read it, the likeliest first."""
 

@@ -549,7 +549,8 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
             Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
     sheet = open_sheet(tmp_path / "kinds")
     _opened(sheet, qtbot)
-    assert sheet.about.text() == "12 to train on, 12 held out; 2 classes."
+    words = "12 to train on, 12 held out. The folders 'train' and 'test' state the split: 'test' is held out."
+    assert (sheet.split.text(), sheet.about.text()) == (words, "2 classes.")
     assert sheet.reading.captions_repeat
     fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
     assert (fitted.name, fitted.optimizer.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 8, True)

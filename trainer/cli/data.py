@@ -229,6 +229,8 @@ def _print_survey(found: Survey) -> None:
     print(f"{found.data.label}: {found.name}")
     for split, pairs in found.pairs.items():
         print(f"{split:<14}{pairs:>9,} pairs")
+    if found.split:
+        print(spelled(found.split))
     if found.classes:
         print(f"{found.classes:,} {'class' if found.classes == 1 else 'classes'}")
     if found.columns:

@@ -31,6 +31,11 @@ def _heldout_list() -> str:
     return option("", "Held-out list", words, advanced=True)
 
 
+def _split_from() -> Literal["stated", "share"]:
+    words = "stated: as names of folders, files or shards or a column split say, else a share. share: always a share."
+    return option("stated", "Split", words, advanced=True)
+
+
 def _encoding(of: str = "captions") -> str:
     words = f"Of the {of}: auto, or a name such as utf-8, cp1252, shift_jis."
     return option("auto", "Encoding", words, advanced=True)
@@ -71,10 +76,18 @@ class Folder:
     captions: Literal["txt", "names"] = option(
         "txt",
         "Captions",
-        "txt: of the .txt next to each image. names: the names of the images, without numbers at their end.",
+        "txt: of the .txt or .caption next to each image. names: the names of the images, without numbers at their "
+        "end.",
+        advanced=True,
+    )
+    lines: Literal["joined", "first", "each"] = option(
+        "joined",
+        "Lines",
+        "Of a caption file with several: joined to one caption, the first alone, or each a caption of the image.",
         advanced=True,
     )
     encoding: str = _encoding()
+    split_from: Literal["stated", "share"] = _split_from()
     heldout_share: float = _heldout_share()
     heldout_path: str = option(
         "",
@@ -114,6 +127,7 @@ class Table:
         advanced=True,
     )
     encoding: str = _encoding()
+    split_from: Literal["stated", "share"] = _split_from()
     heldout_share: float = _heldout_share()
     heldout_path: str = option(
         "",
@@ -145,6 +159,7 @@ class ClassFolder:
     template: str = option(
         "a photo of a(n) {}.", "Caption", "{} is replaced by the name of the class, a(n) for a or an."
     )
+    split_from: Literal["stated", "share"] = _split_from()
     heldout_share: float = _heldout_share()
     heldout_path: str = option(
         "",
@@ -171,6 +186,7 @@ class Shards:
         "a photo of a(n) {}.", "Caption", "Of pairs with a class (.cls) and no text; {} is its name, a(n) its article."
     )
     encoding: str = _encoding("texts")
+    split_from: Literal["stated", "share"] = _split_from()
     heldout_share: float = _heldout_share()
     heldout_path: str = option(
         "",

@@ -9,10 +9,12 @@ from typing import Final
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.data import videos
-from trainer.data.class_names import BACKGROUND, class_names
+from trainer.data.class_names import BACKGROUND, class_names, repeated_names
 from trainer.data.folder import NO_NAME, images_below
-from trainer.data.pairs import DataError, Source, captioned
+from trainer.data.pairs import DataError, ImportLog, Source, captioned
+from trainer.data.split_lists import Problems, stated_words, unused_part
 from trainer.format_detection.paths import NAMED
+from trainer.format_detection.splits import StatedSplit, heldout_of, part_of, stated_split
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
 
@@ -23,12 +25,11 @@ _NO_CLASS: Final = {
 
 _BACKGROUND: Final = "Its folder holds pictures of no class, the background of Caltech's sets."
 
-HELDOUT: Final = ("test", "val", "validation")
-"""Folders beside `train` that hold the pairs to validate on."""
+_OTHER_CLASS: Final = "Its class has no picture in the part to train on."
 
 
 def class_sources(
-    data: config.ClassFolder, workspace_folder: Path, progress: Progress
+    data: config.ClassFolder, workspace_folder: Path, progress: Progress, log: ImportLog | None = None
 ) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
     """Return the pairs of each split, only "train" if there are no others; and (path, reason) for unclassified images.
 
@@ -36,74 +37,122 @@ def class_sources(
         data: Which folder. Of a film, the middle frame is the image.
         workspace_folder: Keeps those frames.
         progress: Told how many images there are, then how many films are done.
+        log: Receives a sentence about a split that names state, and one about classes of one name.
 
     Raises:
         DataError: There is no such folder, or no folder with images in it.
     """
+    log = ImportLog() if log is None else log
     root = untrusted_files.expanded(data.path)
-    if not root.is_dir():
-        raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
-    folders = _split_folders(root, data.heldout_path)
-    found: dict[str, list[Source]] = {}
-    problems: list[tuple[str, str]] = []
-    for split, folder in folders.items():
-        found[split], more = _of_folder(folder, data, workspace_folder, progress)
-        problems += more
-    return found, problems
+    found, problems = _of_folder(root, data, workspace_folder, progress, log)
+    if data.heldout_path.strip():
+        heldout = untrusted_files.expanded(data.heldout_path)
+        log.split = f"data.heldout_path names what is held out: {heldout.name}."
+        (sources, _), more = _of_folder(heldout, data, workspace_folder, progress, log)
+        return {"train": found[0], "heldout": sources}, problems + more
+    sources, stated = found
+    lists = data.train_list.strip() or data.heldout_list.strip()
+    if stated is None or lists or data.split_from == "share":
+        return {"train": sources}, problems
+    return _shared_out(sources, stated, problems, log)
 
 
-def _split_folders(root: Path, heldout: str) -> dict[str, Path]:
-    if heldout.strip():
-        return {"train": root, "heldout": untrusted_files.expanded(heldout)}
-    beside = [root / name for name in HELDOUT if (root / name).is_dir()]
-    if (root / "train").is_dir() and beside:
-        return {"train": root / "train", "heldout": beside[0]}
-    return {"train": root}
+def _shared_out(
+    sources: list[Source], stated: StatedSplit, problems: Problems, log: ImportLog
+) -> tuple[dict[str, list[Source]], Problems]:
+    """Return the pairs of each split that names state, in classes to train on; as they are if none can be held out."""
+    part_of = {one.relative: stated.parts.get(one.relative) for one in sources}
+    train = [one for one in sources if part_of[one.relative] == "train"]
+    classes = {one.label for one in train}
+    usable = {part_of[one.relative] for one in sources if one.label in classes} - {"train", None}
+    if not usable:
+        return {"train": sources}, problems
+    held = heldout_of(part for part in usable if part)
+    log.split = stated_words(stated, held)
+    heldout = [one for one in sources if part_of[one.relative] == held and one.label in classes]
+    used = {one.relative for one in (*train, *heldout)}
+    more = [
+        (
+            one.relative,
+            _OTHER_CLASS if part_of[one.relative] == held else unused_part(stated, part_of[one.relative], held),
+        )
+        for one in sources
+        if one.relative not in used
+    ]
+    return {"train": train, "heldout": heldout}, problems + more
 
 
 def _of_folder(
-    root: Path, data: config.ClassFolder, workspace_folder: Path, progress: Progress
-) -> tuple[list[Source], list[tuple[str, str]]]:
+    root: Path, data: config.ClassFolder, workspace_folder: Path, progress: Progress, log: ImportLog
+) -> tuple[tuple[list[Source], StatedSplit | None], Problems]:
+    """Return the pairs of a folder, the split that its names state, and (path, reason) of what is no pair."""
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
-    found: list[Source] = []
-    problems: list[tuple[str, str]] = []
-    files = images_below(root, SUFFIXES | NOT_READ.keys() | videos.SUFFIXES, progress=progress)
+    sources: list[Source] = []
+    problems: Problems = []
+    closed: Problems = []
+    endings = SUFFIXES | NOT_READ.keys() | videos.SUFFIXES
+    files = images_below(root, endings, progress=progress, problems=closed)
     films = [file for file in files if file.suffix.lower() in videos.SUFFIXES]
     frames: dict[str, Source] = {}
     if films:
         frames, problems = videos.middle_frames(films, root, workspace_folder / "data" / "kept", progress)
     unread = {name for name, _ in problems}
     relatives = [file.relative_to(root).as_posix() for file in files]
-    kinds = _kinds(root, relatives, data)
+    problems += closed
+    stated = stated_split(relatives)
+    kinds = _kinds(root, relatives, data, stated, log)
     for file, relative in zip(files, relatives, strict=True):
         if not untrusted_files.is_text(relative):
             problems.append((untrusted_files.spelled(relative), NO_NAME))
         elif reason := not_read(relative):
             problems.append((relative, reason))
-        elif relative.partition("/")[0] in BACKGROUND and data.class_from == "folders":
+        elif not BACKGROUND.isdisjoint(relative.split("/")[:-1]) and data.class_from == "folders":
             problems.append((relative, _BACKGROUND))
         elif relative not in kinds:
             problems.append((relative, _NO_CLASS[data.class_from]))
         elif relative not in unread:
             place = frames[relative].path if relative in frames else file
             name = kinds[relative]
-            found.append(Source(place, relative, captioned(data.template, name), name))
-    if not found:
-        raise DataError(f"{root} has no folder with images. Each class needs a folder of its name with its images.")
-    return found, problems
+            sources.append(Source(place, relative, captioned(data.template, name), name))
+    if not sources:
+        raise DataError(
+            f"{root} has no folder with images. Each class needs a folder of its name with its images.", problems
+        )
+    return (sources, stated), problems
 
 
-def _kinds(root: Path, relatives: Sequence[str], data: config.ClassFolder) -> dict[str, str]:
+def _kinds(
+    root: Path, relatives: Sequence[str], data: config.ClassFolder, stated: StatedSplit | None, log: ImportLog
+) -> dict[str, str]:
     """Return image -> class name, for images with a class."""
     if data.class_from == "names":
         stems = {relative: Path(relative).stem for relative in relatives}
         folders = {relative: found["name"] for relative, stem in stems.items() if (found := NAMED.fullmatch(stem))}
+        classes = set(folders.values())
     else:
-        folders = {relative: relative.split("/")[0] for relative in relatives if "/" in relative}
+        below = _below_parts(relatives, stated)
+        folders = {relative: inner.split("/")[0] for relative, inner in below.items() if "/" in inner}
         folders = {relative: name for relative, name in folders.items() if name not in BACKGROUND}
-    there = (part.name for part in root.iterdir() if part.is_dir() and not part.name.startswith("."))
-    there = (name for name in there if name not in BACKGROUND)
-    classes = set(folders.values()) if data.class_from == "names" else set(there)
+        # An empty folder is a class, too: it may decide what a list of numbers is.
+        empty = () if stated else (part.name for part in root.iterdir() if part.is_dir() and part.name[0] != ".")
+        classes = {*folders.values(), *empty} - BACKGROUND
     names = class_names(sorted(classes), config.dataset_name(root))
+    if same := repeated_names(sorted(classes), config.dataset_name(root)):
+        more = f" and {len(same) - 1:,} more names" if len(same) > 1 else ""
+        log.notes.append(f"Several folders would be the class {same[0]!r}{more}; each is a class by its whole name.")
     return {relative: names[folder] for relative, folder in folders.items()}
+
+
+def _below_parts(relatives: Sequence[str], stated: StatedSplit | None) -> dict[str, str]:
+    """Return image -> its path below the folder of its part, where all parts lie in one folder; else below the root."""
+    below = {relative: relative for relative in relatives}
+    if stated is None or stated.level != "folders":
+        return below
+    parts: dict[str, tuple[str, ...]] = {}
+    for relative, part in stated.parts.items():
+        above = relative.split("/")[:-1]
+        parts[relative] = tuple(above[: next(n for n, name in enumerate(above, 1) if part_of(name) == part)])
+    if len({part[:-1] for part in parts.values()}) > 1:
+        return below
+    return below | {relative: relative.split("/", len(part))[-1] for relative, part in parts.items()}

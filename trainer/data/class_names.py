@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,18 +31,38 @@ BACKGROUND: Final = frozenset(("BACKGROUND_Google", "257.clutter"))
 
 
 def class_names(folders: Sequence[str], dataset: str) -> dict[str, str]:
-    """Return folder -> class name in captions.
+    """Return folder -> class name in captions, a different one for each.
 
     Args:
         folders: Names of the folders, one a class.
         dataset: What the data set is called, or a part of its path: `imagenetv2-matched`, `UCF-101`.
     """
-    numbered = [_NUMBERED.fullmatch(folder) for folder in folders]
-    bare = [found["name"] for found in numbered if found]
-    if folders and len(set(bare)) == len(folders):
-        named = _names(bare, dataset)
-        return {folder: named[name] for folder, name in zip(folders, bare, strict=True)}
-    return _names(folders, dataset)
+    named = _names_alone(folders, dataset)
+    same = _repeated(named)
+    spelled = _spelled([folder for folder in folders if folder in same])
+    again = _repeated(spelled)
+    return named | {folder: folder if folder in again else name for folder, name in spelled.items()}
+
+
+def repeated_names(folders: Sequence[str], dataset: str) -> list[str]:
+    """Return the class names that several folders would have, and which `class_names` therefore does not give."""
+    named = _names_alone(folders, dataset)
+    return sorted({named[folder] for folder in _repeated(named)})
+
+
+def _repeated(named: Mapping[str, str]) -> set[str]:
+    """Return the folders whose class name another has, too."""
+    counts = Counter(named.values())
+    return {folder for folder, name in named.items() if counts[name] > 1}
+
+
+def _names_alone(folders: Sequence[str], dataset: str) -> dict[str, str]:
+    """Return folder -> class name, equal ones among them."""
+    bare = {folder: found["name"] for folder in folders if (found := _NUMBERED.fullmatch(folder))}
+    if not folders or len(bare) < len(folders):
+        return _names(folders, dataset)
+    named = _names([*dict.fromkeys(bare.values())], dataset)
+    return {folder: named[name] for folder, name in bare.items()}
 
 
 def _names(folders: Sequence[str], dataset: str) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,9 +21,10 @@ from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.plugin_pairs import plugin_sources
-from trainer.data.split_lists import shared_by_column, shared_by_lists
+from trainer.data.split_lists import shared_by_column, shared_by_lists, shared_by_names
 from trainer.data.table import table_sources
 from trainer.data.webdataset import shard_sources
+from trainer.format_detection.paths import table_parts, tables_alike
 from trainer.store.picture_paths import data_here
 
 
@@ -63,22 +65,38 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
         splits = {split: scenes.sources(folder, split) for split in scenes.SPLITS}
         return Listing("scenes", splits, [], prompt_suites().get("scenes"))
     splits, problems = _found(data, workspace_folder, progress, log := ImportLog())
-    lists = getattr(data, "train_list", "").strip(), getattr(data, "heldout_list", "").strip()
-    if any(lists) and len(splits) == 1:
-        splits, more = shared_by_lists(splits["train"], *lists)
-        problems = problems + more
-    elif isinstance(data, config.Table) and len(splits) == 1:
-        splits, more = shared_by_column(splits["train"], log)
+    if len(splits) == 1 and isinstance(data, config.Folder | config.Table | config.ClassFolder):
+        splits, more = _shared(data, splits["train"], log)
         problems = problems + more
     labeled = [source for sources in splits.values() for source in sources]
     return Listing(name, splits, problems, _suite(name, labeled), log)
+
+
+def _shared(
+    data: config.Folder | config.Table | config.ClassFolder, sources: list[Source], log: ImportLog
+) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
+    """Return the pairs of each split by what states it: chosen lists, a column, names; only "train" if nothing does."""
+    lists = data.train_list.strip(), data.heldout_list.strip()
+    if any(lists):
+        log.split = f"Lists name the split: {' and '.join(Path(name).name for name in lists if name)}."
+        return shared_by_lists(sources, *lists)
+    if data.split_from == "share":
+        return {"train": sources}, []
+    splits: dict[str, list[Source]] = {"train": sources}
+    problems: list[tuple[str, str]] = []
+    if isinstance(data, config.Table):
+        splits, problems = shared_by_column(sources, log)
+    # Of a folder per class, names were looked at before its classes.
+    if len(splits) == 1 and not isinstance(data, config.ClassFolder):
+        return shared_by_names(sources, log)
+    return splits, problems
 
 
 def _found(
     data: config.Data, workspace_folder: Path, progress: Progress, log: ImportLog
 ) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
     if isinstance(data, config.ClassFolder):
-        return class_sources(data, workspace_folder, progress)
+        return class_sources(data, workspace_folder, progress, log)
     if isinstance(data, config.Shards):
         return shard_sources(data, workspace_folder, progress, log)
     if isinstance(data, config.Named):
@@ -92,9 +110,40 @@ def _found(
     read = partial(_at_path, data, progress=progress, log=log)
     found, problems = read(data.path)
     if not data.heldout_path.strip():
+        if isinstance(data, config.Table) and (beside := tables_alike(Path(data.path))):
+            log.notes.append(
+                f"Not read: {', '.join(beside[:5])}, beside {Path(data.path).name} with the same columns. "
+                "data.heldout_path holds one out."
+            )
         return {"train": found}, problems
     heldout, more = read(data.heldout_path)
+    log.split = f"data.heldout_path names what is held out: {Path(data.heldout_path).name}."
+    if isinstance(data, config.Table):
+        more += _of_other_parts(data, read, log)
     return {"train": found, "heldout": heldout}, problems + more
+
+
+def _of_other_parts(
+    data: config.Table, read: Callable[[str], tuple[list[Source], list[tuple[str, str]]]], log: ImportLog
+) -> list[tuple[str, str]]:
+    """Return the rows of a third table that names state to be a part of the same data, which no run uses."""
+    used = {Path(data.path), Path(data.heldout_path)}
+    parts = table_parts(Path(data.path))
+    problems: list[tuple[str, str]] = []
+    if used <= set(parts.values()):
+        above = os.path.commonpath([file.parent for file in used])
+        train, held = (file.relative_to(above).as_posix() for file in (Path(data.path), Path(data.heldout_path)))
+        log.split = f"The names {train!r} and {held!r} state the split: {held!r} is held out."
+        for part, file in parts.items():
+            if file not in used:
+                try:
+                    rows, more = read(str(file))
+                except DataError as error:
+                    problems.append((file.name, str(error)))
+                    continue
+                why = f"It is in {file.relative_to(above).as_posix()!r}, the part for {part}; {held!r} is held out."
+                problems += [*((one.relative, why) for one in rows), *more]
+    return problems
 
 
 def _at_path(
@@ -102,7 +151,7 @@ def _at_path(
 ) -> tuple[list[Source], list[tuple[str, str]]]:
     """Return the pairs at one of the paths of `data`."""
     if isinstance(data, config.Folder):
-        return folder_sources(path, progress, captions=data.captions, encoding=data.encoding, log=log)
+        return folder_sources(path, progress, captions=data.captions, lines=data.lines, encoding=data.encoding, log=log)
     return table_sources(replace(data, path=path), progress, log)
 
 

@@ -1,11 +1,10 @@
-"""A folder of images, each with a `.txt` caption of the same name."""
+"""A folder of images, each with its caption in a `.txt` or `.caption` of the same name."""
 
 from __future__ import annotations
 
 import codecs
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,6 +12,7 @@ from trainer.analysis.progress import Progress, silent
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
+from trainer.format_detection.paths import CAPTION_SUFFIXES
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
 
@@ -35,19 +35,22 @@ def folder_sources(
     progress: Progress = silent,
     *,
     captions: Literal["txt", "names"] = "txt",
+    lines: Literal["joined", "first", "each"] = "joined",
     encoding: str = "auto",
     log: ImportLog | None = None,
 ) -> tuple[list[Source], list[tuple[str, str]]]:
     """Return the pairs at any depth of a folder by path, and (path, reason) for images without a usable caption.
 
-    Hidden files and folders are passed over.
+    Links to folders are followed; hidden files and folders are passed over.
 
     Args:
         path: Of the folder.
         progress: Told how many images there are, then how many captions have been read; may raise to stop.
         captions: As `config.Folder.captions`.
+        lines: As `config.Folder.lines`.
         encoding: As `config.Folder.encoding`.
-        log: Receives a remark for each caption that is in another encoding than the usual ones.
+        log: Receives a remark for each caption that is in another encoding than the usual ones, and notes on captions
+            of several lines and of two files.
 
     Raises:
         DataError: There is no such folder, or no image in it.
@@ -57,7 +60,8 @@ def folder_sources(
         raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
-    images = images_below(root, SUFFIXES | NOT_READ.keys(), progress=progress)
+    images = images_below(root, SUFFIXES | NOT_READ.keys(), progress=progress, problems=problems)
+    read = _Captions(encoding, lines)
     for number, image in enumerate(images):
         if number and number % TOLD_EVERY == 0:
             progress(number / len(images), f"Reading captions: {number:,} of {len(images):,}")
@@ -70,14 +74,16 @@ def folder_sources(
             continue
         try:
             if captions == "names":
-                words, odd = named_in(image.stem), ""
-            else:
-                words, odd = _caption(image.with_suffix(".txt"), encoding)
-            found.append(Source(image, relative, words))
+                found.append(Source(image, relative, named_in(image.stem)))
+                continue
+            words, odd = read.of(image)
+            found += [Source(image, relative, one) for one in words]
             if odd and log is not None:
                 log.remarks.append((relative, odd))
         except ValueError as reason:
             problems.append((relative, str(reason)))
+    if log is not None:
+        log.notes += read.notes()
     if not found and not problems:
         raise DataError(f"There is no image in {root}. Files named {', '.join(sorted(SUFFIXES))} are looked for.")
     return found, problems
@@ -96,26 +102,80 @@ def named_in(stem: str) -> str:
     return named
 
 
-def images_below(root: Path, endings: frozenset[str] = SUFFIXES, *, progress: Progress = silent) -> list[Path]:
-    """Return files with image suffixes at any depth of a folder, by path; hidden ones are skipped."""
+def images_below(
+    root: Path,
+    endings: frozenset[str] = SUFFIXES,
+    *,
+    progress: Progress = silent,
+    problems: list[tuple[str, str]] | None = None,
+) -> list[Path]:
+    """Return files with image suffixes at any depth of a folder, by path; links are followed, hidden ones skipped.
+
+    Args:
+        root: The folder.
+        endings: Of the files.
+        progress: Told how many there are.
+        problems: Receives the folders that cannot be entered.
+    """
     found: list[Path] = []
-    for image in _walk(root, endings):
-        found.append(image)
-        if len(found) % TOLD_EVERY == 0:
-            progress(0.0, f"Looking for images: {len(found):,} found")
+    for folder, _, files in untrusted_files.walk(root, problems):
+        for name in files:
+            if not name.startswith(".") and os.path.splitext(name)[1].lower() in endings:
+                found.append(Path(folder, name))
+                if len(found) % TOLD_EVERY == 0:
+                    progress(0.0, f"Looking for images: {len(found):,} found")
     return sorted(found, key=Path.as_posix)
 
 
-def _walk(root: Path, endings: frozenset[str]) -> Iterator[Path]:
-    for folder, below, files in os.walk(root):
-        below[:] = [name for name in below if not name.startswith(".")]
-        for name in files:
-            if not name.startswith(".") and os.path.splitext(name)[1].lower() in endings:
-                yield Path(folder, name)
+class _Captions:
+    """Reads the captions beside images, and counts what is odd about all of them."""
+
+    def __init__(self, encoding: str, lines: Literal["joined", "first", "each"]) -> None:
+        self._encoding, self._lines = encoding, lines
+        self._several: list[str] = []
+        self._both: list[str] = []
+
+    def of(self, image: Path) -> tuple[list[str], str]:
+        """Return the captions of an image, and a remark about their encoding.
+
+        Raises:
+            ValueError: There is none; the message is the reason.
+        """
+        beside = [image.with_suffix(ending) for ending in CAPTION_SUFFIXES]
+        there = [path for path in beside if path.is_file() or path.is_symlink()]
+        if len(there) > 1:
+            self._both.append(there[0].name)
+        text, odd = _caption((there or beside)[0], self._encoding)
+        lines = [words for line in text.splitlines() if (words := " ".join(line.split()))]
+        if len(lines) > 1:
+            self._several.append((there or beside)[0].name)
+        if self._lines == "each":
+            return list(dict.fromkeys(lines)), odd
+        return [lines[0] if self._lines == "first" else " ".join(lines)], odd
+
+    def notes(self) -> list[str]:
+        """Return sentences about captions of several lines, and of images with two files."""
+        notes = []
+        if self._several:
+            done = {
+                "joined": "their lines are joined to one caption",
+                "first": "the first line is the caption, as in kohya's sd-scripts",
+                "each": "each line is a caption, as with enable_wildcard in kohya's sd-scripts",
+            }
+            others = "; ".join(f"data.lines={name}: {words}" for name, words in done.items() if name != self._lines)
+            count = _files(self._several)
+            notes.append(f"{count} of several lines: {done[self._lines]}. Otherwise {others}.")
+        if self._both:
+            notes.append(f"{_files(self._both)} beside a .caption of the same name: the .txt is read.")
+        return notes
+
+
+def _files(names: list[str]) -> str:
+    return f"{len(names):,} caption file{'s' * (len(names) != 1)}, first {untrusted_files.spelled(names[0])},"
 
 
 def _caption(path: Path, encoding: str) -> tuple[str, str]:
-    """Return the text of a caption, and a remark about its encoding."""
+    """Return the text of a file of captions, and a remark about its encoding."""
     try:
         _check_link(path)
         with untrusted_files.open_ordinary(path) as file:
@@ -126,9 +186,8 @@ def _caption(path: Path, encoding: str) -> tuple[str, str]:
         raise ValueError(f"Its caption {path.name} cannot be read: {error.strerror}.") from None
     if len(raw) > _LONGEST_CAPTION:
         raise ValueError(f"Its caption {path.name} is longer than {_LONGEST_CAPTION:,} bytes.")
-    decoded, odd = _decoded(path, raw, encoding)
-    text = " ".join(decoded.split())
-    if not text:
+    text, odd = _decoded(path, raw, encoding)
+    if not text.strip():
         raise ValueError(f"Its caption {path.name} is empty.")
     return text, odd
 
@@ -151,7 +210,7 @@ def _check_link(path: Path) -> None:
     """Allow only links to other captions, because links in untrusted folders could expose other files."""
     if path.is_symlink():
         target = os.path.realpath(path)
-        if os.path.splitext(target)[1].lower() != ".txt":
+        if os.path.splitext(target)[1].lower() not in CAPTION_SUFFIXES:
             raise ValueError(
                 f"Its caption {path.name} is a link to {untrusted_files.spelled(target)}, which is not a .txt."
             )

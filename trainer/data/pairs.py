@@ -74,6 +74,8 @@ class ImportLog:
     """(item, what was put right) of pairs that are used."""
     notes: list[str] = field(default_factory=list)
     """Sentences about all of them."""
+    split: str = ""
+    """What states the split, as a sentence; empty if nothing does."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class ImportReport:
     """(path, what was put right) of pairs that are used."""
     notes: list[str] = field(default_factory=list)
     """Sentences about all of them: in which encoding they are, what repeats."""
+    split: str = ""
+    """How the split was chosen, as a sentence."""
 
 
 @dataclass(frozen=True)

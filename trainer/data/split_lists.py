@@ -1,4 +1,4 @@
-"""Lists of images for training and validation, as data sets provide them: `train.txt`, `test.txt`, a column `split`."""
+"""Splits that data sets state: lists `train.txt` and `test.txt`, a column `split`, names of folders and files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from typing import Final
 from trainer.data.csv_reader import numbered
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import names_in
+from trainer.format_detection.splits import (
+    Part,
+    StatedSplit,
+    heldout_of,
+    is_split,
+    part_of_value,
+    stated_split,
+    unused_keywords,
+)
 from trainer.untrusted import files as untrusted_files
 
 Problems = list[tuple[str, str]]
 
 SPLIT: Final = "split"
 """A column of this name says where a pair belongs."""
-_TRAIN: Final = ("train", "training", "restval")
-_HELDOUT: Final = ("test", "testing", "val", "valid", "validation", "dev")
-"""What its values are called, the likeliest to be held out first."""
 
 
 def shared_by_lists(
@@ -62,23 +68,72 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
 
     Args:
         sources: All pairs of a table, in order.
-        log: Receives a note about what is held out.
+        log: Receives a sentence about the split, or about a column that is none.
     """
     said = [_split_of(one) for one in sources]
-    held = next((name for name in _HELDOUT if name in said), "")
-    if not held or not set(said) <= {*_TRAIN, *_HELDOUT} or not set(_TRAIN) & set(said):
+    parts = [part_of_value(value) for value in said]
+    if not is_split(set(parts)) or 2 * sum(part is None for part in parts) > len(parts):
+        if any(said):
+            values = ", ".join(repr(value) for value in dict.fromkeys(said) if value)
+            log.notes.append(f"The column {SPLIT!r} names no part to train on and one to validate on: {values[:200]}.")
         return {"train": list(sources)}, []
-    splits = {
-        "train": [one for one, name in zip(sources, said, strict=True) if name in _TRAIN],
-        "heldout": [one for one, name in zip(sources, said, strict=True) if name == held],
-    }
-    log.notes.append(f"The column {SPLIT!r} says what is held out: its {len(splits['heldout']):,} pairs of {held!r}.")
+    held = heldout_of(part for part in parts if part)
+    words = {part: value for part, value in zip(parts, said) if part}
+    log.split = f"The column {SPLIT!r} states the split: {words[held]!r} is held out."
+    splits = _by_part(sources, parts, held)
     problems = [
-        (one.relative, f"Its split is {name!r}; {held!r} is held out.")
-        for one, name in zip(sources, said, strict=True)
-        if name not in (*_TRAIN, held)
+        (one.relative, f"Its split is {value!r}; {words[held]!r} is held out.")
+        for one, part, value in zip(sources, parts, said, strict=True)
+        if part not in ("train", held)
     ]
     return splits, problems
+
+
+def shared_by_names(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str, list[Source]], Problems]:
+    """Return the pairs of "train" and "heldout" by the names of pictures and their folders; only "train" if by none.
+
+    Args:
+        sources: All pairs, in order.
+        log: Receives a sentence about the split, or about names that are none.
+    """
+    names = [one.relative for one in sources]
+    stated = stated_split(names)
+    if stated is None:
+        if words := unused_keywords(names):
+            log.notes.append(words)
+        return {"train": list(sources)}, []
+    log.split = stated_words(stated)
+    parts = [stated.parts.get(name) for name in names]
+    problems = [(name, unused_part(stated, part)) for name, part in zip(names, parts) if part not in _used(stated)]
+    return _by_part(sources, parts, stated.heldout), problems
+
+
+def stated_words(stated: StatedSplit, heldout: Part | None = None) -> str:
+    """Return a sentence that names what states a split, and what is held out."""
+    held = heldout or stated.heldout
+    named = f"{stated.words['train']!r} and {stated.words[held]!r}"
+    if stated.level == "folders":
+        return f"The folders {named} state the split: {stated.words[held]!r} is held out."
+    return f"The file names state the split by {named}: {stated.words[held]!r} is held out."
+
+
+def unused_part(stated: StatedSplit, part: Part | None, heldout: Part | None = None) -> str:
+    """Return why a pair is in no part that is used."""
+    held = stated.words[heldout or stated.heldout]
+    if part is None:
+        return f"It lies in no part of the split that the {stated.level} state."
+    return f"Its part of the split is {stated.words[part]!r}; {held!r} is held out."
+
+
+def _used(stated: StatedSplit) -> tuple[str, str]:
+    return "train", stated.heldout
+
+
+def _by_part(sources: Sequence[Source], parts: Sequence[str | None], heldout: str) -> dict[str, list[Source]]:
+    return {
+        split: [one for one, part in zip(sources, parts, strict=True) if part == chosen]
+        for split, chosen in (("train", "train"), ("heldout", heldout))
+    }
 
 
 def _split_of(source: Source) -> str:

@@ -80,7 +80,9 @@ def load(
         splits[split] = _pairs(listed.name, split, kept, prepared.images, prepared.fingerprint)
         done += len(sources)
     _check_not_empty(listed.name, splits, problems)
-    report = ImportReport(sum(map(len, splits.values())), problems, remarks, listed.log.notes)
+    report = ImportReport(
+        sum(map(len, splits.values())), problems, remarks, listed.log.notes, split_words(data, listed)
+    )
     training = splits.pop("train")
     learned = set(digests.pop("train"))
     copies = {split: sum(one in learned for one in digests[split]) for split in splits} if learned else {}
@@ -176,6 +178,15 @@ def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:
     if len(parts) == 1:
         parts = _shared_out(parts["train"], getattr(data, "heldout_share", 0.0))
     return parts | {"train": _share_of(parts["train"], getattr(data, "train_share", 1.0))}
+
+
+def split_words(data: config.Data, listed: Listing) -> str:
+    """Return how the split was chosen, as a sentence; empty for data that are drawn or named with their splits."""
+    share = getattr(data, "heldout_share", None)
+    if listed.log.split or len(listed.splits) > 1 or share is None:
+        return listed.log.split
+    why = "data.split_from is share" if getattr(data, "split_from", "") == "share" else "Nothing states a split"
+    return f"{why}: {100 * share:g} % of the pictures, drawn by a hash of their paths, are held out."
 
 
 def _share_of(sources: list[Source], share: float) -> list[Source]:

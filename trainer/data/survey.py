@@ -25,18 +25,20 @@ from trainer.data.fitting_run import PRESET, captions_repeat
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
-from trainer.data.splits import parts_of
+from trainer.data.splits import parts_of, split_words
 from trainer.format_detection import columns_of, propose
+from trainer.format_detection.paths import CAPTION_SUFFIXES
 from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
 from trainer.messages import Example, ReadData
 from trainer.store import derived
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
 
 EXAMPLES: Final = 10
 PICTURES: Final = 1_000
 """Image files of a folder that are named, for whoever wants to look at them without captions."""
 
-_TEXTS: Final = (".txt", ".md", ".json", ".csv", ".cls")
+_TEXTS: Final = (*CAPTION_SUFFIXES, ".md", ".json", ".csv", ".cls")
 """What lies beside images and is no image that could not be read."""
 
 Lines = list[tuple[str, str]]
@@ -56,7 +58,8 @@ class Survey:
         problems: (item, reason) of every item that is not used; `used` and these are all that was found.
         remarks: (item, what was put right) of odd ones that are used.
         notes: Sentences about all of them: their encoding, what repeats, what is too long.
-        passed_over: Ending -> number of files in a folder that are neither image nor text.
+        split: How what is held out was chosen, as a sentence.
+        passed_over: Ending, or what else they are, -> number of files in a folder that are neither image nor caption.
         columns: Of a table, as its head names them.
         classes: How many.
         captions_repeat: Whether two pairs to train on have one caption.
@@ -78,6 +81,7 @@ class Survey:
     problems: Lines
     remarks: Lines = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    split: str = ""
     passed_over: dict[str, int] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     classes: int = 0
@@ -107,7 +111,7 @@ def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened
         progress: Told the share done; may raise to stop.
     """
     data = config.absolute(data)
-    beside, closed = _beside(data, progress)
+    beside = _beside(data, progress)
     facts: dict[str, Any] = {
         "data": data,
         "opened": opened,
@@ -123,7 +127,7 @@ def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened
         facts |= {"pairs": error.pairs if used else {}, "examples": [], "used": used, "trouble": str(error)}
         facts |= {"name": config.data_name(data), "problems": error.problems}
         facts |= {"bytes_needed": bytes_needed(used, image_size)}
-    return Survey(**facts | {"problems": [*facts["problems"], *closed]})
+    return Survey(**facts)
 
 
 def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
@@ -140,6 +144,7 @@ def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress
         "problems": found.problems,
         "remarks": found.log.remarks,
         "notes": [*found.log.notes, *_notes((str(one.path), one.caption) for one in sources)],
+        "split": split_words(data, found),
         "classes": len({source.label for source in sources} - {""}),
         "captions_repeat": captions_repeat(source.caption for source in parts_of(data, found)["train"]),
         "suite": found.suite.name if found.suite else None,
@@ -158,6 +163,7 @@ def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress
         "problems": splits.report.problems,
         "remarks": splits.report.remarks,
         "notes": [*splits.report.notes, *_notes(pair for part in parts for pair in zip(part.paths, part.captions))],
+        "split": splits.report.split,
         "classes": len({label for part in parts for label in part.labels} - {""}),
         "captions_repeat": captions_repeat(splits.train.captions),
         "suite": splits.suite.name if splits.suite else None,
@@ -242,34 +248,35 @@ def _spread(n: int) -> list[int]:
     return np.unique(np.linspace(0, n - 1, EXAMPLES).round().astype(int)).tolist() if n else []
 
 
-def _beside(data: config.Data, progress: Progress) -> tuple[dict[str, Any], Lines]:
-    """Return what a folder or table shows before its pairs are listed, and (folder, reason) for unreadable ones."""
+def _beside(data: config.Data, progress: Progress) -> dict[str, Any]:
+    """Return what a folder or table shows before its pairs are listed."""
     if isinstance(data, config.Table):
-        return {"columns": columns_of(Path(data.path), data.separator)}, []
+        return {"columns": columns_of(Path(data.path), data.separator)}
     root = Path(getattr(data, "path", ""))
     if not isinstance(data, config.Folder | config.ClassFolder) or not root.is_dir():
-        return {}, []
+        return {}
     return _walked(root, progress)
 
 
-def _walked(root: Path, progress: Progress) -> tuple[dict[str, Any], Lines]:
-    endings: Counter[str] = Counter()
-    closed: list[OSError] = []
+def _walked(root: Path, progress: Progress) -> dict[str, Any]:
+    others: Counter[str] = Counter()
     pictures: list[str] = []
     seen = 0
-    for folder, below, files in os.walk(root, onerror=closed.append):
-        below[:] = [name for name in below if not name.startswith(".")]
-        for name in (name for name in files if not name.startswith(".")):
-            ending = os.path.splitext(name)[1].lower()
-            endings[ending or "no ending"] += 1
-            if ending in SUFFIXES:
-                pictures.append(os.path.join(folder, name))
+    for folder, below, files in untrusted_files.walk(root):
+        others["hidden"] += sum(name.startswith(".") for name in (*below, *files))
+        parts = [os.path.splitext(name) for name in files if not name.startswith(".")]
+        stems = {stem for stem, ending in parts if ending.lower() in {*SUFFIXES, *NOT_READ}}
+        pictures += [os.path.join(folder, stem + ending) for stem, ending in parts if ending.lower() in SUFFIXES]
+        for stem, ending in ((stem, ending.lower()) for stem, ending in parts):
+            if stem not in stems and ending in CAPTION_SUFFIXES and stems:
+                others[f"{ending} without an image"] += 1
+            elif ending not in {*SUFFIXES, *NOT_READ, *_TEXTS}:
+                others[ending or "no ending"] += 1
+        for _ in parts:
             seen += 1
             if seen % TOLD_EVERY == 0:
                 progress(0.0, f"Looking into the folder: {seen:,} files")
-    others = {ending: count for ending, count in endings.most_common() if ending not in {*SUFFIXES, *NOT_READ, *_TEXTS}}
-    closed_folders = [(os.path.relpath(e.filename, root), f"The folder cannot be read: {e.strerror}.") for e in closed]
-    return {"pictures": sorted(pictures)[:PICTURES], "passed_over": others}, closed_folders
+    return {"pictures": sorted(pictures)[:PICTURES], "passed_over": {k: n for k, n in others.most_common() if n}}
 
 
 def _free(folder: Path) -> int:

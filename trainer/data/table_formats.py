@@ -15,7 +15,7 @@ from trainer.data.csv_reader import numbered
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
-from trainer.format_detection import encoding_of, form_of, image_root, parquet_files, token_parts
+from trainer.format_detection import columns_of, encoding_of, form_of, image_root, parquet_files, token_parts
 from trainer.format_detection.encodings import NAMES
 from trainer.format_detection.tables import Form, native_names
 from trainer.images import Cell
@@ -30,6 +30,9 @@ MOST_TEXT: Final = 100_000
 
 MOST_CAPTIONS: Final = 100
 """Of one image in one row."""
+
+_ANSWERS: Final = ("gpt", "assistant")
+"""Who answers in a conversation."""
 
 MOST_COLUMNS: Final = 1_000
 """Of a table; every value beside image and caption is kept for its row."""
@@ -63,6 +66,11 @@ def record_sources(
             problems.append((where, str(reason)))
             check_usable(path, problems)
     if not found:
+        columns = columns_of(path)
+        for field, column in (("data.image_column", table.image_column), ("data.caption_column", table.caption_column)):
+            if columns and column not in columns:
+                named = ", ".join(repr(name[:60]) for name in columns[:20])
+                raise DataError(f"{path.name} has no {column!r}; it has {named}. Set {field} to one of them.", problems)
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable row.{first}", problems)
     return at_root(found, path, table), problems
@@ -106,7 +114,8 @@ def _renamed(path: Path, one: Source) -> Source:
 def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     """Return a pair for each caption of a row; of a list of captions, each is one.
 
-    A caption may be an object with `raw` or `caption`, as in the lists of Karpathy and Li (2015).
+    A caption may be an object with `raw` or `caption`, as in the lists of Karpathy and Li (2015), or the only answer of
+    a conversation, as in LLaVA's pairs for pretraining.
 
     Raises:
         ValueError: As `pair`.
@@ -114,6 +123,11 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     caption = row.get(table.caption_column)
     if not isinstance(caption, list) or not caption:
         return [pair(path, row, table)]
+    if all(isinstance(one, dict) and "from" in one for one in caption):
+        answers = [one.get("value") for one in caption if one["from"] in _ANSWERS]
+        if len(answers) != 1:
+            raise ValueError(f"Its conversation has {len(answers)} answers; only one answer is a caption.")
+        caption = answers
     if len(caption) > MOST_CAPTIONS:
         raise ValueError(f"It has {len(caption):,} captions; at most {MOST_CAPTIONS:,} are read.")
     return [pair(path, row | {table.caption_column: _words_of(one)}, table) for one in caption]

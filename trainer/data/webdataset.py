@@ -18,6 +18,7 @@ import re
 import shutil
 import tarfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,12 +26,14 @@ from typing import BinaryIO, Final
 
 from trainer import config
 from trainer.data.atomic_folder import written_once
-from trainer.data.class_folder import HELDOUT
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
+from trainer.data.split_lists import stated_words, unused_part
 from trainer.data.table_formats import encoding_for
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
-from trainer.images import SUFFIXES, Member
+from trainer.format_detection.paths import TARS
+from trainer.format_detection.splits import part_of, stated_split
+from trainer.images import NOT_READ, SUFFIXES, Member, not_read
 from trainer.store import derived
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
@@ -51,6 +54,13 @@ _LEAST_UNPACKED: Final = 64 << 20
 _MOST_LINES: Final = 2_000
 """Lines of a tar's texts that are looked at for their encoding."""
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+_TEXT_KINDS: Final = ("txt", "json", "cls")
+_KEY: Final = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]*)", re.DOTALL)
+"""WebDataset's rule: the key ends at the first dot of the file name, and hidden files have none."""
+_META: Final = re.compile(r"__[^/]*__($|/)")
+"""Members that WebDataset leaves out."""
+_MOST_ENDINGS: Final = 20
 
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
@@ -75,10 +85,11 @@ def shard_sources(
     found: dict[str, list[Source]] = {}
     problems: Problems = []
     log = ImportLog() if log is None else log
-    for split, pattern in _splits(data).items():
-        found[split], more = _of_split(pattern, data, workspace_folder, progress, log)
+    splits, left_out = _splits(data, log)
+    for split, tars in splits.items():
+        found[split], more = _of_split(tars, data, workspace_folder, progress, log)
         problems += more
-    return found, problems
+    return found, problems + left_out
 
 
 def expand(pattern: str) -> list[str]:
@@ -91,10 +102,22 @@ def expand(pattern: str) -> list[str]:
     for part in pattern.split("::"):
         if "://" in part or part.strip().startswith("pipe:"):
             raise DataError(f"{part} is an address or a command; only tars on this machine are read. Download them.")
-        names += itertools.islice(_expanded(part.strip()), MOST_SHARDS + 1 - len(names))
+        literal, rest = _literal(part.strip())
+        every = (f"{literal}{name}" for name in _expanded(rest))
+        names += itertools.islice(every, MOST_SHARDS + 1 - len(names))
     if len(names) > MOST_SHARDS:
         raise DataError(f"{pattern} expands to more than {MOST_SHARDS:,} tars. Check the numbers in its braces.")
     return names
+
+
+def _literal(pattern: str) -> tuple[str, str]:
+    """Return the beginning of a pattern that exists as it is written, braces and all, and the rest."""
+    parts = re.split(r"(?<=/)", pattern.replace(os.sep, "/"))
+    for count in range(len(parts), 0, -1):
+        literal = "".join(parts[:count])
+        if _BRACES.search(literal) and untrusted_files.expanded(literal).exists():
+            return literal, "".join(parts[count:])
+    return "", pattern
 
 
 def _expanded(pattern: str) -> Iterator[str]:
@@ -114,22 +137,38 @@ def _expanded(pattern: str) -> Iterator[str]:
         yield from _expanded(f"{before}{choice}{after}")
 
 
-def _splits(data: config.Shards) -> dict[str, str]:
-    """Return split -> pattern; for a folder with folders `train` and `test`, those."""
+def _splits(data: config.Shards, log: ImportLog) -> tuple[dict[str, list[Path]], Problems]:
+    """Return split -> its tars, by the names of tars and their folders, and (tar, why) of those in no split."""
     if data.heldout_path.strip():
-        return {"train": data.path, "heldout": data.heldout_path}
-    root = untrusted_files.expanded(data.path)
-    train = root / "train" if (root / "train").is_dir() else root
-    beside = [train.parent / name for name in HELDOUT if _tars_in(train.parent / name)]
-    if train.name == "train" and _tars_in(train) and beside:
-        return {"train": str(train), "heldout": str(beside[0])}
-    return {"train": str(train) if train.is_dir() else data.path}
+        log.split = f"data.heldout_path names what is held out: {Path(data.heldout_path).name}."
+        return {"train": [*_tars(data.path).values()], "heldout": [*_tars(data.heldout_path).values()]}, []
+    tars = _tars(data.path)
+    stated = stated_split([*tars])
+    if stated is None or data.split_from == "share":
+        return {"train": [*tars.values()]}, []
+    log.split = stated_words(stated)
+    used = {"train": "train", "heldout": stated.heldout}
+    splits = {
+        split: [tar for name, tar in tars.items() if stated.parts.get(name) == part] for split, part in used.items()
+    }
+    rest = [name for name in tars if stated.parts.get(name) not in used.values()]
+    return splits, [(name, unused_part(stated, stated.parts.get(name))) for name in rest]
+
+
+def _tars(pattern: str) -> dict[str, Path]:
+    """Return the tars of a folder, and of its folders that are parts of a split, or of a pattern: name -> path."""
+    root = untrusted_files.expanded(pattern)
+    if not root.is_dir():
+        paths = [untrusted_files.expanded(name) for name in expand(pattern)]
+        above = os.path.commonpath([path.parent for path in paths]) if len(paths) > 1 else paths[0].parent
+        return {path.relative_to(above).as_posix(): path for path in paths}
+    inner = [at for at in sorted(root.iterdir()) if part_of(at.name) and at.is_dir()]
+    found = [tar for folder in (root, *inner) for tar in _tars_in(folder)]
+    return {tar.relative_to(root).as_posix(): tar for tar in found}
 
 
 def _tars_in(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    tars = [path for path in folder.iterdir() if path.name.endswith((".tar", ".tar.gz", ".tgz"))]
+    tars = (path for path in folder.iterdir() if path.name.lower().endswith(TARS) and not path.name.startswith("."))
     return sorted(tars, key=lambda path: [int(part) if part.isdigit() else part for part in _digits(path.name)])
 
 
@@ -138,9 +177,14 @@ def _digits(name: str) -> list[str]:
 
 
 def _of_split(
-    pattern: str, data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], log: ImportLog
+    tars: list[Path],
+    data: config.Shards,
+    workspace_folder: Path,
+    progress: Callable[[float, str], None],
+    log: ImportLog,
 ) -> tuple[list[Source], Problems]:
-    tars = _tars_in(untrusted_files.expanded(pattern)) or [untrusted_files.expanded(name) for name in expand(pattern)]
+    if not tars:
+        raise DataError(f"There is no tar in {data.path}. Choose a folder of .tar files, or their names.")
     names = _class_names(tars[0].parent, data.encoding, log)
     taken = _Taken(data.template, names, data.encoding)
     for number, tar in enumerate(tars):
@@ -148,30 +192,53 @@ def _of_split(
         try:
             untrusted_files.check_ordinary(tar)
             readable = _decompressed(tar, workspace_folder) if tar.name.endswith(("gz",)) else tar
-            for sample in _samples(readable, tar.name, taken.problems):
+            for sample in _samples(readable, tar.name, taken.problems, taken.skipped):
                 taken.take(sample, tar.name)
         except (OSError, EOFError, tarfile.TarError) as error:
             taken.problems.append((tar.name, _why(tar, error)))
         taken.end_tar(tar.name)
     if not taken.found:
         first = f" The first problem: {taken.problems[0][0]}: {taken.problems[0][1]}" if taken.problems else ""
-        raise DataError(f"{pattern} has no pair of an image and a text or class.{first}", taken.problems)
+        raise DataError(f"{data.path} has no pair of an image and a text or class.{first}", taken.problems)
     log.notes += taken.notes()
     return taken.found, taken.problems
 
 
 @dataclass
 class _Sample:
-    """Members of one tar that share a name."""
+    """Members of one tar that share a key: `a.jpg`, `a.left.jpg` and `a.left.txt` have `a`.
+
+    Attributes:
+        images: What stands between key and ending, as `left` -> image; empty for `a.jpg`.
+        texts: (what stands between, ending) -> content.
+        again: Names of further members of one name.
+        not_read: (name of an image that is not read, why).
+    """
 
     key: str
-    image: Member | None = None
-    texts: dict[str, bytes] = field(default_factory=dict)
-    more: list[str] = field(default_factory=list)
-    """Names of further images."""
+    images: dict[str, Member] = field(default_factory=dict)
+    texts: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    again: list[str] = field(default_factory=list)
+    not_read: Problems = field(default_factory=list)
+
+    def texts_of(self, between: str) -> dict[str, bytes]:
+        """Return ending -> the text of an image: its own, else that of the key, else the only one."""
+        found: dict[str, bytes] = {}
+        for kind in _TEXT_KINDS:
+            every = {other: raw for (other, ending), raw in self.texts.items() if ending == kind}
+            only = [raw for other, raw in every.items() if other not in self.images]
+            raw = every.get(between, every.get("", only[0] if len(only) == 1 else None))
+            if raw is not None:
+                found[kind] = raw
+        return found
+
+    def chosen(self) -> list[str]:
+        """Return the images that are pairs: those with a text of their own, else that of the key, else the first."""
+        own = [between for between in self.images if any((between, kind) in self.texts for kind in _TEXT_KINDS)]
+        return own or (["" if "" in self.images else next(iter(self.images))] if self.images else [])
 
 
-def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
+def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) -> Iterator[_Sample]:
     """Yield consecutive members with one key; a truncated tar gives what it contains, and a problem."""
     sample: _Sample | None = None
     whole, end, last = tar.stat().st_size, 0, "the beginning"
@@ -182,16 +249,24 @@ def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
                 archive.members = []  # type: ignore[attr-defined]
                 end = info.offset_data + info.size
                 last = info.name
+                if info.isdir():
+                    continue
                 if not info.isreg() or info.issparse():
+                    skipped["links and devices"] += 1
                     continue
                 if end > whole:
                     raise tarfile.ReadError(f"it ends within {info.name}")
-                key, ending = _split_name(info.name)
+                parts = None if _META.match(info.name) else _KEY.fullmatch(info.name)
+                if parts is None:
+                    skipped["names without key and ending"] += 1
+                    continue
+                key, ending = parts[1], parts[2].lower()
                 if sample is None or sample.key != key:
                     if sample is not None:
                         yield sample
                     sample = _Sample(key)
-                _put(sample, ending, info, tar, archive)
+                if not _put(sample, ending, info, tar, archive):
+                    skipped[f".{ending.rpartition('.')[2][:_MOST_ENDINGS]}"] += 1
             # Two empty blocks end a tar; tarfile does not miss them.
             if whole - end < 2 * tarfile.BLOCKSIZE:
                 raise tarfile.ReadError("its end is missing")
@@ -218,21 +293,21 @@ class _Sober:
         return self._file.read(size)
 
 
-def _split_name(name: str) -> tuple[str, str]:
-    """Split a name into key and suffix as WebDataset does: at the first dot of the file name."""
-    folder, slash, file = name.rpartition("/")
-    key, _, ending = file.partition(".")
-    return f"{folder}{slash}{key}", ending.lower()
-
-
-def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive: tarfile.TarFile) -> None:
-    if f".{ending}" in SUFFIXES:
-        if sample.image is not None:
-            sample.more.append(info.name)
-        sample.image = sample.image or Member(tar, info.offset_data, info.size, info.name)
-    elif ending in ("txt", "json", "cls"):
+def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive: tarfile.TarFile) -> bool:
+    """Add a member to its sample; return whether it is of a kind that is read."""
+    between, _, kind = ending.rpartition(".")
+    if f".{kind}" in SUFFIXES:
+        if between in sample.images:
+            sample.again.append(info.name)
+        sample.images.setdefault(between, Member(tar, info.offset_data, info.size, info.name))
+    elif kind in _TEXT_KINDS:
         file = archive.extractfile(info)
-        sample.texts[ending] = file.read(MOST_TEXT + 1) if file is not None else b""
+        sample.texts[between, kind] = file.read(MOST_TEXT + 1) if file is not None else b""
+    elif f".{kind}" in NOT_READ and (reason := not_read(f"a.{kind}")):
+        sample.not_read.append((info.name, reason))
+    else:
+        return False
+    return True
 
 
 class _Taken:
@@ -243,27 +318,35 @@ class _Taken:
     Attributes:
         found: The pairs of the tars that have ended.
         problems: (sample, why it is not a pair).
+        skipped: Ending -> how many members are neither image nor text.
     """
 
     def __init__(self, template: str, names: list[str], encoding: str) -> None:
         """Create an empty list; `encoding` of the texts may be auto."""
         self.found: list[Source] = []
         self.problems: Problems = []
+        self.skipped: Counter[str] = Counter()
         self._template, self._names, self._encoding = template, names, encoding
         self._of_tar: list[Source | _Sample] = []
         self._guessed: dict[str, list[str]] = {}
 
     def take(self, sample: _Sample, tar: str) -> None:
         """Add the next sample of a tar."""
-        again = "Another image of that name comes before it."
-        self.problems += [(f"{tar}/{untrusted_files.spelled(name)}", again) for name in sample.more]
-        if sample.image is None:
-            if sample.texts:
+        chosen = sample.chosen()
+        again = "Another member of that name comes before it."
+        reasons = [*((name, again) for name in sample.again), *sample.not_read]
+        if chosen:
+            used = ", ".join(sample.images[between].name for between in chosen[:3])
+            other = f"Of the images of its sample, {untrusted_files.spelled(used)} is used."
+            reasons += [(one.name, other) for between, one in sample.images.items() if between not in chosen]
+        self.problems += [(f"{tar}/{untrusted_files.spelled(name)}", reason) for name, reason in reasons]
+        if not chosen:
+            if sample.texts and not sample.not_read:
                 self.problems.append((_where(sample, tar), "It has a text and no image."))
         elif self._encoding == "auto" and any(map(_is_odd, sample.texts.values())):
             self._of_tar.append(sample)
         else:
-            self._of_tar += self._pair(sample, tar, self._encoding)
+            self._of_tar += self._pairs(sample, tar, self._encoding)
 
     def end_tar(self, tar: str) -> None:
         """Decode the waiting texts in the detected encoding."""
@@ -271,31 +354,37 @@ class _Taken:
         lines = [line for raw in odd for line in raw.splitlines() if not line.isascii()]
         guess = encoding_of_lines(lines[:_MOST_LINES]) if lines else "utf-8"
         for one in self._of_tar:
-            self.found += self._pair(one, tar, guess) if isinstance(one, _Sample) else [one]
+            self.found += self._pairs(one, tar, guess) if isinstance(one, _Sample) else [one]
             if isinstance(one, _Sample) and guess != "utf-8":
                 self._guessed.setdefault(guess, []).append(_where(one, tar))
         self._of_tar = []
 
     def notes(self) -> list[str]:
-        """Return a message for each detected encoding."""
-        return [
+        """Return a message for each detected encoding, and one on members that are not read."""
+        named = ", ".join(f"{count:,} {untrusted_files.spelled(what)}" for what, count in self.skipped.most_common(5))
+        skipped = [f"Skipped in the tars, neither image nor text: {named}."] if named else []
+        return skipped + [
             f"{_counted(found)} not UTF-8; {'it is' if len(found) == 1 else 'they are'} read as {NAMES[encoding]}. Set "
             "data.encoding if letters are wrong."
             for encoding, found in self._guessed.items()
         ]
 
-    def _pair(self, sample: _Sample, tar: str, encoding: str) -> list[Source]:
-        """Return the pair of a sample with an image; empty, with a problem recorded, if it is invalid."""
-        image = sample.image
-        assert image is not None
-        try:
-            caption, label, metadata = _words(sample.texts, self._template, self._names, encoding)
-            if not untrusted_files.is_text("".join((image.name, caption, label, *metadata, *metadata.values()))):
-                raise ValueError("Its name or caption is not UTF-8 text.")
-        except ValueError as reason:
-            self.problems.append((_where(sample, tar), str(reason)))
-            return []
-        return [Source(image, f"{tar}/{image.name}", caption, label, metadata)]
+    def _pairs(self, sample: _Sample, tar: str, encoding: str) -> list[Source]:
+        """Return the pairs of a sample; a problem is recorded for each that is invalid."""
+        found: list[Source] = []
+        for between in sample.chosen():
+            image = sample.images[between]
+            try:
+                texts = sample.texts_of(between)
+                caption, label, metadata = _words(texts, self._template, self._names, encoding)
+                if not untrusted_files.is_text("".join((image.name, caption, label, *metadata, *metadata.values()))):
+                    raise ValueError("Its name or caption is not UTF-8 text.")
+            except ValueError as reason:
+                where = f"{tar}/{untrusted_files.spelled(image.name)}" if between else _where(sample, tar)
+                self.problems.append((where, str(reason)))
+                continue
+            found.append(Source(image, f"{tar}/{image.name}", caption, label, metadata))
+        return found
 
 
 def _counted(found: list[str]) -> str:

@@ -24,6 +24,7 @@ from trainer.evaluation.task_data import (
     TaskData,
     choose_pairs,
     listed_splits,
+    names_data_of,
     refuse_learned,
     sampled,
 )
@@ -148,7 +149,8 @@ def _pairs(
     job: EmbedJob, run: config.Run, workspace: Path, progress: Progress
 ) -> tuple[dict[str, Sequence[Source]], dict[str, Any]]:
     """Return the pairs by split, and what the summary says of them."""
-    data = job.data or run.data
+    # Of its own data a run has a held-out part that their path alone does not tell.
+    data = job.data if job.data and not names_data_of(job.data, run.data) else run.data
     if job.evaluate:
         pairs = choose_pairs(data, workspace, split=job.split, suite=job.suite, learn=job.learn, progress=progress)
         tried, train = sampled(pairs.tried, job.most), sampled(pairs.train, job.most_train)

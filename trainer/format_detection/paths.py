@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer.config import ClassFolder, ConfigError, Data, Folder, HubDataset, Shards, Table
+from trainer.format_detection.splits import Part, heldout_of, is_split, part_of, without_keyword
 from trainer.format_detection.tables import (
     CAPTIONS,
     IMAGES,
@@ -27,6 +30,8 @@ from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 
 TARS: Final = (".tar", ".tar.gz", ".tgz")
+CAPTION_SUFFIXES: Final = (".txt", ".caption")
+"""Of a text beside a picture, the likeliest first; kohya's sd-scripts look for `.caption` unless told otherwise."""
 
 _LOOKED_AT: Final = 2_000
 """Files of a folder that are looked at; more would keep a person waiting."""
@@ -34,7 +39,8 @@ _MOST_TABLES: Final = 60
 """Files that are tried as a table of captions."""
 _DEEPEST: Final = 3
 """Folders within each other that are descended into where each is the only one."""
-_HELDOUT: Final = ("test", "val", "validation")
+_MOST_SIBLINGS: Final = 10_000
+"""Files beside a table among which those of its other parts are sought."""
 
 _NO_CLASS: Final = frozenset(
     (
@@ -216,7 +222,7 @@ class _Look:
 def _folder(place: Path, depth: int = 0) -> Proposal:
     entries = {entry.name: entry for entry in place.iterdir()}
     if {"dataset_info.json", "dataset_dict.json"} & entries.keys():
-        return Proposal(HubDataset(name=str(place)))
+        return Proposal(_saved(place))
     if _has_tars(place, entries):
         return Proposal(Shards(path=str(place)))
     if shards := _parquet_folder(place, entries):
@@ -234,6 +240,19 @@ def _folder(place: Path, depth: int = 0) -> Proposal:
     return Proposal(ClassFolder(path=str(place)) if look.per_class else Folder(path=str(place)))
 
 
+def _saved(place: Path) -> HubDataset:
+    """Return what `save_to_disk` of Hugging Face `datasets` wrote, with the parts that its list of splits names."""
+    try:
+        listed = json.loads(untrusted_files.read_text(place / "dataset_dict.json"))["splits"]
+        names = [name for name in listed if isinstance(name, str)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return HubDataset(name=str(place))
+    parts = {part: name for name in reversed(names) if (part := part_of(name))}
+    if not is_split(parts):
+        return HubDataset(name=str(place))
+    return HubDataset(name=str(place), split=parts["train"], heldout_split=parts[heldout_of(parts)])
+
+
 def _is_flat(found: Proposal) -> bool:
     """Return whether it is a flat folder of images without captions, not worth descending into."""
     return isinstance(found.data, Folder) and bool(found.others)
@@ -241,7 +260,7 @@ def _is_flat(found: Proposal) -> bool:
 
 def _has_tars(place: Path, entries: Mapping[str, Path]) -> bool:
     """Return whether the folder or its splits contain tars, other than archives already unpacked there."""
-    parts = [entries[name] for name in ("train", "test", "val") if name in entries and entries[name].is_dir()]
+    parts = [entry for name, entry in entries.items() if part_of(name) and entry.is_dir()]
     names = [*entries, *(file.name for folder in parts for file in folder.iterdir())]
     tars = [name for name in names if name.lower().endswith(TARS)]
     return any(not (place / re.sub(r"\.(tar(\.gz)?|tgz)$", "", name, flags=re.IGNORECASE)).is_dir() for name in tars)
@@ -249,12 +268,12 @@ def _has_tars(place: Path, entries: Mapping[str, Path]) -> bool:
 
 def _look(place: Path, entries: Mapping[str, Path]) -> _Look:
     beside = inside = texts = 0
-    for count, (folder, below, files) in enumerate(os.walk(place)):
-        below[:] = sorted(name for name in below if not name.startswith("."))
+    for count, (folder, _, files) in enumerate(untrusted_files.walk(place)):
         names = [name for name in files if not name.startswith(".")]
         stems = [stem for stem, _ in map(os.path.splitext, filter(_is_shown, names))]
         shown, known = len(stems), set(stems)
-        texts += sum(name[:-4] in known for name in names if name.lower().endswith(".txt"))
+        captions = (stem for stem, ending in map(os.path.splitext, names) if ending.lower() in CAPTION_SUFFIXES)
+        texts += len(known.intersection(captions))
         if Path(folder) == place:
             beside += shown
         else:
@@ -271,8 +290,8 @@ def _is_shown(name: str) -> bool:
 
 
 def _has_shown(folder: Path) -> bool:
-    walked = ((below, files) for _, below, files in itertools.islice(os.walk(folder), 50))
-    return any(_is_shown(name) for _, files in walked for name in files if not name.startswith("."))
+    walked = (files for _, _, files in itertools.islice(untrusted_files.walk(folder), 50))
+    return any(_is_shown(name) for files in walked for name in files if not name.startswith("."))
 
 
 def _without_captions(place: Path, entries: Mapping[str, Path], look: _Look) -> Proposal:
@@ -283,10 +302,11 @@ def _without_captions(place: Path, entries: Mapping[str, Path], look: _Look) -> 
         by_names = _by_names(place, [name for name in entries if _is_shown(name)])
         return Proposal(Folder(path=str(place)), others=by_names)
     classes, where = look.folders, place
-    beside = [name for name in _HELDOUT if name in look.folders]
-    if "train" in look.folders and beside:
-        where = place / "train"
+    if is_split({part_of(name) for name in look.folders}):
+        where = place / next(name for name in look.folders if part_of(name) == "train")
         classes = tuple(sorted(e.name for e in where.iterdir() if e.is_dir() and not e.name.startswith(".")))
+        if not classes:
+            return Proposal(Folder(path=str(place)), others=(Folder(path=str(place), captions="names"),))
     question = _about(place.name, classes)
     data = ClassFolder(path=str(place))
     if not question:
@@ -367,37 +387,112 @@ def _columns_for(place: Path) -> tuple[str, str]:
 
 def _parquet_folder(place: Path, entries: Mapping[str, Path]) -> Table | None:
     """Return Parquet files in the folder or its `data` folder as on the hub, with splits by name or folder."""
-    for folder in (place, entries.get("data")):
+    for folder in dict.fromkeys((place, entries.get("data"), *_only_folder(entries))):
         if folder is None or not folder.is_dir():
             continue
-        names = sorted(name for name in os.listdir(folder) if name.lower().endswith(".parquet"))
+        names = sorted(n for n in os.listdir(folder) if n.lower().endswith(".parquet") and not n.startswith("."))
         if names and not any(_is_shown(name) for name in os.listdir(folder) if (folder / name).is_file()):
-            return _in_parts(folder, names)
-        parts = {part: folder / part for part in ("train", *_HELDOUT)}
-        found = {part: at for part, at in parts.items() if at.is_dir() and any(at.glob("*.parquet"))}
-        if "train" in found:
-            table, rest = _table(found["train"]), [at for part, at in found.items() if part != "train"]
-            return replace(table, heldout_path=str(rest[0])) if rest else table
+            table = _in_parts(folder / names[0], folder if len(names) > 1 else folder / names[0])
+        elif train := [at for at in sorted(folder.iterdir()) if part_of(at.name) == "train" and _has_parquet(at)]:
+            table = _in_parts(train[0], train[0])
+        else:
+            continue
+        # Pictures beside a list of addresses, as img2dataset writes both, are what there is to read.
+        return table if _has_images(table) or not any(map(_has_shown, filter(Path.is_dir, entries.values()))) else None
     return None
 
 
-def _in_parts(folder: Path, names: Sequence[str]) -> Table:
-    of = {part: [name for name in names if re.match(rf"{part}\b", name)] for part in ("train", *_HELDOUT)}
-    if not of["train"]:
-        return _table(folder if len(names) > 1 else folder / names[0])
-    table = _table(folder / "train-*.parquet") if all(n.startswith("train-") for n in of["train"]) else None
-    table = table or _table(folder / of["train"][0])
-    rest = next((part for part in _HELDOUT if of[part]), "")
-    if not rest:
-        return table
-    pattern = f"{rest}-*.parquet" if of[rest][0].startswith(f"{rest}-") else of[rest][0]
-    return replace(table, heldout_path=str(folder / pattern))
+def _only_folder(entries: Mapping[str, Path]) -> list[Path]:
+    """Return the folder in which everything lies, such as the hub's `default`; empty if there is none."""
+    folders = [entry for name, entry in entries.items() if not name.startswith(".") and entry.is_dir()]
+    return folders if len(folders) == 1 else []
+
+
+def _has_parquet(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.glob("*.parquet"))
+
+
+def _has_images(table: Table) -> bool:
+    """Return whether a table holds its images, or names some that are there."""
+    file = Path(table.path)
+    image = table.image_column
+    if image not in columns_of(file):
+        return False
+    names = first_images(file, image)
+    return not names or _are_there(file, names)
+
+
+def _are_there(file: Path, names: Sequence[str]) -> bool:
+    names = native_names(file, names)
+    root = image_root(file, names)
+    return any((root / name).is_file() for name in names if "\0" not in name and len(name) < 1_000)
+
+
+def _in_parts(file: Path, whole: Path) -> Table:
+    """Return the table of the part to train on, with the part to validate on; `whole` where no name states a split."""
+    parts = table_parts(file)
+    if not is_split(parts):
+        return _table(whole)
+    return replace(_table(parts["train"]), heldout_path=str(parts[heldout_of(parts)]))
+
+
+def table_parts(path: Path) -> dict[Part, Path]:
+    """Return the tables beside one that its name, or the name of its folder, states to be parts of one data set.
+
+    Shards of one part are a pattern. The table itself is among them; empty if its name states no part.
+
+    Args:
+        path: Of a table, a pattern or a folder of Parquet.
+    """
+    if path.is_dir() or not part_of(path.name):
+        if not part_of(path.name if path.is_dir() else path.parent.name):
+            return {}
+        folder, inner = (path, "") if path.is_dir() else (path.parent, path.name)
+        beside = ((part_of(at.name), at / inner) for at in sorted(folder.parent.iterdir()))
+        # The first folder of a part: two would be two data sets.
+        return dict(reversed([(part, at) for part, at in beside if part and at.exists()]))
+    ending, stem = path.suffix.lower(), without_keyword(path.name)
+    names = sorted(itertools.islice(os.listdir(path.parent), _MOST_SIBLINGS))
+    names = [name for name in names if name.lower().endswith(ending) and not name.startswith(".")]
+    if ending != ".parquet":
+        beside = ((part_of(name), path.parent / name) for name in names if without_keyword(name) == stem)
+        return {part: at for part, at in beside if part}
+    shards: dict[Part, list[str]] = {}
+    for name in names:
+        if part := part_of(name):
+            shards.setdefault(part, []).append(name)
+    return {part: path.parent / _pattern(path.parent, found) for part, found in shards.items()}
+
+
+def tables_alike(path: Path) -> list[str]:
+    """Return the names of tables beside one that have its ending and its columns; of Parquet, of its other parts."""
+    if path.suffix.lower() == ".parquet" or path.is_dir():
+        return sorted(file.name for file in table_parts(path).values() if not fnmatch.fnmatch(path.name, file.name))
+    names = sorted(itertools.islice(os.listdir(path.parent), _MOST_SIBLINGS))
+    beside = [name for name in names if name.lower().endswith(path.suffix.lower()) and name != path.name]
+    columns = columns_of(path)
+    return [name for name in beside[:_MOST_TABLES] if columns_of(path.parent / name) == columns]
+
+
+def _pattern(folder: Path, names: Sequence[str]) -> str:
+    """Return the name of a file, or the pattern that stands for exactly these, which are sorted."""
+    if len(names) == 1:
+        return names[0]
+    alike = itertools.takewhile(lambda two: two[0] == two[1], zip(names[0], names[-1]))
+    common = "".join(first for first, _ in alike)
+    # Up to the numbers of the shards: `train-00000-of-00002.parquet` is `train-*.parquet`.
+    for start in (common.rstrip("0123456789"), common):
+        pattern = f"{start}*.parquet"
+        if sorted(file.name for file in folder.glob(pattern)) == sorted(names):
+            return pattern
+    return names[0]
 
 
 def _tables_near(place: Path, entries: Mapping[str, Path]) -> Iterator[Path]:
     """Yield possible caption tables in the folder, its train folder or a text folder, the likeliest first."""
     texts = [name for name in sorted(entries) if re.search(r"annot|text|caption|meta", name, re.IGNORECASE)]
-    inner = [entries[name] for name in ("train", *texts) if name in entries and entries[name].is_dir()]
+    train = [name for name in sorted(entries) if part_of(name) == "train"]
+    inner = [entries[name] for name in dict.fromkeys((*train, *texts)) if entries[name].is_dir()]
     files = [(file.name, file) for folder in (place, *inner) for file in sorted(folder.iterdir()) if file.is_file()]
     ranked = sorted((_rank(name), number, file) for number, (name, file) in enumerate(files) if _rank(name) is not None)
     yield from (file for _, _, file in ranked[:_MOST_TABLES])
@@ -408,7 +503,7 @@ def _table_beside(place: Path, entries: Mapping[str, Path]) -> Table | None:
     for file in _tables_near(place, entries):
         table = _table_with_pictures(file)
         if table is not None:
-            return replace(table, heldout_path=_counterpart(file))
+            return _with_counterpart(table)
     return None
 
 
@@ -416,8 +511,14 @@ def _with_unclear_table(found: Proposal, place: Path, entries: Mapping[str, Path
     """Return the proposal with a table of unclear columns, which may hold captions, as the first other way."""
     if not found.question and not _is_flat(found):
         return found
-    tables = (_table(file) for file in _tables_near(place, entries) if len(columns_of(file)) > 1)
+    tables = (_table(file) for file in _tables_near(place, entries) if _might_be_pairs(file))
     return replace(found, others=(*itertools.islice(tables, 1), *found.others))
+
+
+def _might_be_pairs(file: Path) -> bool:
+    """Return whether the columns that a table would be read by are there, and only which they are is unclear."""
+    table, columns = _table(file), columns_of(file)
+    return {table.image_column, table.caption_column} <= set(columns) or not {*IMAGES, *CAPTIONS} & set(columns)
 
 
 def _rank(name: str) -> int | None:
@@ -429,21 +530,17 @@ def _table_with_pictures(file: Path) -> Table | None:
     image, caption = _columns_for(file)
     if not image or not caption:
         return None
-    names = native_names(file, first_images(file, image))
-    root = image_root(file, names)
-    there = any((root / name).is_file() for name in names if "\0" not in name and len(name) < 1_000)
+    there = _are_there(file, first_images(file, image))
     return Table(path=str(file), image_column=image, caption_column=caption) if there else None
 
 
-def _counterpart(file: Path) -> str:
-    """Return the held-out counterpart of a table, if it exists: captions_val2017.json, test/metadata.jsonl."""
-    for part in _HELDOUT:
-        beside = file.with_name(re.sub("train", part, file.name)) if "train" in file.name else None
-        below = file.parent.parent / part / file.name if file.parent.name == "train" else None
-        for other in (beside, below):
-            if other is not None and other.is_file() and columns_of(other):
-                return str(other)
-    return ""
+def _with_counterpart(table: Table) -> Table:
+    """Return the table to train on with the one to validate on, if names state them: val.csv, test/metadata.jsonl."""
+    needed = {table.image_column, table.caption_column}
+    parts = {part: file for part, file in table_parts(Path(table.path)).items() if needed <= set(columns_of(file))}
+    if not is_split(parts):
+        return table
+    return replace(table, path=str(parts["train"]), heldout_path=str(parts[heldout_of(parts)]))
 
 
 # -- lists of a split ----------------------------------------------------------------------------------------------
@@ -468,7 +565,7 @@ def _with_lists(place: Path, data: Data) -> Data:
     if not isinstance(data, Folder | ClassFolder | Table) or data.heldout_path:
         return data
     at = Path(data.path)
-    if not isinstance(data, Table) and (at / "train").is_dir():
+    if not isinstance(data, Table) and any(part_of(child.name) == "train" and child.is_dir() for child in at.iterdir()):
         return data
     top = place if place.is_dir() else place.parent
     # From what was pointed at down to the pictures or the table.

@@ -39,6 +39,7 @@ CAPTIONS: Final = (
         "alt_text",
     ),
     "label",
+    "conversations",
 )
 """Names of a column of captions, the likeliest first."""
 

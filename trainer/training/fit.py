@@ -378,6 +378,7 @@ def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: Tra
         heldout_copies=splits.copies,
         fingerprint=pairs.fingerprint,
         left_out=len(splits.report.problems),
+        split=splits.report.split,
         sessions=with_session(sessions_of(log.run.facts), session_facts(training.device, step=begun)),
     )
     held = ", ".join(f"{len(part):,} {split}" for split, part in splits.heldout.items())
@@ -385,6 +386,8 @@ def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: Tra
         f"{splits.training_pairs:,} training pairs, held out {held}; "
         f"{parameters:,} parameters, {training.total_steps} steps"
     )
+    if splits.report.split:
+        text_log.say(splits.report.split)
     if isinstance(pairs.images, StreamedImages):
         text_log.say(f"images are decoded again in every epoch, because {pairs.images.why}")
     _warn_of_batch_norm(text_log, training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fnmatch
 import heapq
@@ -10,7 +11,8 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -64,6 +66,63 @@ def newest(folder: Path, pattern: str, most: int) -> list[Path]:
     except OSError:
         return []
     return [folder / name for _, name in heapq.nlargest(most, found)]
+
+
+_MOST_VISITS: Final = 100
+"""Times that one folder is visited through links; folders of links to folders of links would take for ever."""
+
+
+def walk(root: Path, problems: list[tuple[str, str]] | None = None) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield folder, names of its folders and names of its files, by name, as `os.walk` does with links followed.
+
+    torchvision follows links to folders, too. Here those are passed over that would never end: to a folder that the
+    link lies in, or above the root; and what is visited a hundred times.
+
+    Args:
+        root: Where it begins; hidden folders below are not entered.
+        problems: Receives (path below the root, why) of each folder that is not entered, but for hidden ones.
+    """
+    problems = [] if problems is None else problems
+    visits: Counter[tuple[int, int]] = Counter()
+    pending: list[tuple[str, frozenset[tuple[int, int]]]] = [(str(root), frozenset())]
+    while pending:
+        folder, above = pending.pop()
+        relative = os.path.relpath(folder, root)
+        try:
+            state = os.stat(folder)
+            identity = state.st_dev, state.st_ino
+            if folder == str(root):
+                above = frozenset(_identities(Path(os.path.realpath(folder)).parents))
+            if identity in above:
+                problems.append((relative, "It is a link to a folder that it lies in."))
+                continue
+            visits[identity] += 1
+            if visits[identity] > _MOST_VISITS:
+                problems.append((relative, f"It is a link to a folder that {_MOST_VISITS} others lead to."))
+                continue
+            with os.scandir(folder) as entries:
+                parts = sorted((entry.name, _is_dir(entry)) for entry in entries)
+        except OSError as error:
+            problems.append((relative, f"The folder cannot be read: {error.strerror}."))
+            continue
+        below = [name for name, is_dir in parts if is_dir]
+        yield folder, below, [name for name, is_dir in parts if not is_dir]
+        inner = above | {identity}
+        pending += [(os.path.join(folder, name), inner) for name in reversed(below) if not name.startswith(".")]
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _identities(folders: Iterable[Path]) -> Iterator[tuple[int, int]]:
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            state = os.stat(folder)
+            yield state.st_dev, state.st_ino
 
 
 def check_ordinary(path: Path) -> None:
