@@ -386,10 +386,8 @@ def _columns_for(place: Path) -> tuple[str, str]:
 
 
 def _parquet_folder(place: Path, entries: Mapping[str, Path]) -> Table | None:
-    """Return Parquet files in the folder or its `data` folder as on the hub, with splits by name or folder."""
-    for folder in dict.fromkeys((place, entries.get("data"), *_only_folder(entries))):
-        if folder is None or not folder.is_dir():
-            continue
+    """Return Parquet files in the folder, its `data` folder or its only one, with splits by name or folder."""
+    for folder in _nested(place):
         names = sorted(n for n in os.listdir(folder) if n.lower().endswith(".parquet") and not n.startswith("."))
         if names and not any(_is_shown(name) for name in os.listdir(folder) if (folder / name).is_file()):
             table = _in_parts(folder / names[0], folder if len(names) > 1 else folder / names[0])
@@ -402,10 +400,15 @@ def _parquet_folder(place: Path, entries: Mapping[str, Path]) -> Table | None:
     return None
 
 
-def _only_folder(entries: Mapping[str, Path]) -> list[Path]:
-    """Return the folder in which everything lies, such as the hub's `default`; empty if there is none."""
-    folders = [entry for name, entry in entries.items() if not name.startswith(".") and entry.is_dir()]
-    return folders if len(folders) == 1 else []
+def _nested(place: Path) -> Iterator[Path]:
+    """Yield the folder, and within each other its `data` folder or the only one, such as the hub's `default`."""
+    for _ in range(_DEEPEST + 1):
+        yield place
+        folders = [entry for entry in place.iterdir() if not entry.name.startswith(".") and entry.is_dir()]
+        inner = [entry for entry in folders if entry.name == "data"] or folders
+        if len(inner) != 1:
+            return
+        place = inner[0]
 
 
 def _has_parquet(folder: Path) -> bool:
@@ -586,8 +589,8 @@ def _text_folders(folder: Path) -> list[Path]:
     """Return folders for texts: annotations, meta, splits; at most a few."""
     if not folder.is_dir():
         return []
-    named = (e for e in os.scandir(folder) if e.is_dir() and re.search(r"annot|text|meta|split|list", e.name, re.I))
-    return [Path(entry.path) for entry in itertools.islice(named, 10)]
+    called = (e for e in os.scandir(folder) if re.search(r"annot|text|meta|split|list", e.name, re.I))
+    return [Path(entry.path) for entry in itertools.islice(filter(untrusted_files.is_dir, called), 10)]
 
 
 def _lists_in(folder: Path, root: Path) -> tuple[Path | None, Path | None]:

@@ -238,7 +238,9 @@ def _folders_near(base: Path) -> Iterator[Path]:
 def _subfolders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            few = itertools.islice((e for e in entries if not e.name.startswith(".") and e.is_dir()), _MOST_FOLDERS)
+            few = itertools.islice(
+                (e for e in entries if not e.name.startswith(".") and untrusted_files.is_dir(e)), _MOST_FOLDERS
+            )
             return sorted(Path(entry.path) for entry in few)
     except OSError:
         return []

@@ -101,7 +101,7 @@ def walk(root: Path, problems: list[tuple[str, str]] | None = None) -> Iterator[
                 problems.append((relative, f"It is a link to a folder that {_MOST_VISITS} others lead to."))
                 continue
             with os.scandir(folder) as entries:
-                parts = sorted((entry.name, _is_dir(entry)) for entry in entries)
+                parts = sorted((entry.name, is_dir(entry)) for entry in entries)
         except OSError as error:
             problems.append((relative, f"The folder cannot be read: {error.strerror}."))
             continue
@@ -111,10 +111,11 @@ def walk(root: Path, problems: list[tuple[str, str]] | None = None) -> Iterator[
         pending += [(os.path.join(folder, name), inner) for name in reversed(below) if not name.startswith(".")]
 
 
-def _is_dir(entry: os.DirEntry[str]) -> bool:
+def is_dir(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder or a link to one; a link to itself is none."""
     try:
         return entry.is_dir()
-    except OSError:  # a link to itself
+    except OSError:
         return False
 
 
