@@ -279,6 +279,23 @@ def test_the_keyboard_opens_the_sheet_and_reads_what_is_typed(open_sheet, qtbot:
     assert pairs == sheet.reading.pairs["train"]
 
 
+def test_leaving_the_field_reads_what_is_typed(open_sheet, qtbot: QtBot, folder: Path, table: Path, client) -> None:
+    sheet = open_sheet(folder)
+    _opened(sheet, qtbot)
+    asked = len(client.asked)
+    qtbot.keyClick(sheet.path, Qt.Key.Key_Tab)
+    assert len(client.asked) == asked, "the path is the same"
+    sheet.path.setFocus()
+    sheet.path.selectAll()
+    qtbot.keyClicks(sheet.path, str(table))
+    assert not sheet.start.isEnabled()
+    qtbot.keyClick(sheet.path, Qt.Key.Key_Tab)
+    assert sheet.reading is None, "no pairs of the folder stay below the table's path"
+    _opened(sheet, qtbot)
+    assert isinstance(sheet.reading.data, config.Table)
+    assert sheet.split.text().endswith("% of the pictures, drawn by a hash of their paths, are held out.")
+
+
 def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)

@@ -110,9 +110,9 @@ def _found(
     read = partial(_at_path, data, progress=progress, log=log)
     found, problems = read(data.path)
     if not data.heldout_path.strip():
-        if isinstance(data, config.Table) and (beside := tables_alike(Path(data.path))):
+        if isinstance(data, config.Table) and (alike := tables_alike(Path(data.path))):
             log.notes.append(
-                f"Not read: {', '.join(beside[:5])}, beside {Path(data.path).name} with the same columns. "
+                f"Not read: {', '.join(alike[:5])}, next to {Path(data.path).name} with the same columns. "
                 "data.heldout_path holds one out."
             )
         return {"train": found}, problems

@@ -128,7 +128,7 @@ def images_below(
 
 
 class _Captions:
-    """Reads the captions beside images, and counts what is odd about all of them."""
+    """Reads the captions next to images, and counts what is odd about all of them."""
 
     def __init__(self, encoding: str, lines: Literal["joined", "first", "each"]) -> None:
         self._encoding, self._lines = encoding, lines
@@ -166,7 +166,7 @@ class _Captions:
             count = _files(self._several)
             notes.append(f"{count} of several lines: {done[self._lines]}. Otherwise {others}.")
         if self._both:
-            notes.append(f"{_files(self._both)} beside a .caption of the same name: the .txt is read.")
+            notes.append(f"{_files(self._both)} next to a .caption of the same name: the .txt is read.")
         return notes
 
 

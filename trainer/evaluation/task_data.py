@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -242,15 +243,27 @@ def refuse_learned(dataset: str, splits: Iterable[str], split: str, seen: int, t
 
 
 def names_data_of(data: str, own: config.Data) -> bool:
-    """Return whether a path or name refers to a run's data: its training or held-out data."""
+    """Return whether a path or name refers to a run's data: its training or held-out data, or the folder of both."""
     if isinstance(own, config.Named | config.HubDataset):
         named = _named(data)
         return data == own.name or (isinstance(own, config.Named) and named is not None and named.name == own.name)
-    paths = [getattr(own, name, "").strip() for name in ("path", "heldout_path")]
-    return any(
-        path and os.path.realpath(Path(path).expanduser()) == os.path.realpath(Path(data).expanduser())
-        for path in paths
-    )
+    paths = _real_paths(own)
+    real = os.path.realpath(Path(data).expanduser())
+    if real in paths:
+        return True
+    if not any(Path(path).is_relative_to(real) for path in paths):
+        return False
+    # What lies in a folder may be a table, or a folder of it, that recognizing the folder leads to.
+    with contextlib.suppress(config.ConfigError):
+        found = recognize(real)
+        return type(found) is type(own) and _real_paths(found)[:1] == paths[:1]
+    return False
+
+
+def _real_paths(data: config.Data) -> list[str]:
+    """Return the paths of the pairs to train on and of those that are held out, as far as there are some."""
+    paths = (getattr(data, name, "").strip() for name in ("path", "heldout_path"))
+    return [os.path.realpath(Path(path).expanduser()) for path in paths if path]
 
 
 def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True) -> Listed:

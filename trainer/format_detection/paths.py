@@ -440,7 +440,7 @@ def _in_parts(file: Path, whole: Path) -> Table:
 
 
 def table_parts(path: Path) -> dict[Part, Path]:
-    """Return the tables beside one that its name, or the name of its folder, states to be parts of one data set.
+    """Return the tables next to one that its name, or the name of its folder, states to be parts of one data set.
 
     Shards of one part are a pattern. The table itself is among them; empty if its name states no part.
 
@@ -468,7 +468,7 @@ def table_parts(path: Path) -> dict[Part, Path]:
 
 
 def tables_alike(path: Path) -> list[str]:
-    """Return the names of tables beside one that have its ending and its columns; of Parquet, of its other parts."""
+    """Return the names of tables next to one that have its ending and its columns; of Parquet, of its other parts."""
     if path.suffix.lower() == ".parquet" or path.is_dir():
         return sorted(file.name for file in table_parts(path).values() if not fnmatch.fnmatch(path.name, file.name))
     names = sorted(itertools.islice(os.listdir(path.parent), _MOST_SIBLINGS))

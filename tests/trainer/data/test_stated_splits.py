@@ -163,7 +163,7 @@ def test_rows_of_a_third_table_are_counted(tmp_path: Path) -> None:
     # One that is pointed at is read alone, and the others are named.
     alone = listed(propose(root / "train.jsonl").data, tmp_path)
     assert (counts(alone), len(alone.log.notes)) == ({"train": 16}, 1)
-    assert "Not read: test.jsonl, val.jsonl, beside train.jsonl" in alone.log.notes[0]
+    assert "Not read: test.jsonl, val.jsonl, next to train.jsonl" in alone.log.notes[0]
 
 
 def test_a_part_whose_table_has_no_captions_is_not_held_out(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_lines_of_a_caption_are_read_as_is_chosen_and_told(tmp_path: Path) -> No
     }
     several, both = listed(data, tmp_path).log.notes
     assert several.startswith("1 caption file, first 0.caption, of several lines: their lines are joined")
-    assert both == "1 caption file, first 1.txt, beside a .caption of the same name: the .txt is read."
+    assert both == "1 caption file, first 1.txt, next to a .caption of the same name: the .txt is read."
 
 
 # -- links and what is skipped -----------------------------------------------------------------------------------------

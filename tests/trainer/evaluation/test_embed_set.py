@@ -199,3 +199,30 @@ def test_they_open_as_vectors(trained, pictures, tmp_path, capsys):
     (snapshot,) = workspace.results.snapshots(1)
     assert snapshot.n == 22
     workspace.close()
+
+
+def test_of_its_own_data_a_run_marks_what_it_has_held_out(trained, pictures, tmp_path):
+    """As `evaluate` does: a row that the run has held out is not marked as one to train on."""
+    from dataclasses import replace
+
+    from trainer import config
+    from trainer.data.dataset_index import listing
+    from trainer.data.splits import parts_of
+    from trainer.inference.open_model import open_run
+
+    workspace, data = Workspace(trained), config.Folder(path=str(pictures), heldout_share=0.3)
+    run = replace(workspace.runs.config_of(1), data=data)
+    step, digest = checkpoint_of(workspace, workspace.runs.get(1), None)
+    parts = parts_of(data, listing(data, tmp_path, lambda *_: None))
+    expected = {source.relative: split for split, sources in parts.items() for source in sources}
+    del expected["05.png"]
+    for split in (None, "heldout"):
+        job = EmbedJob(model=digest, step=step, name="own", data=str(pictures), split=split, rows=8)
+        out = tmp_path / f"{split}"
+        embed_set.embed_set(
+            job, out, model=open_run(workspace, 1, step), run=run, workspace=tmp_path, progress=lambda *_: None
+        )
+        rows = [row for file in (out / "metadata").iterdir() for row in pq.read_table(file).to_pylist()]
+        marked = {row["path"]: row["split"] for row in rows}
+        assert marked == {path: part for path, part in expected.items() if split in (None, part)}
+    workspace.close()
