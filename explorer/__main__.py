@@ -130,7 +130,6 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
     from explorer.state.settings import Settings
     from explorer.theme.icons import assets
     from explorer.window import MOTION_KEY, THEME_KEY, Window
-    from explorer.window.opened_files import OpenedFiles
     from explorer.window.zoom import ZOOM_KEY, set_scale, zoom_of
 
     if options.safe:
@@ -159,9 +158,6 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
     window = Window(folder, hooks, safe=options.safe)
     if options.reset:
         window.forget()
-    if sys.platform == "darwin":
-        # Elsewhere they come as arguments, and this filter would be called for every event of every widget.
-        OpenedFiles(application, window.open_link)
     if options.open:
         window.open_link(options.open)
     window.painted.connect(lambda: _trace("first paint"))

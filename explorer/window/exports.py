@@ -87,7 +87,7 @@ class Exports(QObject):
         dialog = QFileDialog(self._window, "Export evidence bundle", self._start_folder())
         dialog.setObjectName("bundleDialog")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setNameFilter("Zip archive (*.zip);;Bundle to double-click (*.cebundle);;New folder (*)")
+        dialog.setNameFilter("Zip archive (*.zip);;New folder (*)")
         dialog.setDefaultSuffix("zip")
         dialog.selectFile(f"evidence-{'-'.join(map(str, runs))}.zip")
         dialog.fileSelected.connect(lambda file: self.write_bundle(figures, runs, Path(file)))

@@ -25,22 +25,10 @@ VIAddVersionKey "LegalCopyright" "MIT license"
 !insertmacro MUI_UNPAGE_INSTFILES
 !insertmacro MUI_LANGUAGE "English"
 
-!macro FileType EXTENSION CLASS WORDS
-  WriteRegStr HKCU "Software\Classes\${EXTENSION}" "" "${CLASS}"
-  WriteRegStr HKCU "Software\Classes\${CLASS}" "" "${WORDS}"
-  WriteRegStr HKCU "Software\Classes\${CLASS}\shell\open\command" "" \
-    '"$INSTDIR\python\pythonw.exe" -P "$INSTDIR\contrastive-explorer.pyw" "%1"'
-!macroend
-
 Section "Install"
   SetOutPath "$INSTDIR"
   File /r "${TREE}\*.*"
   CreateShortcut "$SMPROGRAMS\${NAME}.lnk" "$INSTDIR\python\pythonw.exe" '-P "$INSTDIR\contrastive-explorer.pyw"'
-  !insertmacro FileType ".cebundle" "${ID}.bundle" "Contrastive Explorer evidence bundle"
-  WriteRegStr HKCU "Software\Classes\contrastive-explorer" "" "URL:Contrastive Explorer link"
-  WriteRegStr HKCU "Software\Classes\contrastive-explorer" "URL Protocol" ""
-  WriteRegStr HKCU "Software\Classes\contrastive-explorer\shell\open\command" "" \
-    '"$INSTDIR\python\pythonw.exe" -P "$INSTDIR\contrastive-explorer.pyw" "%1"'
   WriteUninstaller "$INSTDIR\uninstall.exe"
   ${GetSize} "$INSTDIR" "/S=0K" $0 $1 $2
   WriteRegStr HKCU "${REMOVAL}" "DisplayName" "${NAME}"
@@ -58,8 +46,5 @@ Section "Uninstall"
   Delete "$INSTDIR\uninstall.exe"
   RMDir "$INSTDIR"
   Delete "$SMPROGRAMS\${NAME}.lnk"
-  DeleteRegKey HKCU "Software\Classes\.cebundle"
-  DeleteRegKey HKCU "Software\Classes\${ID}.bundle"
-  DeleteRegKey HKCU "Software\Classes\contrastive-explorer"
   DeleteRegKey HKCU "${REMOVAL}"
 SectionEnd

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QUrl
-from PySide6.QtGui import QFileOpenEvent, QImage
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QWidget
 
 from explorer.__main__ import take_path
 from explorer.event_loop.background import Background
 from explorer.window.drop_handler import Intake
-from explorer.window.opened_files import OpenedFiles
 
 
 def opened(path: str) -> Namespace:
@@ -38,7 +37,7 @@ def test_a_workspace_is_opened_by_its_folder_its_database_and_its_address(worksp
 
 
 def test_a_file_goes_to_the_window_and_a_link_stays_one(tmp_path: Path):
-    file = tmp_path / "a b.cebundle"
+    file = tmp_path / "a b.zip"
     file.touch()
     assert opened(str(file)).open == file.as_uri()
     assert opened(file.as_uri()).open == file.as_uri()
@@ -61,13 +60,3 @@ def test_a_file_is_taken_as_if_dropped(qtbot, background: Background, tmp_path: 
     with qtbot.waitSignal(intake.arrived) as taken:
         intake.take_file(QUrl(picture.as_uri()))
     assert taken.args == [[picture]]
-
-
-def test_what_a_mac_asks_to_open_arrives(qapp: QApplication, tmp_path: Path):
-    heard: list[str] = []
-    listener = OpenedFiles(qapp, heard.append)
-    url = QUrl.fromLocalFile(str(tmp_path / "a b.cebundle"))
-    qapp.sendEvent(qapp, QFileOpenEvent(url))
-    qapp.removeEventFilter(listener)
-    listener.deleteLater()
-    assert [QUrl(one) for one in heard] == [url]

@@ -295,4 +295,4 @@ def test_the_command_runs_as_the_export_does(view: TimelineView):
     words = view.command()
     assert words[:3] == ["export", "timeline", "--runs"]
     assert words[-4:] == ["--method", "pca", "--color", "label"]
-    assert [suffix for suffix, _ in view.exports[:3]] == ["gif", "apng", "mp4"]
+    assert [suffix for suffix, _ in view.exports[:2]] == ["gif", "mp4"]

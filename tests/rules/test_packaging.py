@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import plistlib
 import re
 import shutil
 import subprocess
@@ -17,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from trainer.catalog import DATABASE
-from trainer.distribution.bundle_files import SUFFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
@@ -41,23 +39,9 @@ def test_the_file_types_are_those_of_the_entry_and_of_what_the_program_writes():
     space = "{http://www.freedesktop.org/standards/shared-mime-info}"
     types = ElementTree.parse(PACKAGING / "contrastive-explorer.mime.xml").getroot().findall(f"{space}mime-type")
     globs = {one.get("type"): one.find(f"{space}glob").get("pattern") for one in types}
-    assert set(globs.values()) == {f"*{SUFFIX}", DATABASE}
+    assert set(globs.values()) == {DATABASE}
     text = DESKTOP.read_text(encoding="utf-8")
     assert all(f"{name};" in text and name in METAINFO.read_text(encoding="utf-8") for name in globs)
-
-
-def test_a_mac_opens_the_same_files_and_links():
-    values = plistlib.loads((PACKAGING / "macos" / "Info.plist").read_bytes())
-    (kind,) = values["UTExportedTypeDeclarations"]
-    assert kind["UTTypeTagSpecification"]["public.filename-extension"] == [SUFFIX[1:]]
-    assert values["CFBundleDocumentTypes"][0]["LSItemContentTypes"] == [kind["UTTypeIdentifier"]]
-    assert values["CFBundleURLTypes"][0]["CFBundleURLSchemes"] == ["contrastive-explorer"]
-
-
-def test_windows_opens_the_same_files_and_links():
-    text = (PACKAGING / "windows" / "installer.nsi").read_text(encoding="utf-8")
-    assert f'FileType "{SUFFIX}"' in text
-    assert '"URL Protocol"' in text
 
 
 def test_the_flatpak_is_of_this_application():

@@ -67,8 +67,7 @@ class BundleError(UserError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs, the figures and the output."""
     parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="numbers, names or folders; A first")
-    out = "a new folder, a .zip, or a .cebundle, which a double click opens"
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR|FILE.zip", help=out)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR|FILE.zip", help="a new folder, or a .zip")
     parser.add_argument("--live", action="store_true", help="report.html has maps to zoom into, pictures and sliders")
     parser.add_argument(
         "--figures",
@@ -117,7 +116,7 @@ def write_bundle(
     """
     rows = [workspace.runs.get(run) for run in runs]
     shortener = _shortener(workspace, rows)
-    if out.suffix.lower() not in PACKED and out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.suffix.lower() != PACKED and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
         figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in DEFAULT_EXPORTS]
@@ -129,7 +128,7 @@ def write_bundle(
         report(0.98, "packing")
         try:
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
-            pack = _zip if out.suffix.lower() in PACKED else shutil.copytree
+            pack = _zip if out.suffix.lower() == PACKED else shutil.copytree
             if out.is_dir():
                 out.rmdir()
             write_atomically(out.absolute(), lambda draft: pack(folder, draft))

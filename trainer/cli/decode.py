@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="FILE",
-        help="figures: .svg, .pdf, .png; numbers: .csv; over the steps of a run: .gif, .apng, .mp4 (needs ffmpeg); "
+        help="figures: .svg, .pdf, .png; numbers: .csv; over the steps of a run: .gif, .mp4 (needs ffmpeg); "
         "with --measure: recovered attributes by step or run",
     )
 

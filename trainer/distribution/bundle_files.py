@@ -7,9 +7,8 @@ from typing import Final
 
 from trainer.untrusted.archives import first_member
 
-SUFFIX: Final = ".cebundle"
-"""Of a packed bundle that a double click opens; `.zip` is the same."""
-PACKED: Final = (".zip", SUFFIX)
+PACKED: Final = ".zip"
+"""Ending of a packed bundle."""
 FACTS: Final = "bundle.json"
 """What a bundle holds; the first member of an archive, so that one is recognized without reading on."""
 
@@ -19,6 +18,6 @@ def is_bundle(path: Path) -> bool:
     try:
         if path.is_dir():
             return (path / FACTS).is_file() and (path / "runs").is_dir()
-        return path.suffix.lower() in PACKED and path.is_file() and first_member(path) == FACTS
+        return path.suffix.lower() == PACKED and path.is_file() and first_member(path) == FACTS
     except OSError:
         return False

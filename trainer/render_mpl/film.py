@@ -1,39 +1,38 @@
-"""Frames as a film: GIF and animated PNG by Pillow, MP4 by ffmpeg if available, or one image per frame."""
+"""Frames as a film: GIF by Pillow, MP4 by ffmpeg if available."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, PngImagePlugin
+from PIL import Image
 
 from trainer.render_mpl.files import FigureError
 from trainer.store import write_atomically
 from trainer.untrusted import safe_subprocess
 
-SUFFIXES: Final = (".gif", ".apng", ".mp4")
+SUFFIXES: Final = (".gif", ".mp4")
 RATE: Final = 25
-"""Frames a second of an MP4; a GIF and an animated PNG keep the milliseconds of each frame."""
+"""Frames a second of an MP4; a GIF keeps the milliseconds of each frame."""
 _MOST_ERRORS: Final = 1 << 16
 _NO_FFMPEG: Final = (
     "An MP4 needs ffmpeg, which is not installed: install it with `uv sync --extra film` (or "
-    "`pip install contrastive-explorer[film]`, or your system's ffmpeg), or choose a name that ends in .gif or .apng."
+    "`pip install contrastive-explorer[film]`, or your system's ffmpeg), or choose a name that ends in .gif."
 )
 
 
 @dataclass(frozen=True)
 class FilmFrame:
-    """One frame of a film, its duration, and its file name (empty for intermediate frames)."""
+    """One frame of a film, and its duration."""
 
     pixels: UInt8[np.ndarray, "h w 3"]
     milliseconds: int
-    name: str = ""
 
 
 def check_film(file: Path) -> None:
@@ -72,30 +71,12 @@ def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: 
         FigureError: An ending we do not write, no ffmpeg, or a place that cannot be written.
     """
     check_film(file)
-    ways = {".gif": _gif, ".apng": _apng, ".mp4": _mp4}
+    ways = {".gif": _gif, ".mp4": _mp4}
     try:
         file.absolute().parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file.absolute(), lambda draft: ways[file.suffix.lower()](draft, frames, command, title))
     except OSError as error:
         raise FigureError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
-
-
-def write_frames(folder: Path, frames: Iterable[FilmFrame]) -> list[Path]:
-    """Write every named frame as a PNG into `folder`; return the files in order.
-
-    Raises:
-        FigureError: A place that cannot be written.
-    """
-    files = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for frame in frames:
-            if frame.name:
-                files.append(folder / f"{frame.name}.png")
-                Image.fromarray(frame.pixels).save(files[-1])
-    except OSError as error:
-        raise FigureError(f"{folder} cannot be written: {error.strerror or error}. Choose another place.") from error
-    return files
 
 
 def _gif(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:
@@ -113,22 +94,6 @@ def _gif(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> 
         loop=0,
         comment=f"{title}: {command}".encode("ascii", "replace"),
         disposal=1,
-    )
-
-
-def _apng(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:
-    about = PngImagePlugin.PngInfo()
-    about.add_itxt("Title", title)
-    about.add_itxt("Description", command)
-    pictures = [Image.fromarray(frame.pixels) for frame in frames]
-    pictures[0].save(
-        draft,
-        format="PNG",
-        save_all=True,
-        append_images=pictures[1:],
-        duration=[frame.milliseconds for frame in frames],
-        loop=0,
-        pnginfo=about,
     )
 
 

@@ -95,7 +95,7 @@ def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None =
                 share = part / (BETWEEN + 1)
                 yield FilmFrame(film.at(before, step, share * share * (3 - 2 * share)), BETWEEN_MS)
         last = place == len(steps) - 1
-        yield FilmFrame(film.at(step, step, 0.0), LAST_MS if last else HOLD_MS, f"{place:04d}-step-{step:06d}")
+        yield FilmFrame(film.at(step, step, 0.0), LAST_MS if last else HOLD_MS)
 
 
 class Film:

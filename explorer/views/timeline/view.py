@@ -64,7 +64,7 @@ class TimelineView(View):
     icon = "film"
     when_chosen = "Their snapshots then play here."
     method = METHOD
-    exports = (("gif", "Film as GIF"), ("apng", "Film as animated PNG"), ("mp4", "Film as MP4"), *EXPORTS)
+    exports = (("gif", "Film as GIF"), ("mp4", "Film as MP4"), *EXPORTS)
 
     def build(self) -> Iterator[None]:
         context = self.context

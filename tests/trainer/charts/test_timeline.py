@@ -136,19 +136,15 @@ def films(charted: Workspace, tmp_path_factory: pytest.TempPathFactory):
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_a_film_stands_at_each_step_and_glides_between(films):
-    drawn, folder = films
+    drawn, _ = films
     assert [frame.milliseconds for frame in drawn] == [600, *[40] * figure.BETWEEN, 1800]
-    assert [frame.name for frame in drawn if frame.name] == ["0000-step-000000", "0001-step-000080"]
     assert all((a.pixels != b.pixels).any() for a, b in itertools.pairwise(drawn))
-    files = film.write_frames(folder / "frames", drawn)
-    assert np.array_equal(np.asarray(Image.open(files[1])), drawn[-1].pixels)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".gif", ".apng"])
-def test_films_open_with_every_frame_and_what_made_them(films, suffix: str):
+def test_films_open_with_every_frame_and_what_made_them(films):
     drawn, folder = films
-    file = folder / f"film{suffix}"
+    file = folder / "film.gif"
     film.write_film(file, drawn, command="trainer export timeline --runs 1", title="Geometry timeline")
     with Image.open(file) as opened:
         assert opened.n_frames == len(drawn)
@@ -156,7 +152,7 @@ def test_films_open_with_every_frame_and_what_made_them(films, suffix: str):
         opened.seek(len(drawn) - 1)
         assert opened.info["duration"] == 1800
         off = np.abs(np.asarray(opened.convert("RGB"), int) - drawn[-1].pixels).mean()
-        assert off < (1e-9 if suffix == ".apng" else 3)
+        assert off < 3
     assert b"trainer export timeline --runs 1" in file.read_bytes()
 
 
@@ -174,7 +170,7 @@ def test_without_ffmpeg_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(film.safe_subprocess, "find", lambda _name: None)
     with pytest.raises(FigureError, match=r"needs ffmpeg.*--extra film.*\.gif"):
         film.check_film(tmp_path / "x.mp4")
-    with pytest.raises(FigureError, match=r"\.gif, \.apng, \.mp4"):
+    with pytest.raises(FigureError, match=r"\.gif, \.mp4"):
         film.check_film(tmp_path / "x.avi")
 
 

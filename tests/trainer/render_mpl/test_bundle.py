@@ -89,7 +89,7 @@ def test_a_bundle_tells_neither_the_computer_nor_paths_of_the_user(
 
 @pytest.mark.nightly
 def test_a_live_bundle_has_a_page_to_zoom_into(charted: Workspace, tmp_path: Path) -> None:
-    file = tmp_path / "live.cebundle"
+    file = tmp_path / "live.zip"
     bundle.write_bundle(charted, [1], file, main, figures=[], live=True)
     with zipfile.ZipFile(file) as archive:
         page = archive.read("report.html").decode()

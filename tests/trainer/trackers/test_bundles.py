@@ -44,7 +44,7 @@ def packed(folder: Path, file: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", ["", "evidence.zip", "evidence.cebundle"])
+@pytest.mark.parametrize("name", ["", "evidence.zip"])
 def test_its_runs_arrive_with_their_curves(bundle: Path, tmp_path: Path, name: str):
     path = packed(bundle, tmp_path / name) if name else bundle
     assert is_bundle(path)
@@ -64,7 +64,7 @@ def test_what_is_none_is_told(tmp_path: Path):
     other = packed(tmp_path, tmp_path.parent / f"{tmp_path.name}.zip")
     assert not is_bundle(other)
     assert not is_bundle(tmp_path)
-    damaged = tmp_path / "damaged.cebundle"
+    damaged = tmp_path / "damaged.zip"
     damaged.write_bytes(b"PK\x03\x04 and no more")
     assert not is_bundle(damaged)
     for path in (other, damaged):
@@ -90,7 +90,7 @@ def test_a_name_leads_nowhere_else(bundle: Path, tmp_path: Path):
 
 def test_what_unfolds_to_too_much_is_refused(bundle: Path, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(bundles, "LARGEST", 10_000)
-    file = tmp_path / "bomb.cebundle"
+    file = tmp_path / "bomb.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("bundle.json", "{}")
         archive.writestr("runs/0001-a/metrics.jsonl", b" " * 50_000_000)

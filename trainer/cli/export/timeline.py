@@ -37,9 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="animations: .gif, .apng, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv",
+        help="animations: .gif, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv",
     )
-    parser.add_argument("--frames", type=Path, metavar="FOLDER", help="one PNG a step")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.runs:
         raise ExportError("Name the runs to draw: --runs 1 2. trainer runs list shows them; timeline needs one.")
-    if not args.out and args.frames is None:
-        raise ExportError("Name what to write: --out timeline.gif, or --frames FOLDER for a picture a step.")
+    if not args.out:
+        raise ExportError("Name what to write: --out timeline.gif.")
     if args.method == "file":
         raise ExportError("Coordinates of a file are of one step; a timeline needs pca, umap, tsne or pacmap.")
     films = [file for file in args.out if file.suffix.lower() in SUFFIXES]
@@ -63,11 +62,10 @@ def run(args: argparse.Namespace) -> int:
         args.runs,
         args.out,
         placement=placement_of(args),
-        frames=args.frames,
         color=args.color,
         **chosen,
     )
-    names = [str(file) for file in (*args.out, *([args.frames] if args.frames else []))]
+    names = [str(file) for file in args.out]
     print(json_text({"files": names}) if args.json else "\n".join(names))
     return 0
 
@@ -78,12 +76,11 @@ def write(
     files: Sequence[Path],
     *,
     placement: PointPlacement,
-    frames: Path | None = None,
     dataset: str | None = None,
     split: str | None = None,
     color: str | None = None,
 ) -> str:
-    """Write films, frames, figures and numbers and return the equivalent command."""
+    """Write films, figures and numbers and return the equivalent command."""
     from dataclasses import replace
 
     from trainer.charts.timeline import point_colors
@@ -98,17 +95,14 @@ def write(
         "split": split,
         **placement.options,
         "color": color,
-        "frames": frames and frames.name,
     }
     line = command_line("timeline", runs, files, options)
     title = "Geometry timeline"
     films = [file for file in files if file.suffix.lower() in film.SUFFIXES]
-    if films or frames is not None:
+    if films:
         drawn = list(figure.frames(chart, report))
         for file in films:
             film.write_film(file, drawn, command=line, title=title)
-        if frames is not None:
-            film.write_frames(frames, drawn)
     still = [file for file in files if file not in films]
     if still:
         shown, numbers = lambda: figure.draw(chart), lambda: figure.rows(chart)
