@@ -11,11 +11,13 @@ import functools
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
 from trainer import config
+from trainer.analysis.class_prompts import PLAIN_TEMPLATE, learned_templates
 from trainer.errors import UserError
 from trainer.untrusted import confined
 
@@ -46,10 +48,13 @@ class PromptSuite:
 
     Attributes:
         name: As the file is called.
-        classes: Plain class names.
-        templates: Sentences with one `{}` for the class name.
+        classes: Plain class names, in the order of the data set's numbers of classes.
+        templates: Sentences with one `{}` for the class name, as `captioned` words it.
         source: Where the suite is from.
         license: Under which it may be used.
+        folders: Names of classes by what the data set calls their folders, where that is a code or another name.
+        worded: Where the templates are from: `prompts` were written for these classes, `captions` word the captions of
+            the pairs, and `plain` is what is asked where neither is known.
     """
 
     name: str
@@ -57,6 +62,8 @@ class PromptSuite:
     templates: tuple[str, ...]
     source: str
     license: str
+    folders: Mapping[str, str] = field(default_factory=dict)
+    worded: Literal["prompts", "captions", "plain"] = "prompts"
 
 
 def assets_dir() -> Path:
@@ -169,11 +176,95 @@ def prompt_suites() -> dict[str, PromptSuite]:
     Raises:
         CatalogError: A suite's file is damaged.
     """
-    suites = [_read_suite(path) for path in sorted((assets_dir() / "prompts").glob("*.json"))]
+    files = sorted((assets_dir() / "prompts").glob("*.json"))
+    suites = [_read_suite(path, path.stat().st_mtime_ns) for path in files]
     return {suite.name: suite for suite in suites}
 
 
-def _read_suite(path: Path) -> PromptSuite:
+def published_suite(dataset: str) -> PromptSuite | None:
+    """Return the bundled suite with the longest name that is a prefix of the data set's name, by letters and digits."""
+    plain = plain_name(dataset)
+    fitting = [suite for name, suite in prompt_suites().items() if plain.startswith(plain_name(name))]
+    return max(fitting, key=lambda suite: len(suite.name), default=None)
+
+
+def plain_name(name: str) -> str:
+    """Return the letters and digits of a name, in lower case."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def learned_suite(
+    dataset: str, captions: Sequence[str], labels: Sequence[str], *, stated: str = ""
+) -> PromptSuite | None:
+    """Return the zero-shot question about pairs with classes: the classes, in the sentences of the pairs' captions.
+
+    Args:
+        dataset: Its name; a bundled suite of this name that has all of the labels gives the classes.
+        captions: One a pair.
+        labels: The class of each pair, empty where it has none.
+        stated: The template of class captions in the settings of the data.
+
+    Returns:
+        None where there are no two classes. Without sentences that captions of classes share, the published prompts
+        are asked, else the plain sentence.
+    """
+    classes = tuple(sorted({*labels} - {""}))
+    published = published_suite(dataset)
+    if published is None or not classes or not {*classes} <= {*published.classes}:
+        if len(classes) < 2:
+            return None
+        published = PromptSuite(dataset, classes, (), f"labels of {dataset}", "")
+    elif dataset == config.Scenes.kind:
+        return published  # its templates are its captions, with the class left open
+    if learned := learned_templates(captions, labels, stated=stated):
+        return dataclasses.replace(published, templates=learned, worded="captions")
+    if published.templates:
+        return published
+    return dataclasses.replace(published, templates=(PLAIN_TEMPLATE,), worded="plain")
+
+
+def untrained_suite(suite: PromptSuite | None) -> PromptSuite | None:
+    """Return the question about the same classes for a model that learned no caption of the data: published prompts."""
+    bundled = None if suite is None else prompt_suites().get(suite.name)
+    return bundled if suite is not None and bundled is not None and bundled.classes == suite.classes else suite
+
+
+ZERO_SHOT: Final = "zero_shot"
+"""Fact of a run: the zero-shot question that it is asked."""
+
+
+def suite_facts(suite: PromptSuite | None) -> dict[str, Any]:
+    """Return what a run stores of the zero-shot question that it is asked; empty without one."""
+    if suite is None:
+        return {}
+    bundled = prompt_suites().get(suite.name)
+    classes = [] if bundled is not None and bundled.classes == suite.classes else list(suite.classes)
+    about = {"suite": suite.name, "source": suite.source, "worded": suite.worded}
+    return {**about, "classes": classes, "templates": list(suite.templates)}
+
+
+def suite_of_facts(facts: object) -> PromptSuite | None:
+    """Return the question that `suite_facts` stored; None for anything else."""
+    stored = facts if isinstance(facts, dict) else {}
+    name, classes, templates = (stored.get(key) for key in ("suite", "classes", "templates"))
+    if not isinstance(name, str) or not _are_texts(classes) or not _are_texts(templates):
+        return None
+    bundled = prompt_suites().get(name)
+    names = tuple(classes) or (bundled.classes if bundled is not None else ())
+    sentences = tuple(template for template in templates if template.count("{}") == 1)
+    if len(names) < 2 or not sentences:
+        return None
+    worded = stored.get("worded")
+    made = PromptSuite(name, names, sentences, str(stored.get("source", "")), "")
+    return dataclasses.replace(made, worded=worded) if worded in ("captions", "plain") else made
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+@functools.lru_cache(maxsize=256)
+def _read_suite(path: Path, _mtime_ns: int) -> PromptSuite:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         return PromptSuite(
@@ -182,6 +273,7 @@ def _read_suite(path: Path) -> PromptSuite:
             templates=tuple(map(str, document["templates"])),
             source=str(document.get("source", "")),
             license=str(document.get("license", "")),
+            folders={str(folder): str(name) for folder, name in document.get("folders", {}).items()},
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CatalogError(

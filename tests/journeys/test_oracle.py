@@ -645,8 +645,9 @@ def learned(workspace: Workspace, capsys: pytest.CaptureFixture[str], out: Path)
     root = Path(workspace.runs.config_of(1).data.path)
     held = set(read_snapshot(one.others[-1].folder).items.path)
     paths = sorted(str(path) for path in root.rglob("*.png") if str(path) not in held)
-    sentences = [template.format(name) for name in names for template in ("{}", "a picture of a {}")]
-    prompts = embedded(workspace, capsys, out / "texts", "1", "--texts", *sentences).reshape(len(names), 2, -1)
+    sentences = [f"a photo of a {name}." for name in names]  # the captions that the run was trained on
+    assert {*sentences} >= {*one.captions}
+    prompts = embedded(workspace, capsys, out / "texts", "1", "--texts", *sentences).reshape(len(names), 1, -1)
     train = embedded(workspace, capsys, out / "train", "1", "--images", *paths)
     told = answer(workspace, capsys, "classify", paths[0], "--runs", "1", "--labels", *names)
     targets = np.array([names.index(Path(path).parent.name) for path in paths])

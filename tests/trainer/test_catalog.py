@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -49,6 +50,67 @@ def test_the_prompt_suites_that_ship_have_classes_and_templates():
     for suite in catalog.prompt_suites().values():
         assert suite.classes
         assert all(template.count("{}") == 1 for template in suite.templates)
+        assert suite.source
+        assert suite.license
+        assert {*suite.folders.values()} <= {*suite.classes}
+        # Two classes of ImageNet each share a name with another, in OpenAI's list.
+        assert len({*suite.classes}) == len(suite.classes) - 2 * (suite.name == "imagenet")
+
+
+COUNTS = {"CIFAR10": 10, "CIFAR100": 100, "MNIST": 10, "FashionMNIST": 10, "Flowers102": 102, "GTSRB": 43}
+COUNTS |= {"Country211": 211, "StanfordCars": 196}
+"""Classes of each data set, as its authors count them."""
+
+
+@pytest.mark.parametrize("name", get_args(get_type_hints(config.Named)["name"]))
+def test_every_data_set_by_name_has_the_published_names_of_its_classes(name: str):
+    """An entry of `Named` without a row here, or without a suite, has no names: it would be asked by numbers."""
+    from torchvision import datasets
+
+    suite = catalog.published_suite(name)
+    assert len(suite.classes) == COUNTS[name]
+    theirs = getattr(getattr(datasets, name), "classes", None)
+    if isinstance(theirs, list):
+        words = [str(one).rpartition(" - ")[2] for one in theirs]
+        assert len(words) == COUNTS[name]
+        same = [catalog.plain_name(a) == catalog.plain_name(b) for a, b in zip(words, suite.classes, strict=True)]
+        # The orders agree; CLIP respells two flowers, and digits are numbers there.
+        assert sum(same) >= (0 if name == "MNIST" else len(words) - 2)
+
+
+def test_imagenet_is_that_of_open_clip_to_the_letter():
+    from open_clip import IMAGENET_CLASSNAMES, OPENAI_IMAGENET_TEMPLATES
+
+    suite = catalog.prompt_suites()["imagenet"]
+    assert list(suite.classes) == list(IMAGENET_CLASSNAMES)
+    assert [*suite.templates] == [template("{}") for template in OPENAI_IMAGENET_TEMPLATES]
+    assert len(suite.templates) == 80
+
+
+def test_a_stored_question_is_read_again_and_anything_else_is_none():
+    suites = catalog.prompt_suites()
+    own = catalog.learned_suite("pets", ["a cat.", "an owl."], ["cat", "owl"])
+    assert (own.templates, own.worded) == (("a(n) {}.",), "captions")
+    for suite in (suites["imagenet"], own):
+        facts = json.loads(json.dumps(catalog.suite_facts(suite)))
+        read = catalog.suite_of_facts(facts)
+        assert (read.classes, read.templates, read.worded) == (suite.classes, suite.templates, suite.worded)
+    # A bundled suite is told by its name alone: a run's row stays short.
+    assert len(json.dumps(catalog.suite_facts(suites["imagenet"]))) < 4_000
+    for damaged in (None, [], {"suite": 1}, {**catalog.suite_facts(own), "templates": ["a cat"]}):
+        assert catalog.suite_of_facts(damaged) is None
+
+
+def test_free_captions_are_asked_by_published_prompts_or_the_plain_sentence():
+    captions, labels = ["my old friend", "on the table"], ["cat", "dog"]
+    assert catalog.learned_suite("mine", captions, labels).templates == ("a photo of a(n) {}.",)
+    suite = catalog.learned_suite("cifar10", captions, labels)
+    assert suite == catalog.prompt_suites()["cifar10"]
+    # A model that learned no caption of the data is asked the published prompts.
+    own = catalog.learned_suite("cifar10", ["a cat", "a dog"], labels)
+    assert own.templates == ("a {}",)
+    assert catalog.untrained_suite(own) == suite
+    assert catalog.learned_suite("mine", ["a cat"], ["cat"]) is None
 
 
 def test_an_unknown_preset_names_the_known_ones(assets):

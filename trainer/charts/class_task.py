@@ -11,8 +11,10 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer import catalog
+from trainer import catalog, config
+from trainer.analysis.class_prompts import PLAIN_TEMPLATE, caption_labels
 from trainer.analysis.sampling import at_most
+from trainer.catalog import PromptSuite
 from trainer.charts import BOTH, ChartError
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
@@ -26,7 +28,6 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 MOST_CLASSES: Final = 1_000
 """A column with more different values is a caption, not a class."""
-PLAIN_TEMPLATE: Final = "a photo of a {}"
 
 MOST_WORK: Final = 2e11
 """Multiplications at most for images x classes x templates x dimensions, some ten seconds; beyond, images are drawn."""
@@ -145,7 +146,7 @@ def class_words(
     labels: Sequence[str] | None = None,
     templates: Sequence[str] | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return unique labels and templates: as given, from the suite, or fitting the run's data.
+    """Return unique labels and templates: as given, from the suite, else those of the run's own question.
 
     Raises:
         ChartError: No such suite, or the run's data has no classes.
@@ -153,22 +154,62 @@ def class_words(
     suites = catalog.prompt_suites()
     if suite is not None and suite not in suites:
         raise ChartError(f"There is no suite {suite!r}; choose one of {', '.join(suites)}.")
-    found = suites.get(suite or workspace.runs.config_of(workspace.runs.get(run).id).data.kind)
-    if labels is None and found is None:
-        labels = _classes_of(workspace, run)
-    labels = labels or (found.classes if found else ())
-    templates = templates or (found.templates if found else (PLAIN_TEMPLATE,))
-    return tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(templates))
+    question = suites[suite] if suite is not None else run_suite(workspace, run)
+    if not labels:
+        if question is None or len(question.classes) > MOST_CLASSES:
+            count = 0 if question is None else len(question.classes)
+            has = f"{count:,} classes; {MOST_CLASSES:,} at most can be classified" if count else "no two classes"
+            name = workspace.runs.get(run).name
+            raise ChartError(f"The data of run {name} has {has}. Name some: --labels cat dog.")
+        labels = question.classes
+    return tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(templates or templates_for(question, labels)))
 
 
-def _classes_of(workspace: Workspace, run: int | str) -> Sequence[str]:
-    snapshot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
-    classes = sorted({label for label in snapshot.items.label if label})
-    if not 2 <= len(classes) <= MOST_CLASSES:
-        few = "no classes" if not classes else "one class"
-        has = few if len(classes) < 2 else f"{len(classes):,} classes; {MOST_CLASSES:,} at most can be classified"
-        raise ChartError(f"The data of run {snapshot.model} has {has}. Name some: --labels cat dog.")
-    return classes
+def templates_for(question: PromptSuite | None, labels: Sequence[str]) -> tuple[str, ...]:
+    """Return the sentences for labels: the question's where they are its classes or it words classes, else the plain.
+
+    Prompts that were written for some classes, `a photo of a {}, a type of flower`, fit no others.
+    """
+    fits = question is not None and (question.worded == "captions" or {*labels} <= {*question.classes})
+    return question.templates if question is not None and fits else (PLAIN_TEMPLATE,)
+
+
+def run_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
+    """Return the zero-shot question of a run: the one stored when it was trained, which its curves answer.
+
+    Of a run that has stored none, it is made of its largest snapshot in the same way. None where the data have no two
+    classes.
+    """
+    row = workspace.runs.get(run)
+    if catalog.ZERO_SHOT in row.facts:
+        return catalog.suite_of_facts(row.facts[catalog.ZERO_SHOT])
+    data = workspace.runs.config_of(row.id).data
+    if isinstance(data, config.Scenes):
+        return catalog.prompt_suites()[data.kind]
+    if (items := _largest_items(workspace, row.id)) is None:
+        return None
+    stated = getattr(data, "template", "")
+    return catalog.learned_suite(config.data_name(data), items.caption, items.label, stated=stated)
+
+
+def choice_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
+    """Return what a run chooses from by itself: its question, else labels from the captions of its data.
+
+    The labels of captions are those of `caption_labels`, asked as they stand. None where the data have no captions.
+    """
+    if (found := run_suite(workspace, run)) is not None:
+        return found
+    items = _largest_items(workspace, workspace.runs.get(run).id)
+    labels = () if items is None else caption_labels(items.caption)
+    name = config.data_name(workspace.runs.config_of(workspace.runs.get(run).id).data)
+    return PromptSuite(name, labels, ("{}",), "captions of the run's data", "", worded="captions") if labels else None
+
+
+def _largest_items(workspace: Workspace, run: int) -> Items | None:
+    """Return the items of the run's largest snapshot, which has the most classes; None without one."""
+    snapshots = workspace.results.snapshots(run)
+    largest = max(snapshots, key=lambda snapshot: (snapshot.n, snapshot.step), default=None)
+    return None if largest is None else read_snapshot(largest.folder).items
 
 
 @dataclass(frozen=True, kw_only=True)

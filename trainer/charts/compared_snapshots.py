@@ -7,6 +7,7 @@ from typing import Final, Literal
 from weakref import WeakValueDictionary
 
 from trainer import catalog
+from trainer.analysis.class_prompts import captioned
 from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts
@@ -80,7 +81,7 @@ def sentences(_workspace: Workspace, _request: Request, settings: ChangesSetting
     if not settings.suite:
         return ()
     names, templates = _suite(settings.suite)
-    return tuple(template.replace("{}", label) for template in templates for label in names)
+    return tuple(captioned(template, label) for template in templates for label in names)
 
 
 def _suite(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.class_prompts import captioned
 from trainer.analysis.cluster_words import words_of
 from trainer.analysis.concept_edits import (
     ConceptSpaces,
@@ -80,7 +81,7 @@ def asked_of(workspace: Workspace, request: Request) -> AskedTexts:
     except ChartError:
         return AskedTexts(words, (), (), ())
     templates = templates[: max(1, MOST_PROMPTS // len(labels))]
-    prompts = tuple(template.replace("{}", label) for label in labels for template in templates)
+    prompts = tuple(captioned(template, label) for label in labels for template in templates)
     return AskedTexts(words, prompts, templates, labels)
 
 

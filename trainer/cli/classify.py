@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 GROUP = "Look"
 HELP = "classify image files with each run"
 
-PLAIN_TEMPLATE = "a photo of a {}"
-
 
 class ClassifyError(UserError):
     """Labels or images are missing; the message says how to specify them."""
@@ -36,9 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "images", nargs="+", metavar="RUN|IMAGE", help="runs, then image files; after --runs, image files only"
     )
     parser.add_argument("--runs", nargs="+", default=[], metavar="RUN", help="numbers, names or folders; A first")
-    parser.add_argument("--labels", nargs="+", metavar="LABEL", help="what to choose from")
     parser.add_argument(
-        "--templates", nargs="+", metavar="TEXT", help=f"sentences with {{}} for the label ({PLAIN_TEMPLATE})"
+        "--labels", nargs="+", metavar="LABEL", help="what to choose from (the first run's classes, else its captions)"
+    )
+    parser.add_argument(
+        "--templates", nargs="+", metavar="TEXT", help="sentences with {} for the label (those the first run learned)"
     )
     parser.add_argument("--suite", metavar="NAME", help="labels and templates that come with the application")
     add_step_argument(parser, "checkpoints")
@@ -141,14 +141,17 @@ def as_text(shown: Predictions) -> str:
 
 
 def _words(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    from trainer import catalog
+    from trainer.catalog import prompt_suites
+    from trainer.charts.class_task import choice_suite, run_suite, templates_for
 
-    suites = catalog.prompt_suites()
+    suites = prompt_suites()
     if args.suite is not None and args.suite not in suites:
         raise ClassifyError(f"There is no suite {args.suite!r}; choose one of {', '.join(suites)}.")
-    suite = suites.get(args.suite)
+    # Labels of one's own are worded like the run's classes; captions as labels have sentences of their own.
+    own = run_suite if args.labels else choice_suite
+    suite = suites[args.suite] if args.suite else own(args.workspace, args.runs[0])
     labels = tuple(dict.fromkeys(args.labels or (suite.classes if suite else ())))
-    templates = tuple(dict.fromkeys(args.templates or (suite.templates if suite else (PLAIN_TEMPLATE,))))
+    templates = tuple(dict.fromkeys(args.templates or templates_for(suite, labels)))
     if not labels:
         raise ClassifyError(f"Say what to choose from: --labels cat dog, or --suite with one of {', '.join(suites)}.")
     return labels, templates

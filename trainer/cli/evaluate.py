@@ -205,7 +205,9 @@ def record_notes(record: TaskRecord) -> list[str]:
             f"trained on: {seen:,} of these {record.n:,} pairs (copies counted), which say little about new pairs"
         )
     if details.get("suite") and record.task == "zero_shot":
-        by = "words of the names" if details.get("by") == "words" else f"{len(details['templates'])} templates"
+        templates = details["templates"]
+        prompts = f"{len(templates)} templates" if len(templates) > 1 else f'"{"".join(templates)}"'
+        by = "words of the names" if details.get("by") == "words" else prompts
         by += ", by likelihood" if details.get("by") == "captions" else ""
         words.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
         if silent := details.get("classes_without_a_word"):
@@ -227,6 +229,7 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         folder: Captioned images, all of which are measured; None: the held-out splits of the run's own data.
     """
     from trainer import config
+    from trainer.catalog import ZERO_SHOT, suite_of_facts
     from trainer.evaluation import HeldOut, ReferencePairs, measure
     from trainer.evaluation.task_data import names_data_of
 
@@ -242,13 +245,14 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
     own = splits if choice is run.data else _loaded(workspace, run.data, opened)
     reference = ReferencePairs(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
     stored = reference.embed(opened.model, opened.device)
+    asked = suite_of_facts(row.facts.get(ZERO_SHOT)) if choice is run.data else None
     task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbors"
     results = []
     for split, pairs in splits.heldout.items():
         heldout = HeldOut(
             pairs,
             prefix=split,
-            suite=splits.suite,
+            suite=asked or splits.suite,
             tokenizer=opened.tokenizer,
             context_length=opened.context_length,
         )
@@ -256,9 +260,9 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         metrics = measure(heldout, embedded, kept.method, batch_size=run.optimizer.batch_size)
         metrics |= reference.numbers(pairs, embedded, stored)
         facts = {"dataset": pairs.name, "split": split, "model": row.name, "pretrained": f"step {opened.step}"}
-        asked = heldout.suite if (heldout.labels >= 0).any() else None
-        counts = {"n": len(pairs.captions), "classes": len(asked.classes) if asked else 0}
-        counts |= {"templates": len(asked.templates) if asked else 0}
+        classed = heldout.suite if (heldout.labels >= 0).any() else None
+        counts = {"n": len(pairs.captions), "classes": len(classed.classes) if classed else 0}
+        counts |= {"templates": len(classed.templates) if classed else 0}
         counts |= {"trained_on": splits.copies.get(split, 0) if choice is run.data and run.optimizer.epochs else 0}
         if run.objective.towers == "both":
             counts |= {"pictures": len(heldout.matching.images), "texts": len(heldout.matching.texts)}
@@ -299,7 +303,8 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
 
     lines = [f"{row.name}, {results[0]['pretrained']}"]
     for result in results:
-        about = f"{result['classes']:,} classes × {result['templates']:,} templates" if result["classes"] else ""
+        templates = f"{result['templates']:,} template{'s' * (result['templates'] != 1)}"
+        about = f"{result['classes']:,} classes × {templates}" if result["classes"] else ""
         head = f"{result['dataset']}, split {result['split']}, n = {result['n']:,} pairs"
         lines += ["", f"{head}, zero-shot of {about}" if about else head]
         if result["trained_on"]:

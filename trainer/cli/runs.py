@@ -292,6 +292,7 @@ def _table(
 
 def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer import config
+    from trainer.catalog import ZERO_SHOT, suite_of_facts
     from trainer.metrics import metric
     from trainer.trackers.importing import SETTINGS
     from trainer.training import provenance
@@ -305,12 +306,15 @@ def _description(workspace: Workspace, row: RunRow) -> str:
         lines.append(f"  archived  {time.strftime('%Y-%m-%d %H:%M', time.localtime(row.archived_at))}")
     if row.note:
         lines.append(f"  note      {row.note}")
-    hidden = (provenance.SESSIONS, SETTINGS)
+    hidden = (provenance.SESSIONS, SETTINGS, ZERO_SHOT)
     lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name not in hidden]
     settings = row.facts.get(SETTINGS)
     lines += [
         f"  imported  {name} = {value}" for name, value in (settings if isinstance(settings, dict) else {}).items()
     ]
+    if suite := suite_of_facts(row.facts.get(ZERO_SHOT)):
+        lines.append(f"  zero-shot {len(suite.classes):,} classes in {', '.join(map(repr, suite.templates[:3]))}"
+                     f"{f' and {len(suite.templates) - 3:,} more' if len(suite.templates) > 3 else ''}")  # fmt: skip
     lines += _sessions(row)
     lines.append(f"To repeat it: {joined(provenance.repeat_command(workspace, row))}")
     best = workspace.results.best_values(row.id)

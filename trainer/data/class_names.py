@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from trainer.catalog import PromptSuite, prompt_suites
+from trainer.catalog import PromptSuite, plain_name, prompt_suites, published_suite
 
 _WORDNET: Final = re.compile(r"n\d{8}")
 """Folders of ImageNet bear WordNet's numbers instead of names."""
@@ -18,14 +18,6 @@ _CAMEL: Final = re.compile(r"([A-Z][a-z0-9]*)+")
 _INNER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMBERED: Final = re.compile(r"(?:n\d{8}-|\d{1,4}[._ -]+)(?P<name>[^\W\d_].*)", re.DOTALL)
 """A number before a name: Stanford Dogs' `n02085620-Chihuahua`, CUB's `001.Black_footed_Albatross`."""
-_CALTECH: Final = {
-    "Faces": "off-center face",
-    "Faces_easy": "centered face",
-    "Leopards": "leopard",
-    "Motorbikes": "motorbike",
-    "airplanes": "airplane",
-}
-"""Folders of Caltech101, as CLIP's authors name their classes."""
 BACKGROUND: Final = frozenset(("BACKGROUND_Google", "257.clutter"))
 """Folders of Caltech101 and Caltech256 with pictures of no class."""
 
@@ -67,21 +59,15 @@ def _names_alone(folders: Sequence[str], dataset: str) -> dict[str, str]:
 
 def _names(folders: Sequence[str], dataset: str) -> dict[str, str]:
     """Return folder -> class name in captions, of folders without a number before their name."""
-    suite = suite_of(dataset)
+    suite = published_suite(dataset)
     if folders and all(map(_WORDNET.fullmatch, folders)):
         return _of_wordnet(folders)
     if folders and all(folder.isdecimal() and folder.isascii() for folder in folders):
         return _of_indices(folders, suite)
     if suite is not None and (named := _of_suite(folders, suite)):
         return named
-    return _spelled(folders) | ({f: n for f, n in _CALTECH.items() if f in folders} if "Faces_easy" in folders else {})
-
-
-def suite_of(dataset: str) -> PromptSuite | None:
-    """Return the bundled suite with the longest name that is a prefix of the data set's name."""
-    plain = _plain(dataset)
-    fitting = [suite for name, suite in prompt_suites().items() if plain.startswith(_plain(name))]
-    return max(fitting, key=lambda suite: len(suite.name), default=None)
+    caltech = prompt_suites()["caltech101"].folders if "Faces_easy" in folders else {}
+    return _spelled(folders) | {folder: caltech[folder] for folder in folders if folder in caltech}
 
 
 def _of_wordnet(folders: Sequence[str]) -> dict[str, str]:
@@ -115,11 +101,12 @@ def _of_indices(folders: Sequence[str], suite: PromptSuite | None) -> dict[str, 
 
 
 def _of_suite(folders: Sequence[str], suite: PromptSuite) -> dict[str, str]:
-    """Return the suite's spelling if it contains every folder, else an empty dictionary."""
-    known = {_plain(name): name for name in suite.classes}
-    if not all(_plain(folder) in known for folder in folders):
+    """Return the suite's names if it has one for every folder, else an empty dictionary."""
+    named = {plain_name(name): name for name in suite.classes}
+    named |= {plain_name(folder): name for folder, name in suite.folders.items()}
+    if not all(plain_name(folder) in named for folder in folders):
         return {}
-    return {folder: known[_plain(folder)] for folder in folders}
+    return {folder: named[plain_name(folder)] for folder in folders}
 
 
 def _spelled(folders: Sequence[str]) -> dict[str, str]:
@@ -127,7 +114,3 @@ def _spelled(folders: Sequence[str]) -> dict[str, str]:
     camel = all(map(_CAMEL.fullmatch, folders)) and any(map(_INNER.search, folders))
     spaced = {folder: _INNER.sub(" ", folder) if camel else folder for folder in folders}
     return {folder: " ".join(re.split(r"[_\s]+", name)).strip() or folder for folder, name in spaced.items()}
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.catalog import PromptSuite, prompt_suites
+from trainer.catalog import PromptSuite, learned_suite, prompt_suites
 from trainer.config.extension import PluginDataset
 from trainer.data import scenes
 from trainer.data.class_folder import class_sources
-from trainer.data.class_names import suite_of
 from trainer.data.folder import folder_sources
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
@@ -36,7 +35,7 @@ class Listing:
         name: Of the data set; a folder may bear it.
         splits: "train", and what is held out if the data set says so itself.
         problems: (path or row, reason) of what is no pair.
-        suite: A zero-shot task that comes with the data set.
+        suite: The zero-shot question about its classes, in the sentences of its captions.
         log: What is odd, and what is log about all of them.
     """
 
@@ -68,8 +67,10 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     if len(splits) == 1 and isinstance(data, config.Folder | config.Table | config.ClassFolder):
         splits, more = _shared(data, splits["train"], log)
         problems = problems + more
-    labeled = [source for sources in splits.values() for source in sources]
-    return Listing(name, splits, problems, _suite(name, labeled), log)
+    pairs = [source for sources in splits.values() for source in sources]
+    captions, labels = [pair.caption for pair in pairs], [pair.label for pair in pairs]
+    suite = learned_suite(name, captions, labels, stated=getattr(data, "template", ""))
+    return Listing(name, splits, problems, suite, log)
 
 
 def _shared(
@@ -153,17 +154,6 @@ def _at_path(
     if isinstance(data, config.Folder):
         return folder_sources(path, progress, captions=data.captions, lines=data.lines, encoding=data.encoding, log=log)
     return table_sources(replace(data, path=path), progress, log)
-
-
-def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:
-    """Return the bundled suite of the data set, else one of its labels if there are at least two."""
-    classes = tuple(sorted({source.label for source in sources} - {""}))
-    known = prompt_suites().get(name.lower()) or suite_of(name)
-    if known is not None and set(classes) <= set(known.classes):
-        return known
-    if len(classes) < 2:
-        return None
-    return PromptSuite(name, classes, ("{}", "a picture of a {}"), f"labels of {name}", "")
 
 
 def folder_name(name: str) -> str:

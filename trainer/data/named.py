@@ -16,7 +16,8 @@ from PIL import Image
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.catalog import prompt_suites
+from trainer.catalog import published_suite
+from trainer.data.class_names import class_names
 from trainer.data.image_tar import StoredPair, kept
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.untrusted.files import refusal_of_downloads
@@ -143,12 +144,22 @@ def _files(opened: Any) -> list[tuple[Path, int]]:
 
 
 def _class_names(name: str, opened: Any) -> list[str]:
-    """Return the class names for captions: those of the bundled suite, else torchvision's."""
-    suite = prompt_suites().get(name.lower())
-    if suite is not None:
-        return list(suite.classes)
-    classes = getattr(opened, "classes", None)
-    if classes is None:
-        return [f"class {number}" for number in range(1000)]
-    # MNIST's are "0 - zero".
-    return [str(one).rpartition(" - ")[2].replace("_", " ").strip().lower() for one in classes]
+    """Return the published names of the data set's classes, by what torchvision calls them, else by their numbers.
+
+    Raises:
+        DataError: They have no published names, or are not as many: nothing is asked by a code.
+    """
+    suite = published_suite(name)
+    if suite is None:
+        raise DataError(f"{name} has no names of classes here. Choose other data, or a folder per class with names.")
+    theirs = [str(one) for one in getattr(opened, "classes", [])]
+    named = class_names(theirs, suite.name)
+    if theirs and {*named.values()} <= {*suite.classes}:
+        return [named[one] for one in theirs]
+    if theirs and len(theirs) != len(suite.classes):
+        raise DataError(
+            f"{name} has {len(theirs):,} classes ({', '.join(theirs[:4])} …) and its names are of "
+            f"{len(suite.classes):,}, so it is not known which is which. Put the whole data set there, or open the "
+            "folder that holds a folder per class."
+        )
+    return list(suite.classes)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int, UInt8
 
+from trainer.analysis.class_prompts import captioned
 from trainer.catalog import PromptSuite
 from trainer.data.errors import DataError
 from trainer.data.lazy_images import StreamedImages
@@ -19,38 +18,6 @@ __all__ = ["BATCH", "DataError", "DataSplits", "ImportLog", "ImportReport", "Pai
 
 BATCH: Final = "batch"
 """Name of the split that is one training batch, embedded beside the held-out ones."""
-
-
-_VOWEL: Final = re.compile(
-    r"(?!uni|eu|one\b|us[ae]|ur[aiou]|ut[ei]|uk)[aeiou]|hour|honest|heir|8|1[18](?!\d)", re.IGNORECASE
-)
-"""Beginnings of English names and numbers that are spoken with a vowel."""
-_SINGULAR: Final = re.compile(
-    r".*(ss|us|is|os|ops|ois)|yellowlegs|.*pyrenees|gas|atlas|canvas|pancreas|christmas|.*lens|series|species|news"
-)
-"""Words in s that are no plural."""
-_OF: Final = re.compile(r"\w+ of ", re.IGNORECASE)
-
-
-def captioned(template: str, name: str) -> str:
-    """Return the caption of a class: its name in place of `{}`, and for `a(n)` a, an, or nothing before many."""
-    if _is_plural(name):
-        return template.replace("a(n) ", "").replace("{}", name)
-    plain = unicodedata.normalize("NFD", name)
-    return template.replace("a(n)", "an" if _VOWEL.match(plain) else "a").replace("{}", name)
-
-
-def _is_plural(name: str) -> bool:
-    """Return whether an English name is one of many things: jeans, but no pair of jeans, glass or bus."""
-    last = re.sub(r"\s*\(.*", "", name.lower()).split()[-1:]
-    word = last[0] if last else ""
-    return (
-        len(word) > 3
-        and word.endswith("s")
-        and word.isalpha()
-        and not _SINGULAR.fullmatch(word)
-        and not _OF.match(name)
-    )
 
 
 @dataclass(frozen=True)

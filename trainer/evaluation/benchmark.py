@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 
 from trainer.analysis import corruptions
+from trainer.analysis.class_prompts import captioned
 from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
 from trainer.analysis.progress import Progress
@@ -282,7 +283,7 @@ class Evaluation:
 
     def _prompts(self) -> Float[np.ndarray, "c t d"]:
         suite = self.data.suite
-        sentences = [template.replace("{}", name) for name in suite.classes for template in suite.templates]
+        sentences = [captioned(template, name) for name in suite.classes for template in suite.templates]
         shape = (len(suite.classes), len(suite.templates), -1)
         return self._once("prompts", lambda: self._sentences(sentences, "Embedding prompts").reshape(shape))
 

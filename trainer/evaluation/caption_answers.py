@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
+from trainer.analysis.class_prompts import captioned
 from trainer.catalog import PromptSuite
 from trainer.data.augment import normalized
 from trainer.device import autocast, memory_format
@@ -31,7 +32,7 @@ def prompt_likelihoods(
     modes = towers.training, method.training
     towers.eval()
     method.eval()
-    prompts = [template.replace("{}", name) for name in suite.classes for template in suite.templates]
+    prompts = [captioned(template, name) for name in suite.classes for template in suite.templates]
     tokens = method.encoded(prompts).to(where)
     found = np.zeros((len(images), len(prompts)))
     try:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
+from trainer.analysis.class_prompts import captioned
 from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.analysis.retrieval import groups_of
 from trainer.catalog import PromptSuite
@@ -60,7 +61,7 @@ class HeldOut:
         self.classes: tuple[str, ...] = tuple(suite.classes) if suite else ()
         self._tokens = tokenizer.encode(pairs.captions, context_length)
         self._shape = (len(suite.classes), len(suite.templates)) if suite and (self.labels >= 0).any() else None
-        prompts = [t.replace("{}", c) for c in suite.classes for t in suite.templates] if suite and self._shape else []
+        prompts = [captioned(t, c) for c in suite.classes for t in suite.templates] if suite and self._shape else []
         self._prompts = tokenizer.encode(prompts, context_length)
 
     @functools.cached_property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from trainer.catalog import ZERO_SHOT, suite_of_facts
 from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError, KeptModel, OpenModels
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
@@ -252,7 +253,7 @@ def _of_images(
         return loaded[key]
 
     stage.begin(0.0, 0.1, "reading the data")
-    data = load(own.data if of_run else wanted.choice or wanted.data)
+    data = _worded(load(own.data if of_run else wanted.choice or wanted.data), row, own, of_run, wanted)
     shift = load(wanted.shift) if wanted.shift else None
     if shift is not None and shift.suite is not None and data.suite is not None and wanted.suite is None:
         # The same question on both: the classes of the second data set are asked with the first's sentences.
@@ -291,7 +292,7 @@ def _of_snapshot(
             f"The snapshot of {row.name} at step {chosen.step:,} holds no features.",
             "Train with watching.features = true, or measure images: leave out --snapshot.",
         )
-    suite = _suite_of(workspace, row, snapshot.dataset, stage)
+    suite = suite_of_facts(row.facts.get(ZERO_SHOT)) or _suite_of(workspace, row, snapshot.dataset, stage)
     whole, parts, tried, train = snapshot_data(snapshot, suite=wanted.suite, own=suite)
     stage.begin(0.05, 0.1, "reading the snapshot")
     subject = _subject(kept)
@@ -334,6 +335,7 @@ def _of_shards(
         digests = {one.hex()[:16] for one in digests_of(sources, size=size, cache=cache, preprocessing=reads)}
     stage.begin(0.05, 0.1, "reading the embeddings")
     data, embedded = task_data_of(wanted.shards, learned=digests, named=wanted.split is not None)
+    data = _worded(data, row, own, of_run, wanted)
     found = Stored(_subject(kept), data, **embedded, progress=stage)
     return dict.fromkeys(TASKS, found)
 
@@ -348,6 +350,22 @@ def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) ->
     except DataError:
         return None
     return listed.suite if listed.name == dataset else None
+
+
+def _worded(data: TaskData, row: RunRow, own: config.Run, of_run: bool, wanted: EvaluationRequest) -> TaskData:
+    """Return the data with the question that the run was asked in training, or its classes in the run's sentence.
+
+    Its own data are asked the stored question, so that all numbers are of one. Other data without prompts of their own
+    are asked in the sentence of the captions of classes that the run learned.
+    """
+    if wanted.suite is not None or data.suite is None:
+        return data
+    stored = suite_of_facts(row.facts.get(ZERO_SHOT))
+    if of_run and stored is not None and {*data.tried.labels} - {""} <= {*stored.classes}:
+        return replace(data, suite=stored)
+    if of_run or data.suite.worded == "prompts" or stored is None or stored.worded != "captions":
+        return data
+    return replace(data, suite=replace(data.suite, templates=stored.templates, worded="captions"))
 
 
 def _subject(kept: KeptModel, namer: BagOfWords | CaptionPrediction | None = None) -> Subject:

@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from trainer import config
+from trainer.analysis.class_prompts import PLAIN_TEMPLATE
 from trainer.analysis.progress import Progress, between
-from trainer.catalog import PromptSuite, prompt_suites
+from trainer.catalog import PromptSuite, learned_suite, prompt_suites, published_suite
 from trainer.charts.matching import units_of
 from trainer.data.dataset_index import folder_name, listing
 from trainer.data.pairs import BATCH, DataError, Source
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 TRIED: Final = ("test", "val", "validation", "heldout", "renderings")
 """Splits that are tried where none is named, the first that there is."""
-PLAIN: Final = ("{}", "a picture of a {}")
-"""Templates of data that bring none."""
 _PROBE_SHARE: Final = 0.3
 
 
@@ -371,7 +370,7 @@ def _place(source: Source) -> float:
 
 
 def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -> PromptSuite | None:
-    """Return classes and templates: the requested suite, else files next to the data, else from its labels."""
+    """Return classes and templates: the requested suite, else files next to the data, else published, else its own."""
     labels = {source.label for source in sources} - {""}
     known = prompt_suites()
     if name is not None:
@@ -389,17 +388,20 @@ def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -
     templates = tuple(
         line.replace("{c}", "{}") for line in _lines(listed.root, "zeroshot_classification_templates.txt")
     )
+    published = published_suite(listed.dataset)
+    own = listed.suite or learned_suite(
+        listed.dataset, [source.caption for source in sources], [source.label for source in sources]
+    )
     if labels <= set(classes):
-        own = known.get(listed.dataset.lower())
-        fallback = own.templates if own is not None else PLAIN
-        source = f"classnames.txt of {listed.dataset}"
-        return PromptSuite(listed.dataset, classes, templates or fallback, source, "")
-    if listed.suite is not None:
-        return listed.suite
-    own = known.get(listed.dataset.lower())
-    if own is not None and labels <= set(own.classes):
-        return own
-    return PromptSuite(listed.dataset, tuple(sorted(labels)), PLAIN, f"labels of {listed.dataset}", "")
+        templates = templates or (published.templates if published else ())
+        worded: dict[str, Any] = {"templates": templates} if templates else {}
+        if not templates and own is not None:
+            worded = {"templates": own.templates, "worded": own.worded}
+        made = PromptSuite(listed.dataset, classes, (PLAIN_TEMPLATE,), f"classnames.txt of {listed.dataset}", "")
+        return replace(made, **worded)
+    if published is not None and labels <= set(published.classes):
+        return published
+    return own
 
 
 def _lines(root: Path | None, name: str) -> tuple[str, ...]:
@@ -430,8 +432,8 @@ def snapshot_data(
         Source(Path(path), path, caption, label)
         for path, caption, label in zip(items.path, items.caption, items.label, strict=True)
     ]
-    listed = Listed(snapshot.dataset, {}, own or prompt_suites().get(snapshot.dataset), None, chosen=own is not None)
-    chosen = _chosen_suite(suite, listed, rows)
+    own = own or learned_suite(snapshot.dataset, items.caption, items.label)
+    chosen = _chosen_suite(suite, Listed(snapshot.dataset, {}, own, None, chosen=True), rows)
     held = np.array([_place(row) < _PROBE_SHARE for row in rows])
     tried, train = np.flatnonzero(held), np.flatnonzero(~held)
     images = units_of(snapshot).picture

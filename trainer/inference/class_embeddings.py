@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainer.analysis.class_prompts import captioned
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_texts
@@ -43,7 +44,7 @@ def class_texts(
     file = folder / "scratch" / f"class-texts-{hashlib.sha256(seed).hexdigest()[:24]}.npy"
     if _usable(file):
         return file
-    sentences = [template.replace("{}", label) for template in templates for label in labels]
+    sentences = [captioned(template, label) for template in templates for label in labels]
     vectors = embed_sentences(kept.opened, sentences, progress)
     texts = ClassTexts(
         row.id,

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer import config
+from trainer.analysis.class_prompts import captioned
 from trainer.analysis.progress import Progress
 from trainer.errors import UserError
 from trainer.inference.embed import embed_sentences
@@ -87,7 +88,7 @@ class KeptModel:
             known.clear()
         new = [label for label in dict.fromkeys(labels) if label not in known]
         if new:
-            sentences = [template.replace("{}", label) for label in new for template in templates]
+            sentences = [captioned(template, label) for label in new for template in templates]
             vectors = embed_sentences(self.opened, sentences, progress)
             means = vectors.reshape(len(new), len(templates), -1).mean(axis=1)
             means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)

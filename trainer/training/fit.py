@@ -10,12 +10,14 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from trainer import config, data, device, pretrained, ranks
 from trainer.analysis.progress import Progress
+from trainer.catalog import ZERO_SHOT, suite_facts, untrained_suite
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.lazy_images import StreamedImages
@@ -194,6 +196,8 @@ def _train(
             most_training=None if run.optimizer.epochs else STORED,
         )
         splits = room.until_written(prepare)
+        if not run.optimizer.epochs:
+            splits = replace(splits, suite=untrained_suite(splits.suite))
         known = found or decoded
         tokenizer = known.tokenizer if known else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:
@@ -379,6 +383,7 @@ def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: Tra
         fingerprint=pairs.fingerprint,
         left_out=len(splits.report.problems),
         split=splits.report.split,
+        **{ZERO_SHOT: suite_facts(splits.suite)},
         sessions=with_session(sessions_of(log.run.facts), session_facts(training.device, step=begun)),
     )
     held = ", ".join(f"{len(part):,} {split}" for split, part in splits.heldout.items())

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, 
 from explorer import theme
 from explorer.views.classify import text_input
 from explorer.widgets.still import StillComboBox
+from trainer.analysis.class_prompts import PLAIN_TEMPLATE
 from trainer.catalog import PromptSuite
 
 DEBOUNCE_MS: Final = 250
@@ -34,8 +35,8 @@ class Questions(QWidget):
         self.suites = StillComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
         self.suites.addItem("Match run A's data", OF_THE_RUN)
         self.suites.addItem("Custom labels", OWN)
-        self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines", "cat, dog, house")
-        self.templates_edit = _editor("classifyTemplates", "Templates, one per line", "a photo of a {}")
+        self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines")
+        self.templates_edit = _editor("classifyTemplates", "Templates, one per line")
         self._labels_count, self._templates_count = _small(), _small()
         self._labels_remark, self._templates_remark = (
             _remark("classifyLabelsRemark"),
@@ -43,6 +44,7 @@ class Questions(QWidget):
         )
         self._labels, self._templates = text_input.labels(""), text_input.templates("")
         self._later = QTimer(self, singleShot=True, interval=DEBOUNCE_MS, timeout=self._announce)
+        self.write("", "")
         self._lay_out()
         self.suites.activated.connect(self._choose_suite)
         for edit in (self.labels_edit, self.templates_edit):
@@ -79,11 +81,12 @@ class Questions(QWidget):
 
     def fill(self, suite: PromptSuite) -> None:
         """Set the labels and templates of a suite and announce them."""
-        self.write(", ".join(suite.classes), "\n".join(suite.templates))
+        self.write(text_input.labels_text(suite.classes), "\n".join(suite.templates))
 
     def write(self, labels_text: str, templates_text: str) -> None:
-        """Set both texts and announce them if the request changes."""
-        for edit, text in ((self.labels_edit, labels_text), (self.templates_edit, templates_text)):
+        """Set both texts, the plain template where there is none, and announce them if the request changes."""
+        texts = labels_text, templates_text if templates_text.strip() else PLAIN_TEMPLATE
+        for edit, text in zip((self.labels_edit, self.templates_edit), texts, strict=True):
             edit.blockSignals(True)
             edit.setPlainText(text)
             edit.blockSignals(False)
@@ -104,7 +107,7 @@ class Questions(QWidget):
         self._templates = text_input.templates(self.templates_edit.toPlainText())
         self._labels_count.setText(f"{len(self.labels):,}")
         self._templates_count.setText(f"{len(self.templates):,}")
-        nothing = ("Write at least one label.", "Write at least one template, such as: a photo of a {}")
+        nothing = ("Write at least one label.", f"Write at least one template, such as: {PLAIN_TEMPLATE}")
         self._show_message(self._labels_remark, self._labels.remark or ("" if self.labels else nothing[0]))
         self._show_message(self._templates_remark, self._templates.remark or ("" if self.templates else nothing[1]))
         if (self._labels.entries, self._templates.entries) != before:
@@ -129,13 +132,13 @@ class Questions(QWidget):
         column.addLayout(_heading("Templates", self._templates_count))
         column.addWidget(self.templates_edit, 2)
         column.addWidget(self._templates_remark)
-        hint = _small("Each label replaces {}; embeddings are averaged over templates.")
+        hint = _small("Each label replaces {}, a(n) is its article; embeddings are averaged over templates.")
         hint.setWordWrap(True)
         column.addWidget(hint)
 
 
-def _editor(name: str, words_for_readers: str, example: str) -> QPlainTextEdit:
-    edit = QPlainTextEdit(objectName=name, accessibleName=words_for_readers, placeholderText=example)
+def _editor(name: str, words: str) -> QPlainTextEdit:
+    edit = QPlainTextEdit(objectName=name, accessibleName=words, placeholderText=f"{words}.")
     edit.setTabChangesFocus(True)
     # A dropped image belongs to the view, not into the text as its address.
     edit.setAcceptDrops(False)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+_LABEL: Final = re.compile(r'\s*"((?:[^"\n]|"")*)"\s*(?=[,\n]|$)|([^,\n]*)')
+"""A label in quotes, as in CSV, or up to the next comma or line."""
 MOST_LABELS: Final = 5_000
 MOST_TEMPLATES: Final = 200
 LONGEST: Final = 300
@@ -22,11 +24,24 @@ class Words:
 
 
 def labels(text: str) -> Words:
-    """Return the labels in `text`, separated by commas or newlines; unique and not empty."""
-    pieces = [" ".join(piece.split()) for piece in re.split(r"[,\n]", text)]
+    """Return the labels in `text`, separated by commas or newlines; unique and not empty.
+
+    A label with a comma stands in quotes, in which a quote is written twice.
+    """
+    pieces, end = [], 0
+    while end <= len(text) and (match := _LABEL.match(text, end)) is not None:
+        piece = match[2] if match[1] is None else match[1].replace('""', '"')
+        pieces.append(" ".join(piece.split()))
+        end = match.end() + 1
     # A trailing separator is how people type, not an empty label.
     empty = sum(1 for i, piece in enumerate(pieces) if not piece and i < len(pieces) - 1)
     return _words([piece for piece in pieces if piece], empty, "label", MOST_LABELS, [])
+
+
+def labels_text(entries: Iterable[str]) -> str:
+    """Return the text that `labels` reads as these labels."""
+    quoted = ('"' + entry.replace('"', '""') + '"' if re.search('[,"]', entry) else entry for entry in entries)
+    return ", ".join(quoted)
 
 
 def templates(text: str) -> Words:

@@ -17,7 +17,6 @@ from explorer.views.classify.label_form import OF_THE_RUN, OWN, Questions
 from explorer.views.classify.method import METHOD
 from explorer.views.classify.preview import ImagePreview, plain_label
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
-from explorer.views.classify.suites import suite_of
 from explorer.views.classify.verdict import ranking, verdict
 from explorer.views.view import View, hairline, steps_in_words
 from explorer.widgets.bars import BarChart, BarColumn
@@ -25,7 +24,9 @@ from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer import catalog
 from trainer.catalog import PromptSuite
+from trainer.charts.class_task import choice_suite
 from trainer.charts.marks import run_tone
+from trainer.errors import UserError
 
 EXPORTED: Final = 200
 FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
@@ -50,7 +51,7 @@ class ClassifyView(View):
         self.bars = BarChart()
         self.bars.setObjectName("classifyBars")
         self.sight = ImagePreview(context.background, self.pictures.get)
-        self._look_first = ""
+        self._look_first = self._no_labels = ""
         self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -250,14 +251,14 @@ class ClassifyView(View):
             there = bool(self.context.jobs.runs)
             words = "Choose run A and run B above." if there else "No run yet: start the demo runs in Runs (Ctrl+1)."
             self._show_message("info", "secondary", words)
-        elif not self._has_words and self.questions.suite != OF_THE_RUN:
-            self._show_message("info", "secondary", "Enter labels and templates.")
+        elif not self._has_words:
+            self._show_message("info", "secondary", self._missing_words())
         elif found is not None:
             sign, role = {True: ("circle-check", "good"), False: ("circle-x", "warn"), None: ("image", "secondary")}[
                 found.agree
             ]
             self._show_message(sign, role, found.words)
-        elif self.asking.waiting or not self._has_words:
+        elif self.asking.waiting:
             state = self.context.client.state("models")
             self._show_message(
                 "loader", "secondary", "Predicting…" if state in ("warm", "busy") else "Loading the models…"
@@ -265,6 +266,12 @@ class ClassifyView(View):
         else:
             trouble = next((t for side in sides if (t := self.asking.trouble(side.run, side.step))), "")
             self._show_message("triangle-alert" if trouble else "image", "warn" if trouble else "secondary", trouble)
+
+    def _missing_words(self) -> str:
+        """Return who waits for whom: the labels are being read, or the person has to write some."""
+        if self.questions.suite == OF_THE_RUN and not self.questions.labels:
+            return self._no_labels or "Reading the labels of run A's data…"
+        return "Waiting for labels: enter them, and a template, in the panel at the right."
 
     def _show_message(self, sign: str, role: str, words: str) -> None:
         self._verdict_sign.setPixmap(theme.icon(sign, 20, role).pixmap(QSize(20, 20)))
@@ -275,13 +282,26 @@ class ClassifyView(View):
     # -- words and runs ----------------------------------------------------------------------------------------
 
     def _fill_from_run(self) -> None:
-        self.context.background.run(
-            self, suite_of, self.context.workspace, self.context.selection.run_a, done=self._fill, key="suite"
-        )
+        if (run := self.context.selection.run_a) is not None:
+            asked = choice_suite, self.context.workspace, run
+            self.context.background.run(self, *asked, done=self._fill, failed=self._unfilled, key="suite")
 
     def _fill(self, suite: PromptSuite | None) -> None:
-        if suite is not None and self.questions.suite == OF_THE_RUN:
+        if self.questions.suite != OF_THE_RUN:
+            return
+        if suite is None:
+            self._no_labels = "Waiting for labels: run A has stored no captions to take them from. Enter some."
+            self.questions.write("", "")
+        else:
+            self._no_labels = ""
             self.questions.fill(suite)
+        self._show_current()
+
+    def _unfilled(self, error: Exception) -> None:
+        if not isinstance(error, UserError):
+            self.context.background.failed.emit(error)
+        self._no_labels = f"Waiting for labels: those of run A cannot be read. {error} Enter some."
+        self._show_current()
 
     def _suite_wanted(self, name: str) -> None:
         if name == OF_THE_RUN:

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QHBoxLayout, QTabBar, QWidget
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.classify.label_form import OF_THE_RUN, OWN, Questions
-from explorer.views.classify.suites import suite_of
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
@@ -28,6 +27,7 @@ from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.calibration import CalibrationSettings
+from trainer.charts.class_task import MOST_CLASSES, run_suite
 from trainer.charts.prompted_runs import PromptRun
 from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.prompts import PromptSettings
@@ -275,7 +275,7 @@ class PromptsView(View):
     def _fill_from_run(self) -> None:
         self.context.background.run(
             self,
-            suite_of,
+            run_suite,
             self.context.workspace,
             self.context.selection.run_a,
             done=self._fill,
@@ -286,7 +286,7 @@ class PromptsView(View):
     def _fill(self, suite: PromptSuite | None) -> None:
         if self.questions.suite != OF_THE_RUN:
             return
-        if suite is None:
+        if suite is None or len(suite.classes) > MOST_CLASSES:
             self._lacks("The data of run A has no classes, or more than 1,000; enter your own labels.")
         else:
             self.questions.fill(suite)

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from trainer import config
-from trainer.catalog import prompt_suites
+from trainer.catalog import published_suite
 from trainer.data import DataError, DataSplits, load
-from trainer.data.class_names import class_names, suite_of
+from trainer.data.class_names import class_names
 from trainer.format_detection import recognize
 
 SIZE = 32
@@ -83,9 +83,9 @@ def test_the_indices_of_imagenet_v2(tmp_path: Path) -> None:
 def test_the_actions_of_ucf101(tmp_path: Path) -> None:
     root = folders(tmp_path / "UCF-101", ["ApplyEyeMakeup", "HandstandPushups", "TaiChi", "YoYo"])
     splits = read(config.ClassFolder(path=str(root), template="a photo of a person doing {}."), tmp_path)
-    assert labels(splits) == {0: "apply eye makeup", 1: "hand stand pushups", 2: "tai chi", 3: "yo yo"}
+    assert labels(splits) == {0: "Apply Eye Makeup", 1: "Hand Stand Pushups", 2: "Tai Chi", 3: "Yo Yo"}
     assert splits.suite.name == "ucf101"
-    assert "a photo of a person doing yo yo." in splits.train.captions
+    assert "a photo of a person doing Yo Yo." in splits.train.captions
 
 
 @pytest.mark.slow
@@ -109,18 +109,14 @@ def test_camel_case_is_spelled_only_where_all_folders_are() -> None:
 
 
 def test_suites_are_known_by_how_a_name_begins() -> None:
-    assert suite_of("CIFAR-100 (png)").name == "cifar100"
-    assert suite_of("cifar10").name == "cifar10"
-    assert suite_of("holiday pictures") is None
+    assert published_suite("CIFAR-100 (png)").name == "cifar100"
+    assert published_suite("cifar10").name == "cifar10"
+    assert published_suite("holiday pictures") is None
 
 
-@pytest.mark.parametrize(("name", "count"), [("imagenet", 1000), ("ucf101", 101), ("birdsnap", 500), ("gtsrb", 43)])
-def test_suites_have_as_many_different_classes_as_the_data_sets(name: str, count: int) -> None:
-    assert len(set(prompt_suites()[name].classes)) == len(prompt_suites()[name].classes) == count
-
-
-SIGNS = {0: "speed limit 20", 1: "speed limit 30", 12: "priority road", 13: "give way", 14: "stop", 17: "no entry"}
-SIGNS |= {25: "road works", 33: "turn right ahead", 38: "keep right", 40: "roundabout", 41: "end of no overtaking"}
+SIGNS = {0: "20 kph speed limit", 1: "30 kph speed limit", 12: "priority road", 13: "yield", 14: "stop"}
+SIGNS |= {17: "no entry", 25: "road work", 33: "right turn", 38: "keep right", 40: "traffic circle"}
+"""Words of signs whose meaning the data set's own table of `ClassId` gives."""
 
 
 @pytest.mark.slow
@@ -142,7 +138,7 @@ def test_the_signs_of_gtsrb_are_in_torchvisions_order(tmp_path: Path) -> None:
     splits = read(config.Named(name="GTSRB", root=str(tmp_path)), tmp_path)
     for part in (splits.train, splits.heldout["heldout"]):
         found = {int(part.images[row, 0, 0, 0]): label for row, label in enumerate(part.labels)}
-        assert {number: found[number] for number in SIGNS} == SIGNS
+        assert all(words in found[number] for number, words in SIGNS.items())
         assert [found[number] for number in range(43)] == list(splits.suite.classes)
     # As a folder per class they have the same names.
     named = class_names([f"{number:05}" for number in range(43)], "gtsrb")

@@ -19,8 +19,9 @@ import pytest
 from PIL import Image
 
 from trainer import config
-from trainer.data import DataError, DataSplits, load
+from trainer.data import DataError, DataSplits, load, named
 from trainer.data.webdataset import expand
+from trainer.evaluation.task_data import choose_pairs
 from trainer.format_detection import recognize
 
 pytestmark = pytest.mark.slow
@@ -304,7 +305,7 @@ def test_a_mistyped_range_is_refused_at_once() -> None:
 
 
 class FakeCifar:
-    classes = ("aeroplane", "car")
+    classes = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
     def __init__(self, root: str, download: bool, train: bool) -> None:
         assert download
@@ -318,10 +319,44 @@ def test_an_array_of_torchvision_becomes_pairs(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(torchvision.datasets, "CIFAR10", FakeCifar)
     splits = read(config.Named(name="CIFAR10"), tmp_path)
     assert [int(image[0, 0, 0]) for image in splits.train.images] == list(range(100, 108))
-    # The project's own suite names the classes, and is the task.
+    # The published suite names the classes, and they are asked in the captions that are trained on.
     assert splits.heldout["heldout"].labels[:2] == ["airplane", "automobile"]
     assert splits.train.captions[1] == "a photo of a automobile."
-    assert len(splits.suite.classes) == 10
+    assert (len(splits.suite.classes), splits.suite.templates) == (10, ("a photo of a {}.",))
+
+
+@pytest.mark.parametrize("codes", [("ae", "de", "fr"), ("AE", "DE", "FR", "XK")])
+def test_countries_are_asked_by_their_names(tmp_path: Path, codes: tuple[str, ...]) -> None:
+    """Country211 of torchvision itself: its folders are codes, and not all of them need to be there."""
+    root = tmp_path / "data" / "torchvision"
+    for split in ("train", "valid", "test"):
+        for shade, code in enumerate(codes):
+            (root / "country211" / split / code).mkdir(parents=True)
+            for number in range(3):
+                picture = Image.new("RGB", (SIZE, SIZE), (shade, number, len(split)))
+                picture.save(root / "country211" / split / code / f"{number}.png")
+    splits = read(config.Named(name="Country211", root=str(root)), tmp_path)
+    names = ["United Arab Emirates", "Germany", "France", "Kosovo"][: len(codes)]
+    assert [splits.train.labels[3 * place] for place in range(len(codes))] == names
+    assert splits.train.captions[3] == "a photo of a Germany."
+    assert len(splits.suite.classes) == 211
+    asked = choose_pairs("country211", tmp_path, split=None, suite=None, learn=False, progress=lambda *_: None)
+    assert asked.suite.templates[0] == "a photo i took in {}."
+    # The same folder opened as a folder per class.
+    folders = read(config.ClassFolder(path=str(root / "country211")), tmp_path)
+    assert sorted({*folders.train.labels}) == sorted(names)
+
+
+def test_classes_without_a_published_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torchvision
+
+    monkeypatch.setattr(FakeCifar, "classes", ("c0", "c1"))
+    monkeypatch.setattr(torchvision.datasets, "CIFAR10", FakeCifar)
+    with pytest.raises(DataError, match=r"2 classes \(c0, c1 …\) and its names are of 10.*Put the whole"):
+        read(config.Named(name="CIFAR10"), tmp_path)
+    monkeypatch.setattr(named, "published_suite", lambda name: None)
+    with pytest.raises(DataError, match="CIFAR10 has no names of classes here"):
+        read(config.Named(name="CIFAR10"), tmp_path)
 
 
 def test_files_of_torchvision_become_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +365,7 @@ def test_files_of_torchvision_become_pairs(tmp_path: Path, monkeypatch: pytest.M
     root = classes(tmp_path / "root" / "files")
 
     class FakeFlowers:
-        classes = ("rose", "lily")
+        classes = ("rose", "tiger lily")
 
         def __init__(self, root: str, download: bool, split: str) -> None:
             self._image_files = sorted(Path(root).rglob("*.png"))[:: 1 if split == "train" else 2]
@@ -339,7 +374,7 @@ def test_files_of_torchvision_become_pairs(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(torchvision.datasets, "Flowers102", FakeFlowers)
     splits = read(config.Named(name="Flowers102", root=str(root.parent)), tmp_path)
     assert (len(splits.train), len(splits.heldout["heldout"])) == (18, 9)
-    assert splits.train.labels[:2] == ["rose", "lily"]
+    assert splits.train.labels[:2] == ["rose", "tiger lily"]
 
 
 def test_without_a_network_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

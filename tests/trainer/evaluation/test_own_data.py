@@ -18,6 +18,8 @@ from PIL import Image
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
+from trainer.catalog import prompt_suites
+from trainer.charts.class_task import choice_suite, run_suite
 from trainer.charts.compared_runs import comparison
 from trainer.charts.evaluation import about, evaluation
 from trainer.charts.evaluation_scores import draw as draw_scores
@@ -25,8 +27,10 @@ from trainer.data import DataError, load
 from trainer.data.dataset_index import listing
 from trainer.evaluation.learned_pairs import learned_pairs
 from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
+from trainer.inference.embed import embed_sentences
 from trainer.inference.model_cache import OpenModels
 from trainer.store import Workspace, read_snapshot
+from trainer.store.question import hash_of
 from trainer.training.fit import fit
 
 pytestmark = pytest.mark.slow
@@ -90,6 +94,68 @@ def parts(workspace: Workspace) -> tuple[set[str], set[str]]:
     return set(found.train.paths), set(found.heldout["heldout"].paths)
 
 
+def test_every_place_asks_the_sentence_that_the_run_learned(bare: Workspace, birds: Path, capsys):
+    """Curves, evaluate, prompts, calibration, classify and the window ask the captions of the training, and no others.
+
+    The accuracy of each equals that of numpy with those captions as prompts.
+    """
+    names, captions = sorted(CLASSES), [f"a photo of a {name}." for name in sorted(CLASSES)]
+    held = read_snapshot([row for row in bare.results.snapshots(1) if row.split == "heldout"][-1].folder)
+    assert {*held.items.caption} <= {*captions}
+    asked = hash_of(("a photo of a(n) {}.",))
+    (logged,) = [row for row in bare.results.answers(1) if "zero_shot_acc1" in row.metrics and row.step == 10]
+    assert (logged.question.templates, logged.question.sentences) == (1, asked)
+    models = OpenModels(bare)
+    done, _ = evaluate_runs(models, [1], EvaluationRequest(tasks=("zero_shot",)), quiet)
+    assert done[0].record.question.key == logged.question.key
+    snapshot, _ = evaluate_runs(models, [1], EvaluationRequest(tasks=("zero_shot",), snapshot=True), quiet)
+    assert snapshot[0].record.question.key == logged.question.key
+    for suite in (run_suite(bare, 1), choice_suite(bare, 1)):
+        assert (list(suite.classes), suite.templates) == (names, ("a photo of a(n) {}.",))
+    prompts = embed_sentences(models.get(1).opened, captions)
+    predicted = np.array(names)[(held.image @ prompts.T).argmax(1)]
+    right = float(np.mean(predicted == held.items.label))
+
+    def told(*words: str) -> dict:
+        assert main([*words, "--json", "--workspace", str(bare.folder)]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    calibrated = told("analyze", "calibration", "1")["runs"][0]["accuracy"]
+    ensemble = told("analyze", "prompts", "1")["runs"][0]
+    assert list(ensemble)[-1] == "a photo of a(n) {}."
+    accuracies = [logged.metrics["zero_shot_acc1"], done[0].record.metrics["zero_shot_acc1"], calibrated]
+    accuracies += [snapshot[0].record.metrics["zero_shot_acc1"], ensemble["mean_ensemble"]]
+    assert accuracies == pytest.approx([right] * 5)
+    shown = told("classify", "1", str(birds / "blue tit" / "00.png"))
+    assert (shown["labels"], shown["templates"]) == (names, ["a photo of a(n) {}."])
+    # Classes of one's own are worded in the same sentence, prompts of other classes are not.
+    shown = told("classify", "1", str(birds / "blue tit" / "00.png"), "--labels", "egret", "crow")
+    assert shown["templates"] == ["a photo of a(n) {}."]
+
+
+def test_other_data_are_asked_in_the_sentence_that_the_run_learned(bare: Workspace, birds: Path, tmp_path: Path):
+    """A folder per class brings no prompts of its own, a folder of a published name does."""
+    run = bare.runs.config_of(1)
+    learned = replace(run, name="said", data=replace(run.data, template="one {} in the wild"))
+    fit(bare, said := bare.runs.create(learned))
+    for name in ("others", "cifar10"):
+        for place, label in enumerate(("airplane", "truck")):
+            folder = tmp_path / name / label
+            folder.mkdir(parents=True)
+            for number in range(4):
+                Image.new("RGB", (24, 24), (90 * place, 30 * number, 7)).save(folder / f"{number}.png")
+
+    def asked(run: int, data: str, suite: str | None = None) -> list[str]:
+        wanted = EvaluationRequest(data=str(tmp_path / data), tasks=("zero_shot",), suite=suite)
+        return evaluate_runs(OpenModels(bare), [run], wanted, quiet)[0][0].record.details["templates"]
+
+    assert asked(said, "others") == ["one {} in the wild"]
+    assert asked(1, "others") == ["a photo of a(n) {}."]
+    published = list(prompt_suites()["cifar10"].templates)
+    assert len(published) == 18
+    assert asked(said, "cifar10") == asked(said, "others", suite="cifar10") == published
+
+
 @pytest.mark.parametrize("named", [False, True])
 def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named: bool):
     learned, held = parts(bare)
@@ -135,7 +201,7 @@ def test_copies_of_training_pictures_that_a_run_holds_out_are_counted(tmp_path: 
 def test_a_snapshot_is_asked_for_all_classes_of_the_data(bare: Workspace):
     logged = bare.results.evaluations(1)[-1].metrics
     done, _ = evaluate_runs(OpenModels(bare), [1], EvaluationRequest(snapshot=True, tasks=("zero_shot",)), quiet)
-    held = read_snapshot(bare.results.snapshots(1)[-1].folder).items.label
+    held = read_snapshot([row for row in bare.results.snapshots(1) if row.split == "heldout"][-1].folder).items.label
     assert "lonely owl" not in set(held)
     assert done[0].record.details["classes"] == sorted(CLASSES)
     assert done[0].record.metrics["zero_shot_acc1"] == pytest.approx(logged["zero_shot_acc1"], abs=1e-6)
@@ -154,8 +220,8 @@ def test_training_pairs_are_tried_only_where_they_are_asked_for_by_name(bare: Wo
     for words in (["--data-folder", str(birds)], ["--data", str(birds), "--task", "zero_shot", "--split", "train"]):
         assert main(["evaluate", "1", *words, "--workspace", str(bare.folder)]) == 0
     told = capsys.readouterr().out
-    assert f"birds, split heldout, n = {len(held)} pairs, zero-shot of 4 classes × 2 templates" in told
-    assert f"split train, n = {len(learned)}, 4 classes × 2 templates\n" in told
+    assert f"birds, split heldout, n = {len(held)} pairs, zero-shot of 4 classes × 1 template" in told
+    assert f"split train, n = {len(learned)}, 4 classes × 1 template\n" in told
     assert f"trained on: {len(learned)} of these {len(learned)} pairs" in told
     assert main(["evaluate", "1", "--split", "train", "--workspace", str(bare.folder)]) == 0
     told = capsys.readouterr().out

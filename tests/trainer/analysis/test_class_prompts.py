@@ -1,0 +1,50 @@
+"""Sentences of classes: what captions were made by, and labels taken from captions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainer.analysis.class_prompts import MOST_DISTINCT, caption_labels, captioned, learned_templates
+
+CLASSES = ("cat", "owl", "jeans", "airplane", "sea lion", "hourglass")
+
+
+@pytest.mark.parametrize("template", ["a photo of a(n) {}.", "{}", "an image showing a {} outdoors", "{} (satellite)"])
+def test_the_template_of_captions_is_found_again(template: str) -> None:
+    labels = [*CLASSES] * 4
+    captions = [captioned(template, label) for label in labels]
+    assert learned_templates(captions, labels) == (template,)
+    assert learned_templates(captions, labels, stated=template) == (template,)
+
+
+def test_captions_of_several_templates_are_asked_by_all_of_them() -> None:
+    rng = np.random.default_rng(0)
+    templates = ("a photo of a {}.", "itap of a {}.", "a {} in a video game.", "the {}.")
+    labels = [CLASSES[place] for place in rng.integers(len(CLASSES), size=400)]
+    captions = [templates[place].replace("{}", label) for place, label in zip(rng.integers(4, size=400), labels)]
+    assert {*learned_templates(captions, labels)} == {*templates}
+
+
+def test_free_captions_have_no_template() -> None:
+    """Neither where each is another sentence with its class, nor where only one class is worded so."""
+    labels = [*CLASSES] * 30
+    assert learned_templates([f"my {label} on day {day}" for day, label in enumerate(labels)], labels) == ()
+    assert learned_templates(["a fine cat"] * 40, ["cat"] * 40) == ()
+    # A class inside of another word is not its name.
+    assert learned_templates([f"a {label}ly thing" for label in labels], labels, stated="a {}.") == ()
+    assert learned_templates(["a cat"], [""]) == learned_templates([], []) == ()
+
+
+def test_few_captions_are_the_labels_and_of_many_the_words_that_tell_them_apart() -> None:
+    assert caption_labels(["a dog,  asleep", "a cat", "a dog, asleep"]) == ("a cat", "a dog, asleep")
+    assert caption_labels(["a cat"] * 9) == caption_labels([]) == ()
+    shapes, colors = ("circle", "square", "star"), ("red", "blue", "green", "teal", "pink")
+    many = [f"a {color} {shape} on grass {i}" for i in range(4) for color in colors for shape in shapes]
+    assert len(many) > MOST_DISTINCT
+    # grass is in all of them; each shape is in 20 and each color in 12.
+    assert caption_labels(many) == ("circle", "square", "star", "blue", "green", "pink", "red", "teal")
+    # Captions without a word in common are labels as they stand, as many as can be read.
+    unlike = [f"{place:03}" for place in range(100)]
+    assert len(caption_labels(unlike)) == MOST_DISTINCT
+    assert {*caption_labels(unlike)} < {*unlike}
