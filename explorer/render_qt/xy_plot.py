@@ -36,6 +36,7 @@ _CLASSES = {"first": 2, "second": 3, "fifth": 4, "sixth": 5, "third": 6, "fourth
 FILL_ALPHA, BAND_ALPHA, BRUSH_ALPHA = 0.55, 0.18, 0.16
 _DASHES = Qt.PenStyle.DashLine
 _SYMBOLS = {"square": "s", "triangle": "t1", "pentagon": "p", "hexagon": "h"}
+_MARKS = {"diamond": "d", "up": "t1", "down": "t"}
 LABEL_ALPHA = 0.8
 """Of the ground under a label over lines."""
 NEAR_PX = 6
@@ -714,7 +715,7 @@ def _spot(spec: marks.XYPlot, dot: marks.Marker) -> dict[str, object]:
     return {
         "pos": (dot.y, dot.x) if spec.lying else (_at(spec.x, dot.x), _at(spec.y, dot.y)),
         "size": dot.size,
-        "symbol": "d" if dot.mark == "diamond" else _SYMBOLS.get(marks.SYMBOLS.get(dot.tone, ""), "o"),
+        "symbol": _MARKS.get(dot.mark) or _SYMBOLS.get(marks.SYMBOLS.get(dot.tone, ""), "o"),
         "brush": None if ring else pg.mkBrush(paint),
         "pen": pg.mkPen(paint, width=2) if ring else pg.mkPen(theme.color("surface"), width=1),
     }

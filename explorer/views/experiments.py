@@ -28,7 +28,7 @@ An experiment compares arms that differ only in declared fields, over the same s
 before the first run. Seeds are added until the arms differ, are equal within a margin, or the budget is used up; the \
 verdict lists every run."""
 
-FIRST: Final = "CLIP + CLOOB, 3 seeds"
+FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class ExperimentsView(ChartView):
     """One experiment at a time: its verdict, its runs, its curves."""
 
     title = "Experiments"
-    question = "Which arm is better, by how much, and over which seeds?"
+    question = "Which arm is better, by how much, and is it decided?"
     icon = "scale"
     shows_pairs = False
     name = "experiments"
@@ -118,7 +118,9 @@ class ExperimentsView(ChartView):
         self._changes: int | None = None
         self._wanted = ""
         self.first = QPushButton(f"{FIRST}, on this data", objectName="experiments-first")
-        self.first.setToolTip("Trains both on the data and with the settings of run A, or on Scenes; 3 to 5 seeds")
+        self.first.setToolTip(
+            "Trains both on the data and with the settings of run A, or on Scenes: until it is decided, up to 5 seeds"
+        )
         theme.set_role(self.first, "primary")
         self.picker = Picker(name="experiments-picker", words="Experiment", width=260)
         self.go = QPushButton("Run", objectName="experiments-go")

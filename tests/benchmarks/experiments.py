@@ -1,9 +1,9 @@
-"""Simulated experiments: how often seeds added until decided end in a false verdict, and how often in any.
+"""Simulated experiments: how often the intervals of a budget of seeds hold at every look, and how often they decide.
 
-Two arms share seeds. An effect is the true mean difference in standard deviations of the paired differences, and the
-margin of equality is given in the same unit. After each seed the confidence sequence is looked at, and the experiment
-stops at its first decision. False: the arm is called better (worse) and is not, or equal and the effect is the margin
-or more.
+Two arms share seeds. An effect is the true mean difference in standard deviations of the paired differences (of
+collapsing ones: of those that did not collapse). After each seed from the least to the most the interval is looked at.
+Coverage is the share of experiments in which none of its intervals excludes the true mean, and therefore that of a
+stop at any look; power is the share in which one of them excludes 0 on the right side.
 """
 
 from __future__ import annotations
@@ -18,117 +18,94 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.anytime_valid import confidence_sequence
+from trainer.analysis.repeated_intervals import OPEN, critical_t
 
-HELP = "10,000 simulated experiments: false verdicts, power, seeds needed"
+HELP = "60,000 simulated experiments a cell: coverage and power of the verdict, seeds needed"
 ALPHA: Final = 0.05
-EFFECTS: Final = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0)
-MOST: Final = (3, 5, 10, 20)
-QUESTIONS: Final = 1_024
-"""Samples of the split in the worlds that count right answers."""
+EFFECTS: Final = (1.0, 2.0, 4.0)
+BUDGETS: Final = ((3, 3), (3, 5), (3, 8), (5, 5), (5, 8), (8, 8), (3, OPEN))
+LOOKED: Final = 20
+"""Seeds of a budget without an end that are simulated."""
+AT_ONCE: Final = 20_000
 
 Draw = Callable[[np.random.Generator, int, int], Float[np.ndarray, "experiments seeds"]]
 
 
+def _collapsing(rng: np.random.Generator, experiments: int, most: int) -> np.ndarray:
+    """Every tenth seed of one arm is 10 deviations worse."""
+    return rng.normal(size=(experiments, most)) - 10 * (rng.random((experiments, most)) < 0.1) + 1
+
+
+WORLDS: Final[dict[str, Draw]] = {
+    "normal": lambda rng, experiments, most: rng.normal(size=(experiments, most)),
+    "t3": lambda rng, experiments, most: rng.standard_t(3, size=(experiments, most)),
+    "exponential": lambda rng, experiments, most: rng.exponential(size=(experiments, most)) - 1,
+    "collapses": _collapsing,
+}
+"""Name -> draws of paired differences with mean 0: `normal` is the model of the interval, the others are not."""
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """One world, effect and budget.
+    """One budget in one world at one effect.
 
     Attributes:
-        false: Share of experiments that ended in a false verdict.
-        better, worse, equal, undecided: Shares of the verdicts.
-        seeds: Median seeds of those that were decided; NaN if none was.
+        most: 0 of a budget without an end, of which `LOOKED` seeds are simulated.
+        coverage: Share of experiments whose intervals all hold the true mean.
+        power: Share in which one excludes 0 on the right side.
+        wrong: Share in which one excludes 0 on the wrong side, or at an effect of 0 on any.
+        seeds: Mean number at the first that excludes 0, or the most.
     """
 
     world: str
     effect: float
-    margin: float
+    least: int
     most: int
     experiments: int
-    false: float
-    better: float
-    worse: float
-    equal: float
-    undecided: float
+    coverage: float
+    power: float
+    wrong: float
     seeds: float
 
 
-def _normal(rng: np.random.Generator, experiments: int, most: int) -> np.ndarray:
-    return rng.normal(size=(experiments, most))
-
-
-def _heavy(rng: np.random.Generator, experiments: int, most: int) -> np.ndarray:
-    return rng.standard_t(3, size=(experiments, most)) / np.sqrt(3)
-
-
-def _counted(rng: np.random.Generator, experiments: int, most: int) -> np.ndarray:
-    """Difference of two shares of right answers; seeds vary in logits, and both arms share part of that."""
-    shared = rng.normal(0, 0.2, (experiments, most))
-    rates = [1 / (1 + np.exp(-(shared + rng.normal(0, 0.1, shared.shape)))) for _ in range(2)]
-    counts = [rng.binomial(QUESTIONS, rate) / QUESTIONS for rate in rates]
-    return (counts[1] - counts[0]) / 0.0415
-
-
-def _collapsing(rng: np.random.Generator, experiments: int, most: int) -> np.ndarray:
-    """A seed of three collapses, in each arm by itself."""
-    values = [
-        rng.normal(0, 0.1, (experiments, most)) - 1.5 * (rng.random((experiments, most)) < 1 / 3) for _ in range(2)
-    ]
-    return (values[1] - values[0]) / np.sqrt(2 * (0.1**2 + 1.5**2 * 2 / 9))
-
-
-def _skewed(rng: np.random.Generator, experiments: int, most: int) -> np.ndarray:
-    return rng.exponential(size=(experiments, most)) - 1
-
-
-WORLDS: Final[dict[str, Draw]] = {
-    "normal": _normal,
-    "heavy": _heavy,
-    "counted": _counted,
-    "collapsing": _collapsing,
-    "skewed": _skewed,
-}
-"""Name -> draws of paired differences with mean 0 and deviation 1.
-
-`normal` is the model of the test. The others are not: t with 3 degrees of freedom, shares of 1,024 right answers,
-arms in which one seed of three collapses, and exponential differences.
-"""
-SYMMETRIC: Final = ("normal", "heavy", "counted", "collapsing")
-"""Those whose differences are symmetric at an effect of 0, as they are wherever two arms behave alike.
-
-Of `skewed` ones, which need arms that differ in shape and not in mean, more verdicts are false than alpha."""
-
-
-def simulate(world: str, effect: float, *, experiments: int, most: int, margin: float, seed: int = 0) -> Outcome:
-    """Return what becomes of experiments that stop at their first decision or after `most` seeds."""
-    differences = WORLDS[world](np.random.default_rng(seed), experiments, most) + effect
-    low, high = confidence_sequence(differences, ALPHA)
-    better, worse = low > 0, high < 0
-    equal = ~better & ~worse & (low > -margin) & (high < margin)
-    decided = better | worse | equal
-    ends = np.where(decided.any(axis=1), decided.argmax(axis=1), most - 1)
-    rows = np.arange(experiments)
-    better, worse, equal = better[rows, ends], worse[rows, ends], equal[rows, ends]
-    false = (better & (effect <= 0)) | (worse & (effect >= 0)) | (equal & (abs(effect) >= margin))
-    came = better | worse | equal
-    shares = (float(one.mean()) for one in (false, better, worse, equal, ~came))
-    seeds = float(np.median(ends[came] + 1)) if came.any() else float("nan")
-    return Outcome(world, effect, margin, most, experiments, *shares, seeds)
+def simulate(world: str, effect: float, least: int, most: int, *, experiments: int, seed: int = 0) -> Outcome:
+    """Return what becomes of experiments with this budget."""
+    rng, looks = np.random.default_rng(seed), most or LOOKED
+    reach = np.array([critical_t(n, ALPHA, least, most) for n in range(1, looks + 1)])
+    held = better = worse = seeds = 0.0
+    for start in range(0, experiments, AT_ONCE):
+        x = WORLDS[world](rng, min(AT_ONCE, experiments - start), looks) + effect
+        n = np.arange(1, looks + 1)
+        mean = np.cumsum(x, axis=1) / n
+        spread = np.sqrt(np.maximum(np.cumsum(x * x, axis=1) - n * mean**2, 0) / np.maximum(n - 1, 1))
+        with np.errstate(invalid="ignore"):
+            half = np.where(np.isinf(reach), np.inf, reach * spread / np.sqrt(n))
+        low, high = mean - half, mean + half
+        held += ((low <= effect) & (effect <= high)).all(axis=1).sum()
+        decided = (low > 0) | (high < 0)
+        first = np.where(decided.any(axis=1), decided.argmax(axis=1), looks - 1)
+        rows = np.arange(len(x))
+        better += (low[rows, first] > 0).sum()
+        worse += (high[rows, first] < 0).sum()
+        seeds += (first + 1).sum()
+    wrong, right = (better + worse, 0.0) if effect == 0 else (worse, better) if effect > 0 else (better, worse)
+    shares = (float(one) / experiments for one in (held, right, wrong, seeds))
+    return Outcome(world, effect, least, most, experiments, *shares)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the number of experiments and the margin."""
-    parser.add_argument("--experiments", type=int, default=10_000, metavar="N", help="of each line (10,000)")
-    parser.add_argument("--margin", type=float, default=1.0, help="of equality, in standard deviations (1)")
+    """Add the number of experiments."""
+    parser.add_argument("--experiments", type=int, default=60_000, metavar="N", help="of each cell (60,000)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one table of false verdicts per world, and one of power."""
+    """Print a row for each budget: coverage in every world, then power and seeds at each effect."""
     found = [
-        simulate(world, effect, experiments=args.experiments, most=most, margin=args.margin, seed=place)
-        for place, world in enumerate(WORLDS)
-        for effect in EFFECTS
-        for most in MOST
+        simulate(world, effect, least, most, experiments=args.experiments, seed=place)
+        for least, most in BUDGETS
+        for place, (world, effect) in enumerate(
+            [*((world, 0.0) for world in WORLDS), *(("normal", effect) for effect in EFFECTS)]
+        )
     ]
     if args.json:
         json.dump([asdict(one) for one in found], sys.stdout, indent=1)
@@ -138,20 +115,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def table(found: Sequence[Outcome]) -> list[str]:
-    """Return the results as Markdown: a row per world and effect, a column per budget."""
+    """Return the results as Markdown: a row per budget."""
+    effects = ", ".join(f"{effect:g}" for effect in EFFECTS)
     lines = [
-        "| differences | effect | " + " | ".join(f"at most {most} seeds" for most in MOST) + " |",
-        "|---|---:|" + "---|" * len(MOST),
+        f"| seeds | t of each look | {' | '.join(f'{world}: coverage, %' for world in WORLDS)} | power at {effects} "
+        "deviations, % | mean seeds |",
+        "|---|---|" + "---:|" * len(WORLDS) + "---|---|",
     ]
-    for world in WORLDS:
-        for effect in EFFECTS:
-            row = [one for one in found if (one.world, one.effect) == (world, effect)]
-            lines.append(f"| {world} | {effect:g} | " + " | ".join(map(_cell, row)) + " |")
+    for least, most in BUDGETS:
+        cells = [one for one in found if (one.least, one.most) == (least, most)]
+        words = f"{least}" if least == most else f"{least} to {most}" if most else f"{least} and more ({LOOKED} seen)"
+        looks = [f"{critical_t(n, ALPHA, least, most):.2f}" for n in range(least, (most or LOOKED) + 1)]
+        shown = " ".join(looks if len(looks) < 8 else [*looks[:6], "…", looks[-1]])
+        coverage = " | ".join(f"{100 * one.coverage:.1f}" for one in cells if one.effect == 0)
+        power = " ".join(f"{100 * one.power:.0f}" for one in cells if one.effect)
+        seeds = " ".join(f"{one.seeds:.1f}" for one in cells if one.effect)
+        lines.append(f"| {words} | {shown} | {coverage} | {power} | {seeds} |")
     return lines
-
-
-def _cell(one: Outcome) -> str:
-    seeds = "" if np.isnan(one.seeds) else f", {one.seeds:g} seeds"
-    right = one.equal if one.effect < one.margin and one.effect == 0 else one.better
-    word = "equal" if one.effect == 0 else "better"
-    return f"{100 * right:.1f} {word}{seeds}; false {100 * one.false:.2f}"

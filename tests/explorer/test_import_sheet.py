@@ -320,7 +320,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_empty_runs_view(
     qtbot.waitUntil(state.other.isVisible, timeout=90_000)  # until it is known that there is no run
     buttons = [button.text() for button in (state.button, state.other, state.third)]
     classify = "Classify my pictures with a published CLIP (605 MB)…"
-    assert buttons == ["CLIP + CLOOB, 3 seeds", "My data…", classify]
+    assert buttons == ["CLIP + CLOOB, 3 to 5 seeds", "My data…", classify]
     qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
     sheet = _sheet(window)
     assert "Which pairs?" in words(sheet)

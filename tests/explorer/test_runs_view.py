@@ -152,7 +152,7 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     view = show(qtbot, context)
     assert view.is_empty
     context.jobs.poll()
-    words = "CLIP + CLOOB, 3 seeds"
+    words = "CLIP + CLOOB, 3 to 5 seeds"
     buttons = partial(view.findChildren, QPushButton, "stateButton")
     qtbot.waitUntil(lambda: [button.text() for button in buttons()] == [words])
     qtbot.mouseClick(buttons()[0], Qt.MouseButton.LeftButton)

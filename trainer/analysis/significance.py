@@ -15,6 +15,9 @@ from trainer.analysis.intervals import wilson
 DRAWS: Final = 4_000
 EXACT: Final = 20_000
 """Up to so many ways to deal out the values every one is tried; above, as many are drawn."""
+FEWEST_FLIPS: Final = 6
+"""Differences of which a test of their signs can have a p below 0.05: 2 / 2^6 is 0.031."""
+MOST_FLIPS: Final = 40
 _CELLS: Final = 4_000_000
 _FEW: Final = 64
 """Up to so many different paired differences a draw is one multinomial instead of n numbers."""
@@ -230,6 +233,32 @@ def permutation_p(
     sums = np.array([rng.permutation(pool)[:n].sum() for _ in range(draws)])
     gaps = np.abs((total - sums) / (size - n) - sums / n)
     return float((1 + (gaps >= real - slack).sum()) / (1 + draws)), 1 / (1 + draws)
+
+
+def sign_flip_p(differences: Float[np.ndarray, " n"]) -> float:
+    """Return the share of all signs of paired differences whose mean is at least as far from 0 as theirs: exact.
+
+    It supposes that differences are symmetric about 0, and no distribution. NaN with fewer than `FEWEST_FLIPS` of them,
+    which cannot give less than 0.05, or more than `MOST_FLIPS`. Fisher, The Design of Experiments, 1935, section 21.
+    """
+    x = np.asarray(differences, np.float64)
+    if not FEWEST_FLIPS <= len(x) <= MOST_FLIPS:
+        return math.nan
+    # Every sum of n signs is one of the first half and one of the second: counted in a sorted half, not listed.
+    first, second = (_signed_sums(half) for half in np.array_split(x, 2))
+    second.sort()
+    # Sums in another order differ in the last digits; such a one is as far away as the real one.
+    far = abs(x.sum()) - 4 * len(x) * np.finfo(np.float64).eps * np.abs(x).sum()
+    below = np.searchsorted(second, -far - first, side="right")
+    above = len(second) - np.searchsorted(second, far - first, side="left")
+    return min(1.0, float((below + above).sum()) / 2.0 ** len(x))
+
+
+def _signed_sums(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " signs"]:
+    sums = np.zeros(1)
+    for value in x.tolist():
+        sums = np.concatenate([sums - value, sums + value])
+    return sums
 
 
 def holm(p_values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:

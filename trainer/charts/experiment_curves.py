@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,20 +12,25 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.efficiency import band
 from trainer.analysis.progress import Progress
+from trainer.analysis.repeated_intervals import critical_t
 from trainer.charts import ChartError
 from trainer.charts.experiment_verdict import newest
 from trainer.charts.marks import Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
-from trainer.experiments.definition import from_toml
+from trainer.experiments.counted import CountedRun, arm_groups, counted_in, counted_line
+from trainer.experiments.definition import Experiment, from_toml
 from trainer.metrics import metric
 from trainer.store import Workspace
 
 METHOD: Final = """\
-The line is the mean over the seeds of an arm, at the steps that all of them have logged; the band is the 95 % \
-interval of the mean at each single step (Student's t). Faint lines are the runs, those that failed too. The band is \
-not the interval that decides, which is that of the verdict. Losses of different objectives are different quantities: \
-each arm has its own plot."""
+The line is the mean over the seeds of an arm that count in the verdict, at the steps that all of them have logged; \
+the band is the interval of the mean at each single step, of the kind and level of the verdict. Faint lines are the \
+runs, and dashed ones those that do not count: they ended early, failed, or were trained otherwise. The band is of an \
+arm; what decides is the interval of the differences. Losses of different objectives are different quantities: each \
+arm has its own plot."""
+Curve = tuple[int, Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
+"""Id of a run, steps and values."""
 USUAL: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 
 
@@ -43,8 +49,9 @@ class ArmCurve:
     Attributes:
         steps: Where every run of the arm has a value.
         mean: Over its runs there.
-        half: Half of the 95 % interval of the mean; NaN of a single run.
-        runs: Id, steps and values of each run.
+        low, high: Ends of the interval of the mean; infinite where there is none yet.
+        runs: Id, steps and values of each run that counts.
+        left_out: Those of the others.
     """
 
     metric: str
@@ -52,16 +59,19 @@ class ArmCurve:
     place: int
     steps: Int[np.ndarray, " k"]
     mean: Float[np.ndarray, " k"]
-    half: Float[np.ndarray, " k"]
+    low: Float[np.ndarray, " k"]
+    high: Float[np.ndarray, " k"]
     runs: tuple[tuple[int, np.ndarray, np.ndarray], ...]
+    left_out: tuple[tuple[int, np.ndarray, np.ndarray], ...]
 
 
 @dataclass(frozen=True)
 class ArmCurves:
-    """The curves of all arms, and the name of the experiment."""
+    """The curves of all arms, the name of the experiment, and which runs do not count."""
 
     name: str
     curves: tuple[ArmCurve, ...]
+    not_counted: str
 
 
 def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings, _progress: Progress) -> ArmCurves:
@@ -72,25 +82,34 @@ def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings,
     """
     row = workspace.experiments.get(newest(workspace, settings.experiment))
     experiment = from_toml(row.definition, source=row.name)
-    runs = workspace.runs.of_experiment(row.name)
+    groups = arm_groups(experiment, counted_in(workspace, experiment, workspace.runs.of_experiment(row.name)))
     found = []
     for name in settings.metrics or USUAL:
         for place, arm in enumerate(experiment.arms):
-            series = [(run.id, *workspace.results.series(run.id, name)[:2]) for run in runs if run.arm == arm.name]
-            if curves := [one for one in series if len(one[1])]:
-                found.append(_curve(name, arm.name, place, curves))
+            members = next(group.members for group in groups if group.name == arm.name)
+            series = [(one, (one.run.id, *workspace.results.series(one.run.id, name)[:2])) for one in members]
+            logged = [(one, curve) for one, curve in series if len(curve[1])]
+            if logged:
+                found.append(_curve(experiment, name, place, logged))
     if not found:
         raise ChartError(f"No run of {row.name} has logged anything yet. Start it: trainer experiment run {row.name}.")
-    return ArmCurves(row.name, tuple(found))
+    return ArmCurves(row.name, tuple(found), counted_line(groups))
 
 
-def _curve(name: str, arm: str, place: int, runs: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> ArmCurve:
-    from scipy.stats import t
-
-    whole = band([(steps, values) for _, steps, values in runs])
-    n = len(runs)
-    half = float(t.ppf(0.975, n - 1)) * whole.std / np.sqrt(n) if n > 1 else np.full(len(whole.pairs), np.nan)
-    return ArmCurve(name, arm, place, whole.pairs, whole.mean, half, tuple(runs))
+def _curve(experiment: Experiment, name: str, place: int, logged: Sequence[tuple[CountedRun, Curve]]) -> ArmCurve:
+    counted = tuple(curve for one, curve in logged if not one.reason)
+    others = tuple(curve for one, curve in logged if one.reason)
+    arm = experiment.arms[place].name
+    if not counted:
+        none = np.zeros(0)
+        return ArmCurve(name, arm, place, none.astype(np.int64), none, none, none, (), others)
+    whole, n = band([curve[1:] for curve in counted]), len(counted)
+    c = critical_t(n, experiment.alpha, experiment.least_seeds, experiment.most_seeds)
+    half = c * whole.std / np.sqrt(n) if math.isfinite(c) else np.full(len(whole.pairs), np.inf)
+    low, high = whole.mean - half, whole.mean + half
+    if metric(name).percent:
+        low, high = (np.where(np.isfinite(end), np.clip(end, 0.0, 1.0), end) for end in (low, high))
+    return ArmCurve(name, arm, place, whole.pairs, whole.mean, low, high, counted, others)
 
 
 def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
@@ -102,9 +121,11 @@ def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
         groups.setdefault((one.metric, one.arm if one.metric in apart else ""), []).append(one)
     plots = [_plot(f"curves-{at}", name, arm, group) for at, ((name, arm), group) in enumerate(groups.items())]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
-    return Panel(
-        title=f"Curves: {data.name}", rows=rows, notes=("Line and band: mean and its 95 % interval over seeds.",)
+    note = (
+        "Line and band: mean over seeds and its interval, as in the verdict. Dashed and pale: runs that do not count."
     )
+    head = (data.not_counted,) if data.not_counted else ()
+    return Panel(title=f"Curves: {data.name}", head=head, rows=rows, notes=(note,))
 
 
 def _plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
@@ -113,10 +134,16 @@ def _plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
     lines: list[Series] = []
     for one in curves:
         tone = run_tone(one.place)
-        lines += [Series("", tone, s.astype(np.float64), factor * v, faint=True, width=1.0) for _, s, v in one.runs]
-        steps, mean, half = one.steps.astype(np.float64), factor * one.mean, factor * np.nan_to_num(one.half)
-        banded = len(one.runs) > 1
-        low, high = (mean - half, mean + half) if banded else (None, None)
+        for dashed, runs in ((False, one.runs), (True, one.left_out)):
+            lines += [
+                Series("", tone, s.astype(np.float64), factor * v, faint=True, width=1.0, dashed=dashed)
+                for _, s, v in runs
+            ]
+        if not one.runs:
+            continue
+        steps, mean = one.steps.astype(np.float64), factor * one.mean
+        banded = bool(np.isfinite(one.low).all())
+        low, high = (factor * one.low, factor * one.high) if banded else (None, None)
         words = f"{one.arm} ({len(one.runs)})"
         lines.append(Series(words, tone, steps, mean, low=low, high=high, dashed=one.place % 2 == 1))
     x = axis_over("Step", [line.x for line in lines], margin=0.015)
@@ -132,20 +159,22 @@ def values(data: ArmCurves, _settings: ArmCurveSettings) -> list[dict[str, Any]]
     for one in data.curves:
         column: dict[str, Any] = {"metric": one.metric, "arm": one.arm, "runs": len(one.runs)}
         if len(one.steps):
-            column |= {"step": int(one.steps[-1]), "mean": float(one.mean[-1]), "half": float(one.half[-1])}
+            column |= {"step": int(one.steps[-1]), "mean": float(one.mean[-1])}
+            column |= {"low": float(one.low[-1]), "high": float(one.high[-1])}
         found.append(column)
     return found
 
 
 def records(data: ArmCurves, _settings: ArmCurveSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return every logged value of every run."""
+    """Return every logged value of every run, and whether the run counts."""
     lines = [
-        (one.metric, one.arm, run, step, value)
+        (one.metric, one.arm, run, step, value, counted)
         for one in data.curves
-        for run, steps, found in one.runs
+        for counted, runs in ((1, one.runs), (0, one.left_out))
+        for run, steps, found in runs
         for step, value in zip(steps.tolist(), found.tolist(), strict=True)
     ]
-    return ("metric", "arm", "run", "step", "value"), lines
+    return ("metric", "arm", "run", "step", "value", "counted"), lines
 
 
 CHART: Final = Chart(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from trainer import config
+from trainer.analysis.repeated_intervals import OPEN
 from trainer.charts.marks import (
     NumberRow,
     NumberTable,
@@ -42,7 +43,7 @@ def compared_table(
             lines.append(
                 NumberRow(
                     f"{one.arm} against {one.control}",
-                    "Mean difference over seeds, with its confidence sequence.",
+                    "Mean difference over seeds, with its interval.",
                     (
                         difference_text(known, one.interval.mean),
                         interval_text(known, one.interval),
@@ -53,8 +54,17 @@ def compared_table(
                     strong=one.decision in ("better", "worse") and key == "primary",
                 )
             )
-    share = f"{100 * (1 - verdict.experiment.alpha / max(1, len(verdict.experiment.arms) - 1)):g} %"
-    columns = ("Difference", f"{share} interval", "Seeds", "p (Holm)", *(("Verdict",) if key == "primary" else ()))
+    experiment = verdict.experiment
+    share = f"{100 * (1 - experiment.alpha / experiment.comparisons):.4g} %"
+    kind = "" if experiment.least_seeds == experiment.most_seeds else "repeated, "
+    kind = "anytime, " if experiment.most_seeds == OPEN else kind
+    columns = (
+        "Difference",
+        f"{share} interval",
+        "Seeds",
+        f"p ({kind}Holm)",
+        *(("Verdict",) if key == "primary" else ()),
+    )
     return NumberTable(key, title, columns, tuple(lines), badges=False)
 
 
@@ -103,6 +113,7 @@ def _budget(experiment: Experiment) -> str:
     """Return the seeds, hours and epochs in words."""
     least, most, epochs = experiment.least_seeds, experiment.most_seeds, experiment.control.run.optimizer.epochs
     seeds = f"{most} seed{'s' * (most != 1)}" if least == most else f"{least} to {most} seeds"
+    seeds = f"{least} seeds or more, without an end" if most == OPEN else seeds
     hours = f", {experiment.hours:g} hours" if experiment.hours else ""
     return f"{seeds} from {experiment.first_seed}{hours}; {epochs:g} epoch{'s' * (epochs != 1)} a run"
 
@@ -123,7 +134,8 @@ def design_table(verdict: ExperimentVerdict) -> NumberTable:
         "Equal within": difference_text(metric(f"val/{experiment.outcome.metric}"), experiment.margin).lstrip("+")
         if experiment.margin
         else "nothing is called equal",
-        "Wrong verdicts": f"at most {100 * experiment.alpha:g} % at any number of seeds",
+        "Wrong verdicts": f"at most {100 * experiment.alpha:g} % at any stop within the budget, if differences are "
+        "about normal",
     }
     lines = tuple(NumberRow(words, "", (value,)) for words, value in facts.items())
     return NumberTable("asked", "Design", ("",), lines, badges=False)

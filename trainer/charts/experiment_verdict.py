@@ -12,6 +12,7 @@ from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.experiment_tables import arms_table, compared_table, design_table, runs_table, scaled
 from trainer.charts.marks import (
+    Axis,
     Marker,
     NumberTable,
     Panel,
@@ -25,22 +26,24 @@ from trainer.charts.marks import (
 from trainer.charts.outcome_by_field import outcome_by_field
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
-from trainer.experiments.verdict import (
-    ExperimentVerdict,
-    judge,
-)
+from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, interval_text, judge
 from trainer.metrics import metric
 from trainer.store import Workspace
 
 METHOD: Final = """\
 Every arm is trained on the same seeds, and each is compared with the first, the control, on one outcome that was \
-fixed before the first run: the differences on equal seeds are averaged. The bar is an anytime-valid confidence \
-sequence (Wang and Ramdas 2023, arXiv:2310.03722), alpha shared among the comparisons (Bonferroni): results may be \
-checked after every seed, and the experiment stopped at any. Above 0 or below it decides; within the margin on both \
-sides the arms are called equal; else it is undecided. It takes the differences as about normal; an arm that fails \
-rarely but badly is not.
+fixed before the first run: the differences on equal seeds are averaged. The bar is a repeated confidence interval \
+with exact t boundaries (Jennison and Turnbull 1989), alpha shared among the comparisons (Bonferroni): results may be \
+checked after every seed from the least to the most, and the experiment stopped at any. Where exactly n seeds are \
+asked for it is Student's interval, and where the budget has no end an anytime-valid confidence sequence (Wang and \
+Ramdas 2023, arXiv:2310.03722). Above 0 or below it decides; within the margin on both sides the arms are called \
+equal; else it is undecided. An arrow says that the bar goes on. It takes the differences as about normal; an arm \
+that fails rarely but badly is not, and warnings name outlying and collapsed seeds.
 
-Secondary outcomes decide nothing. Their p is anytime-valid and adjusted for all of them and all arms (Holm)."""
+At a true difference of 1, 2 and 4 standard deviations of the differences 3 seeds decide 18, 47 and 91 of 100 \
+experiments, 3 to 5 seeds 30, 79 and 100, 3 to 8 seeds 50, 98 and 100.
+
+Secondary outcomes decide nothing. Their p is adjusted for all of them and all arms (Holm)."""
 
 
 @dataclass(frozen=True)
@@ -80,40 +83,51 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     if verdict.secondaries:
         rows.append((_secondary(verdict),))
     rows += [(arms_table(verdict),), (runs_table(verdict),), (design_table(verdict),)]
-    head = tuple(filter(None, (experiment.question, *verdict.words.splitlines())))
-    return Panel(title=f"Verdict: {experiment.name}", head=head, rows=tuple(rows), notes=verdict.notes)
+    head = tuple(filter(None, (experiment.question, *verdict.words.splitlines(), verdict.not_counted)))
+    title = f"Verdict: {experiment.name}"
+    return Panel(title=title, head=head, rows=tuple(rows), notes=verdict.notes, warnings=verdict.warnings)
 
 
 def _differences(verdict: ExperimentVerdict) -> XYPlot:
     outcome = verdict.experiment.outcome
     factor, unit = scaled(metric(f"val/{outcome.metric}"))
-    dots, points, reach = [], [], [0.0]
-    for place, one in enumerate(verdict.primary):
-        gaps = factor * np.array([gap for _, gap in one.differences], dtype=np.float64)
+    clouds = [factor * np.array([gap for _, gap in one.differences], dtype=np.float64) for one in verdict.primary]
+    margin = factor * verdict.experiment.margin
+    # Over the seeds and not over the bars: an interval that is still wide would squeeze the seeds into a line.
+    y = axis_over(f"{unit} over {verdict.experiment.control.name}", [*clouds, [0.0, margin, -margin]], margin=0.2)
+    dots, points = [], []
+    for place, (one, gaps) in enumerate(zip(verdict.primary, clouds, strict=True)):
         if not len(gaps):
             continue
-        known = math.isfinite(one.interval.low)
-        low, high = (factor * one.interval.low, factor * one.interval.high) if known else (math.nan, math.nan)
         spread = _spread(place, len(gaps))
         points.append(Points("", run_tone(place + 1), np.column_stack([spread, gaps]), size=6.0))
-        mean = factor * one.interval.mean
-        dots.append(Marker(one.arm, run_tone(place + 1), place, mean, 11.0, "diamond", "", low, high))
-        reach += [*gaps.tolist(), mean] + ([low, high] if known else [])
+        dots += _bar(one, place, factor, y)
     names = tuple(one.arm for one in verdict.primary)
-    margin = factor * verdict.experiment.margin
     x = categories("", names)
     ends = np.array([x.low, x.high])
     lines = [Series("", "quiet", ends, np.zeros(2), width=1.0)]
-    for at in (margin, -margin) if margin else ():
-        lines.append(Series("", "quiet", ends, np.full(2, at), dashed=True, width=1.0))
-        reach.append(at)
-    y = axis_over(f"{unit} over {verdict.experiment.control.name}", [reach])
+    lines += [
+        Series("", "quiet", ends, np.full(2, at), dashed=True, width=1.0)
+        for at in ((margin, -margin) if margin else ())
+    ]
     seeds = len(verdict.seeds)
     note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {verdict.samples:,}" if verdict.samples else "")
     return XYPlot(
         "difference", f"Difference in {outcome.label}", x, y, tuple(lines), dots=tuple(dots), points=tuple(points),
         names=names, note=note,
     )  # fmt: skip
+
+
+def _bar(one: ArmComparison, place: int, factor: float, y: Axis) -> list[Marker]:
+    """Return the mean with its interval, cut at the ends of the axis where arrows say that it goes on."""
+    low, high = factor * one.interval.low, factor * one.interval.high
+    tone, mean = run_tone(place + 1), factor * one.interval.mean
+    if math.isinf(low):
+        return [Marker(one.arm, tone, place, mean, 11.0, "diamond")]
+    hint = f"{one.arm}: {interval_text(metric(f'val/{one.outcome.metric}'), one.interval)}"
+    found = [Marker(one.arm, tone, place, mean, 11.0, "diamond", "", max(low, y.low), min(high, y.high), hint)]
+    found += [Marker("", tone, place, y.high, 9.0, "up", hint=hint)] if high > y.high else []
+    return found + ([Marker("", tone, place, y.low, 9.0, "down", hint=hint)] if low < y.low else [])
 
 
 def _values(verdict: ExperimentVerdict) -> XYPlot:
@@ -143,7 +157,9 @@ def _decisive(verdict: ExperimentVerdict) -> NumberTable:
 
 
 def _secondary(verdict: ExperimentVerdict) -> NumberTable:
-    return compared_table("secondary", "Secondary outcomes (they decide nothing)", verdict.secondaries, verdict)
+    return compared_table(
+        "secondary", "Secondary outcomes (exploratory, they decide nothing)", verdict.secondaries, verdict
+    )
 
 
 def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[dict[str, Any]]:
@@ -153,7 +169,8 @@ def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[di
         column = {"outcome": one.outcome.label, "primary": place < len(verdict.primary)}
         column |= {"arm": one.arm, "control": one.control, "difference": one.interval.mean}
         column |= {"low": one.interval.low, "high": one.interval.high, "seeds": one.interval.n}
-        found.append(column | {"p": one.p, "p_holm": one.adjusted, "decision": one.decision})
+        column |= {"p": one.p, "p_holm": one.adjusted, "p_sign_flip": one.sign_flip}
+        found.append(column | {"decision": one.decision})
     return found
 
 
@@ -182,6 +199,8 @@ def as_values(verdict: ExperimentVerdict) -> dict[str, Any]:
         "words": verdict.words,
         "comparisons": values(verdict, settings),
         "runs": [dict(zip(header, line, strict=True)) for line in lines],
+        "not_counted": verdict.not_counted,
+        "warnings": list(verdict.warnings),
         "notes": list(verdict.notes),
     }
 
@@ -190,7 +209,7 @@ CHART: Final = Chart(
     name="experiment-verdict",
     view="experiments",
     label="Verdict",
-    question="Which arm is better, by how much, and over which seeds?",
+    question="Which arm is better, by how much, and is it decided?",
     method=METHOD,
     settings=ExperimentSettings,
     needs="none",

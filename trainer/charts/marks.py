@@ -164,7 +164,7 @@ class Marker:
     x: float
     y: float
     size: float = 8.0
-    mark: Literal["disc", "diamond", "ring"] = "disc"
+    mark: Literal["disc", "diamond", "ring", "up", "down"] = "disc"
     label: str = ""
     low: float = math.nan
     high: float = math.nan

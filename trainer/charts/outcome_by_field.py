@@ -10,14 +10,16 @@ from typing import Any, Final
 import numpy as np
 
 from trainer import config
+from trainer.analysis.anytime_valid import Interval
+from trainer.analysis.repeated_intervals import interval
 from trainer.charts.marks import Points, Series, XYPlot, axis_over, run_tone
 from trainer.config.names import in_a_word
-from trainer.experiments.definition import Arm
+from trainer.experiments.definition import Arm, Experiment
 from trainer.experiments.verdict import ExperimentVerdict
 from trainer.metrics import metric
 
 SHARE: Final = "data.train_share"
-NOTE: Final = "band: 95 % interval of the mean over seeds, at each value alone"
+NOTE: Final = "band: interval of the mean over seeds as in the verdict, at each value alone"
 
 
 def outcome_by_field(verdict: ExperimentVerdict) -> XYPlot | None:
@@ -97,9 +99,10 @@ def _plot(
         there = [arm for arm in arms if measured[arm.name]]
         x = np.array([place(arm) for arm in there], np.float64)
         seeds = [factor * np.array([one.values[0] for one in measured[arm.name]], np.float64) for arm in there]
-        mean, half = np.array([v.mean() for v in seeds]), np.array([_half(v) for v in seeds])
-        banded = bool(len(half)) and bool(np.isfinite(half).all())
-        low, high = (mean - half, mean + half) if banded else (None, None)
+        around = [_interval(verdict.experiment, v, factor * (1.0 if known.percent else math.inf)) for v in seeds]
+        mean, ends = np.array([one.mean for one in around]), np.array([(one.low, one.high) for one in around])
+        banded = bool(len(ends)) and bool(np.isfinite(ends).all())
+        low, high = (ends[:, 0], ends[:, 1]) if banded else (None, None)
         curves.append(Series(words, run_tone(at), x, mean, low=low, high=high, marked=True))
         dots = [(a, v) for a, values in zip(x, seeds, strict=True) for v in values]
         points.append(Points("", run_tone(at), np.array(dots, np.float64).reshape(-1, 2), size=5.0))
@@ -116,12 +119,10 @@ def _plot(
     return XYPlot("by-field", title, x_axis, y_axis, tuple(curves), points=tuple(points), note=note)
 
 
-def _half(values: np.ndarray) -> float:
-    """Return half of the 95 % interval of a mean (Student's t); NaN of a single value."""
-    from scipy.stats import t
-
-    n = len(values)
-    return float(t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+def _interval(experiment: Experiment, values: np.ndarray, most: float) -> Interval:
+    """Return the mean of an arm's seeds with the kind of interval that the verdict has; that of a share within it."""
+    bounds = (0.0, most) if math.isfinite(most) else (-math.inf, math.inf)
+    return interval(values, experiment.alpha, experiment.least_seeds, experiment.most_seeds, bounds=bounds)
 
 
 def _label(arms: Sequence[Arm], field: str) -> str:

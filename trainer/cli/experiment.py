@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--secondary", action="append", default=[], metavar="METRIC", help="secondary outcome; repeatable")
     new.add_argument("--margin", type=float, default=0.0, help="differences below it count as none, e.g. 0.02")
     new.add_argument("--least", type=int, default=3, metavar="N", help="seeds before anything is decided (3)")
-    new.add_argument("--most", type=int, default=5, metavar="N", help="seeds at most (5)")
+    new.add_argument("--most", type=int, default=5, metavar="N", help="seeds at most (5); 0: no end")
     new.add_argument(
         "--hours", type=float, default=0.0, metavar="H", help="hours of training after which no seed is added"
     )

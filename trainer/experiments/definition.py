@@ -77,7 +77,7 @@ class Experiment:
         alpha: Probability that any comparison is decided wrongly, at whatever seed it stops.
         first_seed: Of the seeds, which count up from it.
         least_seeds: Trained before anything is decided.
-        most_seeds: No more are added.
+        most_seeds: No more are added; 0: seeds are added until it is decided or its hours are used up.
         hours: Of training over all runs, after which no seed is added; 0: no limit.
         preset: Noted with every run, so that those of a short form (`ablation`) are found again.
     """
@@ -102,9 +102,14 @@ class Experiment:
         return self.arms[0]
 
     @property
+    def comparisons(self) -> int:
+        """Arms that are compared with the control; alpha is shared among them (Bonferroni)."""
+        return len(self.arms) - 1
+
+    @property
     def seeds(self) -> range:
         """All seeds of the budget, in the order in which they are trained."""
-        return range(self.first_seed, self.first_seed + self.most_seeds)
+        return range(self.first_seed, self.first_seed + (self.most_seeds or MOST_SEEDS))
 
     def arm(self, name: str) -> Arm | None:
         """Return the arm with this name; None if there is none."""
@@ -540,8 +545,11 @@ def _check_outcome(outcome: Outcome) -> None:
 
 def _check_numbers(experiment: Experiment) -> None:
     least, most = experiment.least_seeds, experiment.most_seeds
-    if not 1 <= least <= most <= MOST_SEEDS:
-        raise ConfigError(f"least_seeds {least} and most_seeds {most}: choose 1 <= least <= most <= {MOST_SEEDS}.")
+    if not 1 <= least <= (most or MOST_SEEDS) <= MOST_SEEDS:
+        raise ConfigError(
+            f"least_seeds {least} and most_seeds {most}: choose 1 <= least <= most <= {MOST_SEEDS}, or a most of 0 for "
+            "a budget without an end."
+        )
     if not 0 <= experiment.first_seed <= 2**31:
         raise ConfigError(f"first_seed {experiment.first_seed}: choose 0 or more.")
     bounds = {"margin": (0.0, 1e9), "alpha": (1e-6, 0.5), "hours": (0.0, 1e6)}

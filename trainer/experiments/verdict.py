@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
 
-from trainer import config
-from trainer.analysis.anytime_valid import Decision, Interval, decide, interval, p_value
-from trainer.analysis.significance import holm
+from trainer.analysis.anytime_valid import Decision, Interval, decide
+from trainer.analysis.repeated_intervals import OPEN, interval, p_value
+from trainer.analysis.significance import FEWEST_FLIPS, holm, sign_flip_p
+from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line
 from trainer.experiments.definition import Arm, Experiment, Outcome, from_toml
+from trainer.experiments.outliers import collapsed, outlying
 from trainer.metrics import Metric, metric
-from trainer.store import Question, RunRow, StoreError, Workspace
-
-COUNTS_AS_ENDED: Final = "finished"
+from trainer.store import Question, RunRow, Workspace
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,13 @@ class ArmComparison:
     """An arm minus the control on one outcome, over the seeds on which both were measured.
 
     Attributes:
-        interval: Of the mean difference: a confidence sequence at alpha over the number of arms compared (Bonferroni).
+        interval: Of the mean difference: a repeated confidence interval at alpha over the number of arms compared
+            (Bonferroni); a confidence sequence where the budget has no end. That of a share is cut at 100 points.
         differences: Seed and difference, in the order of the seeds.
-        p: Anytime-valid p of no difference.
+        p: Repeated p of no difference, or the anytime-valid one.
         adjusted: p after Holm: over the arms for the primary outcome, over arms and outcomes for secondaries.
+        sign_flip: Exact p of the signs at this look alone, without an assumption about the distribution; NaN with
+            fewer than six seeds.
         decision: Whether the arm is better; of secondaries too, where nothing depends on it.
     """
 
@@ -70,6 +72,7 @@ class ArmComparison:
     differences: tuple[tuple[int, float], ...]
     p: float
     adjusted: float
+    sign_flip: float
     decision: Decision
 
 
@@ -85,6 +88,8 @@ class ExperimentVerdict:
         secondaries: The others.
         samples: Samples behind the primary outcome; None where it is not known or differs.
         notes: What must be known to read it.
+        warnings: Seeds that are outlying or collapsed, by name.
+        groups: The arms with every run of theirs, and the seeds that have none.
     """
 
     experiment: Experiment
@@ -95,6 +100,18 @@ class ExperimentVerdict:
     secondaries: tuple[ArmComparison, ...]
     samples: int | None
     notes: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = field(default=())
+    groups: tuple[RunGroup, ...] = field(default=())
+
+    @property
+    def not_counted(self) -> str:
+        """The runs that are not counted, in one line; empty where all are."""
+        notes = {one.run.id: one.note for one in self.runs}
+        groups = (
+            replace(group, members=tuple(replace(one, reason=notes[one.run.id]) for one in group.members))
+            for group in self.groups
+        )
+        return counted_line(groups)
 
     @property
     def decided(self) -> bool:
@@ -111,10 +128,16 @@ class ExperimentVerdict:
     def words(self) -> str:
         """The verdict: a line for each arm that is compared, and one of what follows where some are undecided."""
         if not any(one.differences for one in self.primary):
-            return "No result yet: no seed has been measured in two arms."
+            return "Waiting for the first seed of two arms: none has been measured in both."
         follows = {"going": "More seeds follow.", "ended": "The budget is used up."}
-        more = () if self.decided else (follows.get(self.state, "No seeds are being added."),)
+        more = () if self.decided else (follows.get(self.state, self._stopped()),)
         return "\n".join([*map(self._sentence, self.primary), *more])
+
+    def _stopped(self) -> str:
+        if self.experiment.most_seeds == OPEN:
+            return "No seeds are being added; more may decide it."
+        left = self.experiment.most_seeds - len(self.seeds)
+        return f"No seeds are being added; its budget has {left} more." if left > 0 else "No seeds are being added."
 
     def _sentence(self, one: ArmComparison) -> str:
         n, known = len(one.differences), metric(f"val/{one.outcome.metric}")
@@ -125,7 +148,11 @@ class ExperimentVerdict:
         if one.decision == "equal":
             margin = difference_text(known, self.experiment.margin).removeprefix("+")
             return f"{one.arm} and {one.control} are equal within {margin}: {difference}."
-        return f"{one.arm} against {one.control} is undecided: {difference}."
+        spread = ""
+        if n > 1:
+            ends = [difference_text(known, end(gap for _, gap in one.differences)) for end in (min, max)]
+            spread = f"; seeds range from {ends[0].removesuffix(' points')} to {ends[1]}"
+        return f"{one.arm} against {one.control} is undecided: {difference}{spread}."
 
 
 def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:
@@ -142,8 +169,9 @@ def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:
 def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> ExperimentVerdict:
     """Return the verdict on a definition."""
     outcomes = (experiment.outcome, *experiment.secondaries)
-    runs = _distinct([_outcome_of(workspace, experiment, row) for row in workspace.runs.of_experiment(experiment.name)])
-    runs = _one_question(runs, len(outcomes))
+    rows = workspace.runs.of_experiment(experiment.name)
+    counted = counted_in(workspace, experiment, rows)
+    runs = _one_question([_outcome_of(workspace, experiment, one) for one in counted], len(outcomes))
     compared = [
         [_compare(experiment, runs, arm, place) for arm in experiment.arms[1:]] for place in range(len(outcomes))
     ]
@@ -158,7 +186,9 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
         primary=_adjusted(compared[0]),
         secondaries=_adjusted([one for group in compared[1:] for one in group]),
         samples=samples.pop() if len(samples) == 1 else None,
-        notes=_notes(experiment, runs),
+        notes=_notes(experiment, runs, compared[0]),
+        warnings=_warnings(experiment, runs),
+        groups=arm_groups(experiment, counted),
     )
 
 
@@ -171,38 +201,23 @@ def difference_text(known: Metric, value: float) -> str:
 
 
 def interval_text(known: Metric, one: Interval) -> str:
-    """Format an interval in brackets, shares in points; says so where it excludes nothing."""
+    """Format an interval in brackets, shares in points; says so where there is none yet."""
     if math.isinf(one.low):
-        return "[too few seeds]"
+        return "[no interval yet]"
     factor, digits = (100, 1) if known.percent else (1, known.digits)
     return f"[{factor * one.low:+.{digits}f}, {factor * one.high:+.{digits}f}]".replace("-", "−")
 
 
-def _outcome_of(workspace: Workspace, experiment: Experiment, row: RunRow) -> RunOutcome:
+def _outcome_of(workspace: Workspace, experiment: Experiment, one: CountedRun) -> RunOutcome:
     outcomes = (experiment.outcome, *experiment.secondaries)
-    nothing = (math.nan,) * len(outcomes), (None,) * len(outcomes)
-    try:
-        own = workspace.runs.config_of(row.id)
-    except (StoreError, config.ConfigError) as error:
-        return RunOutcome(row, row.arm, -1, *nothing, note=f"Its configuration cannot be read: {error}")
-    arm = experiment.arm(row.arm)
-    if arm is None:
-        return RunOutcome(row, row.arm, own.seed, *nothing, note="The experiment has no such arm.")
-    if (wrong := _foreign(experiment, arm, own)) or row.status != COUNTS_AS_ENDED:
-        return RunOutcome(row, row.arm, own.seed, *nothing, note=wrong or f"{row.status}. {row.reason}".strip())
-    found = [_value(workspace, row, outcome) for outcome in outcomes]
+    if one.reason:
+        nothing = (math.nan,) * len(outcomes), (None,) * len(outcomes)
+        return RunOutcome(one.run, one.run.arm, one.seed, *nothing, note=one.reason)
+    found = [_value(workspace, one.run, outcome) for outcome in outcomes]
     values, questions = tuple(one[0] for one in found), tuple(one[1] for one in found)
     measured = math.isfinite(values[0])
-    note = "" if measured else f"It was not measured on {experiment.outcome.label}, or the number is not finite."
-    return RunOutcome(row, row.arm, own.seed, values, questions, note)
-
-
-def _foreign(experiment: Experiment, arm: Arm, own: config.Run) -> str:
-    """Return why a run does not count as one of the arm: its configuration or its seed is another."""
-    changed = [name for name, _, _ in config.difference(experiment.run_of(arm, own.seed), own) if name != "name"]
-    if changed:
-        return f"It was not trained as the arm says: {', '.join(changed[:4])} differ."
-    return "" if own.seed in experiment.seeds else f"Seed {own.seed} is outside of the budget."
+    note = "" if measured else f"it was not measured on {experiment.outcome.label}, or the number is not finite"
+    return RunOutcome(one.run, one.run.arm, one.seed, values, questions, note)
 
 
 def _value(workspace: Workspace, row: RunRow, outcome: Outcome) -> tuple[float, Question | None]:
@@ -214,19 +229,6 @@ def _value(workspace: Workspace, row: RunRow, outcome: Outcome) -> tuple[float, 
         if outcome.metric in plain:
             return float(plain[outcome.metric]), one.question
     return math.nan, None
-
-
-def _distinct(runs: Iterable[RunOutcome]) -> list[RunOutcome]:
-    """Count the first run of each arm and seed only; a second one could be chosen by its result."""
-    seen: set[tuple[str, int]] = set()
-    found = []
-    for one in runs:
-        key = (one.arm, one.seed)
-        twice = not one.note and key in seen
-        found.append(_noted(one, "Another run of this arm and seed came first.") if twice else one)
-        if not one.note:
-            seen.add(key)
-    return found
 
 
 def _one_question(runs: Sequence[RunOutcome], count: int) -> list[RunOutcome]:
@@ -241,7 +243,7 @@ def _one_question(runs: Sequence[RunOutcome], count: int) -> list[RunOutcome]:
             if one.note or one.questions[place] == usual:
                 continue
             if place == 0:
-                found[at] = _noted(one, "Its outcome answers another question (n, gallery or protocol differ).")
+                found[at] = _noted(one, "its outcome answers another question (n, gallery or protocol differ)")
             else:
                 values = tuple(math.nan if spot == place else value for spot, value in enumerate(one.values))
                 found[at] = RunOutcome(one.run, one.arm, one.seed, values, one.questions)
@@ -257,16 +259,22 @@ def _compare(experiment: Experiment, runs: Sequence[RunOutcome], arm: Arm, place
     control, other = (_by_seed(runs, one.name, place) for one in (experiment.control, arm))
     pairs = tuple((seed, other[seed] - control[seed]) for seed in sorted(control.keys() & other.keys()))
     gaps = np.array([gap for _, gap in pairs], dtype=np.float64)
-    asked = {one.questions[place] for one in runs if not one.note} - {None}
-    known = metric(f"val/{outcome.metric}")
-    sizes = [one.asked(outcome.metric) for one in asked if one is not None]
-    resolution = 1 / max(sizes) if known.percent and sizes else 0.0
-    found = interval(gaps, experiment.alpha / (len(experiment.arms) - 1), resolution=resolution)
+    known, resolution = metric(f"val/{outcome.metric}"), _resolution(outcome, runs, place)
+    budget = experiment.least_seeds, experiment.most_seeds
+    bounds = (-1.0, 1.0) if known.percent else (-math.inf, math.inf)
+    alpha = experiment.alpha / experiment.comparisons
+    found = interval(gaps, alpha, *budget, resolution=resolution, bounds=bounds)
     ends = (found.low, found.high) if outcome.direction == "up" else (-found.high, -found.low)
-    enough = place > 0 or len(pairs) >= experiment.least_seeds
-    decision: Decision = decide(*ends, experiment.margin if place == 0 else 0.0) if enough else "undecided"
-    p = p_value(gaps)
-    return ArmComparison(arm.name, experiment.control.name, outcome, found, pairs, p, p, decision)
+    decision: Decision = decide(*ends, experiment.margin if place == 0 else 0.0)
+    p = p_value(gaps, *budget, resolution=resolution)
+    return ArmComparison(arm.name, experiment.control.name, outcome, found, pairs, p, p, sign_flip_p(gaps), decision)
+
+
+def _resolution(outcome: Outcome, runs: Sequence[RunOutcome], place: int) -> float:
+    """Return the smallest step of a share, 1 over its questions; 0 of what is no share, or where they are not known."""
+    asked = {one.questions[place] for one in runs if not one.note} - {None}
+    sizes = [one.asked(outcome.metric) for one in asked if one is not None]
+    return 1 / max(sizes) if metric(f"val/{outcome.metric}").percent and sizes else 0.0
 
 
 def _by_seed(runs: Sequence[RunOutcome], arm: str, place: int) -> dict[int, float]:
@@ -294,7 +302,26 @@ def _place(experiment: Experiment, arm: str) -> int:
     return names.index(arm) if arm in names else len(names)
 
 
-def _notes(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[str, ...]:
+def _warnings(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[str, ...]:
+    """Return the outlying and the collapsed seeds of the primary outcome."""
+    name, known = experiment.outcome.metric, metric(f"val/{experiment.outcome.metric}")
+    seeds = {arm.name: _by_seed(runs, arm.name, 0) for arm in experiment.arms}
+    asked = next((one.questions[0] for one in runs if not one.note and one.questions[0]), None)
+    control = experiment.control.name
+    found = [
+        words
+        for arm, values in seeds.items()
+        for words in collapsed(arm, dict(sorted(values.items())), known, name, asked)
+    ]
+    step = _resolution(experiment.outcome, runs, 0)
+    for arm in experiment.arms[1:]:
+        both = sorted(seeds[control].keys() & seeds[arm.name].keys())
+        pairs = {seed: (seeds[control][seed], seeds[arm.name][seed]) for seed in both}
+        found += outlying((control, arm.name), pairs, known, resolution=step)
+    return tuple(found)
+
+
+def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence[ArmComparison]) -> tuple[str, ...]:
     found = []
     failed = Counter(one.arm for one in runs if one.note and one.run.status == "failed")
     for arm, count in failed.items():
@@ -305,11 +332,38 @@ def _notes(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[str, ...
     gone = sum(one.run.deleted_at is not None for one in runs)
     if gone:
         found.append(f"{gone} of the runs were deleted; they are counted and listed all the same.")
-    found.append(
-        f"Interval: anytime-valid confidence sequence of the paired difference over seeds at alpha {experiment.alpha:g}"
-        + (f" / {len(experiment.arms) - 1} (one for each arm compared)" if len(experiment.arms) > 2 else "")
-        + ", Wang and Ramdas 2023 (arXiv:2310.03722). It holds at any stopping seed, if the differences are "
-        "about normal; where one arm fails rarely but badly it does not. Two seeds never decide, and three hardly ever."
+    flips = [f"{one.arm} {one.sign_flip:.3f}" for one in primary if math.isfinite(one.sign_flip)]
+    if flips:
+        found.append(
+            f"Exact test of the signs of the differences, without an assumption about their distribution: p = "
+            f"{', '.join(flips)}, of this look alone and not adjusted."
+        )
+    return (*found, *method_notes(experiment))
+
+
+def method_notes(experiment: Experiment) -> tuple[str, ...]:
+    """Return how the intervals and the p of an experiment are made, in sentences."""
+    least, most, alpha = experiment.least_seeds, experiment.most_seeds, experiment.alpha
+    shared = f" / {experiment.comparisons} (one for each arm compared)" if experiment.comparisons > 1 else ""
+    normal = (
+        "if the differences are about normal. Where one arm fails rarely but badly more verdicts are wrong: look at "
+        "the points."
     )
-    found.append("p: anytime-valid, adjusted by Holm; that of the secondaries over all of them and all arms.")
-    return tuple(found)
+    if most == OPEN:
+        kind = "anytime-valid confidence sequence of the paired difference over seeds"
+        source, holds = "Wang and Ramdas 2023, arXiv:2310.03722", f"It holds at any number of seeds, {normal}"
+        p = "anytime-valid"
+    elif least == most:
+        kind, source = "Student's t of the paired difference over seeds", f"exactly {most} seeds"
+        holds, p = f"It holds {normal}", "Student's t"
+    else:
+        kind = f"repeated confidence interval of the paired difference at {least} to {most} seeds"
+        source = "exact t boundaries, Jennison and Turnbull 1989"
+        holds, p = f"All looks hold together, whenever it stops, {normal}", "repeated, of all looks together"
+    flips = (
+        f" A test of signs alone follows from {FEWEST_FLIPS} seeds on." if most == OPEN or most >= FEWEST_FLIPS else ""
+    )
+    return (
+        f"Interval: {kind} at alpha {alpha:g}{shared} ({source}). {holds}{flips}",
+        f"p: {p}, adjusted by Holm; that of the secondaries over all of them and all arms.",
+    )

@@ -37,6 +37,7 @@ TONES: Final = {
 """The first two of Okabe and Ito mean runs A and B, and nothing else."""
 
 _SYMBOLS: Final = {"square": "s", "triangle": "^", "pentagon": "p", "hexagon": "h"}
+_MARKS: Final = {"diamond": "D", "up": "^", "down": "v"}
 
 _MOST_WRITTEN: Final = 16
 """More bars than these have no number written over them."""
@@ -183,7 +184,7 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
         style: dict[str, Any] = {"facecolor": "none" if dot.mark == "ring" else color, "edgecolor": color}
         label = None if dot.name in named else dot.name
         named.add(dot.name)
-        marker = "D" if dot.mark == "diamond" else _SYMBOLS.get(SYMBOLS.get(dot.tone, ""), "o")
+        marker = _MARKS.get(dot.mark) or _SYMBOLS.get(SYMBOLS.get(dot.tone, ""), "o")
         x, y = (dot.y, dot.x) if plot.lying else (dot.x, dot.y)
         axes.scatter(
             [x], [y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, clip_on=not plot.lying, **style

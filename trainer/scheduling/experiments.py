@@ -150,7 +150,5 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
     """Return how far an experiment is, in words."""
     states = {"new": "not started", "going": "going on", "stopped": "stopped", "ended": "ended"}
     ended = "decided" if verdict.decided else "undecided"
-    return (
-        f"{states[row.state]}, {ended}: {len(verdict.seeds)} of at most {experiment.most_seeds} seeds in all "
-        f"{len(experiment.arms)} arms"
-    )
+    most = f"of at most {experiment.most_seeds} seeds" if experiment.most_seeds else "seeds, without an end,"
+    return f"{states[row.state]}, {ended}: {len(verdict.seeds)} {most} in all {len(experiment.arms)} arms"

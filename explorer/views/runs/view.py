@@ -529,7 +529,7 @@ class RunsView(View):
 def _first_steps(parent: QWidget) -> dict[str, QAction]:
     """Return the actions of a workspace without runs."""
     texts = {
-        "experiment": "CLIP + CLOOB, 3 seeds",
+        "experiment": "CLIP + CLOOB, 3 to 5 seeds",
         "import": "My data…",
         "published": f"Classify my pictures with a published CLIP ({FIRST.megabytes:,} MB)…",
     }

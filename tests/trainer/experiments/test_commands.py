@@ -120,6 +120,8 @@ def test_the_chart_has_an_interval_for_each_arm_and_a_point_for_each_seed(worksp
 def test_a_band_is_the_interval_of_the_mean_and_losses_have_plots_of_their_own(workspace, stored):
     from scipy import stats
 
+    from trainer.analysis.repeated_intervals import nominal_level
+
     judged(workspace, stored)
     for row in workspace.runs.of_experiment("duel"):
         with RunLog.claim(workspace, row.id) as log:
@@ -130,8 +132,9 @@ def test_a_band_is_the_interval_of_the_mean_and_losses_have_plots_of_their_own(w
     data = experiment_curves.compute(workspace, Request(), settings, lambda *_: None)
     first = data.curves[0]
     values = [row.id / 20 for row in workspace.runs.of_experiment("duel") if row.arm == "CLIP"]
-    low, high = stats.t.interval(0.95, 2, loc=first.mean[-1], scale=stats.sem(values))
-    assert (first.mean[-1] - first.half[-1], first.mean[-1] + first.half[-1]) == pytest.approx((low, high))
+    level = 1 - nominal_level(0.05, 3, 5)
+    low, high = stats.t.interval(level, 2, loc=first.mean[-1], scale=stats.sem(values))
+    assert (first.low[-1], first.high[-1]) == pytest.approx((max(low, 0), min(high, 1)))
     panel = experiment_curves.CHART.panel(data, settings)
     titles = [plot.title for plot in panel.marks]
     assert [title for title in titles if "loss" in title] == ["Training loss, CLIP", "Training loss, CLOOB"]

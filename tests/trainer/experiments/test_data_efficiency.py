@@ -62,7 +62,7 @@ def test_the_figure_has_a_line_for_each_objective_over_its_training_pairs(worksp
         assert curve.x.tolist() == [250, 500, 1000]
         for at, pairs in enumerate(curve.x):
             seeds = scores[curve.name, int(pairs)]
-            low, high = stats.t.interval(0.95, 2, loc=np.mean(seeds), scale=stats.sem(seeds))
+            low, high = np.clip(stats.t.interval(0.95, 2, loc=np.mean(seeds), scale=stats.sem(seeds)), 0, 100)
             assert (curve.low[at], curve.y[at], curve.high[at]) == pytest.approx((low, np.mean(seeds), high))
             assert points.xy[points.xy[:, 0] == pairs, 1].tolist() == pytest.approx(seeds)
     panel = experiment_verdict.CHART.panel(judge(workspace, found.name), experiment_verdict.ExperimentSettings())

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import shutil
 import statistics
 
+import numpy as np
 import pytest
 
 from tests.trainer.experiments.conftest import ASKED, end, end_all
 from trainer import config
-from trainer.analysis.anytime_valid import critical_t
-from trainer.experiments.definition import to_toml
+from trainer.analysis import anytime_valid
+from trainer.analysis.repeated_intervals import critical_t, p_value
+from trainer.charts import experiment_verdict
+from trainer.experiments.definition import from_toml, to_toml
 from trainer.experiments.verdict import judge
 from trainer.scheduling import experiments, queue
 from trainer.store import StoreError, Workspace
 
-GAPS = {0: 0.10, 1: 0.12, 2: 0.09, 3: 0.11, 4: 0.10}
+GAPS = {0: 0.10, 1: 0.16, 2: 0.07, 3: 0.11, 4: 0.10}
 
 
 def value(arm: str, seed: int) -> float:
@@ -43,10 +47,10 @@ def test_seeds_are_queued_arm_by_arm_until_it_is_decided(workspace, stored):
     (one,) = found.primary
     gaps = [GAPS[seed] for seed in range(4)]
     mean, deviation = statistics.mean(gaps), statistics.stdev(gaps)
-    half = critical_t(4, 0.05) * deviation / 2
+    half = critical_t(4, 0.05, 3, 5) * deviation / 2
     assert (one.interval.low, one.interval.high) == pytest.approx((mean - half, mean + half), abs=1e-12)
     assert one.decision == "better"
-    assert "CLOOB is better than CLIP: +10.5 points [+" in found.words
+    assert "CLOOB is better than CLIP: +11.0 points [+" in found.words
     assert found.samples == 512
     assert found.secondaries[0].interval.mean == pytest.approx(10 * mean)
     assert not experiments.is_going(workspace)
@@ -117,9 +121,10 @@ def test_three_arms_share_alpha_and_p_is_adjusted(workspace, clip_cloob):
     found = judge(workspace, "three")
     first = found.primary[0]
     gaps = [gap for _, gap in first.differences]
-    half = critical_t(len(gaps), 0.025) * statistics.stdev(gaps) / math.sqrt(len(gaps))
+    half = critical_t(len(gaps), 0.025, 3, 5) * statistics.stdev(gaps) / math.sqrt(len(gaps))
     assert first.interval.high - first.interval.mean == pytest.approx(half)
     assert first.adjusted == pytest.approx(2 * first.p)
+    assert first.p == pytest.approx(p_value(gaps, 3, 5))
 
 
 def test_an_experiment_stops_fair_and_goes_on(workspace, stored):
@@ -223,3 +228,85 @@ def test_a_folder_that_claims_to_be_of_an_experiment_counts_in_none_after_a_rebu
     found = judge(again, "duel")
     assert (found.primary, found.arms) == (before.primary, before.arms)
     assert 99 not in {one.run.id for one in found.runs}
+
+
+def judged_values(workspace, experiment, values, least=3, most=5):
+    """Return the verdict on an experiment of that budget whose seeds end with these values of control and arm."""
+    made = dataclasses.replace(experiment, name="given", least_seeds=least, most_seeds=most)
+    workspace.experiments.add("given", to_toml(made))
+    for seed, both in enumerate(values):
+        for arm, found in zip(made.arms, both, strict=True):
+            run = workspace.runs.create(made.run_of(arm, seed), status="queued", experiment="given", arm=arm.name)
+            end(workspace, run, {"image_to_text_R@1": found})
+    return judge(workspace, "given")
+
+
+THREE = [(0.42, 0.475), (0.40, 0.421), (0.41, 0.26)]
+
+
+def test_three_seeds_have_an_interval_of_their_budget_and_all_points_on_the_axis(workspace, clip_cloob):
+    from scipy import stats
+
+    found = judged_values(workspace, clip_cloob, THREE, least=3, most=3)
+    gaps = [b - a for a, b in THREE]
+    exact = stats.t.interval(0.95, 2, loc=statistics.mean(gaps), scale=stats.sem(gaps))
+    (one,) = found.primary
+    assert (one.interval.low, one.interval.high) == pytest.approx(exact)
+    assert one.p == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
+    assert "seeds range from −15.0 to +5.5 points" in found.words
+    assert any("Student's t" in note for note in found.notes)
+    panel = experiment_verdict.CHART.panel(found, experiment_verdict.ExperimentSettings())
+    plot = panel.mark("difference")
+    reach = max(map(abs, (100 * gap for gap in gaps)))
+    assert reach < plot.y.high - plot.y.low < 2 * reach, "the axis follows the seeds"
+    assert {dot.mark for dot in plot.dots} == {"diamond", "up", "down"}, "the bar goes on beyond it"
+    assert panel.mark("primary").columns[3] == "p (Holm)"
+
+
+def test_the_interval_of_a_share_ends_at_100_points_and_three_arms_have_one_at_three_seeds(workspace, clip_cloob):
+    from trainer import catalog
+    from trainer.experiments.definition import Arm
+
+    found = judged_values(workspace, clip_cloob, [(0.1, 0.9), (0.9, 0.1), (0.2, 0.95)])
+    assert (found.primary[0].interval.low, found.primary[0].interval.high) == (-1.0, 1.0)
+    arms = (*clip_cloob.arms, Arm("InfoLOOB", catalog.preset("infoloob-scenes")))
+    four = dataclasses.replace(clip_cloob, name="four", arms=(*arms, Arm("half", catalog.preset("hopfield-infonce-scenes"))))
+    four = dataclasses.replace(four, fields=("objective",), least_seeds=3, most_seeds=3)
+    workspace.experiments.add("four", to_toml(four))
+    experiments.start(workspace, "four")
+    end_all(workspace, four, lambda arm, seed: 0.4 + 0.01 * seed + 0.002 * len(arm) * seed)
+    assert all(math.isfinite(one.interval.low) and one.interval.high < 1 for one in judge(workspace, "four").primary)
+    assert any("/ 3 (one for each arm compared)" in note for note in judge(workspace, "four").notes)
+
+
+def test_outlying_and_collapsed_seeds_are_named_and_signs_are_tested_from_six_seeds(workspace, clip_cloob):
+    values = [(0.40, 0.47), (0.41, 0.49), (0.42, 0.48), (0.43, 0.52), (0.40, 0.46), (0.42, 0.002)]
+    found = judged_values(workspace, clip_cloob, values, least=3, most=8)
+    assert [words for words in found.warnings if words.startswith("CLOOB seed 5 collapsed: 0.2 % is no better")]
+    assert [words for words in found.warnings if words.startswith("Seed 5 is outlying: CLOOB has 0.2 %")]
+    assert len(found.warnings) == 2
+    gaps = np.array([b - a for a, b in values])
+    signs = np.array(list(itertools.product((-1, 1), repeat=6)))
+    exact = (np.abs(signs @ gaps) >= abs(gaps.sum()) - 1e-12).mean()
+    assert found.primary[0].sign_flip == pytest.approx(exact)
+    assert any(f"p = CLOOB {exact:.3f}" in note for note in found.notes)
+    five = dataclasses.replace(clip_cloob, question="Which?")
+    found = judged_values(Workspace(workspace.folder.parent / "five"), five, values[:5], most=8)
+    assert found.warnings == ()
+    assert math.isnan(found.primary[0].sign_flip)
+
+
+def test_a_budget_without_an_end_is_judged_by_the_confidence_sequence(workspace, clip_cloob):
+    found = judged_values(workspace, clip_cloob, THREE, most=0)
+    gaps = np.array([b - a for a, b in THREE])
+    one, same = found.primary[0].interval, anytime_valid.interval(gaps, 0.05)
+    assert (one.low, one.high) == pytest.approx((same.low, same.high))
+    assert any("Wang and Ramdas" in note for note in found.notes)
+    open_end = dataclasses.replace(clip_cloob, name="open", most_seeds=0)
+    assert from_toml(to_toml(open_end)) == open_end
+    workspace.experiments.add("open", to_toml(open_end))
+    experiments.start(workspace, "open")
+    for _ in range(4):
+        end_all(workspace, open_end, lambda arm, seed: 0.5 + 0.1 * (-1) ** seed * (arm == "CLOOB"))
+        experiments.advance(workspace)
+    assert len(judge(workspace, "open").seeds) == 6, "seeds are added as long as it is undecided"
