@@ -391,7 +391,7 @@ def seeded_groups(view: EvaluateView) -> EvaluateView:
     workspace = view.context.workspace
     for name, gain in (("good", 0.1), ("bad", 0.2)):
         for seed in range(1, 5):
-            run = workspace.runs.create(config.Run(name=f"{name} seed {seed}", seed=seed))
+            run = workspace.runs.create(config.Run(name=f"{name} seed {seed}", seed=seed), status="finished")
             for step in (0, 10, 20, 30):
                 value = 0.1 + gain * step / 10 + 0.004 * seed
                 found = {"zero_shot_acc1": value, "knn_acc1": 0.5}

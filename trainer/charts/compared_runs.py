@@ -11,6 +11,7 @@ from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
 from trainer.charts.copied_pictures import copies_notes
 from trainer.charts.matching_splits import SameSplits, same_splits
+from trainer.experiments.over_seeds import over_seeds
 from trainer.metrics import Metric, metric
 from trainer.store import EvaluationRow, Question, RunRow, Workspace
 from trainer.store.question import question_text
@@ -110,11 +111,13 @@ class Comparison:
 
     Attributes:
         warnings: How many held-out pictures the runs were trained on, in sentences; none where there are none.
+        over_seeds: What single runs leave open, and what is known over seeds; empty for one run.
     """
 
     runs: tuple[ComparedRun, ...]
     rows: tuple[ComparisonRow, ...]
     warnings: tuple[str, ...] = ()
+    over_seeds: str = ""
 
     @property
     def notes(self) -> str:
@@ -155,7 +158,7 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
         for name in COMPARED
         if (row := _row(name, key, [e.get(key) for e in newest], [size.get(key[:2]) for size in sizes])) is not None
     ]
-    return Comparison(compared, tuple(_in_order(table)), copies_notes(rows))
+    return Comparison(compared, tuple(_in_order(table)), copies_notes(rows), over_seeds(workspace, rows))
 
 
 def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
@@ -264,4 +267,5 @@ def as_values(table: Comparison) -> dict[str, Any]:
             for row in table.rows
         ],
         "warnings": list(table.warnings),
+        "over_seeds": table.over_seeds,
     }

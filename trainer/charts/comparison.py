@@ -29,7 +29,8 @@ def draw(table: Comparison, _settings: Any) -> Panel:
             cells = (" ".join(filter(None, value_text(row, place))) for place in range(len(row.values)))
             lines.append(NumberRow(row.label, row.name, tuple(cells), best=frozenset(row.best)))
     numbers = NumberTable("numbers", "Newest evaluations", tuple(run.name for run in table.runs), tuple(lines))
-    return Panel(title="Comparison", rows=((numbers,),), notes=(table.notes,), warnings=table.warnings)
+    head = (table.over_seeds,) if table.over_seeds else ()
+    return Panel(title="Comparison", head=head, rows=((numbers,),), notes=(table.notes,), warnings=table.warnings)
 
 
 def values(table: Comparison, _settings: Any) -> list[dict[str, Any]]:

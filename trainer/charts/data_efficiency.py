@@ -87,7 +87,7 @@ def draw(chart: EfficiencyChart, _settings: EfficiencySettings) -> Panel:
     sentence = chart.sentence()
     notes = [sentence, *([] if sentence == PAIRS_SEEN else [PAIRS_SEEN]), *([BY_WORDS] if chart.words else [])]
     notes += [BY_CAPTIONS] if chart.captions else []
-    head = (", ".join(filter(None, (f"{chart.dataset} {chart.split}", n))),)
+    head = (", ".join(filter(None, (f"{chart.dataset} {chart.split}", n))), *filter(None, (chart.not_counted,)))
     return Panel(title="Data efficiency", head=head, rows=((plot,), (_table(chart, scale),)), notes=tuple(notes))
 
 
@@ -122,6 +122,7 @@ def values(chart: EfficiencyChart, _settings: EfficiencySettings) -> list[dict[s
     """Return one dictionary per group: its points, and the shared level, budget and test."""
     test = vars(chart.test) if chart.test else None
     shared: dict[str, Any] = {"dataset": chart.dataset, "split": chart.split, "metric": chart.name, "n": chart.n}
+    shared |= {"not_counted": chart.not_counted}
     shared |= {"level": chart.level, "budget": chart.budget, "test": test}
     return [
         shared

@@ -15,6 +15,7 @@ from trainer.charts import ChartError, objective_label
 from trainer.charts.compared_runs import COMPARED
 from trainer.charts.group_table import runs_of_groups
 from trainer.charts.matching_splits import SameSplits, same_splits
+from trainer.experiments.counted import counted_line
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 
@@ -75,6 +76,7 @@ class EfficiencyChart:
         words: Whether a group answers by scores of words instead of prompts.
         captions: Whether a group answers by the likelihood of prompts instead of cosines.
         question: What all values answer; None where it is not known, and then nothing is tested.
+        not_counted: Runs of the groups that are left out, with their reasons, in one line; empty where none is.
     """
 
     dataset: str
@@ -89,6 +91,7 @@ class EfficiencyChart:
     words: bool
     captions: bool = False
     question: Question | None = None
+    not_counted: str = ""
 
     @property
     def all_reach(self) -> bool:
@@ -134,12 +137,12 @@ def efficiency(
     if not patterns:
         raise ChartError("Name a group of runs at least: --group 'clip-*' --group 'bag-of-words-*'.")
     named = runs_of_groups(workspace, patterns)
-    every = [row for _, rows in named for row in rows]
+    every = [row for group in named for row in group.counted]
     same = same_splits(workspace, every)
-    curves = [[(row, _measured(workspace, row, measure, same)) for row in rows] for _, rows in named]
-    chosen = _chosen(curves, (dataset, split), measure, [pattern for pattern, _ in named], same)
+    curves = [[(row, _measured(workspace, row, measure, same)) for row in group.counted] for group in named]
+    chosen = _chosen(curves, (dataset, split), measure, [group.name for group in named], same)
     key, question = chosen[:2], chosen[2]
-    groups = [_group(workspace, place, named[place][0], curves[place], chosen) for place in range(len(named))]
+    groups = [_group(workspace, place, named[place].name, curves[place], chosen) for place in range(len(named))]
     known = metric(f"val/{measure}")
     worst, best = (min, max) if known.better != "down" else (max, min)
     bests = [float(best(group.band.mean)) for group in groups]
@@ -151,10 +154,11 @@ def efficiency(
     ]
     budget, test = _at_budget(groups)
     test = None if question is None else test
-    asked = {row.objective for _, rows in named for row in rows} if measure.startswith("zero_shot") else set()
+    asked = {row.objective for row in every} if measure.startswith("zero_shot") else set()
     words, captions = bool(asked & {"multiclass", "one_vs_all"}), "caption_prediction" in asked
     n = _samples(workspace, every, key, same) if question is None else question.n
-    return EfficiencyChart(*key, known, measure, n, tuple(groups), level, budget, test, words, captions, question)
+    facts = (level, budget, test, words, captions, question, counted_line(named))
+    return EfficiencyChart(*key, known, measure, n, tuple(groups), *facts)
 
 
 def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, list[str]]:
@@ -165,8 +169,8 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
     """
     groups = []
     named = runs_of_groups(workspace, patterns)
-    same = same_splits(workspace, [row for _, rows in named for row in rows])
-    for _, rows in named:
+    same = same_splits(workspace, [row for group in named for row in group.counted])
+    for rows in (group.counted for group in named):
         found: dict[Key, set[str]] = {}
         for row in rows:
             for one in workspace.results.evaluations(row.id):

@@ -18,6 +18,7 @@ from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.reference import PublishedNumber, references
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import targets_of
+from trainer.experiments.over_seeds import over_seeds
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records
@@ -111,13 +112,18 @@ class EvaluationLine:
 
 @dataclass(frozen=True)
 class EvaluationChart:
-    """A data set, the runs evaluated on it, one line per metric, and published results."""
+    """A data set, the runs evaluated on it, one line per metric, and published results.
+
+    Attributes:
+        over_seeds: What single runs leave open, and what is known over seeds; empty for one run.
+    """
 
     dataset: str
     split: str
     runs: tuple[EvaluatedRun, ...]
     lines: tuple[EvaluationLine, ...]
     published: tuple[PublishedNumber, ...]
+    over_seeds: str = ""
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,8 @@ def evaluation_at(
     found = [replace(run, tasks=_tasks(run, found)) for run in found]
     names = told_apart([run.name for run in found], [run.step for run in found])
     found = [replace(run, label=name) for run, name in zip(found, names, strict=True)]
-    return EvaluationChart(*key, tuple(found), _lines(found), references(key[0]))
+    known = over_seeds(workspace, [workspace.runs.get(run.run) for run in found])
+    return EvaluationChart(*key, tuple(found), _lines(found), references(key[0]), known)
 
 
 def _at_other_steps(

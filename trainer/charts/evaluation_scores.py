@@ -59,7 +59,9 @@ def draw(chart: EvaluationChart, _settings: Any) -> Panel:
         rows.append((_published(chart),))
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in chart.lines)
     notes = (NOTE, *([CERTAIN_NOTE] if certain else [])) if len(chart.runs) > 1 else ()
-    return Panel(title="Scores", head=(about(chart),), rows=tuple(rows), notes=notes)
+    return Panel(
+        title="Scores", head=tuple(filter(None, (about(chart), chart.over_seeds))), rows=tuple(rows), notes=notes
+    )
 
 
 def _table(chart: EvaluationChart) -> NumberTable:

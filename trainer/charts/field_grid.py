@@ -15,10 +15,12 @@ from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
 from trainer.charts.run_fields import RunFields, run_fields
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.experiments.counted import MOST_NAMED
 from trainer.store import Workspace
 
 METHOD: Final = """\
-Each cell is the mean outcome of the runs with these two values, over seeds and all other fields; n is their number. \
+Each cell is the mean outcome of the runs with these two values that finished, over seeds and all other fields; n is \
+their number. \
 It is the form in which SimCLR shows its augmentations (Chen et al. 2020, figure 5).
 
 Cells are comparable only where the runs of each differ in nothing else but the seed: an experiment sees to that. A \
@@ -83,8 +85,8 @@ def grid(about: RunFields, rows: str = "", columns: str = "") -> FieldGrid:
     levels = [_levels(about, name) for name in chosen]
     shape = (len(levels[0][1]), len(levels[1][1]))
     members: list[list[list[float]]] = [[[] for _ in range(shape[1])] for _ in range(shape[0])]
-    for row, column, value in zip(levels[0][0], levels[1][0], about.values, strict=True):
-        if row >= 0 and column >= 0 and np.isfinite(value):
+    for row, column, value, counts in zip(levels[0][0], levels[1][0], about.values, about.counted, strict=True):
+        if row >= 0 and column >= 0 and np.isfinite(value) and counts:
             members[row][column].append(float(value))
 
     def each(measure: Any) -> np.ndarray:
@@ -93,6 +95,16 @@ def grid(about: RunFields, rows: str = "", columns: str = "") -> FieldGrid:
     count = np.array([[len(cell) for cell in line] for line in members], np.int64).reshape(shape)
     return FieldGrid(
         about, (chosen[0], chosen[1]), levels[0][1], levels[1][1], each(np.mean), count, each(min), each(max)
+    )
+
+
+def _left_out(about: RunFields) -> tuple[str, ...]:
+    """Return which runs the means leave out."""
+    names = [name for (_, name), counts in zip(about.runs, about.counted, strict=True) if not counts]
+    one = len(names) == 1
+    many = f"{len(names)} run{'' if one else 's'} not counted, because {'it' if one else 'they'} did not finish"
+    return (
+        (f"{many}: {', '.join(names[:MOST_NAMED])}{' and more' if len(names) > MOST_NAMED else ''}.",) if names else ()
     )
 
 
@@ -150,7 +162,7 @@ def draw(data: FieldGrid, _settings: FieldGridSettings) -> Panel:
     table = NumberTable("cells", f"Mean (range; n){', %' if unit else ''}", data.column_values, lines, badges=False)
     n = int(data.count.sum())
     note = f"{about.label} ({about.outcome}), the last value of each of {n} runs; mean of each cell."
-    return Panel(title=title, rows=((heat,), (table,)), notes=(note,), warnings=about.warnings)
+    return Panel(title=title, rows=((heat,), (table,)), notes=(note,), warnings=_left_out(about))
 
 
 def _cell(data: FieldGrid, row: int, column: int, scale: float) -> str:

@@ -15,6 +15,7 @@ from trainer.charts import ChartError
 from trainer.charts.compared_runs import COMPARED, Key
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.settings import setting
+from trainer.experiments.counted import RunGroup, counted_line, run_groups
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 from trainer.store.question import question_text
@@ -44,8 +45,8 @@ class GroupSettings:
 
 
 @dataclass(frozen=True)
-class RunGroup:
-    """Runs of one kind: `pattern` as requested, and the runs it matches."""
+class GroupColumn:
+    """Runs of one kind: `pattern` as requested, and the names of the runs that it matches and that count."""
 
     pattern: str
     runs: tuple[str, ...]
@@ -77,27 +78,32 @@ class GroupLine:
 
 @dataclass(frozen=True)
 class GroupTable:
-    """Groups in columns, metrics in rows; every later group is tested against the first."""
+    """Groups in columns, metrics in rows; every later group is tested against the first.
 
-    groups: tuple[RunGroup, ...]
+    Attributes:
+        not_counted: Runs of the groups that are left out, with their reasons, in one line; empty where none is.
+    """
+
+    groups: tuple[GroupColumn, ...]
     lines: tuple[GroupLine, ...]
     family: Family = "table"
+    not_counted: str = ""
 
 
 def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = "table") -> GroupTable:
-    """Return the newest evaluations of the runs matching each pattern (`clip-*`), with Holm-adjusted tests.
+    """Return the newest evaluations of the runs that match each pattern (`clip-*`) and count, with adjusted tests.
 
     Raises:
-        ChartError: A pattern names no run, or nothing has been evaluated.
+        ChartError: A pattern names no run, none of its runs counts, or nothing has been evaluated.
     """
     if not patterns:
         raise ChartError("Name a group of runs at least: --group 'clip-*' --group 'cloob-*'.")
     groups, members = [], []
     named = runs_of_groups(workspace, patterns)
-    same = same_splits(workspace, [row for _, found in named for row in found])
-    for pattern, found in named:
-        groups.append(RunGroup(pattern, tuple(row.name for row in found)))
-        members.append([_newest(workspace, row, same) for row in found])
+    same = same_splits(workspace, [row for group in named for row in group.counted])
+    for group in named:
+        groups.append(GroupColumn(group.name, tuple(row.name for row in group.counted)))
+        members.append([_newest(workspace, row, same) for row in group.counted])
     keys = list(dict.fromkeys(key for group in members for run in group for key in run))
     splits = list(dict.fromkeys(key[:2] for key in keys))
     # Of a split the questions that are known come first.
@@ -107,16 +113,19 @@ def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = 
         raise ChartError(f"None of the runs of {', '.join(patterns)} has been evaluated yet. Train them further.")
     families = [lines] if family == "table" else [[line] for line in lines]
     judged = [line for together in families for line in _judged(together)]
-    return GroupTable(tuple(groups), tuple(judged), family)
+    return GroupTable(tuple(groups), tuple(judged), family, counted_line(named))
 
 
-def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[str, list[RunRow]]]:
-    """Return each pattern (`clip-*`) and its matching runs; the name of an experiment stands for each of its arms.
+def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGroup, ...]:
+    """Return each pattern (`clip-*`) with its runs; the name of an experiment stands for each of its arms.
+
+    Runs of an experiment that were deleted count there, and therefore here.
 
     Raises:
-        ChartError: A pattern names no run.
+        ChartError: A pattern names no run, or none of its runs counts.
     """
-    rows, groups = [row for row in workspace.runs.all() if row.deleted_at is None], []
+    groups: list[tuple[str, list[RunRow]]] = []
+    rows = [row for row in workspace.runs.all() if row.deleted_at is None or row.experiment]
     for pattern in patterns:
         arms = dict.fromkeys(row.arm for row in rows if row.arm and row.experiment == pattern)
         groups += [(arm, [row for row in rows if (row.experiment, row.arm) == (pattern, arm)]) for arm in arms]
@@ -127,7 +136,10 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[
             names = ", ".join(row.name for row in rows) or "none"
             raise ChartError(f"No run is called {pattern}. There are {names}. Quote the pattern: --group 'clip-*'.")
         groups.append((pattern, found))
-    return groups
+    found_groups = run_groups(workspace, groups)
+    if empty := next((group for group in found_groups if not group.counted), None):
+        raise ChartError(f"No run of {empty.name} counts yet. {counted_line([empty])} Train them to the end.")
+    return found_groups
 
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:
@@ -187,6 +199,12 @@ def cell(line: GroupLine, place: int) -> str:
     return f"{mean}{spread}{unit}"
 
 
+def n_text(line: GroupLine) -> str:
+    """Return the number of runs behind the values of a line, of each group where they differ: `3 / 4`."""
+    sizes = [len(values) for values in line.values]
+    return str(sizes[0]) if len({*sizes}) == 1 else " / ".join(map(str, sizes))
+
+
 def p_text(p: float) -> str:
     """Format a p-value with two significant digits; a dash without a test."""
     if np.isnan(p):
@@ -219,6 +237,7 @@ def as_values(table: GroupTable) -> dict[str, Any]:
     """Return the table for JSON: the groups, and one entry per metric and split with every run's value."""
     return {
         "groups": [asdict(group) for group in table.groups],
+        "not_counted": table.not_counted,
         "rows": [
             {
                 "dataset": line.dataset,
@@ -226,6 +245,7 @@ def as_values(table: GroupTable) -> dict[str, Any]:
                 "question": asdict(line.question) if line.question else None,
                 "metric": line.name,
                 "values": [list(group) for group in line.values],
+                "n": [len(group) for group in line.values],
                 "tests": [vars(test) if test else None for test in line.tests],
                 "p_holm": list(line.p),
                 "better": sorted(line.better),

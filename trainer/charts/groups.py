@@ -18,6 +18,7 @@ from trainer.charts.group_table import (
     GroupTable,
     cell,
     group_table,
+    n_text,
     p_cells,
     p_heads,
     sections,
@@ -69,7 +70,8 @@ def draw(table: GroupTable, _settings: GroupSettings) -> Panel:
     plots = ((_plot(table, shown),),) if shown else ()
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in table.lines)
     notes = (*told_few, note(table), *bound, *([CERTAIN_NOTE] if certain else []))
-    return Panel(title="Groups over seeds", rows=((_table(table),), *plots), notes=notes)
+    head = (table.not_counted,) if table.not_counted else ()
+    return Panel(title="Groups over seeds", head=head, rows=((_table(table),), *plots), notes=notes)
 
 
 def _table(table: GroupTable) -> NumberTable:
@@ -77,9 +79,9 @@ def _table(table: GroupTable) -> NumberTable:
     for title, members in sections(table):
         lines.append(heading_row(title))
         for line in members:
-            texts = (*(cell(line, place) for place in range(len(table.groups))), *p_cells(line))
+            texts = (*(cell(line, place) for place in range(len(table.groups))), n_text(line), *p_cells(line))
             lines.append(NumberRow(_label(line), line.name, texts, best=line.better))
-    heads = (*_names(table), *p_heads(table))
+    heads = (*_names(table), "Runs", *p_heads(table))
     return NumberTable("numbers", "Newest evaluations", heads, tuple(lines), badges=False)
 
 
@@ -105,7 +107,7 @@ def _plot(table: GroupTable, shown: Sequence[GroupLine]) -> XYPlot:
 
 
 def _names(table: GroupTable) -> tuple[str, ...]:
-    return tuple(f"{group.pattern} (n = {len(group.runs)})" for group in table.groups)
+    return tuple(group.pattern for group in table.groups)
 
 
 def _rows_of(shown: Sequence[GroupLine]) -> list[str]:

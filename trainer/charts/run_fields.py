@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from trainer.charts import ChartError
 from trainer.charts.spec import Target
+from trainer.experiments.counted import standing
 from trainer.metrics import headline_name, metric
 from trainer.store import Workspace
 from trainer.store.run_values import configurations, plain, read_values
@@ -35,6 +36,7 @@ class RunFields:
         better: Which way is good: `up`, `down` or `none`.
         values: Of the outcome; NaN where a run has none.
         unfinished: Runs with an outcome that did not end their training: it is that of an earlier step.
+        counted: Of each run whether it finished, and so counts in a mean.
     """
 
     runs: tuple[tuple[int, str], ...]
@@ -46,6 +48,7 @@ class RunFields:
     better: str
     values: Float[np.ndarray, " n"]
     unfinished: int
+    counted: tuple[bool, ...]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -103,7 +106,8 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
         known.percent,
         known.better,
         values,
-        sum(row.status != "finished" for row, value in zip(rows, values, strict=True) if np.isfinite(value)),
+        sum(bool(standing(row)) for row, value in zip(rows, values, strict=True) if np.isfinite(value)),
+        tuple(not standing(row) for row in rows),
     )
 
 

@@ -7,15 +7,15 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.untrusted import shell
 from trainer.untrusted.files import expanded
 
 if TYPE_CHECKING:
+    from trainer.experiments.counted import RunGroup
     from trainer.store import RunRow, Workspace
     from trainer.store.run_values import ValueColumn
 
@@ -121,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+    from trainer.experiments.counted import run_groups
     from trainer.store.run_filter import parse
     from trainer.store.run_values import fitting, grouped, read_columns, read_values, unknown_fields
 
@@ -131,13 +132,16 @@ def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dic
               for run in one.runs}  # fmt: skip
     rows = [row for title in dict.fromkeys(groups.values()) for row in rows if groups[row.id] == title] or rows
     silent = _silent(workspace, rows)
+    titles = dict.fromkeys(groups.values())
+    counted = run_groups(workspace, [(t, [r for r in rows if groups[r.id] == t]) for t in titles], paired=False)
+    reasons = {one.run.id: one.reason for group in counted for one in group.members}
     document = [
         _plain(row, silent)
         | {"columns": {one.name: value for one in columns if (value := one.value(row)) is not None}}
-        | ({"group": groups[row.id]} if groups else {})
+        | ({"group": groups[row.id], "not_counted": reasons[row.id]} if groups else {})
         for row in rows
     ]
-    text = _table(rows, silent, columns, groups)
+    text = _table(rows, silent, columns, counted)
     if not rows and args.filter and workspace.runs.all():
         strange = unknown_fields(read_values(workspace, wanted.fields, workspace.runs.all()), wanted.fields)
         text = "No run fits this filter." + (f" No run has a field or number {', '.join(strange)}." if strange else "")
@@ -260,8 +264,9 @@ def _table(
     rows: list[RunRow],
     silent: dict[int, str],
     columns: Sequence[ValueColumn] = (),
-    groups: Mapping[int, str] = MappingProxyType({}),
+    groups: Sequence[RunGroup] = (),
 ) -> str:
+    from trainer.experiments.counted import counted_line
     from trainer.metrics import headline_name, metric
 
     if not rows:
@@ -279,15 +284,17 @@ def _table(
     written = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     ]
+    firsts = {group.members[0].run.id: group for group in groups if group.members}
     for place in range(len(rows), 0, -1):
-        title = groups.get(rows[place - 1].id)
-        if title and (place == 1 or groups[rows[place - 2].id] != title):
-            many = sum(one == title for one in groups.values())
-            written.insert(place, f"{title} ({many} run{'s' * (many != 1)})")
+        if group := firsts.get(rows[place - 1].id):
+            many, n = len(group.members), len(group.counted)
+            counts = "" if n == many else f", {n} counted"
+            written.insert(place, f"{group.name} ({many} run{'s' * (many != 1)}{counts})")
     names = sorted({headline_name(row.metric, row.facts) for row in rows if row.last is not None})
     last = f"\nLast and best are of: {'; '.join(names)}." if names else ""
     warning = "".join(f"\nRun {run} does not respond. {words}" for run, words in silent.items())
-    return "\n".join(written) + last + warning
+    left_out = f"\n{line}" if (line := counted_line(groups)) else ""
+    return "\n".join(written) + left_out + last + warning
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:

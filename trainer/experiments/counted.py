@@ -70,14 +70,17 @@ def counted_line(groups: Iterable[RunGroup]) -> str:
     return f"{len(found)} run{'s' * (len(found) != 1)} not counted: {'; '.join(found[:MOST_NAMED])}{more}."
 
 
-def run_groups(workspace: Workspace, named: Iterable[tuple[str, Sequence[RunRow]]]) -> tuple[RunGroup, ...]:
-    """Return each group with the runs of it that count, and the seeds that only other groups have.
+def run_groups(
+    workspace: Workspace, named: Iterable[tuple[str, Sequence[RunRow]]], *, paired: bool = True
+) -> tuple[RunGroup, ...]:
+    """Return each group with the runs of it that count, and if `paired` the seeds that only other groups have.
 
     A run of an experiment counts as its arm's, as in the verdict. Of the others those count that are finished and have
     the data and the budget of most of their group.
     """
     definitions = _Definitions(workspace)
-    return _paired([RunGroup(name, _members(workspace, rows, definitions)) for name, rows in named])
+    groups = tuple(RunGroup(name, _members(workspace, rows, definitions)) for name, rows in named)
+    return _paired(groups) if paired else groups
 
 
 def arm_groups(experiment: Experiment, runs: Sequence[CountedRun]) -> tuple[RunGroup, ...]:

@@ -131,7 +131,7 @@ class ExperimentVerdict:
             return "Waiting for the first seed of two arms: none has been measured in both."
         follows = {"going": "More seeds follow.", "ended": "The budget is used up."}
         more = () if self.decided else (follows.get(self.state, self._stopped()),)
-        return "\n".join([*map(self._sentence, self.primary), *more])
+        return "\n".join([*map(self.sentence, self.primary), *more])
 
     def _stopped(self) -> str:
         if self.experiment.most_seeds == OPEN:
@@ -139,7 +139,8 @@ class ExperimentVerdict:
         left = self.experiment.most_seeds - len(self.seeds)
         return f"No seeds are being added; its budget has {left} more." if left > 0 else "No seeds are being added."
 
-    def _sentence(self, one: ArmComparison) -> str:
+    def sentence(self, one: ArmComparison) -> str:
+        """Return what a comparison says, with its difference, interval and seeds."""
         n, known = len(one.differences), metric(f"val/{one.outcome.metric}")
         seeds = f"{n} seed{'s' if n != 1 else ''}"
         difference = f"{difference_text(known, one.interval.mean)} {interval_text(known, one.interval)}, {seeds}"

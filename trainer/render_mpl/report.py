@@ -126,6 +126,7 @@ def page(report: Report, folder: Path) -> str:
         parts += ["<h2>What differs</h2>", _plain_table("What differs", ["Field", *names], report.differences)]
     parts += [
         "<h2>Held-out numbers</h2>",
+        *([f"<p>{_text(report.table.over_seeds)}</p>"] if report.table.over_seeds else []),
         _comparison(report.table),
         *(f"<p>{_text(warning)}</p>" for warning in report.table.warnings),
         f'<p class="quiet">{_text(report.table.notes)}</p>',

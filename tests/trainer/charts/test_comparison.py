@@ -99,10 +99,10 @@ ZERO_SHOT = Question("zero_shot", 40, classes=4)
 def compared(tmp_path, *values: dict[str, float]) -> Workspace:
     workspace = Workspace(tmp_path)
     for place, found in enumerate(values):
-        number = workspace.runs.create(dataclasses.replace(config.Run(), name=f"run {place}"))
+        number = workspace.runs.create(dataclasses.replace(config.Run(), name=f"run {place}"), status="finished")
         with RunLog.claim(workspace, number) as log:
             log.evaluation(5, "folder", "heldout", found, {"retrieval": RETRIEVAL, "zero_shot": ZERO_SHOT})
-            log.status("stopped")
+            log.status("finished")
     return workspace
 
 
@@ -154,7 +154,7 @@ def test_scores_compare_each_distinct_question_once(tmp_path):
     asked = retrieval_question(59, texts=59, images=40)
     older = Question("retrieval", 59, gallery=59, protocol="40 distinct pictures")
     for place in range(2):
-        run = workspace.runs.create(config.Run(name=f"run {place}"))
+        run = workspace.runs.create(config.Run(name=f"run {place}"), status="finished")
         places = np.where((picture > 0) & (picture < 30) | (picture == 0) & (place == 0), 1, 9)
         metrics = {"image_to_text_R@1": float((places[19:] == 1).mean())}
         arrays = {"path": np.array([f"{n}.png" for n in picture]), "image_to_text": places}
@@ -175,7 +175,7 @@ def test_scores_test_no_difference_that_cannot_be(tmp_path):
     """Top-5 of 4 classes is 1 for both; its p of 1 must not widen the p of the others."""
     workspace = Workspace(tmp_path)
     for place in range(2):
-        run = workspace.runs.create(config.Run(name=f"run {place}"))
+        run = workspace.runs.create(config.Run(name=f"run {place}"), status="finished")
         rank = np.where(np.arange(40) % 4 < 2 + place, 1, 4)
         arrays = {"path": np.array([f"{n}.png" for n in range(40)]), "right": rank == 1, "rank": rank}
         metrics = {"zero_shot_acc1": float((rank == 1).mean()), "zero_shot_acc5": 1.0}

@@ -34,10 +34,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         for seed, curve in enumerate(scores.tolist()):
             choice = replace(config.Run().optimizer, batch_size=batch)
             run = config.Run(name=f"{name} seed {seed}", seed=seed, objective=objective, optimizer=choice)
-            number = workspace.runs.create(run, experiment="duel", arm=name)
+            number = workspace.runs.create(run, experiment="duel", arm=name, status="finished")
             for step, value in zip(STEPS, curve, strict=True):
                 workspace.results.add_evaluation(number, step, "toys", "val", {"zero_shot_acc1": value}, ASKED)
-    lone = workspace.runs.create(config.Run(name="other"))
+    lone = workspace.runs.create(config.Run(name="other"), status="finished")
     workspace.results.add_evaluation(lone, 5, "elsewhere", "test", {"zero_shot_acc1": 0.5})
     return workspace
 

@@ -33,7 +33,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = Workspace(tmp_path_factory.mktemp("seeds"))
     for name, values in (("clip", A), ("cloob", B)):
         for seed in range(4):
-            run = workspace.runs.create(config.Run(name=f"{name}-{seed}", seed=seed))
+            run = workspace.runs.create(config.Run(name=f"{name}-{seed}", seed=seed), status="finished")
             found = {key: column[seed] for key, column in values.items()}
             workspace.results.add_evaluation(run, 10, "toys", "test", found, ASKED)
     return workspace

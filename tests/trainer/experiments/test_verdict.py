@@ -270,7 +270,9 @@ def test_the_interval_of_a_share_ends_at_100_points_and_three_arms_have_one_at_t
     found = judged_values(workspace, clip_cloob, [(0.1, 0.9), (0.9, 0.1), (0.2, 0.95)])
     assert (found.primary[0].interval.low, found.primary[0].interval.high) == (-1.0, 1.0)
     arms = (*clip_cloob.arms, Arm("InfoLOOB", catalog.preset("infoloob-scenes")))
-    four = dataclasses.replace(clip_cloob, name="four", arms=(*arms, Arm("half", catalog.preset("hopfield-infonce-scenes"))))
+    four = dataclasses.replace(
+        clip_cloob, name="four", arms=(*arms, Arm("half", catalog.preset("hopfield-infonce-scenes")))
+    )
     four = dataclasses.replace(four, fields=("objective",), least_seeds=3, most_seeds=3)
     workspace.experiments.add("four", to_toml(four))
     experiments.start(workspace, "four")

@@ -1,0 +1,147 @@
+"""Which runs count: every chart, command and report leaves out the same run of an experiment and names it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.trainer.experiments.conftest import ASKED, end
+from trainer import config
+from trainer.__main__ import main
+from trainer.charts import data_efficiency, experiment_curves, experiment_verdict, groups
+from trainer.charts.compared_runs import comparison
+from trainer.charts.group_table import GroupSettings
+from trainer.charts.spec import Request
+from trainer.experiments.counted import counted_line, run_groups
+from trainer.experiments.verdict import judge
+from trainer.store import RunLog, Workspace
+
+NAME = "image_to_text_R@1"
+LINE = "2 runs not counted: CLIP seed 3, stopped at 46 of 384; CLOOB seed 3, there is no such run."
+
+
+def nothing(*_):
+    return None
+
+
+def measured(workspace: Workspace, run: int, steps: tuple[int, ...], level: float, status: str) -> None:
+    """Log and evaluate a run at each step, and end it at the last of 384."""
+    with RunLog.claim(workspace, run) as log:
+        for step in steps:
+            value = level * step / 384
+            log.scalars(step, {f"val/{NAME}": value})
+            log.evaluation(step, "scenes", "renderings", {f"val/{NAME}": value}, {"retrieval": ASKED})
+        log.status(status)
+    workspace.runs.change(run, step=steps[-1], total_steps=384)
+
+
+@pytest.fixture
+def planted(workspace, stored) -> Workspace:
+    """Three seeds of two arms, and a fourth of the control that was stopped at 46 of 384 steps."""
+    for seed in range(3):
+        for arm, more in zip(stored.arms, (0.0, 0.05 + 0.01 * seed), strict=True):
+            made = stored.run_of(arm, seed)
+            run = workspace.runs.create(made, status="queued", experiment="duel", arm=arm.name)
+            measured(workspace, run, (96, 384), 0.8 + 0.02 * seed + more, "finished")
+    made = stored.run_of(stored.control, 3)
+    run = workspace.runs.create(made, status="queued", experiment="duel", arm="CLIP")
+    measured(workspace, run, (46,), 0.01, "stopped")
+    return workspace
+
+
+def test_a_stopped_run_is_left_out_and_named_everywhere(planted, capsys):
+    clip = [0.80, 0.82, 0.84]
+    mean = pytest.approx(np.mean(clip))
+    verdict = judge(planted, "duel")
+    assert (verdict.arms[0].mean, verdict.arms[0].n, verdict.not_counted) == (mean, 3, LINE)
+    assert LINE in experiment_verdict.CHART.panel(verdict, experiment_verdict.ExperimentSettings()).head
+
+    curves = experiment_curves.compute(planted, Request(), experiment_curves.ArmCurveSettings("duel"), nothing)
+    first = curves.curves[0]
+    assert (first.steps.tolist(), first.mean[-1], len(first.runs), len(first.left_out)) == ([96, 384], mean, 3, 1)
+    assert curves.not_counted == LINE
+
+    for patterns in (("duel",), ("duel, CLIP,*", "duel, CLOOB,*")):
+        table = groups.compute(planted, Request(), GroupSettings(patterns), nothing)
+        line = next(line for line in table.lines if line.name == NAME)
+        assert (np.mean(line.values[0]), len(line.values[0])) == (mean, 3)
+        said = (
+            LINE
+            if patterns == ("duel",)
+            else LINE.replace("CLIP s", "duel, CLIP,* s").replace("CLOOB s", "duel, CLOOB,* s")
+        )
+        assert table.not_counted == said
+        panel = groups.draw(table, GroupSettings(patterns))
+        assert said in panel.head
+        assert panel.mark("numbers").columns[2] == "Runs"
+        settings = data_efficiency.EfficiencySettings(patterns, NAME)
+        found = data_efficiency.compute(planted, Request(), settings, nothing)
+        assert (found.groups[0].best, len(found.groups[0].runs), found.not_counted) == (mean, 3, said)
+        assert said in data_efficiency.draw(found, settings).head
+
+    where = ["--workspace", str(planted.folder)]
+    assert main(["runs", "list", "--group-by", "arm", *where]) == 0
+    text = capsys.readouterr().out
+    assert "CLIP (4 runs, 3 counted)" in text
+    assert "1 run not counted: Arm: CLIP seed 3, stopped at 46 of 384." in text
+    assert main(["runs", "list", "--group-by", "experiment", "--json", *where]) == 0
+    reasons = [one["not_counted"] for one in json.loads(capsys.readouterr().out)]
+    assert [reason for reason in reasons if reason] == ["stopped at 46 of 384"]
+    for command in (
+        ["compare", "--group", "duel, CLIP,*", "--group", "duel, CLOOB,*"],
+        ["analyze", "groups", "--group", "duel"],
+        ["analyze", "data-efficiency", "--group", "duel", "--metric", NAME],
+        ["experiment", "verdict", "duel"],
+    ):
+        assert main([*command, "--json", *where]) == 0
+        assert "stopped at 46 of 384" in capsys.readouterr().out, command
+
+
+def test_one_seed_against_one_says_so_and_what_its_experiment_says_over_seeds(planted, capsys):
+    a, b = (row.id for row in planted.runs.of_experiment("duel")[:2])
+    said = comparison(planted, [a, b]).over_seeds
+    assert said.startswith("One seed each (seed 0)")
+    assert judge(planted, "duel").primary[0].decision in said
+    assert LINE in said
+    stopped = planted.runs.of_experiment("duel")[-1]
+    assert f"{stopped.name} has not finished: stopped at 46 of 384." in comparison(planted, [b, stopped.id]).over_seeds
+    assert comparison(planted, [a]).over_seeds == ""
+    lone = planted.runs.create(config.Run(name="lone", seed=7), status="finished")
+    planted.results.add_evaluation(lone, 10, "scenes", "renderings", {f"val/{NAME}": 0.5}, {"retrieval": ASKED})
+    assert comparison(planted, [a, lone]).over_seeds == (
+        "One seed each (seeds 0, 7): how much another seed would change is not in these numbers."
+    )
+    assert main(["compare", str(a), str(b), "--workspace", str(planted.folder)]) == 0
+    assert "One seed each (seed 0)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "step", "reason", "says"),
+    [
+        ("running", 46, "", "running at 46 of 384"),
+        ("queued", 0, "", "queued"),
+        ("failed", 46, "The loss is not finite.", "failed at 46 of 384 (The loss is not finite)"),
+        ("interrupted", 46, "", "interrupted at 46 of 384"),
+    ],
+)
+def test_each_state_is_a_reason(workspace, status, step, reason, says):
+    run = workspace.runs.create(config.Run(name="a"), status="queued")
+    workspace.runs.change(run, status=status, step=step, total_steps=384, reason=reason)
+    (group,) = run_groups(workspace, [("a*", [workspace.runs.get(run)])])
+    assert (group.counted, group.left_out) == ((), (f"a* seed 0, {says}",))
+
+
+def test_a_run_with_other_data_or_another_budget_than_its_group_is_left_out(workspace):
+    rows = []
+    for place, (data, steps) in enumerate([("x", 40), ("x", 40), ("y", 40), ("x", 20)]):
+        made = config.Run(name=f"run {place}", seed=place, data=config.Folder(path=f"/{data}"))
+        rows.append(workspace.runs.create(made, status="queued"))
+        end(workspace, rows[-1], {NAME: 0.5})
+        workspace.runs.change(rows[-1], step=steps, total_steps=steps)
+    (group,) = run_groups(workspace, [("run*", [workspace.runs.get(run) for run in rows])])
+    assert [row.id for row in group.counted] == rows[:2]
+    assert counted_line([group]) == (
+        "2 runs not counted: run* seed 2, other data than most; run* seed 3, 20 steps where most have 40."
+    )

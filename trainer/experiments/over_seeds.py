@@ -1,0 +1,51 @@
+"""What a comparison of single runs leaves open, and what is known over the seeds of their experiment: one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainer import config
+from trainer.experiments.counted import standing
+from trainer.store import RunRow, StoreError, Workspace
+
+
+def over_seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
+    """Return which seeds the runs have, what their experiment says over its seeds, and which did not finish.
+
+    Empty for a single run, or for steps of one: they are not compared over seeds.
+    """
+    rows = list({row.id: row for row in rows}.values())
+    if len(rows) < 2:
+        return ""
+    parts = [_seeds(workspace, rows), _verdict(workspace, rows)]
+    parts += [f"{row.name} has not finished: {why}." for row in rows if (why := standing(row))]
+    return " ".join(filter(None, parts))
+
+
+def _seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
+    found = []
+    for row in rows:
+        try:
+            found.append(workspace.runs.config_of(row.id).seed)
+        except (StoreError, config.ConfigError):
+            return "One run each: how much another seed would change is not in these numbers."
+    words = f"seed {found[0]}" if len({*found}) == 1 else f"seeds {', '.join(map(str, found))}"
+    return f"One seed each ({words}): how much another seed would change is not in these numbers."
+
+
+def _verdict(workspace: Workspace, rows: Sequence[RunRow]) -> str:
+    """Return the verdict on the runs' experiment where all are of one; empty elsewhere."""
+    from trainer.experiments.verdict import judge
+
+    names = {row.experiment for row in rows}
+    if len(names) != 1 or not (name := names.pop()) or len({row.arm for row in rows}) < 2:
+        return ""
+    try:
+        verdict = judge(workspace, name)
+    except (StoreError, config.ConfigError):
+        return ""
+    arms = {row.arm for row in rows}
+    compared = [one for one in verdict.primary if one.arm in arms and one.differences]
+    said = " ".join(map(verdict.sentence, compared)) or "no seed has been measured in two arms yet."
+    line = f"Over the seeds of the experiment {name}, by {verdict.experiment.outcome.label}: {said}"
+    return " ".join(filter(None, (line, verdict.not_counted)))
