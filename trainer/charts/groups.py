@@ -129,7 +129,7 @@ def _label(line: GroupLine) -> str:
 def values(table: GroupTable, _settings: GroupSettings) -> list[dict[str, Any]]:
     """Return one dictionary per group: its runs, and its values of each metric, split and question."""
     return [
-        {"group": group.pattern, "runs": list(group.runs)}
+        {"group": group.pattern, "runs": list(group.runs), "not_counted": table.not_counted}
         | {f"{title}: {line.name}": list(line.values[place]) for title, lines in sections(table) for line in lines}
         for place, group in enumerate(table.groups)
     ]

@@ -177,10 +177,10 @@ def _alike(workspace: Workspace, rows: Sequence[RunRow]) -> list[CountedRun]:
         return found
     data, budget = usual[0][0]
     for place, one in enumerate(found):
-        own = trained_on(one)
-        if one.reason or own is None or own == (data, budget):
+        mine = trained_on(one)
+        if one.reason or mine is None or mine == (data, budget):
             continue
-        other = "other data than most" if own[0] != data else f"{own[1]:,} steps where most have {budget:,}"
+        other = "other data than most" if mine[0] != data else f"{mine[1]:,} steps where most have {budget:,}"
         found[place] = replace(one, reason=other)
     return found
 

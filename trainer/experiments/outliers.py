@@ -70,7 +70,7 @@ def outlying(
 def collapsed(
     arm: str, seeds: Mapping[int, float], known: Metric, name: str, question: Question | None
 ) -> Iterator[str]:
-    """Yield a sentence for each seed that is no better than guessing, or has less than half of its arm's median.
+    """Yield a sentence for each seed that is not better than guessing, or has less than half of its arm's median.
 
     Args:
         arm: Its name.
@@ -85,7 +85,7 @@ def collapsed(
     median = float(np.median(list(seeds.values())))
     for seed, value in seeds.items():
         if guess is not None and value <= guess:
-            yield f"{arm} seed {seed} collapsed: {known.text(value)} is no better than guessing."
+            yield f"{arm} seed {seed} collapsed: {known.text(value)} is not better than guessing."
         elif len(seeds) >= FEWEST and value < median / 2:
             yield f"{arm} seed {seed} collapsed: {known.text(value)}, the median of its seeds is {known.text(median)}."
 

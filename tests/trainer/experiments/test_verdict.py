@@ -284,7 +284,7 @@ def test_the_interval_of_a_share_ends_at_100_points_and_three_arms_have_one_at_t
 def test_outlying_and_collapsed_seeds_are_named_and_signs_are_tested_from_six_seeds(workspace, clip_cloob):
     values = [(0.40, 0.47), (0.41, 0.49), (0.42, 0.48), (0.43, 0.52), (0.40, 0.46), (0.42, 0.002)]
     found = judged_values(workspace, clip_cloob, values, least=3, most=8)
-    assert [words for words in found.warnings if words.startswith("CLOOB seed 5 collapsed: 0.2 % is no better")]
+    assert [words for words in found.warnings if words.startswith("CLOOB seed 5 collapsed: 0.2 % is not better")]
     assert [words for words in found.warnings if words.startswith("Seed 5 is outlying: CLOOB has 0.2 %")]
     assert len(found.warnings) == 2
     gaps = np.array([b - a for a, b in values])
