@@ -76,6 +76,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     try:
         verdict = judge(workspace, row.name)
         state, words = progress(row, verdict.experiment, verdict), verdict.words
+        state = ". ".join(filter(None, (state, verdict.not_counted)))
     except ConfigError as error:
         state = str(error)
     return ExperimentEntry(row.name, row.state, state, words)

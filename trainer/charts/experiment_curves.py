@@ -26,7 +26,7 @@ from trainer.store import Workspace
 METHOD: Final = """\
 The line is the mean over the seeds of an arm that count in the verdict, at the steps that all of them have logged; \
 the band is the interval of the mean at each single step, of the kind and level of the verdict. Faint lines are the \
-runs, and dashed ones those that do not count: they ended early, failed, or were trained otherwise. The band is of an \
+runs, and gray ones those that do not count: they ended early, failed, or were trained otherwise. The band is of an \
 arm; what decides is the interval of the differences. Losses of different objectives are different quantities: each \
 arm has its own plot."""
 Curve = tuple[int, Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
@@ -121,9 +121,7 @@ def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
         groups.setdefault((one.metric, one.arm if one.metric in apart else ""), []).append(one)
     plots = [_plot(f"curves-{at}", name, arm, group) for at, ((name, arm), group) in enumerate(groups.items())]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
-    note = (
-        "Line and band: mean over seeds and its interval, as in the verdict. Dashed and pale: runs that do not count."
-    )
+    note = "Line and band: mean over seeds and its interval, as in the verdict. Gray: runs that do not count."
     head = (data.not_counted,) if data.not_counted else ()
     return Panel(title=f"Curves: {data.name}", head=head, rows=rows, notes=(note,))
 
@@ -134,9 +132,9 @@ def _plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
     lines: list[Series] = []
     for one in curves:
         tone = run_tone(one.place)
-        for dashed, runs in ((False, one.runs), (True, one.left_out)):
+        for line_tone, runs in ((tone, one.runs), ("quiet", one.left_out)):
             lines += [
-                Series("", tone, s.astype(np.float64), factor * v, faint=True, width=1.0, dashed=dashed)
+                Series("", line_tone, s.astype(np.float64), factor * v, faint=line_tone != "quiet", width=1.0)
                 for _, s, v in runs
             ]
         if not one.runs:

@@ -126,8 +126,9 @@ def _bar(one: ArmComparison, place: int, factor: float, y: Axis) -> list[Marker]
         return [Marker(one.arm, tone, place, mean, 11.0, "diamond")]
     hint = f"{one.arm}: {interval_text(metric(f'val/{one.outcome.metric}'), one.interval)}"
     found = [Marker(one.arm, tone, place, mean, 11.0, "diamond", "", max(low, y.low), min(high, y.high), hint)]
-    found += [Marker("", tone, place, y.high, 9.0, "up", hint=hint)] if high > y.high else []
-    return found + ([Marker("", tone, place, y.low, 9.0, "down", hint=hint)] if low < y.low else [])
+    inside = 0.025 * (y.high - y.low)  # so that an arrow is seen whole
+    found += [Marker("", tone, place, y.high - inside, 9.0, "up", hint=hint)] if high > y.high else []
+    return found + ([Marker("", tone, place, y.low + inside, 9.0, "down", hint=hint)] if low < y.low else [])
 
 
 def _values(verdict: ExperimentVerdict) -> XYPlot:

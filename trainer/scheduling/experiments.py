@@ -151,4 +151,4 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
     states = {"new": "not started", "going": "going on", "stopped": "stopped", "ended": "ended"}
     ended = "decided" if verdict.decided else "undecided"
     most = f"of at most {experiment.most_seeds} seeds" if experiment.most_seeds else "seeds, without an end,"
-    return f"{states[row.state]}, {ended}: {len(verdict.seeds)} {most} in all {len(experiment.arms)} arms"
+    return f"{states[row.state]}, {ended}: {len(verdict.seeds)} {most} complete in all {len(experiment.arms)} arms"
