@@ -6,7 +6,6 @@ A pickle can run code, so none is ever loaded; `weights_only` alone would still 
 from __future__ import annotations
 
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,15 +31,15 @@ def load(file: Path, *, mmap: bool = False) -> Any:
         mmap: Leave the tensors in the file.
 
     Raises:
-        TensorFileError: It is no such archive, holds more than tensors and plain values, or claims more than it has.
-        Exception: Whatever a damaged file makes its reader raise.
+        TensorFileError: It is no such archive, holds more than tensors and plain values, is damaged, or claims more
+            than it has.
     """
     check(file)
     try:
         return torch.load(file, map_location="cpu", weights_only=True, mmap=mmap)
-    except Exception as error:
+    except Exception as error:  # whatever a damaged file makes its reader raise
         if "weights_only" not in str(error) and "Unsupported" not in str(error):
-            raise
+            raise _damaged(file, error) from error
         raise TensorFileError(
             f"{file.name} holds more than tensors (its reader stopped at an object of Python), and is not opened, "
             "because such files can run code. Save only its state_dict() where it was made."
@@ -53,15 +52,23 @@ def check(file: Path) -> None:
     Raises:
         TensorFileError: It does not.
     """
+    try:
+        _check(file)
+    except Unreadable as error:
+        raise TensorFileError(str(error)) from error
+    except TensorFileError:
+        raise
+    except Exception as error:  # whatever a damaged directory makes its reader raise
+        raise _damaged(file, error) from error
+
+
+def _check(file: Path) -> None:
     if not zipfile.is_zipfile(file):
         raise TensorFileError(
             f"{file.name} is not an archive of torch 1.6 or later: a pickle (as of JAX), old, or damaged. It is "
             "not opened, because pickles can run code. Save the tensors as .safetensors where it was made."
         )
-    try:
-        check_filled(file)
-    except Unreadable as error:
-        raise TensorFileError(str(error)) from error
+    check_filled(file)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         if any(Path(member.filename).name == "constants.pkl" for member in members):
@@ -76,12 +83,11 @@ def check(file: Path) -> None:
             )
         if sum(member.file_size for member in members) > file.stat().st_size or len(members) > 2 * MOST_TENSORS:
             raise TensorFileError(f"{file.name} claims more data than it has, so it is not opened. Get it again.")
-        if (damaged := _damaged(archive)) is not None:
-            raise TensorFileError(f"{file.name} is damaged: its part {damaged} is not what was saved. Get it again.")
+        if (part := archive.testzip()) is not None:
+            raise TensorFileError(f"{file.name} is damaged: its part {part} is not what was saved. Get it again.")
 
 
-def _damaged(archive: zipfile.ZipFile) -> str | None:
-    try:
-        return archive.testzip()
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        return str(error)
+def _damaged(file: Path, error: Exception) -> TensorFileError:
+    # torch goes on with advice of its own.
+    reason = (str(error).splitlines() or [""])[0].partition(". ")[0].rstrip(".")[:300] or type(error).__name__
+    return TensorFileError(f"{file.name} cannot be read: {reason}. It is damaged or incomplete; get it again.")

@@ -1,17 +1,18 @@
 """Find matrices of vectors in what other programs write; nothing is read but headers.
 
-Read are `.npy`, `.npz`, `.safetensors`, `.pt` (tensors, as CLIP_benchmark keeps its features), Parquet, Arrow and
-Feather with columns of lists, data sets of Lance, folders of clip-retrieval (`img_emb`, `text_emb`, `metadata`), of
-CLIP_benchmark (`features_train.pt`, `targets_train.pt`), those that `datasets` has saved, and snapshots of the hub,
-whose tables lie in `data`; a pattern such as `data/train-*.parquet` names one of several splits.
+Read are `.npy`, `.npz`, `.safetensors`, `.pt` (tensors, as CLIP_benchmark keeps its features), Parquet, Arrow, Feather,
+CSV and TSV with columns of lists, or of numbers (`embedding_0`, ...; `tensors.tsv` of TensorBoard's projector), data
+sets of Lance, folders of clip-retrieval (`img_emb`, `text_emb`, `metadata`), of CLIP_benchmark (`features_train.pt`,
+`targets_train.pt`), those that `datasets` has saved, and snapshots of the hub, whose tables lie in `data`; a pattern
+such as `data/train-*.parquet` names one of several splits.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -36,7 +37,8 @@ TABLES: Final = (".parquet", ".arrow", ".feather", ".ipc")
 TORCH: Final = (".pt", ".pth")
 LANCE: Final = "_versions"
 """A folder in every data set of Lance."""
-READ: Final = (".npy", ".npz", ".safetensors", *TORCH, *TABLES)
+CELLS: Final = (".csv", ".tsv")
+READ: Final = (".npy", ".npz", ".safetensors", *TORCH, *TABLES, *CELLS)
 """What files of vectors are called."""
 _BFLOAT16: Final = "V"
 """Kind of the type that stands for it: numpy has none."""
@@ -74,13 +76,25 @@ class FoundVectors:
     Attributes:
         image, text: Its matrices; None where it has none.
         items: Files with a line for each row, in their order; empty for none.
-        classes: Number of the class of each row; None where it has none.
+        columns: What arrays and lists next to the vectors tell of each row, by their names.
+        note: What of it is not used, in sentences.
     """
 
     image: Matrix | None
     text: Matrix | None
     items: tuple[Path, ...] = ()
-    classes: Int[np.ndarray, " rows"] | None = None
+    columns: Mapping[str, Sequence[Any] | np.ndarray] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass
+class _Contents:
+    """All that a file or folder holds; columns may be of other numbers of rows than the vectors."""
+
+    matrices: list[Matrix] = field(default_factory=list)
+    items: tuple[Path, ...] = ()
+    columns: dict[str, Sequence[Any] | np.ndarray] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors:
@@ -96,16 +110,22 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
         UserError: A file is damaged, or claims what it does not hold.
     """
     try:
-        matrices, items = _matrices(path)
+        contents = _contents(path)
+    except UserError:
+        raise
     except OSError as error:
         raise VectorError(
             f"{path} cannot be read: {error.strerror or error}. Name the file or folder again."
         ) from error
+    except Exception as error:  # whatever a damaged file makes its reader raise
+        reason = str(error).rstrip(".")[:300] or type(error).__name__
+        raise VectorError(f"{path} cannot be read: {reason}. It is damaged: write it again.") from error
+    matrices = contents.matrices
     if not matrices:
         seen = _seen(path)
         raise VectorError(
-            f"{path} holds no vectors{seen and ' but ' + seen}: an array of two axes, rows and numbers, or a column of "
-            "lists is needed."
+            f"{path} holds no vectors{seen and ' but ' + seen}: an array of two axes, rows and numbers, a column of "
+            "lists, or columns such as embedding_0, embedding_1, ... are needed."
         )
     if side is not None:
         chosen = _one(path, matrices, side, column)
@@ -116,8 +136,12 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
         found = {"image": matrices[0]}
     else:
         found = {each: _one(path, matrices, each) for each in SIDES if each in sides}
-    image = found.get("image")
-    return FoundVectors(image, found.get("text"), items, None if image is None else _classes(path, image))
+    first = found.get("image") or found.get("text")
+    assert first is not None
+    columns = {name: values for name, values in contents.columns.items() if len(values) == first.rows}
+    if (classes := _classes(path, first)) is not None:
+        columns["targets"] = classes
+    return FoundVectors(found.get("image"), found.get("text"), contents.items, columns, " ".join(contents.notes))
 
 
 def _one(path: Path, matrices: Sequence[Matrix], side: Side, column: str = "") -> Matrix:
@@ -141,8 +165,9 @@ def _classes(path: Path, features: Matrix) -> Int[np.ndarray, " rows"] | None:
     file = (path if path.is_dir() else path.parent) / f"targets_{split}.pt"
     if begin != "features" or not file.is_file():
         return None
-    targets = _of_torch(file, axes=1).get(file.stem)
-    return targets if targets is not None and targets.dtype.kind in "iu" and len(targets) == features.rows else None
+    targets = _of_torch(file).get(file.stem)
+    is_one = isinstance(targets, np.ndarray) and targets.ndim == 1 and targets.dtype.kind in "iu"
+    return targets if isinstance(targets, np.ndarray) and is_one and len(targets) == features.rows else None
 
 
 def _side_of(name: str) -> Side | None:
@@ -156,43 +181,58 @@ def _names(matrices: Sequence[Matrix]) -> str:
     return ", ".join(f"{one.name} ({one.rows:,} x {one.width})" for one in matrices[:12])
 
 
-def _matrices(path: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
+def _contents(path: Path) -> _Contents:
     if path.is_dir():
         return _of_folder(path)
     suffix = path.suffix.lower()
     if suffix not in READ:
         raise VectorError(f"{path.name} cannot be read as vectors; use {', '.join(READ)}, or a folder.")
-    if suffix in TABLES:
+    if suffix in (*TABLES, *CELLS):
         files = tuple(sorted(path.parent.glob(path.name), key=_by_numbers)) if "*" in path.name else (path,)
-        return (_of_tables(files) if files else []), files
-    return list(_of_arrays(path)), ()
+        return _of_tables(files) if files else _Contents()
+    return _of_arrays(path)
 
 
-def _of_arrays(path: Path) -> list[Matrix]:
+def _of_arrays(path: Path) -> _Contents:
     """Return the matrices of a file that numpy maps or loads; those of whole numbers only if there are no others."""
-    matrices = {name: one for name, one in _arrays(path).items() if one.ndim == 2 and one.shape[1] >= 2}
+    contents = _Contents()
+    matrices: dict[str, np.ndarray] = {}
+    for name, one in _arrays(path, contents.notes).items():
+        if isinstance(one, np.ndarray) and one.ndim == 2 and one.shape[1] >= 2:
+            matrices[name] = one
+        elif not isinstance(one, np.ndarray) or (one.ndim == 1 and one.dtype.kind in "iufbU"):
+            contents.columns[name] = one
     for kinds in (("f", _BFLOAT16), ("i", "u")):
         if found := [_of_array(name, [one]) for name, one in matrices.items() if one.dtype.kind in kinds]:
-            return found
-    return []
+            contents.matrices = found
+            break
+    return contents
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a file by name; those of bfloat16 as values of two bytes without a meaning."""
+def _arrays(path: Path, notes: list[str]) -> dict[str, np.ndarray | list[Any]]:
+    """Return the arrays of a file by name, and lists of words; those of bfloat16 as values of two bytes."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return {path.stem: map_npy(path, "fiu", sparse=True)}
     if suffix == ".npz":
-        return load_npz(path)
+        others: list[str] = []
+        found = load_npz(path, others=others)
+        if others:
+            notes.append(f"Not opened, as arrays of objects can run code: {', '.join(others[:8])}.")
+        return dict(found)
     arrays = _of_torch(path) if suffix in TORCH else map_safetensors(path, most=_MOST_TENSORS)
-    return {name: one.view("V2") if one.dtype == np.uint16 else one for name, one in arrays.items()}
+    return {
+        name: one.view("V2") if isinstance(one, np.ndarray) and one.dtype == np.uint16 else one
+        for name, one in arrays.items()
+    }
 
 
 def _seen(path: Path) -> str:
     """Return what the arrays of a file are, in words; empty for tables, folders and files without any."""
-    if path.is_dir() or path.suffix.lower() in TABLES:
+    if path.is_dir() or path.suffix.lower() in (*TABLES, *CELLS):
         return ""
-    shapes = {name: (" x ".join(map(str, one.shape)), one.dtype) for name, one in _arrays(path).items()}
+    arrays = {name: one for name, one in _arrays(path, []).items() if isinstance(one, np.ndarray)}
+    shapes = {name: (" x ".join(map(str, one.shape)), one.dtype) for name, one in arrays.items()}
     return ", ".join(f"{name} ({shape or 'a single value'}, {kind})" for name, (shape, kind) in shapes.items())[:300]
 
 
@@ -219,28 +259,31 @@ def _plain(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows) if rows.dtype == np.float16 else np.asarray(rows, np.float32)
 
 
-def _of_torch(path: Path, axes: int = 2) -> dict[str, np.ndarray]:
-    """Return the tensors of a file of torch: one alone, or a dictionary of them."""
+def _of_torch(path: Path) -> dict[str, np.ndarray | list[Any]]:
+    """Return the tensors of a file of torch, one alone or a dictionary of them, and lists of words next to them."""
     from trainer.checkpoints import tensor_file
 
     loaded = tensor_file.load(path, mmap=True)
     named = loaded if isinstance(loaded, dict) else {path.stem: loaded}
-    return {
-        str(name): _of_tensor(one)
-        for name, one in named.items()
-        if hasattr(one, "is_floating_point") and _is_stored(one, axes)
-    }
+    found: dict[str, np.ndarray | list[Any]] = {}
+    for name, one in named.items():
+        if hasattr(one, "is_floating_point"):
+            if _is_stored(one):
+                found[str(name)] = _of_tensor(one)
+        elif isinstance(one, list | tuple) and all(isinstance(value, str | int | float) for value in one):
+            found[str(name)] = list(one)
+    return found
 
 
-def _is_stored(tensor: Any, axes: int) -> bool:
-    """Return whether a tensor has these axes, a matrix fractions, and all its numbers are in the file.
+def _is_stored(tensor: Any) -> bool:
+    """Return whether a tensor is a matrix of fractions or a row of whole numbers, and all of it is in the file.
 
     A description of a few bytes can claim terabytes: by strides of 0, as a sparse one, or on the device `meta`.
     """
     import torch
 
     plain = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
-    if not plain or tensor.ndim != axes or tensor.is_floating_point() != (axes == 2):
+    if not plain or tensor.ndim not in (1, 2) or tensor.is_floating_point() != (tensor.ndim == 2):
         return False
     return tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
@@ -256,28 +299,39 @@ def _of_tensor(tensor: Any) -> np.ndarray:
     return (plain if exact else plain.float()).numpy()
 
 
-def _of_tables(files: Sequence[Path]) -> list[Matrix]:
-    """Return a matrix for each column of lists that all files have, their rows one after the other."""
+def _of_tables(files: Sequence[Path]) -> _Contents:
+    """Return a matrix for each vector that all files have, their rows one after the other."""
     columns = describe(files)
     shared = [name for name in columns[0]["vectors"] if all(one["vectors"].get(name) for one in columns)]
-    return [_of_column(files, columns, name) for name in shared]
+    items = tuple(files) if any(one["plain"] for one in columns) else ()
+    return _Contents([_of_column(files, columns, name) for name in shared], items)
 
 
-def describe(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return `rows`, `vectors` and `plain` of each table, as reported by its reader in the helper process."""
-    options = {"cells": _cells(files)}
+def describe(files: Sequence[Path], form: str = "") -> list[dict[str, Any]]:
+    """Return `rows`, `vectors`, `wide` and `plain` of each table, as reported by its reader in the helper process.
+
+    Args:
+        files: The tables.
+        form: Of tables of cells, as the reader calls it; it is added to what is returned.
+    """
+    options = {"cells": _cells(files), "forms": {os.fspath(one.absolute()): form for one in files if form}}
     reader = read("trainer.untrusted.bounded.vector_tables:describe", files, options, cpu_s=_SECONDS)
     columns = []
     for part in reader:
-        columns.append(part.facts)
+        columns.append(part.facts | {"form": form})
         for _ in part.rows:
             pass
     return columns
 
 
 def _cells(files: Sequence[Path]) -> dict[str, tuple[str, str]]:
-    """Return encoding and separator of each CSV, by its absolute path."""
-    return {os.fspath(one.absolute()): encoding_and_separator(one) for one in files if one.suffix.lower() == ".csv"}
+    """Return encoding and separator of each CSV and TSV, by its absolute path."""
+    cells = {}
+    for one in files:
+        if one.suffix.lower() in CELLS:
+            encoding, separator = encoding_and_separator(one)
+            cells[os.fspath(one.absolute())] = encoding, "\t" if one.suffix.lower() == ".tsv" else separator
+    return cells
 
 
 def taken(
@@ -297,7 +351,8 @@ def taken(
         os.fspath(file.absolute()): (rows[ends[i] : ends[i + 1]] - firsts[i]).tolist() for i, file in enumerate(files)
     }
     chosen = [file for file in files if wanted[os.fspath(file.absolute())]]
-    options = options | {"rows": wanted, "cells": _cells(chosen)}
+    forms = {os.fspath(file.absolute()): one["form"] for file, one in zip(files, columns) if one.get("form")}
+    options = options | {"rows": wanted, "cells": _cells(chosen), "forms": forms}
     reader = read("trainer.untrusted.bounded.vector_tables:rows", chosen, options, cpu_s=_SECONDS)
     for part in reader:
         yield from part.rows
@@ -307,38 +362,72 @@ def _of_column(files: Sequence[Path], columns: Sequence[dict[str, Any]], name: s
     width, total = int(columns[0]["vectors"][name]), sum(int(one["rows"]) for one in columns)
 
     def take(rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
-        batches = taken(files, columns, rows, {"vector": name, "width": width})
+        wide = columns[0].get("wide", {}).get(name, [])
+        batches = taken(files, columns, rows, {"vector": name, "width": width, "wide": wide})
         found = [np.asarray(batch.column(0).flatten()).reshape(-1, width) for batch in batches]
         return np.concatenate(found) if found else np.zeros((0, width), np.float32)
 
     return Matrix(name, total, width, take)
 
 
-def _of_folder(folder: Path) -> tuple[list[Matrix], tuple[Path, ...]]:
+def _of_folder(folder: Path) -> _Contents:
     """Return the contents of a folder of clip-retrieval, of `datasets`, of CLIP_benchmark, or of Parquet."""
     if (folder / "img_emb").is_dir() or (folder / "text_emb").is_dir():
-        matrices = [
-            _of_parts(side, files)
-            for side, name in (("image", "img"), ("text", "text"))
-            if (files := _numbered(folder / f"{name}_emb", ".npy"))
-        ]
-        return matrices, _numbered(folder / "metadata", ".parquet")
+        return _of_clip_retrieval(folder)
     if (folder / LANCE).is_dir():
-        return _of_tables([folder]), (folder,)
+        return _of_tables([folder])
     for suffix in (".arrow", ".parquet"):
         if files := _numbered(folder, suffix):
             _check_one_split(files)
-            return _of_tables(files), files
-    arrays = [
-        one for end in (".npy", ".safetensors", ".pt") for file in _numbered(folder, end) for one in _of_arrays(file)
-    ]
-    if not arrays and _numbered(folder / "data", ".parquet"):
+            return _of_tables(files)
+    contents = _Contents()
+    for end in (".npy", ".safetensors", ".pt"):
+        for file in _numbered(folder, end):
+            one = _of_arrays(file)
+            contents.matrices += one.matrices
+            contents.notes += one.notes
+    if not contents.matrices and _numbered(folder / "data", ".parquet"):
         return _of_folder(folder / "data")
     inside = {file.parent.name for suffix in (".arrow", ".parquet") for file in folder.glob(f"*/*{suffix}")}
-    if inside and not arrays:
+    if inside and not contents.matrices:
         first = folder / min(inside)
         raise VectorError(f"{folder} holds tables in {', '.join(sorted(inside)[:12])}. Name one of these: {first}.")
-    return arrays, ()
+    return contents
+
+
+def _of_clip_retrieval(folder: Path) -> _Contents:
+    """Return the vectors in the parts of `img_emb` and `text_emb`, and the tables of `metadata`.
+
+    Raises:
+        VectorError: A part is missing in one of the folders, or its rows are fewer than in another.
+    """
+    contents = _Contents(items=_numbered(folder / "metadata", ".parquet"))
+    sizes: dict[str, dict[str, int]] = {}
+    for side, name in (("image", "img_emb"), ("text", "text_emb")):
+        if files := _numbered(folder / name, ".npy"):
+            parts = {file: map_npy(file, "f", sparse=True) for file in files}
+            sizes[name] = {_part_of(file): len(part) if part.ndim else 1 for file, part in parts.items()}
+            # A job without a picture that could be read writes a part without rows, in whatever shape.
+            if full := {file: part for file, part in parts.items() if part.size}:
+                contents.matrices.append(_of_parts(side, full))
+            if empty := len(parts) - len(full):
+                contents.notes.append(f"{empty:,} of {len(parts):,} parts of {name} hold no vectors.")
+    sizes["metadata"] = {_part_of(file): -1 for file in contents.items}
+    first, *others = (name for name in sizes if sizes[name])
+    for other in others:
+        for part, rows in sizes[first].items():
+            there = sizes[other].get(part)
+            if there != rows and rows and (there is None or there >= 0):
+                has = "is missing" if there is None else f"has {there:,} rows"
+                raise VectorError(
+                    f"Part {part or 'without a number'} has {rows:,} rows in {folder / first} and {has} in {other}. "
+                    "Write the folder again, or copy what is missing."
+                )
+    return contents
+
+
+def _part_of(file: Path) -> str:
+    return "".join(re.findall(r"\d+", file.stem)[-1:])
 
 
 def _check_one_split(files: Sequence[Path]) -> None:
@@ -355,19 +444,19 @@ def _check_one_split(files: Sequence[Path]) -> None:
         )
 
 
-def _of_parts(name: str, files: Sequence[Path]) -> Matrix:
+def _of_parts(name: str, parts: Mapping[Path, np.ndarray]) -> Matrix:
     """Return the matrix whose rows lie in several files.
 
     Raises:
         VectorError: One of them does not fit the others.
     """
-    parts = [map_npy(file, "f", sparse=True) for file in files]
-    width = parts[0].shape[-1] if parts[0].ndim else 0
-    for file, part in zip(files, parts):
+    first = next(iter(parts.values()))
+    width = first.shape[-1] if first.ndim else 0
+    for file, part in parts.items():
         if part.ndim != 2 or part.shape[1] != width:
             shape = " x ".join(map(str, part.shape)) or "a single value"
-            raise VectorError(f"{file} holds {shape}, and its neighbors rows of {width} numbers. Write it again.")
-    return _of_array(name, parts)
+            raise VectorError(f"{file} holds {shape}, and the first part rows of {width} numbers. Write it again.")
+    return _of_array(name, list(parts.values()))
 
 
 def _numbered(folder: Path, suffix: str) -> tuple[Path, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -14,25 +15,36 @@ from jaxtyping import Int
 from trainer.format_detection.tables import native_names
 from trainer.store.snapshot_files import BY_PATH, Items
 from trainer.untrusted import confined
-from trainer.untrusted.bounded.vector_tables import SUFFIXES
-from trainer.untrusted.files import encodable
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.vector_tables import BARE, PLAIN, QUOTED, SUFFIXES
+from trainer.untrusted.files import encodable, spelled
 from trainer.vectors.found import LANCE, VectorError, describe, taken
 
 NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "id": ("id", "key", "uid", "item_id", "image_id"),
-    "path": ("path", "image_path", "file_name", "filename", "filepath", "file", "image", "picture"),
+    "id": ("id", "key", "uid", "item_id", "image_id", "ids", "keys"),
+    "path": (
+        *("path", "image_path", "file_name", "filename", "filepath", "file", "image", "picture"),
+        *("paths", "image_paths", "file_names", "filenames", "filepaths", "files"),
+    ),
     "caption": ("caption", "text", "title", "sentence", "description", "prompt", "captions", "texts", "sentences"),
-    "label": ("label", "class", "category", "target", "label_name"),
+    "label": ("label", "class", "category", "target", "label_name", "labels", "classes", "targets", "y"),
 }
 """What an item is told by -> how the column that tells it may be called."""
 _MOST_COLUMNS: Final = 40
+_MOST_WORDS: Final = 10_000
 _PIXELS: Final = "pixels"
 """Column of `trainer embed`: a digest that is equal exactly where the pixels are."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{16,128}")
 
 
 def read_items(
-    files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int, *, pictures: str = "", split: str
+    files: Sequence[Path],
+    rows: Int[np.ndarray, " k"],
+    total: int,
+    *,
+    arrays: Mapping[str, Sequence[Any] | np.ndarray] = {},
+    pictures: str = "",
+    split: str,
 ) -> tuple[Items, str]:
     """Return what is known of the chosen rows, and what of their table is left out or not used, in sentences.
 
@@ -42,6 +54,7 @@ def read_items(
         files: Tables whose lines, one after the other, are the rows; none: rows are known by number.
         rows: Ascending.
         total: How many rows of vectors there are.
+        arrays: What stands next to the vectors, by name: what no column of a table tells.
         pictures: Folder that paths start from; a path that leads out of it is left empty.
         split: Name of the split.
 
@@ -50,6 +63,8 @@ def read_items(
         UserError: A table is damaged.
     """
     columns, other = _columns(files, rows, total) if files else ({}, [])
+    for name, values in itertools.islice(arrays.items(), _MOST_COLUMNS):
+        columns.setdefault(name, [_value(values[row]) for row in rows])
     found = {key: next((n for n in columns if n.lower() in names), "") for key, names in NAMES.items()}
     words = {key: [_first(v) for v in columns[name]] if name else [""] * len(rows) for key, name in found.items()}
     ids = words["id"]
@@ -112,7 +127,7 @@ def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
     if wrong:
         raise VectorError(f"{wrong[0]} cannot be read as a table of items; use {', '.join(SUFFIXES)}.")
     try:
-        columns = describe(files) if files else []
+        columns = _described(files, total) if files else []
     except OSError as error:
         raise VectorError(f"{files[0]} cannot be read: {error.strerror or error}. Name the items again.") from error
     if files and (lines := sum(int(one["rows"]) for one in columns)) != total:
@@ -121,6 +136,31 @@ def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
             "Name the table that was written with them."
         )
     return columns
+
+
+def _described(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
+    """Return the facts of each table; a `.tsv` has the form that gives the rows, of TensorBoard's projector if it does.
+
+    There a table of one column has no header, others have, and a quote is a sign like any other; what writes tables of
+    cells puts quotes around them.
+    """
+    if len(files) != 1 or files[0].suffix.lower() != ".tsv":
+        return describe(files)
+    first: list[dict[str, Any]] = []
+    for form in (PLAIN, BARE, QUOTED):
+        if form == BARE and (not first or len(first[0]["plain"]) + len(first[0]["other"]) != 1 or first[0]["wide"]):
+            continue
+        try:
+            found = describe(files, form)
+        except Unreadable:
+            if form == QUOTED and not first:
+                raise
+            continue
+        is_single = form == PLAIN and len(found[0]["plain"]) == 1 and not found[0]["wide"]
+        if found[0]["rows"] == total and not is_single:
+            return found
+        first = first or found
+    return first
 
 
 def _columns(files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int) -> tuple[dict[str, list[Any]], list[str]]:
@@ -132,6 +172,12 @@ def _columns(files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int) -> 
         for name, column in zip(names, batch.columns):
             found[name] += column.to_pylist()
     return found, columns[0]["other"]
+
+
+def _value(value: Any) -> Any:
+    """Return what stands in an array as a plain value."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return spelled(plain[:_MOST_WORDS]) if isinstance(plain, str) else plain
 
 
 def _word(value: Any) -> str:

@@ -81,7 +81,9 @@ def located(data: config.Vectors) -> FoundVectors:
         items = (expanded(data.items),)
     if image is not None and text is not None:
         _check_pairs(image, text)
-    return FoundVectors(image, text, items, sides["image"].classes if "image" in sides else None)
+    columns = {name: values for one in reversed(sides.values()) for name, values in one.columns.items()}
+    notes = dict.fromkeys(one.note for one in sides.values() if one.note)
+    return FoundVectors(image, text, items, columns, " ".join(notes))
 
 
 def _check_pairs(image: Matrix, text: Matrix) -> None:
@@ -107,11 +109,9 @@ def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
     first = found.image or found.text
     assert first is not None
     chosen = sample(first.rows, data.rows)
-    items, note = read_items(
-        found.items, chosen, first.rows, pictures=data.pictures and str(expanded(data.pictures)), split=SPLIT
-    )
-    if found.classes is not None and not any(items.label):
-        items = replace(items, label=[str(number) for number in found.classes[chosen]])
+    pictures = data.pictures and str(expanded(data.pictures))
+    items, note = read_items(found.items, chosen, first.rows, arrays=found.columns, pictures=pictures, split=SPLIT)
+    note = f"{found.note} {note}".strip()
     arrays = {name: one.take(chosen) for name, one in (("image", found.image), ("text", found.text)) if one is not None}
     sound = np.logical_and.reduce([is_vector(rows) for rows in arrays.values()])
     if sound.sum() < 2:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +22,9 @@ _MOST_UNFOLDED: Final = 256 << 20
 """Bytes of all arrays of a `.npz`, beyond its own size."""
 _MOST_MEMBERS: Final = 1_000
 _WORDS: Final = "U"
+_HEAD: Final = 256
+_OBJECTS: Final = b"'descr': '|O'"
+"""How the header of an array of Python's objects begins, which is a pickle."""
 _TENSOR_TYPES: Final = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"},
     **{"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"},
@@ -72,13 +74,16 @@ def map_safetensors(path: Path, *, most: int) -> dict[str, np.ndarray]:
     return found
 
 
-def load_npz(path: Path, kinds: str = NUMBERS + _WORDS, *, most: int = _MOST_UNFOLDED) -> dict[str, np.ndarray]:
+def load_npz(
+    path: Path, kinds: str = NUMBERS + _WORDS, *, most: int = _MOST_UNFOLDED, others: list[str] | None = None
+) -> dict[str, np.ndarray]:
     """Return the arrays in a `.npz`, by name.
 
     Args:
         path: The file.
         kinds: As for `check_npy`.
         most: Bytes that all arrays may have beyond the size of the file.
+        others: Gets the names of arrays of objects, which are left out; None: they are refused.
 
     Raises:
         Unreadable: It is none, or an array claims what its member does not hold, or all of them unfold to too much.
@@ -95,10 +100,22 @@ def load_npz(path: Path, kinds: str = NUMBERS + _WORDS, *, most: int = _MOST_UNF
                         f"{path.name} has {size:,} bytes and its {len(members):,} arrays {unfolded:,} once they are "
                         "unpacked, which is too much."
                     )
-                # Of a member, no more is ever unpacked than its directory claims.
-                return {one.filename.removesuffix(".npy"): _array(path, archive.read(one), kinds) for one in members}
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            raise Unreadable(f"{path.name} is not an archive of arrays, or it is damaged: {error}.") from error
+                if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in members):
+                    raise Unreadable(f"{path.name} is packed in a way that numpy never does. Write it again.")
+                found = {}
+                for member in members:
+                    # Of a member, no more is ever unpacked than its directory claims.
+                    content, name = archive.read(member), member.filename.removesuffix(".npy")
+                    if others is not None and _OBJECTS in content[:_HEAD]:
+                        others.append(name)
+                    else:
+                        found[name] = _array(path, content, kinds)
+                return found
+        except Unreadable:
+            raise
+        except Exception as error:  # whatever a damaged directory or member makes its reader raise
+            reason = str(error).rstrip(".")[:300] or type(error).__name__
+            raise Unreadable(f"{path.name} is not an archive of arrays, or it is damaged: {reason}.") from error
 
 
 def _array(path: Path, content: bytes, kinds: str) -> np.ndarray:

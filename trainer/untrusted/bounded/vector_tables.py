@@ -1,7 +1,9 @@
 """Read vectors and descriptions from Parquet, Arrow, CSV and JSON Lines files in the helper process.
 
-A column of lists is a column of vectors. Only the wanted rows leave the helper, a few megabytes at a time; Arrow files
-are read and not mapped, because a map of a large one would count as memory taken.
+A column of lists is a column of vectors. Where a table has none, so are columns of numbers that are numbered from 0 or
+1 (`embedding_0`, `embedding_1`, ...), and in a CSV or TSV without a header, all of numbers. Only the wanted rows leave
+the helper, a few megabytes at a time; Arrow files are read and not mapped, because a map of a large one would count as
+memory taken.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -33,12 +36,22 @@ _MOST_WORDS: Final = 10_000
 """Characters of a text that are kept."""
 _MOST_COLUMNS: Final = 200
 _MOST_ROWS: Final = 2_000_000_000
+_MOST_LINE: Final = 4 << 20
+_LEAST_WIDE: Final = 4
+_HEADERLESS: Final = "value_"
+"""How the columns of a table without a header are called."""
+_NUMBERED: Final = re.compile(r"(.*?)(\d{1,6})[\])]?")
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|[+-]?inf", re.IGNORECASE)
+QUOTED, PLAIN, BARE = "quoted", "plain", "bare"
+"""Forms of a table of cells: with quotes; without them; of one column without quotes and without a header."""
 _CLASSES: Final = b"classes"
 """Of a field: the names of its classes."""
 
 
 def describe(path: Path, options: dict[str, Any]) -> Answer:
-    """Return the facts `rows`, `vectors` (column -> width), `plain` and `other` (names of columns); no rows.
+    """Return the facts `rows`, `vectors` (column -> width), `wide`, `plain` and `other` (names of columns); no rows.
+
+    `wide` are the columns of each vector that is no column of lists.
 
     Plain are texts, lists of texts, numbers and dates. Of whole numbers are vectors only where none are of fractions.
 
@@ -50,13 +63,13 @@ def describe(path: Path, options: dict[str, Any]) -> Answer:
     widths = {} if first is None else {name: _width(first.column(name)) for name in _lists(schema)}
     if rows is None:
         rows = (0 if first is None else first.num_rows) + sum(batch.num_rows for batch in batches)
-    vectors = {name: width for name, width in widths.items() if width}
-    fractions = {
-        name: width for name, width in vectors.items() if types.is_floating(schema.field(name).type.value_type)
-    }
-    plain = [one.name for one in schema if _is_plain(one.type)][:_MOST_COLUMNS]
+    wide = {} if any(widths.values()) else _wide(schema)
+    vectors = {name: width for name, width in widths.items() if width} | {name: len(wide[name]) for name in wide}
+    fractions = {name: width for name, width in vectors.items() if name in wide or _has_fractions(schema, name)}
+    taken = {name for names in wide.values() for name in names}
+    plain = [one.name for one in schema if _is_plain(one.type) and one.name not in taken][:_MOST_COLUMNS]
     other = [one.name for one in schema if not _is_plain(one.type) and one.name not in vectors][:_MOST_COLUMNS]
-    facts = {"rows": rows, "vectors": fractions or vectors, "plain": plain, "other": other}
+    facts = {"rows": rows, "vectors": fractions or vectors, "wide": wide, "plain": plain, "other": other}
     return facts, pa.schema([]), iter(())
 
 
@@ -65,20 +78,22 @@ def rows(path: Path, options: dict[str, Any]) -> Answer:
 
     Args:
         path: The file.
-        options: `rows`: ascending row numbers by absolute path; `vector`: a column and `width`, or `columns`: names of
-            plain columns; `cells`: encoding and separator of a CSV, by absolute path.
+        options: `rows`: ascending row numbers by absolute path; `vector`: a column and `width`, with `wide` where its
+            numbers are columns, or `columns`: names of plain columns; `cells` and `forms`: encoding and separator, and
+            the form, of a CSV or TSV, by absolute path.
 
     Raises:
         Unreadable: It claims what cannot be.
     """
     wanted = np.asarray(options["rows"][str(path)], np.int64)
     vector, columns = options.get("vector"), list(options.get("columns", ()))
-    schema, batches, _ = _opened(path, options, [vector] if vector else columns)
+    wide = list(options.get("wide", ()))
+    schema, batches, _ = _opened(path, options, wide or ([vector] if vector else columns))
     if vector:
         fields = [pa.field(vector, pa.list_(pa.float32(), int(options["width"])))]
     else:
         fields = [_field(schema, name) for name in columns]
-    return {}, pa.schema(fields), _chosen(batches, wanted, pa.schema(fields), bool(vector))
+    return {}, pa.schema(fields), _chosen(batches, wanted, pa.schema(fields), bool(vector), wide)
 
 
 def _field(schema: pa.Schema, name: str) -> pa.Field:
@@ -90,7 +105,7 @@ def _field(schema: pa.Schema, name: str) -> pa.Field:
 
 
 def _chosen(
-    batches: Iterator[pa.RecordBatch], wanted: np.ndarray, schema: pa.Schema, is_vector: bool
+    batches: Iterator[pa.RecordBatch], wanted: np.ndarray, schema: pa.Schema, is_vector: bool, wide: list[str]
 ) -> Iterator[pa.RecordBatch]:
     start = 0
     for batch in batches:
@@ -99,7 +114,10 @@ def _chosen(
         start += batch.num_rows
         if not len(places):
             continue
-        taken = batch.select(schema.names).take(places)
+        taken = batch.select(wide or schema.names).take(places)
+        if wide:
+            yield pa.record_batch([_side_by_side(taken)], schema=schema)
+            continue
         arrays = [
             _vectors(column, one.type.list_size) if is_vector else _named(column, one)
             for column, one in zip(taken.columns, schema)
@@ -125,14 +143,40 @@ def _opened(
         return _of_arrow(path)
     if suffix in (".csv", ".tsv"):
         encoding, separator = options.get("cells", {}).get(str(path), ("utf-8", "\t" if suffix == ".tsv" else ","))
-        parsing = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-        read = pa.csv.ReadOptions(use_threads=False, block_size=1 << 20, encoding=encoding)
+        form = options.get("forms", {}).get(str(path), QUOTED)
+        names = ["label"] if form == BARE else _names_without_header(path, encoding, separator)
+        # A quote in a table of TensorBoard's projector is a sign like any other.
+        is_plain = bool(names) or form != QUOTED
+        parsing = pa.csv.ParseOptions(
+            delimiter=separator, quote_char=False if is_plain else '"', newlines_in_values=not is_plain
+        )
+        read = pa.csv.ReadOptions(use_threads=False, block_size=1 << 20, encoding=encoding, column_names=names)
         table = pa.csv.open_csv(path, read_options=read, parse_options=parsing)
         return table.schema, _small(table), None
     if suffix in (".jsonl", ".ndjson"):
         lines = pa.json.read_json(path, read_options=pa.json.ReadOptions(use_threads=False, block_size=4 << 20))
         return lines.schema, iter(lines.to_batches(max_chunksize=_AT_ONCE)), lines.num_rows
     raise Unreadable(f"{path.name} cannot be read as a table of vectors; use {', '.join(SUFFIXES)}.")
+
+
+def _names_without_header(path: Path, encoding: str, separator: str) -> list[str] | None:
+    """Return names for the columns of a table of numbers whose first line is one of them; None where it is a header.
+
+    The first cell may be a label, as TensorBoard's projector allows it. Whole numbers in a row are names that pandas
+    gives to columns.
+    """
+    with path.open("rb") as file:
+        first = file.readline(_MOST_LINE).decode(encoding, "replace").strip("\ufeff\r\n")
+    cells = [cell.strip() for cell in first.split(separator)]
+    labels = ["label"] if len(cells) > 2 and not _NUMBER.fullmatch(cells[0]) else []
+    numbers = cells[len(labels) :]
+    if len(numbers) < 2 or not all(_NUMBER.fullmatch(cell) for cell in numbers):
+        return None
+    if all(cell.isdecimal() for cell in numbers) and [int(cell[:9]) - int(numbers[0][:9]) for cell in numbers] == list(
+        range(len(numbers))
+    ):
+        return None
+    return [*labels, *(f"{_HEADERLESS}{place}" for place in range(len(numbers)))]
 
 
 def _of_parquet(table: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
@@ -171,6 +215,33 @@ def _small(batches: Any) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for start in range(0, batch.num_rows, _AT_ONCE):
             yield batch.slice(start, _AT_ONCE)
+
+
+def _wide(schema: pa.Schema) -> dict[str, list[str]]:
+    """Return name -> columns of the vectors whose numbers are columns: at least four, numbered from 0 or 1."""
+    groups: dict[str, dict[int, str]] = {}
+    for one in schema:
+        found = _NUMBERED.fullmatch(one.name)
+        if found and (types.is_floating(one.type) or types.is_integer(one.type)):
+            groups.setdefault(found[1], {}).setdefault(int(found[2]), one.name)
+    return {
+        begin.rstrip("_-. [(") or "vectors": [columns[number] for number in sorted(columns)]
+        for begin, columns in groups.items()
+        if (2 if begin == _HEADERLESS else _LEAST_WIDE) <= len(columns) <= _MOST_WIDTH
+        and min(columns) in (0, 1)
+        and max(columns) - min(columns) == len(columns) - 1
+    }
+
+
+def _side_by_side(batch: pa.RecordBatch) -> pa.Array:
+    """Return the numbers of the columns as vectors; one that is missing is not-a-number."""
+    columns = [np.asarray(pc.fill_null(column.cast(pa.float32(), safe=False), np.nan)) for column in batch.columns]
+    flat = np.stack(columns, axis=1).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat, pa.float32()), len(columns))
+
+
+def _has_fractions(schema: pa.Schema, name: str) -> bool:
+    return bool(types.is_floating(schema.field(name).type.value_type))
 
 
 def _lists(schema: pa.Schema) -> list[str]:

@@ -1,0 +1,206 @@
+"""Files of vectors of other programs: what stands next to the vectors, tables of numbers, parts, and damaged ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from tests.nightly import nightly_except
+from trainer.errors import UserError
+from trainer.store import Items
+from trainer.vectors.found import FoundVectors, find
+from trainer.vectors.item_table import read_items
+from trainer.vectors.open_run import VectorError
+
+N, D = 12, 5
+VECTORS = np.random.default_rng(3).normal(size=(N, D)).astype(np.float32)
+NAMES = [f"sub/{i}.jpg" for i in range(N)]
+
+
+def opened(path: Path, items: Path | None = None) -> tuple[np.ndarray, Items, FoundVectors]:
+    """Return all vectors of images in a file, what is known of their rows, and what was found."""
+    found = find(path)
+    assert found.image is not None
+    files = found.items if items is None else (items,)
+    known, _ = read_items(files, np.arange(found.image.rows), found.image.rows, arrays=found.columns, split="x")
+    return found.image.take(np.arange(found.image.rows)), known, found
+
+
+def test_arrays_next_to_the_vectors_tell_of_the_rows(tmp_path: Path) -> None:
+    labels = np.arange(N) % 3
+    np.savez(tmp_path / "a.npz", embeddings=VECTORS, labels=labels, paths=np.array(NAMES), other=np.arange(N + 1))
+    save_file({"embeddings": VECTORS, "labels": labels}, tmp_path / "b.safetensors")
+    torch.save(
+        {"embeddings": torch.from_numpy(VECTORS), "filenames": NAMES, "labels": torch.from_numpy(labels)},
+        tmp_path / "c.pt",
+    )
+    for name in ("a.npz", "b.safetensors", "c.pt"):
+        vectors, items, found = opened(tmp_path / name)
+        np.testing.assert_array_equal(vectors, VECTORS)
+        assert list(items.label) == [str(label) for label in labels], name
+        assert "other" not in found.columns
+        if not name.startswith("b"):
+            assert list(items.content) == [f"path:{path}" for path in NAMES]
+
+
+def test_arrays_of_objects_are_not_opened_and_said(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", embeddings=VECTORS, filenames=np.array(NAMES, dtype=object))
+    vectors, _, found = opened(tmp_path / "a.npz")
+    np.testing.assert_array_equal(vectors, VECTORS)
+    assert found.note == "Not opened, as arrays of objects can run code: filenames."
+
+
+def write_cells(file: Path, header: list[str], rows: list[list[Any]], separator: str) -> Path:
+    file.write_text("".join(separator.join(map(str, row)) + "\n" for row in ([header] if header else []) + rows))
+    return file
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("begin", "first"),
+    nightly_except([["embedding_", 0], ["emb", 1], ["dim-", 0], ["x.", 1], ["", 1]], ["embedding_", 0], ["emb", 1]),
+)
+def test_numbered_columns_are_vectors(tmp_path: Path, begin: str, first: int) -> None:
+    order = list(range(D))
+    random.Random(0).shuffle(order)
+    names = [f"{begin}{i + first}" for i in order]
+    rows = [[NAMES[i], *VECTORS[i, order].tolist(), i % 2] for i in range(N)]
+    file = write_cells(tmp_path / "e.csv", ["filenames", *names, "labels"], rows, ",")
+    columns = {name: VECTORS[:, i] for name, i in zip(names, order)}
+    pq.write_table(
+        pa.table({"filenames": NAMES, **columns, "labels": [i % 2 for i in range(N)]}), tmp_path / "e.parquet"
+    )
+    for one in (file, tmp_path / "e.parquet"):
+        vectors, items, _ = opened(one)
+        np.testing.assert_allclose(vectors, VECTORS, rtol=1e-6)
+        assert list(items.label) == [str(i % 2) for i in range(N)]
+        assert items.metadata == {}
+
+
+@pytest.mark.slow
+def test_columns_that_are_counted_otherwise_are_no_vectors(tmp_path: Path) -> None:
+    for header in (
+        ["a_0", "a_1", "a_3", "a_4"],
+        ["a_2", "a_3", "a_4", "a_5"],
+        ["a", "b", "c", "d"],
+        ["a_0", "a_1", "b", "c"],
+    ):
+        file = write_cells(tmp_path / "e.csv", header, VECTORS[:, :4].tolist(), ",")
+        with pytest.raises(VectorError, match="holds no vectors"):
+            find(file)
+
+
+@pytest.mark.slow
+def test_tensors_of_the_projector_are_read_as_tensorboard_reads_them(tmp_path: Path) -> None:
+    from tensorboard.plugins.projector import projector_plugin
+
+    theirs = vars(projector_plugin)["_read_tensor_tsv_file"]
+
+    file = write_cells(tmp_path / "tensors.tsv", [], VECTORS.tolist(), "\t")
+    vectors, _, found = opened(file)
+    np.testing.assert_array_equal(vectors, theirs(str(file)))
+    assert found.items == ()
+    labeled = write_cells(tmp_path / "l.tsv", [], [[f"w {i}", *VECTORS[i]] for i in range(N)], "\t")
+    vectors, items, _ = opened(labeled)
+    np.testing.assert_allclose(vectors, VECTORS, rtol=1e-6)
+    assert list(items.label) == [f"w {i}" for i in range(N)]
+    pandas = write_cells(tmp_path / "p.csv", list(map(str, range(D))), VECTORS.tolist(), ",")
+    np.testing.assert_allclose(opened(pandas)[0], VECTORS, rtol=1e-6)
+
+
+WORDS = ["king", '"quote', "new york", '5" disk', *(f"w{i}" for i in range(N - 5)), 'end"']
+"""One a row; a reader of quoted cells takes some of them for one."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("".join(f"{word}\n" for word in WORDS), WORDS),
+        ("\n".join(WORDS), WORDS),
+        ("label\n" + "".join(f"{word}\n" for word in WORDS), WORDS),
+        ("word\tlabel\n" + "".join(f"{word}\t{i}\n" for i, word in enumerate(WORDS)), [str(i) for i in range(N)]),
+        ("label\tb\n" + "".join(f'"a ""{i}"" b\nc"\t{i}\n' for i in range(N)), [f'a "{i}" b\nc' for i in range(N)]),
+    ],
+    ids=["one column", "without a last line end", "one with a header", "two columns", "quoted cells"],
+)
+def test_a_table_of_the_projector_has_the_lines_that_fit(tmp_path: Path, text: str, labels: list[str]) -> None:
+    np.save(tmp_path / "v.npy", VECTORS)
+    (tmp_path / "metadata.tsv").write_text(text, encoding="utf-8")
+    _, items, _ = opened(tmp_path / "v.npy", tmp_path / "metadata.tsv")
+    assert list(items.label) == labels
+
+
+def clip_retrieval(folder: Path, image: list[int], text: list[int], metadata: list[int]) -> Path:
+    """Write parts of so many rows."""
+    for name, sizes in {"img_emb": image, "text_emb": text, "metadata": metadata}.items():
+        (folder / name).mkdir(parents=True)
+        for part, rows in enumerate(sizes):
+            if name == "metadata":
+                pq.write_table(pa.table({"caption": ["x"] * rows}), folder / name / f"{name}_{part}.parquet")
+            else:
+                array = VECTORS[:rows] if rows else np.zeros(0, np.float32)
+                np.save(folder / name / f"{name}_{part}.npy", array)
+    return folder
+
+
+@pytest.mark.slow
+def test_parts_without_vectors_are_passed_over_and_counted(tmp_path: Path) -> None:
+    folder = clip_retrieval(tmp_path / "e", [0, 4, 0, 5], [0, 4, 0, 5], [0, 4, 0, 5])
+    vectors, items, found = opened(folder)
+    np.testing.assert_array_equal(vectors, np.concatenate([VECTORS[:4], VECTORS[:5]]))
+    assert len(items.caption) == 9
+    assert found.note == "2 of 4 parts of img_emb hold no vectors. 2 of 4 parts of text_emb hold no vectors."
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        (([4, 5], [4, 3], [4, 5]), "Part 1 has 5 rows in .*img_emb and has 3 rows in text_emb"),
+        (([4, 5], [4], [4, 5]), "Part 1 has 5 rows in .*img_emb and is missing in text_emb"),
+        (([4, 5], [4, 5], [4]), "Part 1 has 5 rows in .*img_emb and is missing in metadata"),
+    ],
+)
+def test_a_part_that_is_short_or_missing_is_named(tmp_path: Path, sizes: tuple[list[int], ...], words: str) -> None:
+    with pytest.raises(VectorError, match=words):
+        find(clip_retrieval(tmp_path / "e", *sizes))
+
+
+def _pt(file: Path) -> None:
+    torch.save({"image": torch.from_numpy(VECTORS), "text": torch.from_numpy(VECTORS)}, file)
+
+
+def _npz(file: Path) -> None:
+    np.savez(file, image=VECTORS, text=VECTORS)
+
+
+@pytest.mark.parametrize("write", [_pt, _npz])
+def test_a_directory_with_any_byte_changed_is_read_or_refused_in_words(
+    tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    """Each byte of the end of the archive, where its directory is."""
+    file = tmp_path / f"v.{write.__name__[1:]}"
+    write(file)
+    whole, refused = file.read_bytes(), 0
+    words: list[str] = []
+    for place in range(len(whole) - 120, len(whole)):
+        for value in (0x80, 0xFF, 0):
+            file.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
+            try:
+                found = find(file)
+                assert found.image is not None
+                found.image.take(np.arange(2))
+            except UserError as error:
+                refused += 1
+                words.append(str(error))
+    assert refused > 60
+    assert [one for one in words if not one.endswith(".")] == []
