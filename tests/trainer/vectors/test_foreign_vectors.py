@@ -204,3 +204,17 @@ def test_a_directory_with_any_byte_changed_is_read_or_refused_in_words(
                 words.append(str(error))
     assert refused > 60
     assert [one for one in words if not one.endswith(".")] == []
+
+
+@pytest.mark.slow
+def test_offsets_that_lead_out_of_the_file_are_refused(tmp_path: Path) -> None:
+    table = pa.table({"image": VECTORS.tolist(), "caption": [f"word {i}" for i in range(N)]})
+    offsets = np.frombuffer(table["caption"].chunk(0).buffers()[1], np.int32)[: N + 1].tobytes()
+    for name, new in (("f.arrow", pa.ipc.new_file), ("s.arrow", pa.ipc.new_stream)):
+        with pa.OSFile(str(tmp_path / name), "wb") as file, new(file, table.schema) as writer:
+            writer.write_table(table)
+        content = bytearray((tmp_path / name).read_bytes())
+        content[content.index(offsets) + 24 + 1] = 64
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UserError, match="cannot be read"):
+            opened(tmp_path / name)
