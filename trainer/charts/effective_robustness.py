@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,7 @@ from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Progress, Request
 from trainer.metrics import logged_name
 from trainer.store import Workspace
+from trainer.store.number_series import number_series, sources_text
 
 METHOD: Final = """\
 Each point is an evaluation of a run: a share on held-out pairs like the training pairs, and one on shifted pairs (for \
@@ -34,31 +36,36 @@ MOST_RUNS: Final = 40
 class RobustnessSettings:
     """The numbers and the baseline."""
 
-    own: str = setting("val/image_to_text_R@1", "On own data", "A logged share.", control=False)
-    shifted: str = setting("combinations/image_to_text_R@1", "Shifted", "A logged share of shifted pairs.")
+    own: str = setting("val/image_to_text_R@1", "On own data", "A logged or an evaluated share.", control=False)
+    shifted: str = setting(
+        "combinations/image_to_text_R@1",
+        "Shifted",
+        "A logged or evaluated share of shifted pairs: shift (evaluate --shift), imagenet-a/zero_shot_acc1.",
+    )
     baseline: str = setting("clip", "Baseline", "Kind of the objective whose runs the line is fitted to.")
 
 
 @dataclass(frozen=True)
 class RunShares:
-    """The shares of one run at its evaluations."""
+    """The shares of one run at its evaluations, and where they come from: logged, or what was evaluated."""
 
     name: str
     kind: str
     own: np.ndarray
     shifted: np.ndarray
+    source: str = "logged"
 
 
 @dataclass(frozen=True)
 class Robustness:
-    """The newest of the runs that have logged both numbers, and the line of the baseline runs; None for too few."""
+    """The newest of the runs that have both numbers, and the line of the baseline runs; None for too few."""
 
     runs: tuple[RunShares, ...]
     line: RobustnessLine | None
 
 
 def compute(workspace: Workspace, request: Request, settings: RobustnessSettings, progress: Progress) -> Robustness:
-    """Return the shares of the runs that have logged both numbers, and the line of the baseline runs among them.
+    """Return the shares of the runs that have both numbers, and the line of the baseline runs among them.
 
     Raises:
         ChartError: None has.
@@ -67,17 +74,23 @@ def compute(workspace: Workspace, request: Request, settings: RobustnessSettings
     rows = [workspace.runs.get(target.run) for target in request.targets]
     for place, row in enumerate(rows):
         progress(place / max(len(rows), 1), f"Reading {row.name}")
-        (steps, own, _), (also, shifted, _) = (
-            workspace.results.series(row.id, name) for name in (settings.own, settings.shifted)
-        )
-        common, mine, theirs = np.intersect1d(steps, also, return_indices=True)
-        known = np.isfinite(own[mine]) & np.isfinite(shifted[theirs]) & (common > 0)
-        kind = workspace.runs.config_of(row.id).objective.kind
+        moved = number_series(workspace, row.id, settings.shifted)
+        held = number_series(workspace, row.id, settings.own, beside=moved.data)
+        common, mine, theirs = np.intersect1d(held.steps, moved.steps, return_indices=True)
+        own, shifted = held.values[mine], moved.values[theirs]
+        run = workspace.runs.config_of(row.id)
+        # A run that is trained here has learned nothing at step 0; a published model has no other step.
+        known = np.isfinite(own) & np.isfinite(shifted) & ((common > 0) | (not run.optimizer.epochs))
         if known.any():
-            found.append(RunShares(row.name, kind, own[mine][known], shifted[theirs][known]))
+            source = sources_text((held, moved))
+            found.append(RunShares(row.name, run.objective.kind, own[known], shifted[known], source))
     if not found:
         both = f"{logged_name(settings.own)} and {logged_name(settings.shifted)}"
-        raise ChartError(f"None of these runs has logged both {both}. Runs on Scenes do: train one.")
+        raise ChartError(
+            f"None of these runs has both {both} at one step. Runs on Scenes log them: train one. Or measure a shift: "
+            "trainer evaluate RUN --task zero_shot robustness --shift PATH, and choose --own zero_shot_acc1 --shifted "
+            "shift."
+        )
     baseline = [(run.own, run.shifted) for run in found if run.kind == settings.baseline]
     return Robustness(tuple(found[-MOST_RUNS:]), robustness_line(baseline))
 
@@ -106,9 +119,16 @@ def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
         title="Effective robustness",
         head=(f"{len(data.runs)} runs that have both numbers",),
         rows=((plot,), (_table(data),)),
-        notes=("Small points: evaluations. Large: the last one of each run.",),
+        notes=("Small points: evaluations. Large: the last one of each run.", _sources(data)),
         warnings=() if data.line is not None else (lacking,),
     )
+
+
+def _sources(data: Robustness) -> str:
+    """Return where the numbers come from, each source with its number of runs."""
+    counts = Counter(run.source for run in data.runs)
+    said = [f"{words} ({n} run{'s' * (n != 1)})" for words, n in counts.items()]
+    return f"Numbers: {'; '.join(said)}."
 
 
 def _table(data: Robustness) -> NumberTable:
@@ -122,7 +142,7 @@ def _table(data: Robustness) -> NumberTable:
             above = 100 * float(run.shifted[-1] - data.line.at(last)[0])
             low, high = (100 * float(run.shifted[-1] - end[0]) for end in (ends[1], ends[0]))
         values = (*ends_at, above, low, high)
-        lines.append(NumberRow(run.name, run.kind, values, 1))
+        lines.append(NumberRow(run.name, f"{run.kind}; {run.source}", values, 1))
     columns = ("Own (%)", "Shifted (%)", "Above the line", "95 % from", "to")
     return NumberTable("runs", "Effective robustness, in points", columns, tuple(lines), badges=False)
 

@@ -22,6 +22,7 @@ from trainer.experiments.counted import CountedRun, arm_groups, counted_in, coun
 from trainer.experiments.definition import Experiment, from_toml
 from trainer.metrics import metric
 from trainer.store import Workspace
+from trainer.store.number_series import number_series
 
 METHOD: Final = """\
 The line is the mean over the seeds of an arm that count in the verdict, at the steps that all of them have logged; \
@@ -39,7 +40,9 @@ class ArmCurveSettings:
     """Which experiment, and what of it."""
 
     experiment: str = setting("", "Experiment", "Its name; empty: the newest.", control=False)
-    metrics: tuple[str, ...] = setting((), "Metrics", "Logged names; empty: the default ones.", control=False)
+    metrics: tuple[str, ...] = setting(
+        (), "Metrics", "Logged names, or evaluated numbers; empty: the default ones.", control=False
+    )
 
 
 @dataclass(frozen=True)
@@ -83,17 +86,17 @@ def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings,
     row = workspace.experiments.get(newest(workspace, settings.experiment))
     experiment = from_toml(row.definition, source=row.name)
     groups = arm_groups(experiment, counted_in(workspace, experiment, workspace.runs.of_experiment(row.name)))
-    found = []
+    curves = []
     for name in settings.metrics or USUAL:
         for place, arm in enumerate(experiment.arms):
             members = next(group.members for group in groups if group.name == arm.name)
-            series = [(one, (one.run.id, *workspace.results.series(one.run.id, name)[:2])) for one in members]
-            logged = [(one, curve) for one, curve in series if len(curve[1])]
+            series = [(one, number_series(workspace, one.run.id, name)) for one in members]
+            logged = [(one, (one.run.id, found.steps, found.values)) for one, found in series if len(found.steps)]
             if logged:
-                found.append(_curve(experiment, name, place, logged))
-    if not found:
+                curves.append(_curve(experiment, name, place, logged))
+    if not curves:
         raise ChartError(f"No run of {row.name} has logged anything yet. Start it: trainer experiment run {row.name}.")
-    return ArmCurves(row.name, tuple(found), counted_line(groups))
+    return ArmCurves(row.name, tuple(curves), counted_line(groups))
 
 
 def _curve(experiment: Experiment, name: str, place: int, logged: Sequence[tuple[CountedRun, Curve]]) -> ArmCurve:

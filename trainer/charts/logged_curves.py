@@ -16,6 +16,7 @@ from trainer.charts.settings import setting
 from trainer.charts.snapshots import PREFERRED_SPLITS
 from trainer.metrics import Metric, logged_name, metric, noted_n
 from trainer.store import RunRow, Workspace
+from trainer.store.number_series import number_series
 
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 
@@ -41,7 +42,7 @@ class RunCurve:
     Attributes:
         index: Place of the run among those asked for; decides its color.
         x: Steps, or seconds since the start.
-        raw: As logged; NaN and infinities included.
+        raw: As logged or evaluated; NaN and infinities included.
         smooth: Smoothed, over a tenth of the curve at most; equal to `raw` without smoothing.
     """
 
@@ -86,12 +87,12 @@ def curves(
     axis: Axis = "step",
     smoothing: float = 0.0,
 ) -> tuple[CurvePanel, ...]:
-    """Return the curves of `runs` for each of `metrics` that any of them logged, in metric order.
+    """Return the curves of `runs` for each of `metrics` that any of them logged, or was evaluated on, in their order.
 
     Args:
         workspace: Where the runs are.
         runs: Ids or names; their order decides the colors.
-        metrics: Logged names.
+        metrics: Logged names, or those of evaluated numbers (`zero_shot_acc1`), which have steps and no time.
         axis: Training steps, or seconds since the start.
         smoothing: Weight of the moving average, in [0, 1).
 
@@ -140,10 +141,10 @@ def _panel(workspace: Workspace, known: Metric, label: str, drawn: list[tuple[Ru
 
 
 def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> RunCurve | None:
-    steps, values, seconds = workspace.results.series(row.id, name)
-    if not len(values):
+    found = number_series(workspace, row.id, name)
+    if not len(found.steps) or (axis == "time" and found.source != "logged"):
         return None
-    x = np.asarray(seconds if axis == "time" else steps, dtype=np.float64)
+    x, values = np.asarray(found.seconds if axis == "time" else found.steps, dtype=np.float64), found.values
     # Over a dozen evaluations the average asked for would lag behind the curve: it spans a tenth of it at most.
     weight = min(smoothing, max(0.0, 1 - 10 / len(values)))
     return RunCurve(index, row.id, row.name, row.objective, x, values, smooth(values, weight))

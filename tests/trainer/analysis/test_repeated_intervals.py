@@ -89,6 +89,7 @@ def test_p_is_the_least_alpha_at_which_the_interval_excludes_0():
     assert p_value(x, 4, 4) == pytest.approx(stats.ttest_1samp(x, 0).pvalue)
     assert p_value(x[:2], 3, 5) == 1.0
     assert math.isnan(p_value(np.empty(0), 3, 5))
+    assert 0 <= p_value(np.array([1.0, 1.0, 1.0 + 1e-9]), 3, 5) < 1e-6, "without a warning"
     same = np.full(3, 0.25)
     assert p_value(same, 3, 5) == 0.0
     assert 0 < p_value(same, 3, 5, resolution=0.1) < 0.5

@@ -1,0 +1,68 @@
+"""The numbers of a run over its steps, logged while it trains or stored by `trainer evaluate`: one source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+if TYPE_CHECKING:
+    from trainer.store.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class NumberSeries:
+    """A number over the steps of a run.
+
+    Attributes:
+        steps: Ascending; none where the run has no such number.
+        values: At each step.
+        seconds: Of training until then; NaN of evaluated numbers.
+        source: `logged`, or what was evaluated, `evaluated on imagenet-a test`; empty without values.
+        data: Data set and split of an evaluated one.
+    """
+
+    steps: Int[np.ndarray, " k"]
+    values: Float[np.ndarray, " k"]
+    seconds: Float[np.ndarray, " k"]
+    source: str = ""
+    data: tuple[str, str] | None = None
+
+
+def number_series(workspace: Workspace, run: int, name: str, *, beside: tuple[str, str] | None = None) -> NumberSeries:
+    """Return the numbers that a run has logged under a name, or those that were evaluated.
+
+    Args:
+        workspace: Where the run is.
+        run: Its number.
+        name: As logged, `val/image_to_text_R@1`; or that of an evaluated number, `zero_shot_acc1`, alone or after its
+            data set, its split, or both: `imagenet-a/zero_shot_acc1`, `imagenet-a/test/zero_shot_acc1`.
+        beside: Data set and split to prefer where several fit; else those evaluated last.
+    """
+    steps, values, seconds = workspace.results.series(run, name)
+    if len(steps):
+        return NumberSeries(steps, values, seconds, "logged")
+    where, _, measure = name.rpartition("/")
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    last: tuple[str, str] | None = None
+    for one in workspace.results.answers(run):
+        plain = {key.rpartition("/")[2]: value for key, value in one.metrics.items()}
+        if measure in plain and where in ("", one.dataset, one.split, f"{one.dataset}/{one.split}"):
+            last = (one.dataset, one.split)
+            found.setdefault(last, {})[one.step] = float(plain[measure])
+    if last is None:
+        return NumberSeries(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    data = beside if beside in found else last
+    assert data is not None
+    at = sorted(found[data])
+    numbers = np.array([found[data][step] for step in at], np.float64)
+    words = f"evaluated on {' '.join(data)}"
+    return NumberSeries(np.array(at, np.int64), numbers, np.full(len(at), np.nan), words, data)
+
+
+def sources_text(series: Sequence[NumberSeries]) -> str:
+    """Return where numbers come from: `logged` or the data that they were evaluated on."""
+    return ", ".join(dict.fromkeys(one.source for one in series if one.source))
