@@ -88,13 +88,15 @@ class Request:
 class Outside:
     """Texts and image files that every target's model embeds: its rows of vectors, in this order.
 
-    With `placement` the texts' vectors are placed in the plane, too.
+    With `placement` the texts' vectors are placed in the plane, too. Texts `of_words` are single words: a run without a
+    text tower that learned vectors of words answers by those, with zeros for words that it has none of.
     """
 
     request: Request
     texts: tuple[str, ...]
     files: tuple[str, ...]
     placement: PointPlacement | None = None
+    of_words: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,7 @@ class Chart(Generic[S, D]):
         records: A header and rows of the single items behind the chart, for `--records`; None: there are none.
         sentences: Texts that each target's model embeds first; their vectors come with the request. None: there are
             none.
+        of_words: Whether they are single words, which a run without a text tower may have vectors of.
         pictures: Image files that it embeds after them.
         placement: How the vectors of the texts are placed in the plane for the request; None: they are not.
         targets: The request with the snapshots that are computed, where those are not the ones asked for; a model of
@@ -135,6 +138,7 @@ class Chart(Generic[S, D]):
     values: Callable[[D, S], list[dict[str, Any]]] | None = None
     records: Callable[[D, S], tuple[tuple[str, ...], list[tuple[Any, ...]]]] | None = None
     sentences: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
+    of_words: bool = False
     pictures: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
     placement: Callable[[S], PointPlacement | None] | None = None
     targets: Callable[[Workspace, Request, S], Request] | None = None
@@ -167,7 +171,8 @@ class Chart(Generic[S, D]):
         texts, files = (
             (part(workspace, request, settings) if part else ()) for part in (self.sentences, self.pictures)
         )
-        return Outside(request, texts, files, self.placement(settings) if self.placement else None)
+        placement = self.placement(settings) if self.placement else None
+        return Outside(request, texts, files, placement, self.of_words)
 
     def panel(self, data: D, settings: S) -> Panel:
         """Return the panel; messages about runs that cannot be shown come first among its warnings."""

@@ -13,6 +13,7 @@ from trainer.analysis.cluster_words import words_of
 from trainer.analysis.procrustes import procrustes
 from trainer.analysis.projection import pca
 from trainer.analysis.word_neighbors import nearest_rows, neighbors_kept
+from trainer.charts import ChartError
 from trainer.charts.layout_method import CAUTION, LABELS, PointPlacement
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, axis_over, run_tone
 from trainer.charts.opened_snapshot import open_target
@@ -23,7 +24,8 @@ from trainer.store import Workspace
 
 METHOD: Final = """\
 The most frequent words of the captions (without stop words and numbers), each embedded alone by the run's text \
-tower; of word2vec, the word's vector. The unit rows are placed by PCA, or as maps of images are by UMAP (McInnes et \
+tower; of word2vec, the word's vector; of a bag of words, the word's column of the output matrix W, without words \
+outside of its vocabulary. The unit rows are placed by PCA, or as maps of images are by UMAP (McInnes et \
 al., 2018), t-SNE (van der Maaten and Hinton, 2008) or PaCMAP, started from PCA; a map of words as in Joulin et al., \
 2015, https://arxiv.org/abs/1511.02251, figure 6. Maps of further runs are turned, mirrored and scaled onto the first.
 
@@ -98,14 +100,26 @@ def word_map(
     Raises:
         ChartError: There is no such snapshot, or its model could not embed the words.
     """
-    words, counts = zip(*counted(workspace, request, settings.words), strict=True)
-    vectors = request.vectors_of(target)
+    # Words that are in no vocabulary of some run have no vector there; all maps show the same ones.
+    vectors, every = request.vectors_of(target), [request.vectors_of(one) for one in _answering(request)]
+    rows = np.flatnonzero(np.all([found.any(axis=1) for found in every], axis=0))
+    if len(rows) <= NEIGHBORS:
+        raise ChartError(f"Only {len(rows)} of the words have vectors in all runs. Show more words, or fewer runs.")
+    most = counted(workspace, request, settings.words)
+    words, counts = zip(*(most[row] for row in rows), strict=True)
+    vectors = vectors[rows]
     opened = open_target(workspace, target, request)
-    places = request.places_of(target) if placement(settings) else pca(vectors)
+    places = request.places_of(target)[rows] if placement(settings) else pca(vectors)
     near, cosines = nearest_rows(vectors, NEIGHBORS)
     kept = neighbors_kept(near, places)
     return WordMapRun(**shown(opened.run, opened.row), words=words, counts=counts, places=places, near=near,
                       cosines=cosines, kept=kept)  # fmt: skip
+
+
+def _answering(request: Request) -> list[Target]:
+    """Return the targets whose models embedded the words; what kept the others from it is told of each."""
+    pairs = zip(request.targets, request.vectors, strict=False)
+    return [target for target, rows in pairs if not isinstance(rows, str)]
 
 
 def compute(
@@ -143,7 +157,7 @@ def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
         title="Words of the captions",
         head=head,
         rows=(*((plot,) for plot in plots), (table,)),
-        notes=("Near are words that the text tower embeds alike.", *([CAUTION.capitalize() + "."] if how else [])),
+        notes=("Near are words that the run embeds alike.", *([CAUTION.capitalize() + "."] if how else [])),
     )
 
 
@@ -162,12 +176,13 @@ CHART: Final = Chart(
     name="word-map",
     view="geometry",
     label="Word map",
-    question="Which words does the text tower embed alike?",
+    question="Which words does the run embed alike?",
     method=METHOD,
     settings=WordMapSettings,
     compute=compute,
     draw=draw,
     records=records,
     sentences=sentences,
+    of_words=True,
     placement=placement,
 )

@@ -219,6 +219,7 @@ def _of_images(
     from trainer.evaluation.benchmark import TASKS, Evaluation
     from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
     from trainer.evaluation.task_data import load_task_data, names_data_of
+    from trainer.inference.word_model import word_model
 
     # Robustness without a text tower is that of the neighbors, which are sought among pairs to learn from.
     learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
@@ -259,7 +260,7 @@ def _of_images(
         # The same question on both: the classes of the second data set are asked with the first's sentences.
         shift = replace(shift, suite=replace(shift.suite, templates=data.suite.templates))
     reads_words = not wanted.tasks or "zero_shot" in wanted.tasks
-    subject = _subject(kept, _namer(workspace, row, kept, stage) if reads_words else None)
+    subject = _subject(kept, word_model(workspace, row, kept.opened, stage) if reads_words else None)
     evaluation = Evaluation(subject, data, shift=shift, features=wanted.features, progress=stage)
     return dict.fromkeys(TASKS, evaluation)
 
@@ -374,38 +375,3 @@ def _subject(kept: KeptModel, namer: BagOfWords | CaptionPrediction | None = Non
     opened = kept.opened
     inv_tau = float(kept.inv_tau) if kept.method is not None else float("nan")
     return Subject(opened.model, opened.tokenizer, opened.context_length, opened.device, inv_tau, namer)
-
-
-def _namer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Stage) -> BagOfWords | CaptionPrediction | None:
-    """Return what names classes in a run that predicts words or captions, with the vocabulary of its data.
-
-    Raises:
-        AnswerError: The captions it was trained on have changed, so that its words cannot be told any more.
-    """
-    from trainer import config, data, methods
-    from trainer.checkpoints import checkpoint
-
-    run = workspace.runs.config_of(row.id)
-    if not isinstance(run.objective, config.OneVsAll | config.Multiclass | config.CaptionPrediction):
-        return None
-    opened = kept.opened
-    splits = data.load(
-        run.data,
-        image_size=opened.image_size,
-        preprocessing=opened.preprocessing,
-        workspace_folder=workspace.folder,
-        progress=stage,
-    )
-    material = methods.Material(run, splits.train, opened.tokenizer, opened.model)
-    method = methods.build(run.objective, material)
-    found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
-    try:
-        checkpoint.load_weights(found, {"method": method})
-    except checkpoint.CheckpointError as error:
-        raise AnswerError(
-            "unreadable",
-            f"The words that {row.name} learned are unknown: the captions of {splits.train.name} have changed.",
-            "Evaluate it on other tasks, or train it again.",
-        ) from error
-    assert isinstance(method, methods.BagOfWords | methods.CaptionPrediction)
-    return method.to(opened.device).eval()

@@ -68,15 +68,20 @@ def _step_of(workspace: Workspace, request: Request, target: Target) -> int:
 
 def _of_outside(workspace: Workspace, asked: Outside, target: Target, lenient: bool) -> Rows | str:
     """Return what the target's model makes of texts and files; where `lenient`, a sentence if it has no checkpoint."""
+    from trainer.analysis.progress import silent
     from trainer.inference.embed import embed_files, embed_sentences
+    from trainer.inference.word_model import word_vectors
 
+    words = None
     try:
         opened = _opened(workspace, target.run, _step_of(workspace, asked.request, target))
+        if opened.model.text is None and asked.of_words:
+            words = word_vectors(workspace, workspace.runs.get(target.run), opened, asked.texts, silent)
     except UserError as problem:
         if lenient:
             return str(problem)
         raise
-    rows = _rows(embed_sentences(opened, asked.texts)) if asked.texts else ()
+    rows = _rows(words if words is not None else embed_sentences(opened, asked.texts)) if asked.texts else ()
     if asked.files:
         embedded = embed_files(opened, asked.files)
         for file, reason in embedded.unreadable.items():
@@ -91,8 +96,14 @@ def _places(vectors: tuple[Rows | str, ...], asked: Outside, progress: Progress)
         return ()
     from trainer.projection.fitting import placed
 
-    texts = (rows if isinstance(rows, str) else np.array(rows[: len(asked.texts)]) for rows in vectors)
-    return tuple(rows if isinstance(rows, str) else _rows(placed(rows, asked.placement, progress)) for rows in texts)
+    def places(rows: Rows) -> Rows:
+        # What has no vector, a word outside of a vocabulary, has no place.
+        texts = np.array(rows[: len(asked.texts)])
+        there, found = texts.any(axis=1), np.full((len(texts), 2), np.nan)
+        found[there] = placed(texts[there], asked.placement, progress)
+        return _rows(found)
+
+    return tuple(rows if isinstance(rows, str) else places(rows) for rows in vectors)
 
 
 def _of_query(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,9 @@ from trainer.charts.efficiency_of_groups import efficiency
 from trainer.charts.evaluation import asked, evaluation
 from trainer.charts.evaluation_scores import draw
 from trainer.charts.panel_tables import as_markdown
+from trainer.charts.spec import Request, Target
+from trainer.charts.word_map import CHART as WORD_MAP
+from trainer.charts.word_map import WordMapSettings
 from trainer.checkpoints import checkpoint
 from trainer.cli.evaluate import record_notes
 from trainer.data.augment import normalized
@@ -26,6 +31,7 @@ from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import snapshot_data
 from trainer.images import read_image
 from trainer.inference.batches import embed_features
+from trainer.inference.chart_query import with_vectors
 from trainer.inference.model_cache import OpenModels
 from trainer.methods import Material, build
 from trainer.store import StoreError, Workspace, read_snapshot, write_snapshot
@@ -182,3 +188,30 @@ def test_all_stand_in_one_chart_of_data_efficiency(own: Workspace):
 def test_a_vocabulary_without_the_classes_cannot_answer():
     scores = class_scores(np.ones((2, 2)), class_words(["hat", "sock"], ["red", "star"]))
     assert np.isneginf(scores).all()
+
+
+def test_a_word_map_of_a_bag_of_words_is_that_of_its_output_matrix(
+    keeping: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nearest words by a loop over the rows of the layer's weights as the checkpoint stores them."""
+    words = ["analyze", "word-map", "2", "--words", "30", "--workspace", str(keeping.folder)]
+    assert main(words) == 0, capsys.readouterr().err
+    settings, request = WordMapSettings(words=30), Request((Target(2),))
+    request = with_vectors(keeping, WORD_MAP, request, settings, silent)
+    header, records = WORD_MAP.records(WORD_MAP.result(keeping, request, settings, silent), settings)
+    shown = {record[header.index("word")]: record[header.index("nearest")].split() for record in records}
+    row = keeping.runs.get(2)
+    run = keeping.runs.config_of(2)
+    step = keeping.results.snapshots(2)[-1].step
+    weights = checkpoint.load(row.folder / "checkpoints" / f"step_{step:06d}", training=False).weights
+    (matrix,) = [value.double().numpy() for name, value in weights.items() if name.endswith("scores.weight")]
+    splits = data.load(run.data, image_size=32, workspace_folder=keeping.folder, progress=lambda *_: None)
+    counts = Counter(word for said in splits.train.captions for word in {*re.findall(r"\w+", said.lower())})
+    vocabulary = sorted(counts, key=lambda word: (-counts[word], word))[run.objective.drop_frequent :]
+    assert len(vocabulary) == len(matrix)
+    assert {*shown} < {*vocabulary}  # of the most frequent words those that were dropped in training are not shown
+    for word, nearest in shown.items():
+        own = matrix[vocabulary.index(word)]
+        others = {other: matrix[vocabulary.index(other)] for other in shown if other != word}
+        cosines = {o: own @ v / math.sqrt(own @ own) / math.sqrt(v @ v) for o, v in others.items()}
+        assert nearest == sorted(cosines, key=cosines.get, reverse=True)[:5]
