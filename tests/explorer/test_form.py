@@ -229,6 +229,26 @@ def test_the_command_fits_the_same_run(run: config.Run):
     assert again == run
 
 
+def test_pretrained_weights_bring_their_optimization_into_the_form(qtbot: QtBot, sheet: NewRun):
+    """A rate that was typed stays; without the weights the preset's own values return. The command says the same."""
+    model, optimizer = sheet.section("model"), sheet.section("optimizer")
+    model.kind.setCurrentIndex(model.kind.findText(config.OpenClip.label))
+    assert sheet.run().optimizer == config.Optimizer()
+    model.form.editor("pretrained").setText("openai")
+    qtbot.waitUntil(lambda: sheet.run().optimizer.learning_rate == 1e-5)
+    assert (sheet.run().optimizer.layer_decay, sheet.run().optimizer.warmup_steps) == (0.75, 100)
+    words = fit_command(sheet.run(), "clip-scenes", PRESETS)
+    assert not any("optimizer" in word for word in words)
+    model.form.editor("pretrained").setText("")
+    qtbot.waitUntil(lambda: sheet.run().optimizer == config.Optimizer())
+    optimizer.set_value(config.Optimizer(learning_rate=3e-4))
+    model.form.editor("pretrained").setText("openai")
+    qtbot.waitUntil(lambda: sheet.run().optimizer.layer_decay == 0.75)
+    assert sheet.run().optimizer.learning_rate == 3e-4
+    words = fit_command(sheet.run(), "clip-scenes", PRESETS)
+    assert [word for word in words if "optimizer" in word] == ["optimizer.learning_rate=0.0003"]
+
+
 def test_copy_as_command_copies_it_quoted(qtbot: QtBot, sheet: NewRun):
     sheet.name_field.setText("two words")
     qtbot.mouseClick(sheet.findChild(object, "new-run-copy"), Qt.MouseButton.LeftButton)

@@ -26,7 +26,9 @@ from trainer.config.elsewhere import (
     Vectors,
 )
 from trainer.config.fields import ConfigError, check_fields, field_type
+from trainer.config.fine_tuning import FINE_TUNING, by_weights, is_pretrained, weights_words
 from trainer.config.model import Model, OpenClip, TinyTowers
+from trainer.config.names import meant
 from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
 from trainer.config.objectives import __all__ as _objectives
 from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
@@ -35,6 +37,7 @@ from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
 
 __all__ = [
     "ELSEWHERE",
+    "FINE_TUNING",
     "MOST_LETTERS",
     "SECTIONS",
     "ClassFolder",
@@ -59,6 +62,7 @@ __all__ = [
     "Vectors",
     "Watching",
     "absolute",
+    "by_weights",
     "missing_path",
     "check",
     "check_fields",
@@ -73,6 +77,8 @@ __all__ = [
     "flatten",
     "from_dict",
     "from_toml",
+    "is_pretrained",
+    "meant",
     "name_fault",
     "problems",
     "read",
@@ -80,5 +86,6 @@ __all__ = [
     "replace",
     "to_toml",
     "unused_fields",
+    "weights_words",
     *_objectives,
 ]

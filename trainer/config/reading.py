@@ -10,6 +10,7 @@ import tomli_w
 
 from trainer.config.elsewhere import ELSEWHERE
 from trainer.config.fields import KINDS, ConfigError, check_field, check_fields, field_type, plain_fields
+from trainer.config.fine_tuning import by_weights
 from trainer.config.names import as_meant, meant, unknown
 from trainer.config.run import SECTIONS, Run
 from trainer.untrusted import files as untrusted_files
@@ -54,7 +55,8 @@ def from_dict(document: dict[str, Any], *, source: str = "configuration") -> Run
             values[key] = _section(key, value, source)
         else:
             raise ConfigError(f"{source}: [{key}] must be a table of fields.")
-    return _build(Run, values, source)
+    made = _build(Run, values, source)
+    return by_weights(Run(), made, document.get("optimizer", {}))
 
 
 def read(path: Path) -> Run:

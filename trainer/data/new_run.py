@@ -37,7 +37,7 @@ def new_run(
         ConfigError: The configuration cannot be run; the message names the field.
         DataError: The data cannot be trained on.
     """
-    run = config.read(file) if file else catalog.preset(preset or PRESET)
+    run = before = config.read(file) if file else catalog.preset(preset or PRESET)
     if path:
         found = answered(path, changes)
         run = replace(run, data=found, name=named_after(found, run.objective.kind))
@@ -53,6 +53,9 @@ def new_run(
         # The requested fields win; the kinds of objective and towers are set already.
         run = _changed(run, [change for change in changes if change.partition("=")[0].strip() not in config.SECTIONS])
         run = replace(run, data=config.absolute(run.data))
+    fields = config.flatten(run)
+    stated = [config.meant(change.partition("=")[0].strip(), fields) for change in changes]
+    run = config.by_weights(before, run, filter(None, stated))
     config.check(run)
     return run
 

@@ -497,12 +497,14 @@ def changed(run: config.Run, changes: Iterable[str]) -> config.Run:
     Raises:
         ConfigError: One is not written so, or the run has no such field or takes no such value.
     """
+    before, stated = run, list[str]()
     for change in changes:
         field, equals, value = change.partition("=")
         if not equals:
             raise ConfigError(f"{change}: write FIELD=VALUE, e.g. objective.beta=8.")
         run = config.replace(run, field.strip(), value.strip())
-    return run
+        stated.append(config.meant(field.strip(), config.flatten(run)) or field)
+    return config.by_weights(before, run, stated)
 
 
 def _tables(document: Mapping[str, Any], name: str, source: str) -> list[Mapping[str, Any]]:

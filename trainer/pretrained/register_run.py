@@ -18,11 +18,6 @@ _BETA_CC: Final = 8.0
 _BETA_YFCC: Final = 14.3
 """Inverse temperatures of the published CLOOB models, whose files do not tell them."""
 
-FINE_TUNING: Final = config.Optimizer(
-    batch_size=64, epochs=0, learning_rate=1e-5, weight_decay=0.1, warmup_steps=100, layer_decay=0.75
-)
-"""No epochs: the model is only measured. The rest is what suits a copy of the run that goes on from its weights."""
-
 
 def run_of(
     model: config.OpenClip, data: config.Data, *, name: str, cache: Path, progress: Callable[[float, str], None]
@@ -46,7 +41,8 @@ def run_of(
         data=data,
         model=model,
         objective=_objective(_learned(model, cache, progress), model),
-        optimizer=FINE_TUNING,
+        # No epochs: the model is only measured. The rest is what suits a copy that goes on from its weights.
+        optimizer=config.Optimizer(batch_size=64, epochs=0, **config.FINE_TUNING),
         watching=config.Watching(snapshots=2),
     )
 

@@ -181,6 +181,8 @@ def _train(
         found = None if run.objective.towers == "source" else _found(workspace, run, log, progress)
         if found is not None:
             text_log.say(found.origin)
+        if words := config.weights_words(run):
+            text_log.say(words)
         sizes = found.blueprint if found else read_architecture(run.model, log.folder)
         watch = Recorder(log, run, text_log=text_log, room=room, give_up=functools.partial(_give_up, control))
         room.until_written(functools.partial(_measure_ahead, workspace, run, log, watch, where, progress))

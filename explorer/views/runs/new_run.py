@@ -135,6 +135,7 @@ class NewRun(QDialog):
         self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
         self.method_panel: MethodPanel | None = None
+        self._shown_model: config.Model = config.Run().model
         self._build(preset)
         self._later = QTimer(self, singleShot=True, interval=CHECK_MS, timeout=self._check)
         if start_from is not None:
@@ -172,6 +173,7 @@ class NewRun(QDialog):
         self.top.set_value(run)
         for name, form in self._sections.items():
             form.set_value(getattr(run, name))
+        self._shown_model = run.model
         self._check()
 
     def command(self) -> list[str]:
@@ -202,7 +204,7 @@ class NewRun(QDialog):
 
     def _check(self) -> None:
         self._later.stop()
-        run = self.run()
+        run = self._by_weights(self.run())
         self._count(run)
         faults = config.faults(run, self._pairs) or self._faults_here(run)
         found = {key: _in_labels(key, str(fault), run) for key, fault in faults.items()}
@@ -213,6 +215,20 @@ class NewRun(QDialog):
         self.where.show_data(run.data)
         self.foot.allow(not found, may_queue=not self.where.name)
         self._show_foot(run, found, repairs)
+
+    def _by_weights(self, run: config.Run) -> config.Run:
+        """Return the run; once it takes pretrained weights, untouched fields of the optimizer show what suits those."""
+        before, self._shown_model = self._shown_model, run.model
+        usual = self._presets.get(self.preset_name, config.Run()).optimizer
+        stated = [name for name in config.FINE_TUNING if getattr(run.optimizer, name) != getattr(usual, name)]
+        suited = config.by_weights(dataclasses.replace(run, model=before), run, stated)
+        if config.is_pretrained(before) and not config.is_pretrained(run.model):
+            ours = [name for name, value in config.FINE_TUNING.items() if getattr(run.optimizer, name) == value]
+            plain = dataclasses.replace(run.optimizer, **{name: getattr(usual, name) for name in ours})
+            suited = dataclasses.replace(run, optimizer=plain)
+        if suited != run:
+            self.section("optimizer").set_value(suited.optimizer)
+        return suited
 
     def _faults_here(self, run: config.Run) -> dict[str, config.ConfigError]:
         """Return what this computer cannot compute, if it is the one that trains."""
@@ -592,6 +608,9 @@ def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) ->
         if type(wanted) is not type(getattr(now, name)):
             now = dataclasses.replace(now, **{name: type(wanted)()})
             words += ["--set", f"{name}={wanted.kind}"]
+    if config.is_pretrained(run.model):
+        suited = config.by_weights(now, dataclasses.replace(now, model=run.model), ())
+        now = dataclasses.replace(now, optimizer=suited.optimizer)
     for key, _, value in config.difference(now, run):
         words += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
     return words
