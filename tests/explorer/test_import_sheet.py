@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import shlex
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -279,21 +280,28 @@ def test_the_keyboard_opens_the_sheet_and_reads_what_is_typed(open_sheet, qtbot:
     assert pairs == sheet.reading.pairs["train"]
 
 
-def test_leaving_the_field_reads_what_is_typed(open_sheet, qtbot: QtBot, folder: Path, table: Path, client) -> None:
+def test_leaving_the_field_reads_what_is_typed(open_sheet, qtbot: QtBot, folder: Path, client) -> None:
     sheet = open_sheet(folder)
     _opened(sheet, qtbot)
     asked = len(client.asked)
     qtbot.keyClick(sheet.path, Qt.Key.Key_Tab)
     assert len(client.asked) == asked, "the path is the same"
+    told = "Nothing states a split: 10 % of the pictures, drawn by a hash of their paths, are held out."
+    assert sheet.split.text().endswith(told)
+    other = folder.with_name("other")
+    shutil.copytree(folder, other / "train")
+    (folder.parent / "other" / "val").mkdir()
+    for name in ("00.png", "00.txt"):
+        shutil.copy(folder / name, other / "val" / name)
     sheet.path.setFocus()
     sheet.path.selectAll()
-    qtbot.keyClicks(sheet.path, str(table))
+    qtbot.keyClicks(sheet.path, str(other))
     assert not sheet.start.isEnabled()
     qtbot.keyClick(sheet.path, Qt.Key.Key_Tab)
-    assert sheet.reading is None, "no pairs of the folder stay below the table's path"
+    assert sheet.reading is None, "no pairs of the first folder stay below the path of the other"
     _opened(sheet, qtbot)
-    assert isinstance(sheet.reading.data, config.Table)
-    assert sheet.split.text().endswith("% of the pictures, drawn by a hash of their paths, are held out.")
+    assert sheet.reading.pairs == {"train": 25, "heldout": 1}
+    assert sheet.split.text().endswith("The folders 'train' and 'val' state the split: 'val' is held out.")
 
 
 def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
